@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from arag_search.search.index import Index, open_index
+from arag_search import Index, open_index
 from arag_search.vectors.faiss_index import LEAST_POINTS_A_LIST, lists_for
 from arag_search.vectors.opening import QueryCache
 from bench import BenchError

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from arag_search import Index
 from arag_search.engines.base import SearchRequest
 from arag_search.engines.lucene.compile import compiled
 from arag_search.engines.opensearch.compile import Dsl
 from arag_search.engines.opensearch.reader import OpenSearchEngine
-from arag_search.search.index import Index
 from bench import BenchError
 
 READER = "arag.Queries"

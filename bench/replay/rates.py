@@ -17,14 +17,13 @@ from urllib.parse import urlsplit
 
 import orjson
 
+from arag_search import Index, open_index
 from arag_search.agent.presets import load_preset
 from arag_search.agent.toolbox import tools_of
 from arag_search.corpus import Chunk
 from arag_search.engines.lucene.jvm import java
 from arag_search.errors import AragError
 from arag_search.query import analysis
-from arag_search.search.index import Index
-from arag_search.search.opening import open_index
 from bench import BenchError
 from bench.cluster.cluster import LocalCluster, local_cluster
 from bench.quality.question_words import words_query

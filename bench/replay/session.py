@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from arag_search import Index
 from arag_search.engines.jars import jvm_library
 from arag_search.engines.lucene.jvm import class_path
-from arag_search.search.index import Index
 from bench import BenchError
 from bench.replay.prebuilt import READER, for_lucene
 from bench.report.rounds import Side, Timings, interleaved

@@ -23,11 +23,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from arag_search import Index, open_index
 from arag_search.agent.models.offline import OfflineModel
 from arag_search.agent.presets import DEFAULT_PRESET, load_preset
 from arag_search.questions.files import load_questions
-from arag_search.search.index import Index
-from arag_search.search.opening import open_index
 from bench.arguments import BenchParser, names_from, positive
 from bench.data import corpus_in, questions_in
 from bench.quality.question_words import words_query

@@ -221,7 +221,7 @@ def test_every_rival_is_asked_the_same_as_ours_with_each_number_of_clients(
     bench: Workbench, tmp_path: Path
 ) -> None:
     pytest.importorskip("bm25s")
-    left_out = (rates.CLIENT, rates.PYSERINI)
+    left_out = (rates.CLIENT, rates.PYSERINI, rates.HYBRID)
     with ExitStack() as stack, open_index(bench.index) as index:
         rivals = rates.Rivals(stack, tmp_path, ("bm25s", "scan"), sys.executable)
         asked = drawn_queries(index, bench.chunks, 20)

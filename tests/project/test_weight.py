@@ -27,11 +27,11 @@ CEILINGS = {
     ("arag_search/endpoints/", "arag_search/system/"): 1_866,
     ("index_jobs/sources/",): 6_797,
     ("index_jobs/",): 5_080,
-    ("bench/",): 18_242,
+    ("bench/",): 18_240,
     ("tests/",): 57_464,
     ("",): 1_098,  # what is in no other row
 }
-ALL = 142_143
+ALL = 142_141
 
 
 def _counts() -> Counter[tuple[str, ...]]:
