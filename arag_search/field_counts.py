@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from arag_search.corpus import Chunk
-from arag_search.query.field_types import MetadataType, typed
+from arag_search.query.field_types import FIELD_TYPES, MetadataType
 
 KEPT_VALUES = 20
 """The most frequent values of a keyword field that a manifest has."""
@@ -138,7 +138,8 @@ def _values_of(
         kind = metadata.get(name)
         values = value if isinstance(value, tuple | list) else (value,)
         if kind is not None and values:
-            yield name, [typed(item, kind, f"chunk {chunk.id}, field {name}") for item in values]
+            where = f"chunk {chunk.id}, field {name}"
+            yield name, [FIELD_TYPES[kind].compared(item, where) for item in values]
 
 
 def _most_frequent(values: Mapping[str, int], most: int) -> dict[str, int]:

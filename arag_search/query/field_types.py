@@ -28,14 +28,6 @@ MAX_KEYWORD_BYTES = 4_096
 """The longest keyword value in bytes of UTF-8; a longer value is rejected."""
 
 
-def _always(_: str) -> bool:
-    return True
-
-
-def _nothing(_: str) -> str:
-    return ""
-
-
 @dataclass(frozen=True, slots=True)
 class FieldType:
     """A type of metadata fields.
@@ -57,16 +49,24 @@ class FieldType:
     stored: Callable[[MetadataScalar], str | float]
     share: float
     allowed: str
-    holds: Callable[[str], bool] = _always
-    is_exact: Callable[[str], bool] = _always
-    meant: Callable[[str], str] = _nothing
-    is_likely: Callable[[str], bool] = _always
+    holds: Callable[[str], bool] = lambda _: True
+    is_exact: Callable[[str], bool] = lambda _: True
+    meant: Callable[[str], str] = lambda _: ""
+    is_likely: Callable[[str], bool] = lambda _: True
     written: Callable[[float], str] = str
 
     @property
     def is_ordered(self) -> bool:
         """Whether queries ask for ranges of values."""
         return self.storage != "term"
+
+    def compared(self, value: MetadataScalar, where: str) -> str | float:
+        """Return a value as it is stored. Raises ArgumentError, with ``where``, for a value that is
+        not of the type."""
+        try:
+            return self.stored(value)
+        except (ValueError, OverflowError) as error:
+            raise ArgumentError(f"The value {value!r}.", where=where, allowed=str(error)) from None
 
     def problem(self, text: str, field: str) -> str:
         """Return why a query cannot ask whether a field has this value; empty if it can."""
@@ -295,15 +295,3 @@ FIELD_TYPES: Mapping[str, FieldType] = {
 }
 """All types by their names. A new field of front matter gets the first that enough values have,
 else KEYWORD."""
-
-
-def typed(value: MetadataScalar, kind: MetadataType, where: str) -> str | float:
-    """Return a value as its field stores and compares it; a date becomes its first millisecond
-    since 1970.
-
-    Raises ArgumentError, with ``where``, for a value that is not of the type.
-    """
-    try:
-        return FIELD_TYPES[kind].stored(value)
-    except (ValueError, OverflowError) as error:
-        raise ArgumentError(f"The value {value!r}.", where=where, allowed=str(error)) from None

@@ -33,6 +33,11 @@ def is_field_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
+def type_of(name: str, metadata: Mapping[str, MetadataType]) -> FieldType:
+    """Return the type of ``doc_id`` or a declared field. Raises KeyError for another name."""
+    return KEYWORD if name == DOC_ID else FIELD_TYPES[metadata[name]]
+
+
 class FieldRef(NamedTuple):
     """A field as a clause names it. Kind "unknown" is rejected, "guess" is of an open schema."""
 

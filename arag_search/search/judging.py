@@ -7,7 +7,7 @@ from typing import assert_never
 
 from arag_search.engines.base import Hit
 from arag_search.query import analysis
-from arag_search.query.field_types import FIELD_TYPES, MetadataType, Storage, typed
+from arag_search.query.field_types import FIELD_TYPES, MetadataType, Storage
 from arag_search.query.fields import CONTENT, DOC_ID, TITLE
 from arag_search.query.forms import is_code
 from arag_search.query.matching import Pattern, Words, matches_regex, patterns_of
@@ -94,11 +94,11 @@ class _Passage:
         """Return the values of a field that is stored so, as they are compared."""
         if field == DOC_ID:
             return [self._hit.doc_id] if storage == "term" else []
-        values, kind = self._hit.metadata.get(field), self._metadata.get(field)
-        if values is None or kind is None or FIELD_TYPES[kind].storage != storage:
+        values, kind = self._hit.metadata.get(field), FIELD_TYPES.get(self._metadata.get(field, ""))
+        if values is None or kind is None or kind.storage != storage:
             return []
         singles = values if isinstance(values, tuple) else (values,)
-        return [typed(value, kind, f"field {field}") for value in singles]
+        return [kind.compared(value, f"field {field}") for value in singles]
 
 
 def _is_within(node: NumberRange, number: float) -> bool:

@@ -14,13 +14,13 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
-    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 11_677,
+    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 11_670,
     ("arag_search/tools/",): 4_660,
     ("arag_search/agent/",): 4_228,
     ("arag_search/evaluation/",): 2_648,
-    ("arag_search/vectors/", "index_jobs/embedding/"): 5_984,
-    ("arag_search/engines/opensearch/",): 4_662,
-    ("arag_search/engines/",): 6_976,
+    ("arag_search/vectors/", "index_jobs/embedding/"): 5_979,
+    ("arag_search/engines/opensearch/",): 4_660,
+    ("arag_search/engines/",): 6_971,
     ("arag_search/mcp_server/",): 2_297,
     ("arag_search/cli/",): 4_327,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_137,
@@ -28,10 +28,10 @@ CEILINGS = {
     ("index_jobs/sources/",): 6_797,
     ("index_jobs/",): 5_080,
     ("bench/",): 18_240,
-    ("tests/",): 57_464,
-    ("",): 1_098,  # what is in no other row
+    ("tests/",): 57_466,
+    ("",): 1_099,  # what is in no other row
 }
-ALL = 142_141
+ALL = 142_125
 
 
 def _counts() -> Counter[tuple[str, ...]]:

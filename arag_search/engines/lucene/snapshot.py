@@ -47,8 +47,7 @@ from arag_search.engines.lucene.schema import (
 )
 from arag_search.errors import IndexDamagedError, IndexVersionError
 from arag_search.manifest import Manifest
-from arag_search.query.field_types import FIELD_TYPES, KEYWORD, FieldType, MetadataType
-from arag_search.query.fields import DOC_ID, TEXT_FIELDS
+from arag_search.query.fields import DOC_ID, TEXT_FIELDS, MetadataType, type_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -499,7 +498,7 @@ def sort_text(sort: SortBy | None, metadata: Mapping[str, MetadataType]) -> str:
     """Return a sort as ``java/Searcher.java`` reads it; empty for None."""
     if sort is None:
         return ""
-    kind = "p" if _type(sort.field, metadata).is_ordered else "k"
+    kind = "p" if type_of(sort.field, metadata).is_ordered else "k"
     return f"{kind}{'-' if sort.descending else '+'}{lucene_field(sort.field)}"
 
 
@@ -510,7 +509,7 @@ def fields_text(request: FieldsRequest, metadata: Mapping[str, MetadataType]) ->
         if name in TEXT_FIELDS:
             words.append(f"t{name}\0")
         else:
-            kind = "p" if _type(name, metadata).is_ordered else "k"
+            kind = "p" if type_of(name, metadata).is_ordered else "k"
             words.append(f"{kind}{lucene_field(name)}\0")
     return "".join(words)
 
@@ -526,7 +525,7 @@ def fields_page(
         with_value = values.long()
         if name in TEXT_FIELDS:
             fields.append(FieldValues(name, with_value))
-        elif not (kind := _type(name, metadata)).is_ordered:
+        elif not (kind := type_of(name, metadata)).is_ordered:
             distinct = values.long()
             fields.append(FieldValues(name, with_value, distinct, values.counts()))
         else:
@@ -535,10 +534,6 @@ def fields_page(
             least, greatest = ends if with_value else (None, None)
             fields.append(FieldValues(name, with_value, least=least, greatest=greatest))
     return FieldsPage(chunks, tuple(fields))
-
-
-def _type(name: str, metadata: Mapping[str, MetadataType]) -> FieldType:
-    return KEYWORD if name == DOC_ID else FIELD_TYPES[metadata[name]]
 
 
 def _double(bits: int) -> float:

@@ -22,8 +22,8 @@ from arag_search.engines.opensearch.answers import BY_ORDINAL, count_of
 from arag_search.engines.opensearch.compile import Dsl
 from arag_search.engines.opensearch.physical import Searcher
 from arag_search.engines.opensearch.schema import opensearch_field
-from arag_search.query.field_types import FIELD_TYPES, MetadataType, Storage
-from arag_search.query.fields import DOC_ID, TEXT_FIELDS
+from arag_search.query.field_types import MetadataType, Storage
+from arag_search.query.fields import TEXT_FIELDS, type_of
 
 _PER_SHARD = 10_000
 """The values that every shard returns for MAX_QUICK_VALUES of them."""
@@ -60,9 +60,7 @@ class FieldReader:
 
     def _storage(self, name: str) -> Storage | None:
         """Return what the values of a field are, None for a text."""
-        if name in TEXT_FIELDS:
-            return None
-        return "term" if name == DOC_ID else FIELD_TYPES[self._metadata[name]].storage
+        return None if name in TEXT_FIELDS else type_of(name, self._metadata).storage
 
     def _body(self, aggregations: Dsl) -> Dsl:
         # Where no hit is returned, the server takes a shortcut and says that it ended early.

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_never
 
 from arag_search.corpus import MetadataValue
-from arag_search.query.field_types import FIELD_TYPES, KEYWORD, MetadataType, Storage, typed
-from arag_search.query.fields import DOC_ID
+from arag_search.query.field_types import FieldType, MetadataType, Storage
+from arag_search.query.fields import DOC_ID, type_of
 from arag_search.query.tree import (
     And,
     DateRange,
@@ -46,10 +46,10 @@ _PARTS: Mapping[Storage, Mapping[str, str]] = {
 }
 
 
-def numbered_fields(metadata: Mapping[str, MetadataType]) -> dict[str, tuple[int, MetadataType]]:
+def numbered_fields(metadata: Mapping[str, MetadataType]) -> dict[str, tuple[int, FieldType]]:
     """Return number and type of every field that a scope can name."""
-    fields: list[tuple[str, MetadataType]] = [(DOC_ID, KEYWORD.name), *sorted(metadata.items())]
-    return {name: (number, kind) for number, (name, kind) in enumerate(fields)}
+    names = (DOC_ID, *sorted(metadata))
+    return {name: (number, type_of(name, metadata)) for number, name in enumerate(names)}
 
 
 def column_files(folder: Path, metadata: Mapping[str, MetadataType]) -> list[Path]:
@@ -57,12 +57,8 @@ def column_files(folder: Path, metadata: Mapping[str, MetadataType]) -> list[Pat
     return [
         _file(folder, number, part)
         for number, kind in numbered_fields(metadata).values()
-        for part in _parts(kind)
+        for part in _PARTS[kind.storage]
     ]
-
-
-def _parts(kind: MetadataType) -> Mapping[str, str]:
-    return _PARTS[FIELD_TYPES[kind].storage]
 
 
 def _file(folder: Path, number: int, part: str) -> Path:
@@ -77,7 +73,7 @@ class ColumnsWriter:
         self._writers: dict[str, dict[str, ArrayWriter]] = {
             name: {part: ArrayWriter(_file(folder, number, part), dtype) for part, dtype in parts}
             for name, (number, kind) in self._fields.items()
-            for parts in [_parts(kind).items()]
+            for parts in [_PARTS[kind.storage].items()]
         }
         self._chunks = 0
 
@@ -99,7 +95,7 @@ class ColumnsWriter:
                     continue
                 kind = self._fields[name][1]
                 for single in value if isinstance(value, list | tuple) else (value,):
-                    scalar = typed(single, kind, f"document {doc_id}, field {name}")
+                    scalar = kind.compared(single, f"document {doc_id}, field {name}")
                     columns[name].setdefault(scalar, []).append(self._chunks)
             self._chunks += 1
         for name, positions in columns.items():
@@ -133,15 +129,14 @@ class Columns:
     def __init__(self, folder: Path, metadata: Mapping[str, MetadataType], chunks: int) -> None:
         """Map the columns. Raises VectorsDamagedError."""
         self._chunks = chunks
-        self._storage = {
-            name: FIELD_TYPES[kind].storage for name, (_, kind) in numbered_fields(metadata).items()
-        }
+        fields = numbered_fields(metadata)
+        self._storage = {name: kind.storage for name, (_, kind) in fields.items()}
         self._arrays: dict[str, dict[str, NDArray[Any]]] = {
             name: {
                 part: map_array(_file(folder, number, part), dtype, (None,))
-                for part, dtype in _parts(kind).items()
+                for part, dtype in _PARTS[kind.storage].items()
             }
-            for name, (number, kind) in numbered_fields(metadata).items()
+            for name, (number, kind) in fields.items()
         }
 
     def within(self, scope: Scope) -> Mask:

@@ -13,7 +13,7 @@ from typing import assert_never
 import regex
 
 from arag_search.corpus import Chunk
-from arag_search.query.field_types import MetadataType, typed
+from arag_search.query.field_types import FIELD_TYPES, MetadataType
 from arag_search.query.fields import DOC_ID, TEXT_FIELDS
 from arag_search.query.matching import Pattern
 from arag_search.query.tree import (
@@ -65,7 +65,9 @@ class Documents:
             for name in values.keys() & self._types.keys():
                 value = values[name]
                 for single in value if isinstance(value, tuple) else (value,):
-                    compared = typed(single, self._types[name], f"chunk {chunk.id}, field {name}")
+                    compared = FIELD_TYPES[self._types[name]].compared(
+                        single, f"chunk {chunk.id}, field {name}"
+                    )
                     self._columns[name].setdefault(compared, set()).add(document)
 
     def matches(self, node: Node) -> set[int]:
