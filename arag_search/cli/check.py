@@ -8,6 +8,7 @@ import typer
 
 from arag_search.cli.options.index import Json
 from arag_search.cli.output.printing import print_json, print_result, problem_list
+from arag_search.plan.lower import lower
 from arag_search.query.fields import ANY_SCHEMA
 from arag_search.query.operators import SPELLED
 from arag_search.query.parser import parse
@@ -62,21 +63,21 @@ def check_command(
         refused = {"problems": problem_list(error), "mended": error.mended}
         print_json(described | refused, pretty=True)
         return 2
-    tree, notes = _node_json(parsed.tree), list(parsed.notes)
+    tree, notes = _node_json(parsed.tree, parsed.language), list(parsed.notes)
     lines = [parsed.understood, "", *_drawn(tree), *(f"Note: {note}" for note in notes)]
     understood = {"understood": parsed.understood, "tree": tree, "notes": notes}
     values = described | understood | {"problems": [], "mended": None}
     return print_result("\n".join(lines), values, json)
 
 
-def _node_json(node: Node | Modifier, among: str = "") -> dict[str, Any]:
+def _node_json(node: Node | Modifier, language: str, among: str = "") -> dict[str, Any]:
     """Return a node for JSON. ``among`` says what a passage must match for a PREFER or DEMOTE to
     change its score."""
     kind = type(node).__name__
     match node:
         case And() | Or():
             among = str(condition_of(node))
-            children = [_node_json(child, among) for child in node.children]
+            children = [_node_json(child, language, among) for child in node.children]
             return {"kind": kind, "weight": node.weight, "children": children}
         case Not() | Prefer() | Demote():
             described: dict[str, Any] = {"kind": kind}
@@ -84,11 +85,11 @@ def _node_json(node: Node | Modifier, among: str = "") -> dict[str, Any]:
                 described["factor"] = node.factor
             if node.operator.needs_ranking:
                 described["among"] = among
-            return {**described, "children": [_node_json(node.child)]}
+            return {**described, "children": [_node_json(node.child, language)]}
         case _:
             described = {"kind": kind, "query": str(node)}
             if isinstance(node, TextLeaf):
-                described["tokens"] = [list(spelling) for spelling in node.spellings]
+                described["tokens"] = [list(spelling) for spelling in lower(node, language).words]
             if isinstance(node, TextLeaf | Regex):
                 described["fields"] = [node.field] if node.field else ["title", "content"]
             return described

@@ -1,6 +1,6 @@
 """The seam between queries and the engines that execute them.
 
-An engine takes trees and returns hits; it never sees query text. All engines return the same hits
+An engine takes plans and returns hits; it never sees query text. All engines return the same hits
 in the same order with the same scores: BM25 in float32 as Lucene computes it, equal scores in
 corpus order (by ordinal).
 """
@@ -24,10 +24,10 @@ from arag_search.corpus import (
     nfc,
     split_at,
 )
-from arag_search.engines.compiling import float32
 from arag_search.errors import ArgumentError, IndexClosedError, IndexProblemError, QueryTimeoutError
 from arag_search.manifest import Manifest
-from arag_search.query.tree import And, Node, Or, Scope, TextLeaf
+from arag_search.plan.algebra import float32
+from arag_search.plan.clauses import ResolvedPlan
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,17 +46,6 @@ MAX_TOTAL = 1000
 MAX_LISTED = 100_000
 """The maximum number of passages that a condition on text may match on a server, which lists them
 by pages."""
-
-
-def is_counted(query: Node) -> bool:
-    """Return whether the matches of a query are counted exactly, however many there are.
-
-    That is so for a single clause, except for a phrase, which an engine must look into documents
-    for.
-    """
-    if isinstance(query, TextLeaf):
-        return all(len(words) == 1 for words in query.spellings)
-    return not isinstance(query, And | Or)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +81,11 @@ class SearchRequest:
     the page counts these; it excludes ``sort`` and ``per_document``.
     """
 
-    query: Node
+    query: ResolvedPlan
     top_k: int = 5
     offset: int = 0
     granularity: Granularity = "chunk"
-    scope: Scope | None = None
+    scope: ResolvedPlan | None = None
     with_text: bool = True
     whole_text: bool = True
     deadline: Deadline | None = field(default=None, compare=False)
@@ -119,7 +108,7 @@ class KeywordRequest:
     top_k: int = 5
     offset: int = 0
     matching: Matching = "token"
-    scope: Scope | None = None
+    scope: ResolvedPlan | None = None
     with_text: bool = True
     deadline: Deadline | None = field(default=None, compare=False)
 
@@ -242,7 +231,7 @@ class FieldsRequest:
 
     fields: tuple[str, ...]
     values: int = 10
-    scope: Scope | None = None
+    scope: ResolvedPlan | None = None
     quick: bool = False
     deadline: Deadline | None = field(default=None, compare=False)
     granularity: Granularity = "chunk"
@@ -285,7 +274,7 @@ class FieldsPage:
 
 
 class SearchEngine(Protocol):
-    """An executor of query trees over one index. Thread-safe until it is closed."""
+    """An executor of plans over one index. Thread-safe until it is closed."""
 
     @property
     def manifest(self) -> Manifest: ...
@@ -303,8 +292,8 @@ class SearchEngine(Protocol):
 
     def counts(
         self,
-        queries: Sequence[tuple[Node, Granularity]],
-        scope: Scope | None,
+        queries: Sequence[tuple[ResolvedPlan, Granularity]],
+        scope: ResolvedPlan | None,
         deadline: Deadline | None = None,
         exact: bool = False,
     ) -> list[int]:
@@ -317,9 +306,9 @@ class SearchEngine(Protocol):
 
     def counts_and_pages(
         self,
-        queries: Sequence[tuple[Node, Granularity]],
+        queries: Sequence[tuple[ResolvedPlan, Granularity]],
         requests: Sequence[SearchRequest],
-        scope: Scope | None,
+        scope: ResolvedPlan | None,
         deadline: Deadline | None = None,
         exact: bool = False,
     ) -> tuple[list[int], list[Page]]:
@@ -342,23 +331,23 @@ class SearchEngine(Protocol):
         """
         ...
 
-    def read(self, ids: Sequence[str], scope: Scope | None) -> list[Chunk | None]:
+    def read(self, ids: Sequence[str], scope: ResolvedPlan | None) -> list[Chunk | None]:
         """Return the chunks with these ids; None for an id that is unknown or out of scope."""
         ...
 
-    def neighbours(self, chunk: Chunk, scope: Scope | None) -> tuple[str | None, str | None]:
+    def neighbours(self, chunk: Chunk, scope: ResolvedPlan | None) -> tuple[str | None, str | None]:
         """Return the ids of the previous and the next chunk: of the document, or in corpus order
         if the corpus was pre-chunked."""
         ...
 
-    def chunks_at(self, ordinals: Sequence[int], scope: Scope | None) -> list[Chunk | None]:
+    def chunks_at(self, ordinals: Sequence[int], scope: ResolvedPlan | None) -> list[Chunk | None]:
         """Return the chunks with these ordinals, in this order; None for an ordinal that is
         unknown or out of scope."""
         ...
 
     def ordinals(
         self,
-        scope: Scope | None = None,
+        scope: ResolvedPlan | None = None,
         deadline: Deadline | None = None,
         granularity: Granularity = "chunk",
     ) -> Iterator[int]:
@@ -368,7 +357,9 @@ class SearchEngine(Protocol):
         """
         ...
 
-    def among(self, ordinals: Ordinals, scope: Scope, deadline: Deadline | None = None) -> Mask:
+    def among(
+        self, ordinals: Ordinals, scope: ResolvedPlan, deadline: Deadline | None = None
+    ) -> Mask:
         """Return, for each of the chunks with these ordinals, whether the index has it in the
         scope.
 
@@ -381,7 +372,7 @@ class SearchEngine(Protocol):
         """Return the deleted documents that the index still holds and that scores count."""
         ...
 
-    def scan(self, scope: Scope | None) -> Iterator[Chunk]:
+    def scan(self, scope: ResolvedPlan | None) -> Iterator[Chunk]:
         """Iterate over all chunks in corpus order."""
         ...
 

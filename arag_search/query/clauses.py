@@ -269,7 +269,7 @@ class ClauseReader:
             self.findings.reject(end - len(suffix), end, message, mended=True)
         try:
             text_field = field.text_field if field else None
-            leaf = Regex(pattern, bool(match["flag"]), text_field, start=match.end("signs"))
+            leaf = Regex(pattern, bool(match["flag"]), text_field)
         except ArgumentError as error:
             message = fill(problems.BAD_PATTERN, error=str(error).partition("/: ")[2].rstrip("."))
             self.findings.reject(start, end, message, mended=False)

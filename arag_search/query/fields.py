@@ -17,6 +17,14 @@ TEXT_FIELDS = (TITLE, CONTENT)
 """The fields that BM25 scores, and in which a word without a field is searched."""
 FORMS = {TITLE: "title_forms", CONTENT: "content_forms"}
 """The fields with the normal forms of the words of each."""
+
+
+def index_field(name: str, language: str) -> str:
+    """Return the field of the index that has the words of a text field: their normal forms, or
+    without a language the words as they are written."""
+    return FORMS[name] if language else name
+
+
 DOC_ID = "doc_id"
 """The only metadata field that every index has."""
 RESERVED_FIELDS = frozenset(

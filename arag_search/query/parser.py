@@ -61,7 +61,6 @@ from arag_search.query.tree import (
     all_of,
     any_of,
     condition_of,
-    give_forms,
     leaves,
     positive_leaves,
     render,
@@ -113,13 +112,13 @@ _UNCLOSED_CURLY_QUOTE = re.compile("(?:^|:)[-!+]*[“„«][^“”»]*$")
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """A query as it was understood. ``understood`` is its canonical text, ``wanted`` are its text
-    leaves that are not under a NOT or DEMOTE."""
+    """A query as it was understood. ``understood`` is its canonical text; its words match in their
+    normal forms in ``language`` or, if that is empty, as they are written."""
 
     tree: Node
     understood: str
     notes: tuple[str, ...]
-    wanted: tuple[TextLeaf, ...]
+    language: str
 
 
 @checked
@@ -155,12 +154,11 @@ def parse_checked(text: str, options: Options) -> ParsedQuery:
     if tree is None:
         findings, tree = _read_corrected(text, options)
     if options.has_additions:
-        give_forms(tree, options.schema.language)
         _note_question(tree, findings)
-    wanted = tuple([leaf for leaf in positive_leaves(tree) if isinstance(leaf, TextLeaf)])
-    if not wanted:
+    if not any(isinstance(leaf, TextLeaf) for leaf in positive_leaves(tree)):
         findings.note(problems.NOTE_UNRANKED)
-    return ParsedQuery(tree, render(tree, options.operators), findings.all_notes(), wanted)
+    language = options.schema.language if options.has_additions else ""
+    return ParsedQuery(tree, render(tree, options.operators), findings.all_notes(), language)
 
 
 def _read_as_it_is(text: str, options: Options) -> Node | None:
@@ -1009,8 +1007,7 @@ class _OpenGroups:
 
         Spellings cost time even without limits; the limits of a query are checked later.
         """
-        if len(leaf.spellings) > 1:
-            self._spelled += spelled_words(leaf)
+        self._spelled += spelled_words(leaf)
         if self._spelled > MAX_WORDS_WITHOUT_LIMITS:
             limit = MAX_WORDS_WITHOUT_LIMITS
             message = fill(problems.TOO_MANY_WORDS, count=self._spelled, limit=limit)

@@ -57,6 +57,11 @@ def quoted(text: str) -> str:
     return f'"{text}"'
 
 
+def phrase_text(text: str, field: str | None, slop: int) -> str:
+    """Return a phrase after its field, with its slop."""
+    return f"{field_text(field)}{quoted(text)}{f'~{slop}' if slop else ''}"
+
+
 def keyword_text(value: str) -> str:
     """Return the value of a keyword field, quoted if it is not a plain word."""
     return value if _PLAIN_KEYWORD.fullmatch(value) else quoted(value)

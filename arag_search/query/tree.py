@@ -14,12 +14,10 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Callable
 from typing import ClassVar, Literal, TypeVar, assert_never, cast
 
 from arag_search.errors import ArgumentError
 from arag_search.query.analysis import (
-    Spellings,
     checked_text,
     has_few_apostrophes,
     has_token,
@@ -29,7 +27,6 @@ from arag_search.query.analysis import (
 )
 from arag_search.query.field_types import number_text, period_ms
 from arag_search.query.fields import is_field_name
-from arag_search.query.forms import normal_spellings
 from arag_search.query.limits import (
     DEFAULT_FACTOR,
     FUZZY_WORDS,
@@ -44,7 +41,7 @@ from arag_search.query.printing import (
     field_text,
     keyword_text,
     operator_text,
-    quoted,
+    phrase_text,
     range_text,
     weight_text,
     word_text,
@@ -72,40 +69,13 @@ class _Printed:
         return render(cast("Node | Modifier", self))
 
 
-class _Spelled(_Printed):
-    """A text leaf. Its terms in each of its spellings are made when they are first asked for."""
-
-    __slots__ = ()
-    text: str
-    language: str
-    _spellings: Spellings | None
-
-    @property
-    def spellings(self) -> Spellings:
-        """The terms that are searched, in each spelling of the text."""
-        if self._spellings is None:
-            language = self.language
-            words = normal_spellings(self.text, language) if language else spellings_of(self.text)
-            _set(self, "_spellings", words)
-            return words
-        return self._spellings
-
-
 @value
-class Term(_Spelled):
-    """A word as typed. ``spellings`` are its terms in each of its spellings.
-
-    A word that the analyser splits is the phrase of its tokens. Searched are its normal forms in
-    ``language`` or, if that is empty, its tokens as they are written.
-    """
+class Term(_Printed):
+    """A word as typed. One that the analyser splits is the phrase of its tokens."""
 
     text: str
     field: TextField = None
     weight: float = 1.0
-    language: str = dataclasses.field(compare=False, repr=False, default="")
-    _spellings: Spellings | None = dataclasses.field(
-        init=False, compare=False, repr=False, default=None
-    )
 
     def __post_init__(self) -> None:
         _set_text(self)
@@ -113,47 +83,33 @@ class Term(_Spelled):
 
 
 @value
-class Phrase(_Spelled):
+class Phrase(_Printed):
     """Quoted text: its tokens in order, adjacent, or loosened by ``slop`` positions (0 to 20).
 
-    ``language`` is as in Term; that of a text that begins with EXACT_MARK is empty.
+    A text that begins with EXACT_MARK is searched as it is written.
     """
 
     text: str
     slop: int = 0
     field: TextField = None
     weight: float = 1.0
-    language: str = dataclasses.field(compare=False, repr=False, default="")
-    _spellings: Spellings | None = dataclasses.field(
-        init=False, compare=False, repr=False, default=None
-    )
 
     def __post_init__(self) -> None:
         _set_text(self)
         _check_words(self)
-        if self.language and self.text.startswith(EXACT_MARK):
-            _set(self, "language", "")
-            _set(self, "_spellings", None)
         if not 0 <= self.slop <= MAX_SLOP:
             raise ArgumentError(f"A slop of {self.slop}.", allowed=f"0 to {MAX_SLOP}")
-        if self.slop and len(self.spellings[0]) < 2:
+        if self.slop and len(spellings_of(self.text)[0]) < 2:
             raise ArgumentError("A slop on a phrase of one word.", do="Leave the slop out.")
 
 
 @value
-class Prefix(_Spelled):
-    """The beginning of a token: at least 3 characters that the analyser keeps as one token.
-
-    With a ``language``, words match whose written or normal form begins so.
-    """
+class Prefix(_Printed):
+    """The beginning of a token: at least 3 characters that the analyser keeps as one token."""
 
     text: str
     field: TextField = None
     weight: float = 1.0
-    language: str = dataclasses.field(compare=False, repr=False, default="")
-    _spellings: Spellings | None = dataclasses.field(
-        init=False, compare=False, repr=False, default=None
-    )
 
     def __post_init__(self) -> None:
         _set_text(self)
@@ -162,31 +118,23 @@ class Prefix(_Spelled):
                 f'The prefix "{self.text}*".',
                 allowed=f"at least {MIN_PREFIX_CHARACTERS} characters that are one token",
             )
-        _set(self, "_spellings", spellings_of(self.text))
 
 
 @value
-class Fuzzy(_Spelled):
+class Fuzzy(_Printed):
     """A token in which up to ``edits`` letters, 1 or 2, are added, left out or replaced, or two
     neighbours exchanged: of at least 3 characters with one edit, of 5 with two.
-
-    ``language`` is as in Prefix.
     """
 
     text: str
     edits: int = 1
     field: TextField = None
     weight: float = 1.0
-    language: str = dataclasses.field(compare=False, repr=False, default="")
-    _spellings: Spellings | None = dataclasses.field(
-        init=False, compare=False, repr=False, default=None
-    )
 
     def __post_init__(self) -> None:
         _set_text(self)
         if self.edits not in MIN_FUZZY_CHARACTERS or not is_fuzzy(self.text, self.edits):
             raise ArgumentError(f'The word "{self.text}~{self.edits}".', allowed=FUZZY_WORDS)
-        _set(self, "_spellings", spellings_of(self.text))
 
 
 @value
@@ -194,16 +142,12 @@ class Regex(_Printed):
     """The condition that the stored text of a passage or sentence matches a regular expression.
 
     ``pattern`` is in the syntax of the library ``regex``; a slash in it has a backslash. Engines
-    search no patterns: ``matches`` holds the ordinals of what matches, among what the rest of the
-    query lets match (see ``search.patterns``), and None until they are known. ``start`` is its
-    offset in the query as it was written.
+    search no patterns: what they match is looked up first (see ``search.resolve``).
     """
 
     pattern: str
     ignore_case: bool = False
     field: TextField = None
-    matches: frozenset[int] | None = dataclasses.field(compare=False, repr=False, default=None)
-    start: int = dataclasses.field(compare=False, repr=False, default=0)
 
     def __post_init__(self) -> None:
         pattern = _SLASH.sub(lambda match: match[1] or "\\/", checked_text(self.pattern))
@@ -523,42 +467,8 @@ def spelled_words(leaf: TextLeaf) -> int:
 
     It is 0 for a single word of one spelling.
     """
-    words = sum(map(len, leaf.spellings))
+    words = sum(map(len, spellings_of(leaf.text)))
     return words if words > 1 else 0
-
-
-def give_forms(node: Node, language: str) -> None:
-    """Set the normal forms of the words of a tree in a language, which may be empty for none.
-    Nothing else may refer to its nodes yet."""
-    for leaf in leaves(node) if language else ():
-        if isinstance(leaf, Term | Phrase):
-            if not leaf.text.startswith(EXACT_MARK) or isinstance(leaf, Term):
-                _set(leaf, "language", language)
-                _set(leaf, "_spellings", None)
-        elif isinstance(leaf, Prefix | Fuzzy):
-            _set(leaf, "language", language)
-
-
-def with_leaves(node: N, change: Callable[[Leaf], Leaf]) -> N:
-    """Return the node with other leaves, of the same kinds and weights. O(nodes)."""
-    changed: Node | Modifier
-    match node:
-        case And() | Or():
-            children = tuple([with_leaves(child, change) for child in node.children])
-            changed = _changed(node, children=children)
-        case Not() | Prefer() | Demote():
-            changed = _changed(node, child=with_leaves(node.child, change))
-        case _:
-            changed = change(node)
-    return cast(N, changed)
-
-
-def _changed(node: N, **values: object) -> N:
-    """Return a copy of a node with other values, which are known to be right and not checked."""
-    copy = object.__new__(type(node))
-    for name in node.__slots__:
-        _set(copy, name, values[name] if name in values else getattr(node, name))
-    return copy
 
 
 # Printing
@@ -574,8 +484,7 @@ def render(node: Node | Modifier, operators: bool = True) -> str:
         case Term():
             return word_text(node.text, node.field) + weight_text(node.weight)
         case Phrase():
-            slop = f"~{node.slop}" if node.slop else ""
-            return f"{field_text(node.field)}{quoted(node.text)}{slop}{weight_text(node.weight)}"
+            return phrase_text(node.text, node.field, node.slop) + weight_text(node.weight)
         case And():
             inside = render(node.children[0])
             for child in node.children[1:]:
@@ -631,8 +540,8 @@ def _check_words(leaf: Term | Phrase) -> None:
     text = leaf.text
     if text.isalnum() and text.isascii():
         return
-    is_sound = has_token(text) and (leaf.language or has_few_apostrophes(text))
-    if not is_sound and not leaf.spellings:
+    is_sound = has_token(text) and has_few_apostrophes(text)
+    if not is_sound and not spellings_of(text):
         raise ArgumentError(f'"{text}" holds nothing to search.', do="Use letters or digits.")
 
 

@@ -17,21 +17,16 @@ from arag_search.engines.base import (
 )
 from arag_search.errors import QueryTimeoutError
 from arag_search.manifest import Manifest
-from arag_search.query import analysis
-from arag_search.query.fields import TITLE
-from arag_search.query.tree import (
-    And,
-    Leaf,
-    Node,
-    Or,
-    Phrase,
-    Scope,
-    Term,
-    TextLeaf,
+from arag_search.plan.clauses import (
+    Clause,
+    ResolvedPlan,
     all_of,
     has_patterns,
-    positive_leaves,
+    wanted_leaves,
 )
+from arag_search.plan.lower import words_clause
+from arag_search.query import analysis
+from arag_search.query.fields import TITLE
 from arag_search.search.feedback import ClauseCount, exclusion_note, without_exclusions
 from arag_search.search.hits import BranchHit, hit_of
 from arag_search.search.judging import meeting
@@ -59,7 +54,7 @@ class Branches:
     def __init__(
         self, request: SearchRequest, manifest: Manifest, *, exclusions: bool, operators: bool
     ) -> None:
-        query = request.query
+        query = request.query.root
         self._manifest = manifest
         self._request = replace(request, top_k=1, offset=0, sort=None, per_document=None)
         branches = [part for part in _alternatives(query) if operators or _says_more(part)][
@@ -69,26 +64,26 @@ class Branches:
         self._words = _plain_words(query)[:MAX_COUNTED]
         self._inner = _inner_alternatives(query)[:MAX_COUNTED]
         self._conjunctions = [
-            node for node in (query, *branches) if isinstance(node, And) and node.positive[1:]
+            part for part in (query, *branches) if part.kind == "all" and part.having("wanted")[1:]
         ]
-        named = list(dict.fromkeys(filter(_is_name, positive_leaves(query))))
+        named = list(dict.fromkeys(filter(_is_name, wanted_leaves(query))))
         self._names = named[:MAX_COUNTED] if branches or named[1:] else []
         conditions = dict.fromkeys(
             part
-            for node in self._conjunctions
-            for part in node.positive
+            for group in self._conjunctions
+            for part in group.having("wanted")
             if not has_patterns(part)  # whose matches elsewhere are not known
         )
         counted = dict.fromkeys([*self._words, *self._names, *list(conditions)[:MAX_COUNTED]])
-        self.queries: list[tuple[Node, Granularity]] = [
-            (part, "chunk") for part in counted if part not in branches
-        ]
+        self._counted = [part for part in counted if part not in branches]
         rest = without_exclusions(query) if exclusions else None
         self._counts_rest = rest is not None
-        if rest is not None:
-            self.queries.append((rest, "chunk"))
+        asked = [*self._counted, *([] if rest is None else [rest])]
+        self.queries: list[tuple[ResolvedPlan, Granularity]] = [
+            (ResolvedPlan(part), "chunk") for part in asked
+        ]
         self.requests = [
-            replace(self._request, query=searched)
+            replace(self._request, query=ResolvedPlan(searched))
             for _, searched in (*self._branches, *self._inner)
         ]
 
@@ -101,15 +96,15 @@ class Branches:
         Alternatives are not counted if the page shows all of their passages. What else the
         conditions of an AND find, if it finds next to nothing, takes a request more.
         """
-        query = self._request.query
-        counts = {node: count for (node, _), count in zip(self.queries, counted, strict=True)}
+        query = self._request.query.root
+        counts = dict(zip(self._counted, counted, strict=False))
         for (part, _), page in zip(self._branches, pages, strict=False):
             counts[part] = min(page.count, MAX_TOTAL + 1)
         is_all_shown = shown.count <= len(shown.hits)
         totals = {**counts, query: shown.count if is_all_shown else MAX_TOTAL}
-        scarce = [node for node in self._conjunctions if totals[node] <= _NEXT_TO_NOTHING]
+        scarce = [part for part in self._conjunctions if totals[part] <= _NEXT_TO_NOTHING]
         conditions = dict.fromkeys(
-            part for node in scarce for part in _rare_conditions(node, counts)
+            part for group in scarce for part in _rare_conditions(group, counts)
         )
         others = self._others([p for p in conditions if counts[p] <= _MAX_READ], shown, engine)
         alternatives = [part for part, _ in self._branches]
@@ -124,7 +119,7 @@ class Branches:
         for part, searched, hit in best:
             chooser = Snippets(searched)
             chosen = hit_of(hit, chooser.choose(hit), None, is_named=chooser.names(hit))
-            passages.setdefault(hit.id, BranchHit(chosen, str(part)))
+            passages.setdefault(hit.id, BranchHit(chosen, part.text))
         titles = {
             part: tuple(
                 hit.title
@@ -134,9 +129,7 @@ class Branches:
             for part, hits in others.items()
         }
         counted_parts = tuple(
-            ClauseCount(
-                str(part), counts[part], isinstance(part, Leaf), titles=titles.get(part, ())
-            )
+            ClauseCount(part.text, counts[part], not part.parts, titles=titles.get(part, ()))
             for part in dict.fromkeys(listed)
         )
         return counted_parts, tuple(passages.values())
@@ -146,16 +139,18 @@ class Branches:
         answers to ``queries``; empty if they do not."""
         if not self._counts_rest:
             return ""
-        return exclusion_note(self._request.query, shown.count, counted[-1])
+        return exclusion_note(self._request.query.root, shown.count, counted[-1])
 
     def _others(
-        self, parts: Sequence[Node], shown: Page, engine: SearchEngine
-    ) -> dict[Node, Sequence[Hit]]:
+        self, parts: Sequence[Clause], shown: Page, engine: SearchEngine
+    ) -> dict[Clause, Sequence[Hit]]:
         """Return the passages of parts that the page lacks, of those that have only a few; none if
         no time is left."""
         if not parts:
             return {}
-        requests = [replace(self._request, query=part, top_k=_MAX_READ) for part in parts]
+        requests = [
+            replace(self._request, query=ResolvedPlan(part), top_k=_MAX_READ) for part in parts
+        ]
         scope, deadline = self._request.scope, self._request.deadline
         try:
             _, pages = engine.counts_and_pages((), requests, scope, deadline)
@@ -167,7 +162,9 @@ class Branches:
             part: hits for part, hits in zip(parts, others, strict=True) if len(hits) <= MAX_TITLES
         }
 
-    def _unrepresented(self, shown: Page, pages: Sequence[Page]) -> list[tuple[Node, Node, Hit]]:
+    def _unrepresented(
+        self, shown: Page, pages: Sequence[Page]
+    ) -> list[tuple[Clause, Clause, Hit]]:
         """Return each alternative that is in no passage shown, with the query for it and its best
         passage."""
         best = [
@@ -179,41 +176,46 @@ class Branches:
         return [branch for branch, met in zip(best, heard, strict=True) if not met]
 
 
-def _alternatives(query: Node) -> list[Node]:
+def _alternatives(query: Clause) -> list[Clause]:
     """Return the alternatives of an OR with one that is more than a plain word."""
-    if not isinstance(query, Or) or not any(map(_says_more, query.children)):
+    if query.kind != "any" or not any(map(_says_more, query.parts)):
         return []
-    return list(dict.fromkeys(query.children))
+    return list(dict.fromkeys(query.parts))
 
 
-def _plain_words(query: Node) -> list[Node]:
+def _plain_words(query: Clause) -> list[Clause]:
     """Return the alternatives of an OR of plain words."""
-    if not isinstance(query, Or) or any(map(_says_more, query.children)):
+    if query.kind != "any" or any(map(_says_more, query.parts)):
         return []
-    return [child for child in dict.fromkeys(query.children) if isinstance(child, Term)]
+    return [part for part in dict.fromkeys(query.parts) if part.kind == "word"]
 
 
-def _inner_alternatives(query: Node) -> list[tuple[Node, Node]]:
+def _inner_alternatives(query: Clause) -> list[tuple[Clause, Clause]]:
     """Return the alternatives of each OR in an AND, each with the AND narrowed to it."""
-    if not isinstance(query, And):
+    if query.kind != "all":
         return []
     return [
-        (part, all_of(*(part if child is group else child for child in query.children)))
-        for group in query.positive
+        (part, all_of([part if other is group else other for other in query.parts]))
+        for group in query.having("wanted")
         for part in _alternatives(group)
     ]
 
 
 def keyword_counts(
-    engine: SearchEngine, keywords: Sequence[str], scope: Scope | None, deadline: Deadline | None
+    engine: SearchEngine,
+    keywords: Sequence[str],
+    scope: ResolvedPlan | None,
+    deadline: Deadline | None,
 ) -> tuple[ClauseCount, ...]:
     """Return how many passages have each keyword, of the first MAX_COUNTED; none if there is only
     one, or no time left."""
-    phrases = [Phrase(keyword) for keyword in dict.fromkeys(keywords) if analysis.terms(keyword)]
+    phrases = [
+        words_clause(keyword, "") for keyword in dict.fromkeys(keywords) if analysis.terms(keyword)
+    ]
     if len(phrases) < 2:
         return ()
-    queries: list[tuple[Node, Granularity]] = [
-        (phrase, "chunk") for phrase in phrases[:MAX_COUNTED]
+    queries: list[tuple[ResolvedPlan, Granularity]] = [
+        (ResolvedPlan(phrase), "chunk") for phrase in phrases[:MAX_COUNTED]
     ]
     try:
         counts = engine.counts(queries, scope, deadline)
@@ -225,21 +227,21 @@ def keyword_counts(
     )
 
 
-def _rare_conditions(node: And, counts: Mapping[Node, int]) -> list[Node]:
+def _rare_conditions(group: Clause, counts: Mapping[Clause, int]) -> list[Clause]:
     """Return the conditions of an AND that have a count, without the most frequent one if it is a
     group."""
-    parts = [part for part in node.positive if part in counts]
+    parts = [part for part in group.having("wanted") if part in counts]
     most = max((counts[part] for part in parts), default=0)
-    return [part for part in parts if isinstance(part, Leaf) or counts[part] < most]
+    return [part for part in parts if not part.parts or counts[part] < most]
 
 
-def _is_name(leaf: Node) -> bool:
-    """Return whether a node is a phrase or a clause on titles."""
-    return isinstance(leaf, TextLeaf) and (isinstance(leaf, Phrase) or leaf.field == TITLE)
+def _is_name(leaf: Clause) -> bool:
+    """Return whether a clause is a phrase or a clause on titles."""
+    return leaf.kind == "phrase" or (leaf.is_text and leaf.field == TITLE)
 
 
-def _says_more(child: Node) -> bool:
+def _says_more(part: Clause) -> bool:
     """Return whether an alternative is more than a plain word."""
-    if isinstance(child, And):
-        return True
-    return isinstance(child, TextLeaf) and (not isinstance(child, Term) or _is_name(child))
+    if part.kind == "word":
+        return _is_name(part)
+    return part.kind == "all" or part.is_text

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 
 from arag_search.engines.base import KeywordRequest, SearchRequest
+from arag_search.plan.clauses import ResolvedPlan, any_of
+from arag_search.plan.lower import words_clause
 from arag_search.query import analysis
-from arag_search.query.tree import Phrase, any_of
 from arag_search.search.asked import Keywords
 from arag_search.search.branches import keyword_counts
 from arag_search.search.hints import KEYWORD_NARROWING
@@ -36,9 +37,9 @@ def keyword_search(state: IndexState, asked: Keywords) -> SearchResult:
                 deadline,
             )
         )
-        phrases = [Phrase(word) for word in wanted if analysis.terms(word)]
+        phrases = [words_clause(word, "") for word in wanted if analysis.terms(word)]
         if form.is_list and phrases:
-            counted = SearchRequest(any_of(*phrases), scope=scope, deadline=deadline)
+            counted = SearchRequest(ResolvedPlan(any_of(phrases)), scope=scope, deadline=deadline)
             page = counted_all(engine, page, counted)
     hits = [
         hit_of(

@@ -22,22 +22,17 @@ from arag_search.engines.base import (
     SearchRequest,
 )
 from arag_search.errors import NotServedError, TooManyMatchesError
+from arag_search.plan.clauses import Clause, ResolvedPlan, any_of, joined, wanted_leaves
+from arag_search.plan.lower import lower, words_clause
 from arag_search.query import analysis
 from arag_search.query.limits import MAX_CHARACTERS, MAX_LEAVES
 from arag_search.query.parser import condition_error, parse
 from arag_search.query.problems import LONE_SURROGATE, TOO_LONG, Problem, QueryError, shortened
-from arag_search.query.tree import (
-    Node,
-    Scope,
-    Term,
-    any_of,
-    give_forms,
-)
 from arag_search.search.asked import Hybrid, Meaning, Naive, check_page
 from arag_search.search.hints import HYBRID_NARROWING, advising_on_timeout, narrowing
 from arag_search.search.hits import HybridRanks, SearchHit, hit_of
 from arag_search.search.keywords import missing_names_note
-from arag_search.search.patterns import scope_with_matches, with_matches
+from arag_search.search.resolve import resolve
 from arag_search.search.results import SearchResult
 from arag_search.search.scope import Conditions, conditions
 from arag_search.search.snippets import NearPassage, NearPassages, Snippets, near_passages
@@ -66,11 +61,11 @@ class NearSentence(NamedTuple):
 
 
 class _Hybrid(NamedTuple):
-    """What a hybrid search looks for: a tree, None for no words, and a text that is encoded.
-    ``logical`` is the canonical text of a logical query, empty if the tree is the words of the
-    text. ``advice`` is for a search by the tree that takes too long."""
+    """What a hybrid search looks for: a plan, None for no words, and a text that is encoded.
+    ``logical`` is the canonical text of a logical query, empty if the plan is the words of the
+    text. ``advice`` is for a search by the plan that takes too long."""
 
-    tree: Node | None
+    plan: Clause | None
     text: str
     notes: tuple[str, ...]
     advice: str
@@ -87,7 +82,7 @@ class VectorSearch:
         self,
         engine: SearchEngine,
         location: str,
-        scope: Scope | None,
+        scope: ResolvedPlan | None,
         source: VectorSource | None,
         search_timeout_s: float | None,
     ) -> None:
@@ -100,7 +95,7 @@ class VectorSearch:
         self._pool = ThreadPoolExecutor(thread_name_prefix="by-words")  # starts none by itself
         self._schema = engine.manifest.query_schema
 
-    def within(self, scope: Scope | None) -> VectorSearch:
+    def within(self, scope: ResolvedPlan | None) -> VectorSearch:
         """Return the searches of a part of the index, which share vectors and calls."""
         part = copy(self)
         part._scope = scope
@@ -173,7 +168,7 @@ class VectorSearch:
             ranks = [HybridRanks(*item.ranks) for item in shown]
             proofs = {passage.ordinal: passage for passage in near.passages}
             passages = [NearPassage(item.ordinal, item.score) for item in shown]
-            is_chosen = asked.snippets and not asked.full_text and wanted.tree is not None
+            is_chosen = asked.snippets and not asked.full_text and wanted.plan is not None
             chooser = Snippets(self._marked(wanted)) if is_chosen else None
             hits, missing = self._hits(passages, proofs, scope, asked.snippets, ranks, chooser)
         notes = [
@@ -185,40 +180,39 @@ class VectorSearch:
         understood, end = f"{meant}{within.words}", len(fused) - missing
         return SearchResult.of(asked, understood, hits, notes, started, passages=end)
 
-    def _by_words(self, wanted: _Hybrid, scope: Scope | None) -> list[int]:
+    def _by_words(self, wanted: _Hybrid, scope: ResolvedPlan | None) -> list[int]:
         """Return the ordinals of the first passages by BM25; none for a text without words."""
-        if wanted.tree is None:
+        if wanted.plan is None:
             return []
         deadline = Deadline.after(self._search_timeout_s)
         with advising_on_timeout(deadline, self._location, lambda: wanted.advice):
-            tree = with_matches(wanted.tree, self._engine, scope=scope, deadline=deadline)
+            plan = resolve(wanted.plan, self._engine, scope=scope, deadline=deadline)
             request = SearchRequest(
-                tree, FUSION_DEPTH, scope=scope, with_text=False, deadline=deadline
+                plan, FUSION_DEPTH, scope=scope, with_text=False, deadline=deadline
             )
             return [hit.ordinal for hit in self._engine.search(request).hits]
 
-    def _marked(self, wanted: _Hybrid) -> Node:
-        """Return the tree whose words are looked for in passages to show, in all their forms."""
-        tree = words_query(wanted.text)[0] if not wanted.logical else wanted.tree
-        assert tree is not None
-        give_forms(tree, self._engine.manifest.language)
-        return tree
+    def _marked(self, wanted: _Hybrid) -> Clause:
+        """Return the plan whose words are looked for in passages to show, in all their forms."""
+        language = self._engine.manifest.language
+        plan = wanted.plan if wanted.logical else words_query(wanted.text, language)[0]
+        assert plan is not None
+        return plan
 
     def _hybrid(self, query: str, meaning: str | None) -> _Hybrid:
         """Read the arguments of a hybrid search. Raises QueryError."""
         if meaning is None or not query.strip():
             text = _checked(query if meaning is None else meaning)
-            tree, notes = words_query(text)
-            logical = ""
-            if meaning is not None and tree is not None:
-                give_forms(tree, self._engine.manifest.language)
-                logical = str(tree)
-            return _Hybrid(tree, text, tuple(notes), HYBRID_NARROWING, logical)
+            language = "" if meaning is None else self._engine.manifest.language
+            plan, notes = words_query(text, language)
+            logical = "" if meaning is None or plan is None else plan.text
+            return _Hybrid(plan, text, tuple(notes), HYBRID_NARROWING, logical)
         parsed = parse(query, self._schema)
-        tree, understood, notes = parsed.tree, parsed.understood, parsed.notes
+        plan = lower(parsed.tree, parsed.language)
         if not meaning.strip():
-            meaning = " ".join(dict.fromkeys(leaf.text for leaf in parsed.wanted)) or query
-        return _Hybrid(tree, meaning, notes, narrowing(tree), understood)
+            words = (leaf.typed for leaf in wanted_leaves(plan) if leaf.is_text)
+            meaning = " ".join(dict.fromkeys(words)) or query
+        return _Hybrid(plan, meaning, parsed.notes, narrowing(plan), parsed.understood)
 
     def sentences(self, query: str, n: int, filter: str | None) -> list[NearSentence]:
         """See Index.nearest_sentences."""
@@ -245,7 +239,7 @@ class VectorSearch:
             if self._source is not None:
                 self._source.close()
 
-    def _on_names(self, text: str, scope: Scope | None, names: bool) -> list[str]:
+    def _on_names(self, text: str, scope: ResolvedPlan | None, names: bool) -> list[str]:
         """Return the note on names that no passage contains, if requested and needed."""
         if not names:
             return []
@@ -269,13 +263,13 @@ class VectorSearch:
         text = _checked(query)
         schema = self._engine.manifest.query_schema
         asked = conditions(self._scope, filter, where, schema)
-        if where is not None and asked.scope is not None:
-            deadline = Deadline.after(self._search_timeout_s)
+        if where is not None and asked.condition is not None:
+            deadline, scope = Deadline.after(self._search_timeout_s), asked.scope
             try:
-                scope = scope_with_matches(asked.scope, self._engine, deadline)
+                condition = resolve(asked.condition, self._engine, "chunk", scope, deadline, where)
             except QueryError as error:
                 raise condition_error(error) from None
-            asked = asked._replace(scope=scope)
+            asked = asked._replace(scope=joined(scope, condition))
         return text, asked._replace(words=f'"{" ".join(text.split())}"{asked.words}')
 
     def _near(
@@ -285,17 +279,17 @@ class VectorSearch:
         within = self._selected(asked)
         return near_passages(opened.vectors, unit, encoded[0], n, within)
 
-    def _selected(self, asked: Conditions) -> Scope | Selection | None:
+    def _selected(self, asked: Conditions) -> ResolvedPlan | Selection | None:
         """Return the scope, with the engine to evaluate it if it searches text: vectors evaluate
         metadata themselves. The engine raises QueryError for a condition that too many passages of
         a server meet."""
         scope = asked.scope
-        if scope is None or not scope.searches_text:
+        condition = asked.condition
+        if scope is None or condition is None or not condition.searches_text:
             return scope
 
         def mark(ordinals: Ordinals) -> Mask:
             deadline = Deadline.after(self._search_timeout_s)
-            condition = scope.include[-1]
             with advising_on_timeout(deadline, self._location, lambda: narrowing(condition)):
                 try:
                     return self._engine.among(ordinals, scope, deadline)
@@ -309,7 +303,7 @@ class VectorSearch:
         self,
         passages: Sequence[NearPassage],
         proofs: Mapping[int, NearPassage],
-        scope: Scope | None,
+        scope: ResolvedPlan | None,
         with_text: bool,
         ranks: Sequence[HybridRanks] | None = None,
         chooser: Snippets | None = None,
@@ -330,16 +324,18 @@ class VectorSearch:
         return hits, len(passages) - len(hits)
 
 
-def words_query(text: str) -> tuple[Node | None, list[str]]:
+def words_query(text: str, language: str = "") -> tuple[Clause | None, list[str]]:
     """Return the words of a text as alternatives, repeated as in the text, with notes on them.
 
-    The query is None if the text has no words.
+    The plan is None if the text has no words.
     """
     words = analysis.terms(text)
     if not words:
         return None, [NO_WORDS]
     notes = [TOO_MANY_WORDS] if len(words) > MAX_LEAVES else []
-    return any_of(*map(Term, words[:MAX_LEAVES])), notes
+    return any_of(
+        [words_clause(word, language, None, "word") for word in words[:MAX_LEAVES]]
+    ), notes
 
 
 def _checked(query: str) -> str:

@@ -11,10 +11,9 @@ from typing import Any
 from arag_search.corpus import Chunk, MetadataValue, is_unicode, nfc
 from arag_search.engines.base import Deadline, FieldsRequest, SearchEngine
 from arag_search.errors import IndexDamagedError, UnknownChunkError, UnknownDocumentError
+from arag_search.plan.clauses import ResolvedPlan, joined, values_of
 from arag_search.query.fields import DOC_ID
-from arag_search.query.tree import KeywordEquals, Scope, any_of
 from arag_search.search.hits import metadata_dict, outline_dict
-from arag_search.search.scope import joined
 
 MAX_COMPARED = 5_000
 """The passages of the largest index whose ids are compared with an id that is unknown."""
@@ -125,7 +124,7 @@ def documents_of(chunks: Iterable[Chunk], location: str) -> Iterator[IndexDocume
 
 
 def read_chunks(
-    engine: SearchEngine, location: str, ids: Sequence[str], scope: Scope | None
+    engine: SearchEngine, location: str, ids: Sequence[str], scope: ResolvedPlan | None
 ) -> list[ReadChunk]:
     """Return chunks with their neighbours. Raises UnknownChunkError naming every id that the scope
     does not hold."""
@@ -143,7 +142,7 @@ def document_of(
     engine: SearchEngine,
     location: str,
     doc_id: str,
-    scope: Scope | None,
+    scope: ResolvedPlan | None,
     timeout_s: float | None,
 ) -> IndexDocument:
     """Return the document with an id. Raises UnknownDocumentError, which suggests ids."""
@@ -155,17 +154,17 @@ def document_of(
 
 
 def documents_with_ids(
-    engine: SearchEngine, location: str, doc_ids: Sequence[str], scope: Scope | None
+    engine: SearchEngine, location: str, doc_ids: Sequence[str], scope: ResolvedPlan | None
 ) -> Iterator[IndexDocument]:
     """Yield the documents with these ids that are in the scope, in corpus order."""
-    wanted = [KeywordEquals(DOC_ID, id) for id in doc_ids if id and is_unicode(id)]
+    wanted = [id for id in doc_ids if id and is_unicode(id)]
     if wanted:
-        within = joined(scope, Scope((any_of(*wanted),)))
+        within = joined(scope, values_of(DOC_ID, wanted))
         yield from documents_of(engine.scan(within), location)
 
 
 def _nearest(
-    engine: SearchEngine, doc_id: str, scope: Scope | None, timeout_s: float | None
+    engine: SearchEngine, doc_id: str, scope: ResolvedPlan | None, timeout_s: float | None
 ) -> list[str]:
     """Return the ids of documents that may be meant by an unknown id."""
     passage = engine.read([doc_id], scope)[0]

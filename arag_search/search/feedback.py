@@ -7,30 +7,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from arag_search.engines.base import MAX_TOTAL, Granularity
-from arag_search.query.fields import TITLE
-from arag_search.query.problems import shortened
-from arag_search.query.tree import (
-    And,
-    Leaf,
-    MetadataLeaf,
-    Modifier,
-    Node,
-    Not,
-    Or,
-    Regex,
-    TextLeaf,
+from arag_search.plan.clauses import (
+    Clause,
+    ResolvedPlan,
     all_of,
     has_patterns,
     leaves,
-    positive_leaves,
+    wanted,
+    wanted_leaves,
 )
+from arag_search.query.fields import TITLE
+from arag_search.query.problems import shortened
 from arag_search.search.nearest import MissingValue, ValueReader, case_variants, missing_values
 from arag_search.system.progress import counted
 
 MAX_CLAUSES = 8
 """The maximum number of top-level clauses, and of further leaves, that are counted."""
 
-Counter = Callable[[Sequence[tuple[Node, Granularity]]], list[int]]
+Counter = Callable[[Sequence[tuple[ResolvedPlan, Granularity]]], list[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +92,7 @@ def count_text(count: int) -> str:
 
 
 def feedback(
-    query: Node, granularity: Granularity, count: Counter, read_values: ValueReader
+    query: Clause, granularity: Granularity, count: Counter, read_values: ValueReader
 ) -> Feedback:
     """Count the parts of a query that matched nothing.
 
@@ -106,44 +100,40 @@ def feedback(
     metadata clauses without a match. What a pattern matches is known only where the rest of the
     query matches, so a part with one is counted only if it is an alternative.
     """
-    clauses: tuple[Node | Not, ...] = (query,)
-    if isinstance(query, Or):
-        clauses = query.children[:MAX_CLAUSES]
-    elif isinstance(query, And):  # what is preferred or demoted does not decide what matches
-        clauses = (*query.positive, *query.excluded)[:MAX_CLAUSES]
-    parts: dict[Node, bool] = {}  # whether it is excluded
+    clauses = (query,)
+    if query.kind == "any":
+        clauses = query.parts[:MAX_CLAUSES]
+    elif query.kind == "all":  # what is preferred or demoted does not decide what matches
+        clauses = (*query.having("wanted"), *query.having("excluded"))[:MAX_CLAUSES]
+    parts: dict[Clause, bool] = {}  # whether it is excluded
     for clause in clauses:
-        node = clause.child if isinstance(clause, Not) else clause
-        if not (isinstance(query, And) and has_patterns(node)):
-            parts.setdefault(node, isinstance(clause, Not))
+        if not (query.kind == "all" and has_patterns(clause)):
+            parts.setdefault(wanted(clause), clause.role == "excluded")
     inner = dict.fromkeys(
         leaf
         for clause in clauses
-        if not isinstance(clause, Leaf)
-        for leaf in leaves(clause)
-        if not isinstance(leaf, Regex) and leaf not in parts
+        if clause.parts
+        for leaf in map(wanted, leaves(clause))
+        if leaf.kind != "pattern" and leaf not in parts
     )
     parts |= dict.fromkeys(list(inner)[:MAX_CLAUSES], False)
-    rest = _without_each(query) if isinstance(query, And) and len(clauses) > 2 else []
+    rest = _without_each(query) if query.kind == "all" and len(clauses) > 2 else []
     rest = [(clause, node) for clause, node in rest if not has_patterns(node)]
     in_chunks = [query] if granularity == "sentence" and not has_patterns(query) else []
     variants = case_variants(query)
-    queries: list[tuple[Node, Granularity]] = [
-        *((node, granularity) for node in (*parts, *(node for _, node in rest))),
-        *((node, "chunk") for node in (*in_chunks, *variants)),
+    queries: list[tuple[Clause, Granularity]] = [
+        *((part, granularity) for part in (*parts, *(node for _, node in rest))),
+        *((part, "chunk") for part in (*in_chunks, *variants)),
     ]
-    counts = dict(zip(queries, count(queries), strict=True))
+    numbers = count([(ResolvedPlan(part), unit) for part, unit in queries])
+    counts = dict(zip(queries, numbers, strict=True))
     alone = [
-        ClauseCount(str(node), counts[node, granularity], isinstance(node, Leaf), excluded)
-        for node, excluded in parts.items()
+        ClauseCount(part.text, counts[part, granularity], not part.parts, excluded)
+        for part, excluded in parts.items()
     ]
     without = [ClauseCount(str(clause), counts[node, granularity], False) for clause, node in rest]
     nowhere = {row.clause for row in alone if row.leaf and not row.count and not row.excluded}
-    unmatched = [
-        leaf
-        for leaf in positive_leaves(query)
-        if isinstance(leaf, MetadataLeaf) and str(leaf) in nowhere
-    ]
+    unmatched = [leaf for leaf in wanted_leaves(query) if leaf.is_metadata and leaf.text in nowhere]
     of_variants = [(variant, counts[variant, "chunk"]) for variant in variants]
     missing = missing_values(unmatched, [pair for pair in of_variants if pair[1]], read_values)
     return Feedback(
@@ -154,19 +144,20 @@ def feedback(
     )
 
 
-def without_exclusions(query: Node) -> Node | None:
+def without_exclusions(query: Clause) -> Clause | None:
     """Return an AND without the NOTs that exclude words of the content, which is counted to say how
     much they remove. None for other queries, and where what a pattern matches is not known."""
-    if not isinstance(query, And) or has_patterns(query):
+    if query.kind != "all" or has_patterns(query):
         return None
-    kept = [node for node in query.children if node not in _excluded_words(query)]
-    return None if len(kept) == len(query.children) else all_of(*kept)
+    excluded = _excluded_words(query)
+    kept = [part for part in query.parts if part not in excluded]
+    return None if len(kept) == len(query.parts) else all_of(kept)
 
 
-def exclusion_note(query: Node, remaining: int, count: int) -> str:
+def exclusion_note(query: Clause, remaining: int, count: int) -> str:
     """Return the note on NOTs that remove more than half of what the rest of a query finds, whose
     ``count`` is that of ``without_exclusions``; empty for others."""
-    if not isinstance(query, And) or 2 * remaining >= count:
+    if query.kind != "all" or 2 * remaining >= count:
         return ""
     excluded = " ".join(map(str, _excluded_words(query)))
     share = f"{count - remaining:,} of {counted(count, 'passage')}"
@@ -175,21 +166,21 @@ def exclusion_note(query: Node, remaining: int, count: int) -> str:
     return f"{shortened(excluded)} removes {share}: DEMOTE instead of NOT keeps and lowers them."
 
 
-def _excluded_words(query: And) -> list[Not]:
+def _excluded_words(query: Clause) -> list[Clause]:
     """Return the NOTs of an AND that exclude words of the content."""
     return [
-        node
-        for node in query.excluded
-        if any(isinstance(leaf, TextLeaf) and leaf.field != TITLE for leaf in leaves(node))
+        part
+        for part in query.having("excluded")
+        if any(leaf.is_text and leaf.field != TITLE for leaf in leaves(part))
     ]
 
 
-def _without_each(query: And) -> list[tuple[Node | Not, Node]]:
+def _without_each(query: Clause) -> list[tuple[Clause, Clause]]:
     """Return the first clauses with the query without each, if something positive is left."""
-    clauses = (*query.positive, *query.excluded)
-    result: list[tuple[Node | Not, Node]] = []
+    clauses = (*query.having("wanted"), *query.having("excluded"))
+    result: list[tuple[Clause, Clause]] = []
     for dropped in range(min(len(clauses), MAX_CLAUSES)):
-        rest = [child for at, child in enumerate(clauses) if at != dropped]
-        if any(not isinstance(child, Modifier) for child in rest):
-            result.append((clauses[dropped], all_of(*rest)))
+        rest = [part for at, part in enumerate(clauses) if at != dropped]
+        if any(part.role == "wanted" for part in rest):
+            result.append((clauses[dropped], all_of(rest)))
     return result

@@ -17,9 +17,9 @@ from arag_search.engines.base import (
 from arag_search.errors import ArgumentError, QueryTimeoutError
 from arag_search.field_counts import KEPT_VALUES, FieldCounts
 from arag_search.manifest import Manifest
+from arag_search.plan.clauses import ResolvedPlan
 from arag_search.query.field_types import FIELD_TYPES, KEYWORD
 from arag_search.query.fields import DOC_ID, TEXT_FIELDS, TITLE, FieldKind, Schema
-from arag_search.query.tree import Scope
 
 MAX_VALUES = 1_000
 DEFAULT_VALUES = 10
@@ -56,7 +56,7 @@ def fields_of(
     engine: SearchEngine,
     names: Sequence[str],
     values: int,
-    scope: Scope | None,
+    scope: ResolvedPlan | None,
     deadline: Deadline | None,
 ) -> FieldsResult:
     """Return the fields with these names; all if there are none.
@@ -77,7 +77,7 @@ def fields_of(
 
 
 def metadata_fields(
-    engine: SearchEngine, scope: Scope | None, deadline: Deadline | None
+    engine: SearchEngine, scope: ResolvedPlan | None, deadline: Deadline | None
 ) -> tuple[FieldSummary, ...]:
     """Return the declared fields with their most frequent values, at most KEPT_VALUES, or ranges.
 
@@ -105,7 +105,7 @@ class Contents(NamedTuple):
 
 
 def contents_of(
-    engine: SearchEngine, manifest: Manifest, scope: Scope | None, timeout_s: float | None
+    engine: SearchEngine, manifest: Manifest, scope: ResolvedPlan | None, timeout_s: float | None
 ) -> Contents:
     """Return what passages in a scope have. Without a scope, the manifest says this; otherwise it
     takes one request. What cannot be counted in time, or at once, is assumed to be present."""

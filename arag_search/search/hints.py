@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 
 from arag_search.engines.base import (
     Deadline,
@@ -14,15 +13,8 @@ from arag_search.engines.base import (
     SearchRequest,
 )
 from arag_search.errors import QueryTimeoutError
+from arag_search.plan.clauses import Clause, ResolvedPlan, leaves
 from arag_search.query.problems import shortened
-from arag_search.query.tree import (
-    Node,
-    Phrase,
-    Prefix,
-    Term,
-    TextLeaf,
-    leaves,
-)
 
 KEYWORD_NARROWING: Mapping[Matching, str] = {
     "token": "Give fewer keywords, and shorter phrases.",
@@ -49,11 +41,11 @@ def advising_on_timeout(
         raise complete from error
 
 
-def narrowing(query: Node) -> str:
+def narrowing(query: Clause) -> str:
     """Return advice that names the costliest clause: a loose phrase, a long one, or a prefix."""
-    all_leaves = leaves(query)
-    phrases = [leaf for leaf in all_leaves if isinstance(leaf, Phrase)]
-    prefixes = [leaf for leaf in all_leaves if isinstance(leaf, Prefix)]
+    all_leaves = list(leaves(query))
+    phrases = [leaf for leaf in all_leaves if leaf.kind == "phrase"]
+    prefixes = [leaf for leaf in all_leaves if leaf.kind == "prefix"]
     loose = [phrase for phrase in phrases if phrase.slop]
     costliest = max(loose or phrases, key=_words, default=None)
     if costliest is not None and costliest.slop:
@@ -64,13 +56,13 @@ def narrowing(query: Node) -> str:
     if costliest is not None and _words(costliest) > _LONG_PHRASE_WORDS:
         return f"Shorten the phrase {shortened(str(costliest))}, or write its rare words with AND."
     if prefixes:
-        shortest = min(prefixes, key=lambda prefix: len(prefix.text))
+        shortest = min(prefixes, key=lambda prefix: len(prefix.typed))
         return f"Write a longer prefix than {shortened(str(shortest))}, or whole words."
     return "Write fewer clauses, leave out the most frequent words, or join with AND a rare word."
 
 
-def _words(phrase: Phrase) -> int:
-    return len(phrase.spellings[0])
+def _words(phrase: Clause) -> int:
+    return len(phrase.words[0])
 
 
 # The note on queries that rank by very frequent words alone, such as ``the OR of``
@@ -93,10 +85,10 @@ class FrequentWords:
 
     def __init__(self, engine: SearchEngine) -> None:
         self._engine = engine
-        self._known: dict[tuple[str, Granularity], bool] = {}
+        self._known: dict[tuple[str, str | None, Granularity], bool] = {}
 
     def note(
-        self, texts: Sequence[TextLeaf], granularity: Granularity, deadline: Deadline | None
+        self, texts: Sequence[Clause], granularity: Granularity, deadline: Deadline | None
     ) -> str:
         """Return the note if every word that a query ranks by is very frequent, else "".
 
@@ -104,7 +96,7 @@ class FrequentWords:
         metadata has none. The longest word is counted first, so that an ordinary query of short
         words costs one count, and none when repeated.
         """
-        words = [leaf for leaf in texts if isinstance(leaf, Term) and _is_short(leaf)]
+        words = [leaf for leaf in texts if leaf.kind == "word" and _is_short(leaf)]
         if not words or len(words) < len(texts) or self._units(granularity) < MIN_UNITS:
             return ""
         words.sort(key=lambda word: -len(str(word)))
@@ -115,13 +107,18 @@ class FrequentWords:
             return ""
         return NOTE.format(unit="sentences" if granularity == "sentence" else "passages")
 
-    def _is_frequent(self, word: Term, granularity: Granularity, deadline: Deadline | None) -> bool:
-        word = replace(word, weight=1.0)
-        key = str(word).lower(), granularity
+    def _is_frequent(
+        self, word: Clause, granularity: Granularity, deadline: Deadline | None
+    ) -> bool:
+        key = word.typed.lower(), word.field, granularity
         known = self._known.get(key)
         if known is None:
             request = SearchRequest(
-                word, top_k=1, granularity=granularity, with_text=False, deadline=deadline
+                ResolvedPlan(word),
+                top_k=1,
+                granularity=granularity,
+                with_text=False,
+                deadline=deadline,
             )
             known = 2 * self._engine.search(request).count > self._units(granularity)
             if len(self._known) >= _MAX_KNOWN:
@@ -134,7 +131,7 @@ class FrequentWords:
         return manifest.sentences if granularity == "sentence" else manifest.chunks
 
 
-def _is_short(word: Term) -> bool:
+def _is_short(word: Clause) -> bool:
     """Return whether a word is short and not split."""
-    tokens = word.spellings[0]
+    tokens = word.words[0]
     return len(tokens) == 1 and len(tokens[0]) <= MAX_CHARACTERS

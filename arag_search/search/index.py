@@ -16,8 +16,8 @@ from typing import TypeVar
 from arag_search.corpus import Chunk, nfc
 from arag_search.engines.base import DEFAULT_SEARCH_TIMEOUT_S, SearchEngine, check_search_timeout
 from arag_search.manifest import Manifest
+from arag_search.plan.clauses import ResolvedPlan
 from arag_search.query.parser import Operator, ParsedQuery, parse
-from arag_search.query.tree import Scope
 from arag_search.search.asked import Hybrid, Keywords, Meaning, Naive, Search
 from arag_search.search.by_keywords import keyword_search
 from arag_search.search.by_vectors import NearSentence, VectorSearch
@@ -68,7 +68,7 @@ class Index:
         self,
         engine: SearchEngine,
         location: str,
-        scope: Scope | None = None,
+        scope: ResolvedPlan | None = None,
         on_close: Callable[[], None] | None = None,
         vectors: VectorSource | None = None,
         search_timeout_s: float | None = DEFAULT_SEARCH_TIMEOUT_S,
@@ -128,7 +128,7 @@ class Index:
         return self.state.location
 
     @property
-    def scope(self) -> Scope | None:
+    def scope(self) -> ResolvedPlan | None:
         """The filter that everything obeys."""
         return self.state.scope
 

@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import assert_never
 
 from arag_search.engines.base import Hit
+from arag_search.plan.algebra import Interval, Operation, Values
+from arag_search.plan.clauses import Clause
+from arag_search.plan.lookup import matches
+from arag_search.plan.matching import Pattern, Words, patterns_of
 from arag_search.query import analysis
 from arag_search.query.field_types import FIELD_TYPES, MetadataType, Storage
 from arag_search.query.fields import CONTENT, DOC_ID, TITLE
 from arag_search.query.forms import is_code
-from arag_search.query.matching import Pattern, Words, matches_regex, patterns_of
-from arag_search.query.tree import (
-    And,
-    DateRange,
-    Fuzzy,
-    KeywordEquals,
-    Node,
-    NumberRange,
-    Or,
-    Phrase,
-    Prefix,
-    Regex,
-    Term,
-)
 
 
 def meeting(
-    conditions: Sequence[Node], hits: Sequence[Hit], metadata: Mapping[str, MetadataType]
+    conditions: Sequence[Clause], hits: Sequence[Hit], metadata: Mapping[str, MetadataType]
 ) -> list[set[str]]:
     """Return for each condition the ids of the hits, which carry their text, that match it.
 
@@ -51,35 +40,34 @@ class _Passage:
         self._texts = {name: Words(text, code) for name, text in texts.items()}
         self._low = {name: analysis.fold(text) for name, text in texts.items()}
 
-    def meets(self, condition: Node) -> bool:
+    def meets(self, condition: Clause) -> bool:
         """Return whether the hit matches; what is preferred or demoted does not decide that."""
-        match condition:
-            case Term() | Phrase() | Prefix() | Fuzzy():
+        match condition.kind:
+            case "all":
+                return all(map(self.meets, condition.having("wanted"))) and not any(
+                    map(self.meets, condition.having("excluded"))
+                )
+            case "any":
+                return any(map(self.meets, condition.parts))
+            case "pattern":
+                lookup, hit = condition.lookup, self._hit
+                return lookup is not None and matches(lookup, hit.title, hit.content or "")
+            case "value" | "range":
+                return self._has_value(condition.operation)
+            case _:
                 names = (condition.field,) if condition.field else self._texts
                 patterns = patterns_of(condition)
                 return any(self._matches(name, pattern) for name in names for pattern in patterns)
-            case Regex():
-                return matches_regex(condition, self._hit.title, self._hit.content or "")
-            case KeywordEquals():
-                return condition.value in self._values(condition.field, "term")
-            case NumberRange():
-                values = self._values(condition.field, "double")
-                return any(_is_within(condition, float(value)) for value in values)
-            case DateRange():
-                first, end = condition.first_ms, condition.end_ms
-                moments = map(float, self._values(condition.field, "long"))
-                return any(
-                    (first is None or first <= moment) and (end is None or moment < end)
-                    for moment in moments
-                )
-            case And():
-                return all(map(self.meets, condition.positive)) and not any(
-                    self.meets(excluded.child) for excluded in condition.excluded
-                )
-            case Or():
-                return any(map(self.meets, condition.children))
+
+    def _has_value(self, operation: Operation) -> bool:
+        match operation:
+            case Values():
+                return not set(operation.values).isdisjoint(self._values(operation.field, "term"))
+            case Interval():
+                values = self._values(operation.field, operation.storage)
+                return any(_is_within(operation, float(value)) for value in values)
             case _:
-                assert_never(condition)
+                return False
 
     def _matches(self, name: str, pattern: Pattern) -> bool:
         """Return whether a text matches. It is analysed only if it has the words of a spelling,
@@ -101,10 +89,9 @@ class _Passage:
         return [kind.compared(value, f"field {field}") for value in singles]
 
 
-def _is_within(node: NumberRange, number: float) -> bool:
-    is_above = (
-        node.lower is None or node.lower < number or (node.include_lower and number == node.lower)
-    )
+def _is_within(interval: Interval, number: float) -> bool:
+    lower, upper = interval.lower, interval.upper
+    is_above = lower is None or lower < number or (interval.include_lower and number == lower)
     return is_above and (
-        node.upper is None or number < node.upper or (node.include_upper and number == node.upper)
+        upper is None or number < upper or (interval.include_upper and number == upper)
     )

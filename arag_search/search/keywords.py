@@ -8,15 +8,16 @@ from collections.abc import Iterator, Sequence
 from arag_search.corpus import is_unicode, nfc
 from arag_search.engines.base import Deadline, Granularity, Hit, LeafScore, Matching, SearchEngine
 from arag_search.errors import ArgumentError, QueryTimeoutError
+from arag_search.plan.clauses import ResolvedPlan
+from arag_search.plan.lower import words_clause
+from arag_search.plan.matching import Pattern
 from arag_search.query import analysis
 from arag_search.query.analysis import has_few_apostrophes, spellings_of
 from arag_search.query.clauses import lost_symbols
 from arag_search.query.fields import CONTENT, TITLE
 from arag_search.query.limits import MAX_APOSTROPHES
-from arag_search.query.matching import Pattern
 from arag_search.query.printing import quoted
 from arag_search.query.problems import shortened, symbol_note
-from arag_search.query.tree import Node, Phrase, Scope
 
 MAX_KEYWORDS = 20
 MAX_KEYWORD_CHARACTERS = 200
@@ -118,7 +119,7 @@ def _is_end(word: str) -> bool:
 
 
 def missing_names_note(
-    engine: SearchEngine, text: str, scope: Scope | None, deadline: Deadline | None
+    engine: SearchEngine, text: str, scope: ResolvedPlan | None, deadline: Deadline | None
 ) -> str:
     """Return the note on the names in a query that no passage in scope contains; empty if there are
     none. One round trip, and none for a query without names."""
@@ -126,8 +127,8 @@ def missing_names_note(
     if not names:
         return ""
     language = engine.manifest.language
-    queries: list[tuple[Node, Granularity]] = [
-        (Phrase(name, language=language), "chunk") for name in names
+    queries: list[tuple[ResolvedPlan, Granularity]] = [
+        (ResolvedPlan(words_clause(name, language)), "chunk") for name in names
     ]
     try:
         counts = engine.counts(queries, scope, deadline)

@@ -18,8 +18,8 @@ from itertools import accumulate
 
 from arag_search.corpus import Chunk, MetadataValue, nfc
 from arag_search.engines.base import SearchEngine
+from arag_search.plan.clauses import ResolvedPlan
 from arag_search.query.regexes import MAX_QUERY_S, places
-from arag_search.query.tree import Regex, Scope
 from arag_search.search.documents import IndexDocument, documents_with_ids
 
 MAX_DOCUMENTS = 64
@@ -28,7 +28,7 @@ MAX_CHARACTERS = 20_000_000
 """The most characters of all documents whose lines are kept."""
 
 _PAGE = re.compile(r"\[page (\d{1,9})\]")
-_Key = tuple[Scope | None, str]
+_Key = tuple[ResolvedPlan | None, str]
 _APOSTROPHES = str.maketrans({"\u2019": "'"})
 
 
@@ -147,10 +147,10 @@ class DocumentLines:
             return list(places)
         return [(bisect_right(ends, start), bisect_left(ends, end) + 1) for start, end in places]
 
-    def matches(self, pattern: Regex) -> list[tuple[int, int]]:
+    def matches(self, pattern: str, ignore_case: bool) -> list[tuple[int, int]]:
         """Return the places that a pattern matches in the text. Raises SlowPatternError if that
         takes longer than MAX_QUERY_S."""
-        return places(pattern.pattern, pattern.ignore_case, self.text, MAX_QUERY_S)
+        return places(pattern, ignore_case, self.text, MAX_QUERY_S)
 
     @cached_property
     def _positions(self) -> dict[str, int]:
@@ -177,7 +177,11 @@ class LinesCache:
         self._lock = threading.Lock()
 
     def of(
-        self, engine: SearchEngine, location: str, doc_ids: Sequence[str], scope: Scope | None
+        self,
+        engine: SearchEngine,
+        location: str,
+        doc_ids: Sequence[str],
+        scope: ResolvedPlan | None,
     ) -> list[DocumentLines | None]:
         """See ``Index.document_lines``."""
         ids = list(dict.fromkeys(map(nfc, doc_ids)))
@@ -195,13 +199,13 @@ class LinesCache:
             self._put(scope, lines)
         return [kept.get(nfc(id)) for id in doc_ids]
 
-    def _get(self, scope: Scope | None, doc_id: str) -> DocumentLines | None:
+    def _get(self, scope: ResolvedPlan | None, doc_id: str) -> DocumentLines | None:
         with self._lock:
             if (scope, doc_id) in self._kept:
                 self._kept.move_to_end((scope, doc_id))
             return self._kept.get((scope, doc_id))
 
-    def _put(self, scope: Scope | None, lines: DocumentLines) -> None:
+    def _put(self, scope: ResolvedPlan | None, lines: DocumentLines) -> None:
         """Keep the lines of a document, and drop those that were used longest ago."""
         with self._lock:
             self._drop((scope, lines.doc_id))

@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from arag_search.corpus import MAX_SENTENCES, nfc
 from arag_search.engines.base import Granularity, LeafScore, Page, SearchRequest
 from arag_search.errors import NotServedError, QueryTimeoutError
+from arag_search.plan.clauses import Clause, ResolvedPlan, leaves, wanted_leaves
+from arag_search.plan.lower import lower
 from arag_search.query.fields import TITLE
 from arag_search.query.parser import Options, ParsedQuery, parse_checked
 from arag_search.query.problems import NOTE_UNRANKED
-from arag_search.query.tree import Node, Regex, Scope, TextLeaf, leaves, positive_leaves
 from arag_search.search.asked import Search
 from arag_search.search.branches import Branches
 from arag_search.search.documents import unknown_chunks
@@ -22,8 +23,8 @@ from arag_search.search.fields import parse_sort
 from arag_search.search.hints import narrowing
 from arag_search.search.hits import BranchHit, NearestHit, SearchHit, hit_of
 from arag_search.search.nearest import lowered_by, unmet_preferences
-from arag_search.search.patterns import with_matches
 from arag_search.search.relaxing import nearest_hits, relaxed_requests
+from arag_search.search.resolve import resolve
 from arag_search.search.results import CORPUS_ORDER, SearchResult
 from arag_search.search.shown.form import Listing
 from arag_search.search.snippets import Highlighter, Snippets
@@ -57,14 +58,11 @@ def logical_search(state: IndexState, asked: Search) -> SearchResult:
     options = Options(schema, asked.default_operator, asked.operators, published=asked.published)
     parsed = parse_checked(asked.query, options)
     scope, within = state.narrowed(asked.filter)
-    with state.timed(lambda: narrowing(parsed.tree)) as deadline:
-        tree = parsed.tree
-        marked: tuple[TextLeaf | Regex, ...] = parsed.wanted
-        if "/" in parsed.understood:
-            tree = with_matches(tree, engine, asked.granularity, scope, deadline)
-            marked = (*marked, *(n for n in positive_leaves(tree) if isinstance(n, Regex)))
+    plan = lower(parsed.tree, parsed.language)
+    with state.timed(lambda: narrowing(plan)) as deadline:
+        resolved = resolve(plan, engine, asked.granularity, scope, deadline, asked.query)
         request = SearchRequest(
-            tree,
+            resolved,
             asked.top_k,
             asked.offset,
             asked.granularity,
@@ -79,6 +77,7 @@ def logical_search(state: IndexState, asked: Search) -> SearchResult:
         beside = _searched(state, asked, request)
         listing = form.fetch(engine, request, beside.page)
         hits = _hits(state, asked, listing)
+    marked = tuple([leaf for leaf in wanted_leaves(plan) if not leaf.is_metadata])
     in_order = listing.request.from_ordinal is not None
     return SearchResult.of(
         asked,
@@ -96,7 +95,7 @@ def logical_search(state: IndexState, asked: Search) -> SearchResult:
     )
 
 
-def _ordinal_after(state: IndexState, id: str, scope: Scope | None) -> int:
+def _ordinal_after(state: IndexState, id: str, scope: ResolvedPlan | None) -> int:
     """Return the first ordinal after the passage with an id; 0 for an empty id."""
     (passage,) = state.engine.read([nfc(id)], scope) if id else (None,)
     if passage is None and id:
@@ -110,8 +109,8 @@ def _hits(state: IndexState, asked: Search, listing: Listing) -> list[SearchHit]
     explained: Sequence[Sequence[LeafScore]] = ()
     if asked.explain:
         explained = state.engine.explain(request, [hit.id for hit in page.hits])
-    chooser = Snippets(request.query) if request.with_text and page.hits else None
-    lowered = lowered_by(request.query, page.hits, state.manifest.metadata) if chooser else {}
+    chooser = Snippets(request.query.root) if request.with_text and page.hits else None
+    lowered = lowered_by(request.query.root, page.hits, state.manifest.metadata) if chooser else {}
     return [
         hit_of(
             hit,
@@ -134,12 +133,13 @@ def _notes(
     if asked.sort is not None or (asked.feedback and not page.count):
         notes = [note for note in notes if note != NOTE_UNRANKED]
     may_name_title = f"{TITLE}:" in parsed.understood
-    if may_name_title and not state.contents.has_titles and _names_title(parsed):
+    if may_name_title and not state.contents.has_titles and _names_title(request.query.root):
         notes.append("no passage of this index has a title: title: finds nothing.")
     is_list = asked.form.is_list
     if page.hits and state.scope is None and not is_list:  # the note is about all passages
         deadline, unit = request.deadline, asked.granularity
-        note = state.frequent_words.note(parsed.wanted, unit, deadline)
+        texts = [leaf for leaf in wanted_leaves(request.query.root) if leaf.is_text]
+        note = state.frequent_words.note(texts, unit, deadline)
         notes += [note] if note else []
     if asked.offset:
         return notes
@@ -151,8 +151,8 @@ def _notes(
     return notes
 
 
-def _names_title(parsed: ParsedQuery) -> bool:
-    return any(isinstance(leaf, TextLeaf) and leaf.field == TITLE for leaf in leaves(parsed.tree))
+def _names_title(clause: Clause) -> bool:
+    return any(leaf.is_text and leaf.field == TITLE for leaf in leaves(clause))
 
 
 def _preference_notes(state: IndexState, request: SearchRequest, page: Page) -> list[str]:
@@ -161,7 +161,9 @@ def _preference_notes(state: IndexState, request: SearchRequest, page: Page) -> 
     unmet = unmet_preferences(request, page.hits, state.manifest.metadata)
     if not unmet:
         return []
-    queries: list[tuple[Node, Granularity]] = [(condition, "chunk") for _, condition in unmet]
+    queries: list[tuple[ResolvedPlan, Granularity]] = [
+        (ResolvedPlan(condition), "chunk") for _, condition in unmet
+    ]
     try:
         counts = state.engine.counts(queries, request.scope, request.deadline)
     except QueryTimeoutError:  # the search itself was in time
@@ -208,7 +210,7 @@ def _explain_nothing(
     relaxed = relaxed_requests(request) if asked.relax and request.with_text else []
     pages: list[Page] = []
 
-    def counts(queries: Sequence[tuple[Node, Granularity]]) -> list[int]:
+    def counts(queries: Sequence[tuple[ResolvedPlan, Granularity]]) -> list[int]:
         counted, nearest = state.engine.counts_and_pages(
             queries, relaxed, request.scope, request.deadline
         )
@@ -217,7 +219,7 @@ def _explain_nothing(
 
     if asked.feedback and asked.after is None:
         beside.feedback = feedback_on(
-            request.query,
+            request.query.root,
             request.granularity,
             counts,
             lambda fields: state.engine.field_values(
@@ -227,7 +229,7 @@ def _explain_nothing(
     elif relaxed:
         counts(())
     if pages:
-        beside.nearest = nearest_hits(request.query, relaxed, pages, state.manifest.metadata)
+        beside.nearest = nearest_hits(request.query.root, relaxed, pages, state.manifest.metadata)
 
 
 def _is_plain(request: SearchRequest) -> bool:

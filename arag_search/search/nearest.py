@@ -19,22 +19,18 @@ from arag_search.engines.base import (
     SearchRequest,
     ValueCount,
 )
+from arag_search.plan.algebra import Interval
+from arag_search.plan.clauses import (
+    Clause,
+    all_of,
+    condition_of,
+    value_of,
+    wanted,
+    wanted_leaves,
+)
 from arag_search.query.field_types import DATE, NUMBER, MetadataType
 from arag_search.query.fields import DOC_ID
 from arag_search.query.printing import quoted
-from arag_search.query.tree import (
-    And,
-    Demote,
-    KeywordEquals,
-    MetadataLeaf,
-    Node,
-    NumberRange,
-    Or,
-    Prefer,
-    all_of,
-    condition_of,
-    positive_leaves,
-)
 from arag_search.search.fields import bound_text
 from arag_search.search.judging import meeting
 from arag_search.system.progress import counted
@@ -106,22 +102,22 @@ def value_text(count: ValueCount) -> str:
     return f"{shown} ({counted(count.chunks, 'passage')})"
 
 
-def case_variants(query: Node) -> list[KeywordEquals]:
+def case_variants(query: Clause) -> list[Clause]:
     """Return the keyword clauses of a query in other cases: lower, upper, and capitals at the
     beginnings of words or of the value. They are at most four for each of MAX_FIELDS clauses."""
-    clauses = [leaf for leaf in positive_leaves(query) if isinstance(leaf, KeywordEquals)]
-    variants: list[KeywordEquals] = []
+    clauses = [leaf for leaf in wanted_leaves(query) if leaf.kind == "value"]
+    variants: list[Clause] = []
     for clause in list(dict.fromkeys(clauses))[:MAX_FIELDS]:
-        value = clause.value
+        value, field = clause.typed, clause.field or ""
         cases = (value.lower(), value.upper(), value.title(), value.capitalize())
         texts = dict.fromkeys(nfc(case) for case in cases)
-        variants += [KeywordEquals(clause.field, text) for text in texts if text != value]
+        variants += [value_of(field, text) for text in texts if text != value]
     return variants
 
 
 def missing_values(
-    clauses: Sequence[MetadataLeaf],
-    variants: Sequence[tuple[KeywordEquals, int]],
+    clauses: Sequence[Clause],
+    variants: Sequence[tuple[Clause, int]],
     read: ValueReader,
 ) -> tuple[MissingValue, ...]:
     """Return what is there instead of the values of clauses without a match, of at most MAX_FIELDS.
@@ -133,13 +129,13 @@ def missing_values(
     clauses = list(dict.fromkeys(clauses))[:MAX_FIELDS]
     if not clauses:
         return ()
-    names = tuple(dict.fromkeys(clause.field for clause in clauses))
+    names = tuple(dict.fromkeys(clause.field for clause in clauses if clause.field))
     page = read(FieldsRequest(names, MAX_QUICK_VALUES, quick=True))
     fields = {field.name: field for field in page.fields}
     for variant, chunks in variants:
-        if (field := fields.get(variant.field)) is not None:
-            fields[variant.field] = _with_variant(field, variant.value, chunks)
-    missing = (_missing(clause, fields[clause.field]) for clause in clauses)
+        if (field := fields.get(variant.field or "")) is not None:
+            fields[field.name] = _with_variant(field, variant.typed, chunks)
+    missing = (_missing(clause, fields[clause.field or ""]) for clause in clauses)
     return tuple(value for value in missing if value is not None)
 
 
@@ -151,22 +147,21 @@ def _with_variant(field: FieldValues, value: str, chunks: int) -> FieldValues:
     return replace(field, frequent=(*field.frequent, rare))
 
 
-def _missing(clause: MetadataLeaf, field: FieldValues) -> MissingValue | None:
-    text = str(clause)
-    if isinstance(clause, KeywordEquals):
-        if any(count.value == clause.value for count in field.frequent):
+def _missing(clause: Clause, field: FieldValues) -> MissingValue | None:
+    text, name, interval = clause.text, field.name, clause.operation
+    if not isinstance(interval, Interval):
+        if any(count.value == clause.typed for count in field.frequent):
             return None
-        near = tuple(nearest_values(clause.value, field.frequent))
+        near = tuple(nearest_values(clause.typed, field.frequent))
         is_near = bool(near)
-        if not near and clause.field != DOC_ID:
+        if not near and name != DOC_ID:
             near = field.frequent[:_MAX_SHOWN]
-        wanted = _quoted(clause.value)
-        return MissingValue(text, clause.field, wanted, field.chunks, near, is_near)
-    condition = text.removeprefix(f"{clause.field}:")
-    wanted = f"in {condition}" if condition[0] in "[{" else condition
-    kind = NUMBER if isinstance(clause, NumberRange) else DATE
+        return MissingValue(text, name, _quoted(clause.typed), field.chunks, near, is_near)
+    condition = text.removeprefix(f"{name}:")
+    lacking = f"in {condition}" if condition[0] in "[{" else condition
+    kind = NUMBER if interval.storage == "double" else DATE
     ends = (bound_text(end, kind.name) for end in (field.least, field.greatest))
-    return MissingValue(text, clause.field, wanted, field.chunks, (), False, *ends)
+    return MissingValue(text, name, lacking, field.chunks, (), False, *ends)
 
 
 def nearest_values(wanted: str, counts: Sequence[ValueCount]) -> list[ValueCount]:
@@ -207,7 +202,7 @@ def _quoted(value: str) -> str:
 
 
 def lowered_by(
-    query: Node, hits: Sequence[Hit], metadata: Mapping[str, MetadataType]
+    query: Clause, hits: Sequence[Hit], metadata: Mapping[str, MetadataType]
 ) -> dict[str, tuple[str, ...]]:
     """Return by id the DEMOTEs that lowered each hit, as written; the hits carry their text.
 
@@ -227,34 +222,30 @@ def lowered_by(
 
 def unmet_preferences(
     request: SearchRequest, hits: Sequence[Hit], metadata: Mapping[str, MetadataType]
-) -> list[tuple[Prefer, Node]]:
+) -> list[tuple[Clause, Clause]]:
     """Return the PREFERs of the whole query that no hit meets, each with the query for the passages
     found that meet it: a PREFER raises what meets it, so that usually none does."""
-    query = request.query
-    if not isinstance(query, And) or request.granularity == "sentence":
+    query = request.query.root
+    if query.kind != "all" or request.granularity == "sentence":
         return []
-    condition = condition_of(query)
-    judgements = meeting([prefer.child for prefer in query.preferred], hits, metadata)
+    condition, preferred = condition_of(query), query.having("preferred")
+    judgements = meeting(preferred, hits, metadata)
     return [
-        (prefer, all_of(condition, condition_of(prefer.child)))
-        for prefer, met in zip(query.preferred, judgements, strict=True)
+        (prefer, all_of([condition, condition_of(wanted(prefer))]))
+        for prefer, met in zip(preferred, judgements, strict=True)
         if not met
     ]
 
 
-def _demotions(group: Node, conditions: tuple[Node, ...]) -> list[tuple[Demote, Node]]:
-    """Return the Demotes in a group, each with what a hit meets that it lowers; ``conditions`` are
+def _demotions(group: Clause, conditions: tuple[Clause, ...]) -> list[tuple[Clause, Clause]]:
+    """Return the DEMOTEs in a group, each with what a hit meets that it lowers; ``conditions`` are
     the group and those around it, without the whole query, which every hit meets."""
-    if not isinstance(group, And | Or):
-        return []
-    pairs: list[tuple[Demote, Node]] = []
-    for child in group.children:
-        inner = child.child if isinstance(child, Prefer) else child
-        if isinstance(inner, And | Or):
-            pairs += _demotions(inner, (*conditions, condition_of(inner)))
-    if isinstance(group, And):
-        pairs += [(demote, all_of(*conditions, demote.child)) for demote in group.demoted]
-    return pairs
+    pairs: list[tuple[Clause, Clause]] = []
+    for part in group.parts:
+        if part.parts and part.role in ("wanted", "preferred"):
+            pairs += _demotions(part, (*conditions, condition_of(wanted(part))))
+    demoted = group.having("demoted")
+    return [*pairs, *((part, all_of([*conditions, wanted(part)])) for part in demoted)]
 
 
 def _sentences(hit: Hit) -> list[Hit]:

@@ -12,12 +12,13 @@ from functools import lru_cache
 from typing import Literal
 
 from arag_search.corpus import split_at
+from arag_search.plan.algebra import Lookup
+from arag_search.plan.clauses import Clause
+from arag_search.plan.matching import Pattern, Words, patterns_of
 from arag_search.query import analysis
 from arag_search.query.analysis import Token
 from arag_search.query.forms import Form, normal_forms, normal_terms
-from arag_search.query.matching import Pattern, Words, patterns_of
 from arag_search.query.regexes import SlowPatternError, places
-from arag_search.query.tree import Regex, TextLeaf
 
 _EDGES = frozenset(" \t\r\n()[]{}<>|/\\!?*+=-–—“”")
 """Characters that no token holds, and that end a token next to them."""
@@ -68,9 +69,9 @@ class Sentences:
                 matched.add(number)
         return matched
 
-    def with_places(self, leaf: Regex) -> set[int]:
+    def with_places(self, lookup: Lookup) -> set[int]:
         """Return the numbers of the sentences in which a match of a pattern begins."""
-        return {bisect_right(self._ends, start) for start, _ in places_of(leaf, self._text)}
+        return {bisect_right(self._ends, start) for start, _ in places_of(lookup, self._text)}
 
     def _search(self, wanted: str, is_prefix: bool, matched: set[int], unsure: set[int]) -> None:
         """Add sentences that certainly have this text as tokens, and those that might."""
@@ -129,9 +130,7 @@ Mark = tuple[int, int]
 """Offsets, in code points, of the first character and after the last."""
 
 
-def marks(
-    text: str, leaves: Iterable[TextLeaf | Regex], field: TextField, code: bool = False
-) -> list[Mark]:
+def marks(text: str, leaves: Iterable[Clause], field: TextField, code: bool = False) -> list[Mark]:
     """Return the marks of everything that the leaves match in a title or a content, in order.
 
     A phrase is one mark; a loose phrase has a mark on each word of a match. Marks that overlap are
@@ -140,17 +139,15 @@ def marks(
     return merged(spans(text, leaves, field, code))
 
 
-def spans(
-    text: str, leaves: Iterable[TextLeaf | Regex], field: TextField, code: bool = False
-) -> list[Mark]:
+def spans(text: str, leaves: Iterable[Clause], field: TextField, code: bool = False) -> list[Mark]:
     """Return the marks as ``marks`` does, sorted, but those that overlap are not merged."""
     wanted = [leaf for leaf in leaves if leaf.field in (None, field)]
     if not wanted:
         return []
     all_marks: set[Mark] = set()
     for leaf in wanted:
-        if isinstance(leaf, Regex):
-            all_marks.update(places_of(leaf, text))
+        if leaf.lookup is not None:
+            all_marks.update(places_of(leaf.lookup, text))
             continue
         for pattern in patterns_of(leaf):
             words, terms = _words(text, pattern.language, code)
@@ -159,11 +156,11 @@ def spans(
     return sorted(all_marks)
 
 
-def places_of(leaf: Regex, text: str) -> list[Mark]:
+def places_of(lookup: Lookup, text: str) -> list[Mark]:
     """Return where a pattern matches in a text; nowhere if that takes too long, which hides a mark
     and no passage."""
     try:
-        return places(leaf.pattern, leaf.ignore_case, text)
+        return places(lookup.pattern, lookup.ignore_case, text)
     except SlowPatternError:
         return []
 

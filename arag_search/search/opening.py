@@ -19,6 +19,7 @@ from arag_search.search.following import (
     followed,
 )
 from arag_search.search.index import Index
+from arag_search.search.scope import scope_of
 from arag_search.system.arguments import checked
 from arag_search.vectors.base import Encoder, EncoderIdentity
 from arag_search.vectors.opening import sidecar_source
@@ -55,7 +56,9 @@ class IndexOpening:
         try:
             manifest = engine.manifest
             scope = (
-                None if self.filter is None else parse_filter(self.filter, manifest.query_schema)
+                None
+                if self.filter is None
+                else scope_of(parse_filter(self.filter, manifest.query_schema))
             )
             source = sidecar_source(name, manifest, self.vectors, self.encoder, self.nprobe, shared)
             if self.vectors is not None and is_first:

@@ -11,18 +11,16 @@ from itertools import combinations
 from math import comb
 
 from arag_search.engines.base import Hit, Page, SearchRequest
-from arag_search.query.fields import MetadataType
-from arag_search.query.tree import (
-    And,
-    Modifier,
-    Node,
-    Not,
-    Or,
+from arag_search.plan.clauses import (
+    Clause,
+    ResolvedPlan,
     all_of,
     any_of,
     has_patterns,
     leaves,
+    wanted,
 )
+from arag_search.query.fields import MetadataType
 from arag_search.search.hits import NearestHit, hit_of
 from arag_search.search.judging import meeting
 from arag_search.search.snippets import Snippets
@@ -34,7 +32,7 @@ MAX_LEAVES = 1_000
 MAX_NEAREST = 5
 
 
-def relaxed_queries(query: Node) -> list[Node]:
+def relaxed_queries(query: Clause) -> list[Clause]:
     """Return the queries for passages that miss one condition of an AND, two, and so on.
 
     As long as none matches with fewer, a passage matches exactly one alternative of each, and its
@@ -46,18 +44,18 @@ def relaxed_queries(query: Node) -> list[Node]:
     if most > MAX_CLAUSES:
         return []
     in_all = sum(1 for _ in leaves(query))
-    queries: list[Node] = []
+    queries: list[Clause] = []
     for missing in range(1, most):
         if in_all * comb(most - 1, missing) > MAX_LEAVES:  # a clause is in so many
             break
         queries.append(
             any_of(
-                *(
-                    all_of(*kept, *modifiers)
+                [
+                    all_of([*kept, *modifiers])
                     for conditions, modifiers in alternatives
                     if len(conditions) > missing
                     for kept in combinations(conditions, len(conditions) - missing)
-                )
+                ]
             )
         )
     return queries
@@ -69,25 +67,26 @@ def relaxed_requests(request: SearchRequest) -> list[SearchRequest]:
     Conditions on a sentence are first judged on the whole passage; those with patterns, which were
     matched in sentences, are not.
     """
-    if request.granularity == "sentence" and has_patterns(request.query):
+    query = request.query.root
+    if request.granularity == "sentence" and has_patterns(query):
         return []
-    whole = [request.query] if request.granularity == "sentence" else []
+    whole = [query] if request.granularity == "sentence" else []
     return [
         replace(
             request,
-            query=query,
+            query=ResolvedPlan(relaxed),
             top_k=min(request.top_k, MAX_NEAREST),
             offset=0,
             granularity="chunk",
             sort=None,
             per_document=None,
         )
-        for query in [*whole, *relaxed_queries(request.query)]
+        for relaxed in [*whole, *relaxed_queries(query)]
     ]
 
 
 def nearest_hits(
-    query: Node,
+    query: Clause,
     requests: Sequence[SearchRequest],
     pages: Sequence[Page],
     metadata: Mapping[str, MetadataType],
@@ -100,7 +99,7 @@ def nearest_hits(
     if first is None:
         return ()
     asked, page = first
-    chooser = Snippets(asked.query)
+    chooser = Snippets(asked.query.root)
     lacks = _lacking(query, page.hits, metadata)
     nearest = lacks[page.hits[0].id]
     firsts = {lacks[hit.id]: hit.id for hit in reversed(page.hits)}
@@ -114,17 +113,17 @@ def nearest_hits(
 
 
 def _lacking(
-    query: Node, hits: Sequence[Hit], metadata: Mapping[str, MetadataType]
+    query: Clause, hits: Sequence[Hit], metadata: Mapping[str, MetadataType]
 ) -> dict[str, tuple[str, ...]]:
     """Return by id the conditions that each hit lacks, of the alternative that lacks the fewest."""
     lacks: dict[str, tuple[str, ...]] = {}
     for conditions, modifiers in _alternatives(query):
-        excluded = [node.child for node in modifiers if isinstance(node, Not)]
+        excluded = [wanted(part) for part in modifiers if part.role == "excluded"]
         judged = meeting([*conditions, *excluded], hits, metadata)
         met, out = judged[: len(conditions)], set[str]().union(*judged[len(conditions) :])
         for hit in hits:
             own = [
-                str(condition)
+                condition.text
                 for condition, ids in zip(conditions, met, strict=True)
                 if hit.id not in ids
             ]
@@ -134,14 +133,11 @@ def _lacking(
     return lacks
 
 
-def _alternatives(query: Node) -> list[tuple[list[Node], list[Modifier]]]:
-    """Return the conditions and the modifiers of a query, or of each alternative of an OR."""
+def _alternatives(query: Clause) -> list[tuple[tuple[Clause, ...], list[Clause]]]:
+    """Return the conditions and what else is said of a query, or of each alternative of an OR."""
     return [
-        (
-            list(child.positive),
-            [part for part in child.children if isinstance(part, Modifier)],
-        )
-        if isinstance(child, And)
-        else ([child], [])
-        for child in (query.children if isinstance(query, Or) else (query,))
+        (child.having("wanted"), [part for part in child.parts if part.role != "wanted"])
+        if child.kind == "all"
+        else ((child,), [])
+        for child in (query.parts if query.kind == "any" else (query,))
     ]

@@ -14,11 +14,13 @@ from typing import NamedTuple
 
 from arag_search.corpus import Chunk, chunk_ordinal, heading_of, split_at
 from arag_search.engines.base import Hit, Matching
+from arag_search.plan.clauses import Clause, ResolvedPlan, wanted_leaves
+from arag_search.plan.lower import words_clause
+from arag_search.plan.matching import Pattern, Words, patterns_of
 from arag_search.query import analysis
+from arag_search.query.analysis import spellings_of
 from arag_search.query.fields import CONTENT, TITLE
 from arag_search.query.forms import HOLE, is_code
-from arag_search.query.matching import Pattern, Words, patterns_of
-from arag_search.query.tree import Node, Phrase, Regex, Scope, TextLeaf, positive_leaves
 from arag_search.search.occurrences import Mark, Sentences, TextField, merged, spans
 from arag_search.vectors.base import (
     FloatArray,
@@ -42,22 +44,24 @@ class Snippets:
     shown, or else the first sentence.
     """
 
-    def __init__(self, query: Node) -> None:
+    def __init__(self, query: Clause) -> None:
         # Leaves that differ only in weight or field count once.
         patterns: dict[object, Pattern] = {}
-        wanted = positive_leaves(query)
-        texts = [leaf for leaf in wanted if isinstance(leaf, TextLeaf)]
+        wanted = wanted_leaves(query)
+        texts = [leaf for leaf in wanted if leaf.is_text]
         for leaf in texts:
             if leaf.field != "title":
                 for pattern in patterns_of(leaf):
-                    patterns[type(leaf), leaf.text, pattern] = pattern
+                    patterns[leaf.kind, leaf.typed, pattern] = pattern
         self._patterns = list(patterns.values())
-        self._regexes = [leaf for leaf in wanted if isinstance(leaf, Regex) and leaf.field != TITLE]
+        self._lookups = [
+            leaf.lookup for leaf in wanted if leaf.lookup is not None and leaf.field != TITLE
+        ]
         self._titles = [
             pattern for leaf in texts if leaf.field == TITLE for pattern in patterns_of(leaf)
         ]
         self._names = [
-            (pattern, isinstance(leaf, Phrase) or leaf.field == TITLE)
+            (pattern, leaf.kind == "phrase" or leaf.field == TITLE)
             for leaf in texts
             if leaf.field != CONTENT
             for pattern in patterns_of(leaf)
@@ -86,8 +90,8 @@ class Snippets:
         points = Counter(_points(self._patterns, text))
         if hit.outline.units:
             points.update(self._named_units(hit))
-        if self._regexes:
-            points.update(at for regex in self._regexes for at in text.with_places(regex))
+        for lookup in self._lookups:
+            points.update(text.with_places(lookup))
         if every:
             most = max(points.values(), default=0)
             return sorted(n for n in points if points[n] == most) or first_sentence(hit)
@@ -112,7 +116,7 @@ def keyword_sentences(hit: Hit, keywords: Sequence[str], matching: Matching) -> 
             if any(keyword in sentence.lower() for keyword in wanted)
         ]
         return numbers or first_sentence(hit)
-    patterns = [Pattern(Phrase(word).spellings) for word in keywords if analysis.terms(word)]
+    patterns = [Pattern(spellings_of(word)) for word in keywords if analysis.terms(word)]
     text = Sentences(hit.content or "", hit.sentence_ends)
     return sorted(_points(patterns, text)) or first_sentence(hit)
 
@@ -215,7 +219,7 @@ def near_passages(
     unit: VectorUnit,
     query: FloatArray,
     n: int,
-    within: Scope | Selection | None = None,
+    within: ResolvedPlan | Selection | None = None,
 ) -> NearPassages:
     """Return the ``n`` passages ``within`` nearest to a query of shape (dimension,), or all if
     fewer.
@@ -292,7 +296,7 @@ class Highlighter:
     With ``by_sentence``, a match is within one sentence.
     """
 
-    leaves: tuple[TextLeaf | Regex, ...] = ()
+    leaves: tuple[Clause, ...] = ()
     substrings: tuple[str, ...] = ()
     by_sentence: bool = False
 
@@ -301,7 +305,9 @@ class Highlighter:
         """Return the highlighter of keywords, as words or as substrings."""
         if as_substrings:
             return Highlighter(substrings=tuple(keywords))
-        return Highlighter(tuple(Phrase(word) for word in keywords if analysis.terms(word)))
+        return Highlighter(
+            tuple(words_clause(word, "") for word in keywords if analysis.terms(word))
+        )
 
     def highlights(
         self,

@@ -10,26 +10,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from arag_search.engines.base import Granularity, Hit, Page, SearchEngine, SearchRequest
-from arag_search.errors import ArgumentError, QueryTimeoutError
+from arag_search.errors import QueryTimeoutError
+from arag_search.plan.clauses import Clause, ResolvedPlan, wanted_leaves
+from arag_search.plan.lower import lower, words_clause
+from arag_search.plan.matching import within_edits
 from arag_search.query import analysis
-from arag_search.query.analysis import is_fuzzy, is_prefix
+from arag_search.query.analysis import has_token, is_fuzzy, is_prefix
 from arag_search.query.fields import CONTENT, TITLE
-from arag_search.query.matching import within_edits
 from arag_search.query.operators import SPELLED
 from arag_search.query.printing import quoted
-from arag_search.query.tree import (
-    EXACT_MARK,
-    Fuzzy,
-    Node,
-    Phrase,
-    Prefix,
-    Term,
-    TextLeaf,
-    positive_leaves,
-)
+from arag_search.query.tree import EXACT_MARK, Fuzzy, Prefix
 from arag_search.search.feedback import count_text
 
 MAX_WORDS = 3
@@ -52,7 +44,7 @@ class Spelling:
 
     def __init__(self, engine: SearchEngine) -> None:
         self._engine = engine
-        self._known: dict[tuple[Term, str, Granularity], tuple[int, int]] = {}
+        self._known: dict[tuple[Clause, Granularity], tuple[int, int]] = {}
 
     def notes(self, request: SearchRequest, hits: Sequence[Hit], *, is_told: bool) -> list[str]:
         """Return the notes on the words of a query that are on no hit as they are written. The hits
@@ -62,7 +54,7 @@ class Spelling:
         for counts, and two more for the nearest words if any occurs nowhere. What takes too long is
         left out.
         """
-        words = _unseen(request.query, hits, is_told)
+        words = _unseen(request.query.root, hits, is_told)
         if not words:
             return []
         try:
@@ -71,15 +63,17 @@ class Spelling:
         except QueryTimeoutError:  # the search itself was in time
             return []
 
-    def _counts(self, request: SearchRequest, words: Sequence[Term]) -> list[tuple[int, int]]:
+    def _counts(self, request: SearchRequest, words: Sequence[Clause]) -> list[tuple[int, int]]:
         """Return in how many units of the scope each word is, by its forms and as written."""
         unit = request.granularity
-        keys: list[tuple[Term, str, Granularity]] = [(word, word.language, unit) for word in words]
+        keys: list[tuple[Clause, Granularity]] = [(word, unit) for word in words]
         kept = self._known if request.scope is None else {}
         known = {key: counts for key in keys if (counts := kept.get(key))}
         if unknown := [key for key in keys if key not in known]:
-            queries: list[tuple[Node, Granularity]] = [
-                (term, unit) for word, *_ in unknown for term in (word, replace(word, language=""))
+            queries: list[tuple[ResolvedPlan, Granularity]] = [
+                (ResolvedPlan(clause), unit)
+                for word, _ in unknown
+                for clause in (word, words_clause(word.typed, "", word.text_field, "word"))
             ]
             counted = self._engine.counts(queries, request.scope, request.deadline)
             new = dict(zip(unknown, zip(counted[::2], counted[1::2], strict=True), strict=True))
@@ -89,18 +83,18 @@ class Spelling:
         return [known[key] for key in keys]
 
 
-def _unseen(query: Node, hits: Sequence[Hit], in_fields: bool) -> list[Term]:
+def _unseen(query: Clause, hits: Sequence[Hit], in_fields: bool) -> list[Clause]:
     """Return the words that a query looks for, also in phrases, that no hit has as written. A word
     that the analyser splits stays whole, because it may be one in the index. Unless ``in_fields``,
     a word of a title may be anywhere: models write titles that may not exist to rank by them.
     """
     titles, contents = _low(hit.heading for hit in hits), _low(hit.content or "" for hit in hits)
-    words: dict[Term, None] = {}
-    for leaf in positive_leaves(query):
-        if not isinstance(leaf, Term | Phrase):
+    words: dict[Clause, None] = {}
+    for leaf in wanted_leaves(query):
+        if leaf.kind not in ("word", "phrase"):
             continue
-        field = leaf.field if in_fields else None
-        for piece in leaf.text.removeprefix(EXACT_MARK).split():
+        field = leaf.text_field if in_fields else None
+        for piece in leaf.typed.removeprefix(EXACT_MARK).split():
             low = analysis.fold(piece)
             is_seen = (field != CONTENT and _has(titles, low)) or (
                 field != TITLE and _has(contents, low)
@@ -109,7 +103,7 @@ def _unseen(query: Node, hits: Sequence[Hit], in_fields: bool) -> list[Term]:
                 continue
             if tokens := analysis.tokens(piece):
                 word = piece[tokens[0].start : tokens[-1].end]
-                words[Term(word, field, language=leaf.language)] = None
+                words[words_clause(word, leaf.language, field, "word")] = None
     return list(words)[:_MAX_LOOKED_UP]
 
 
@@ -131,18 +125,18 @@ def _has(text: str, word: str) -> bool:
 def _notes(
     engine: SearchEngine,
     request: SearchRequest,
-    counts: Mapping[Term, tuple[int, int]],
+    counts: Mapping[Clause, tuple[int, int]],
     is_told: bool,
 ) -> list[str]:
     notes: list[str] = []
-    bare = {leaf.text for leaf in positive_leaves(request.query) if isinstance(leaf, Term)}
+    bare = {leaf.typed for leaf in wanted_leaves(request.query.root) if leaf.kind == "word"}
     mostly_forms = {
         word: f"{word} in {count_text(as_written)} of {count_text(all_forms)}"
         for word, (all_forms, as_written) in counts.items()
-        if word.text in bare and word.language and 2 * as_written < all_forms and not is_told
+        if word.typed in bare and word.language and 2 * as_written < all_forms and not is_told
     }
     if mostly_forms:
-        exact = quoted(f"{EXACT_MARK}{next(iter(mostly_forms)).text}")
+        exact = quoted(f"{EXACT_MARK}{next(iter(mostly_forms)).typed}")
         notes.append(f"as written: {', '.join(mostly_forms.values())}; {exact} is exact.")
     nowhere = [word for word, (all_forms, _) in counts.items() if not all_forms]
     nearest = nearest_words(engine, request, nowhere[:MAX_WORDS])
@@ -157,12 +151,12 @@ def _notes(
 
 
 def nearest_words(
-    engine: SearchEngine, request: SearchRequest, words: Sequence[Term], exact: bool = False
-) -> dict[Term, dict[str, int]]:
+    engine: SearchEngine, request: SearchRequest, words: Sequence[Clause], exact: bool = False
+) -> dict[Clause, dict[str, int]]:
     """Return for each word up to MAX_SHOWN others of the index, with their counts: those of one
     edit and the parts that it may have or, if there are none, those of two and other endings. Scope
     and deadline are those of the request; ``exact`` is as in ``SearchEngine.counts``."""
-    nearest: dict[Term, dict[str, int]] = {}
+    nearest: dict[Clause, dict[str, int]] = {}
     for most in (1, 2):
         left = [word for word in words if word not in nearest]
         if not left:
@@ -170,57 +164,61 @@ def nearest_words(
         searches = {word: list(_searches(word, request, most)) for word in left}
         requests = [search for word in left for search in searches[word]]
         _, pages = engine.counts_and_pages((), requests, request.scope, request.deadline)
-        others: dict[Term, list[Term | Phrase]] = {}
+        others: dict[Clause, list[Clause]] = {}
         for word in left:
             own, pages = pages[: len(searches[word])], pages[len(searches[word]) :]
             parts = list(_parts(word)) if most == 1 else []
             others[word] = [*parts, *_candidates(word, own, most)]
-        queries: list[tuple[Node, Granularity]] = [
-            (other, request.granularity) for word in left for other in others[word]
+        queries: list[tuple[ResolvedPlan, Granularity]] = [
+            (ResolvedPlan(other), request.granularity) for word in left for other in others[word]
         ]
         counts = engine.counts(queries, request.scope, request.deadline, exact) if queries else []
         for word in left:
             own_counts, counts = counts[: len(others[word])], counts[len(others[word]) :]
-            counted = zip(map(str, others[word]), own_counts, strict=True)
+            counted = zip((other.text for other in others[word]), own_counts, strict=True)
             if shown := [(other, count) for other, count in counted if count]:
                 nearest[word] = dict(shown[:MAX_SHOWN])
     return nearest
 
 
-def _searches(word: Term, request: SearchRequest, edits: int) -> Iterator[SearchRequest]:
+def _searches(word: Clause, request: SearchRequest, edits: int) -> Iterator[SearchRequest]:
     """Yield the searches whose passages may have words like this one. Words as they are written
     suffice, and take half of the time."""
-    likes: list[TextLeaf] = []
-    if is_fuzzy(word.text, edits):
-        likes.append(Fuzzy(word.text, edits, word.field))
-    if edits > 1 and is_prefix(word.text[:-_ENDING]):
-        likes.append(Prefix(word.text[:-_ENDING], word.field))
+    text, field = word.typed, word.text_field
+    likes: list[Fuzzy | Prefix] = []
+    if is_fuzzy(text, edits):
+        likes.append(Fuzzy(text, edits, field))
+    if edits > 1 and is_prefix(text[:-_ENDING]):
+        likes.append(Prefix(text[:-_ENDING], field))
     for like in likes:
         yield SearchRequest(
-            like, _PASSAGES, granularity="chunk", scope=request.scope, deadline=request.deadline
+            ResolvedPlan(lower(like)),
+            _PASSAGES,
+            granularity="chunk",
+            scope=request.scope,
+            deadline=request.deadline,
         )
 
 
-def _parts(word: Term) -> Iterator[Term | Phrase]:
+def _parts(word: Clause) -> Iterator[Clause]:
     """Yield the phrases of two words that a word may be, or the word that one of several parts may
     be."""
-    text = word.text
+    text, language, field = word.typed, word.language, word.text_field
     tokens = analysis.terms(text)
     if len(tokens) > 1:
-        yield Term("".join(tokens), word.field, language=word.language)
+        yield words_clause("".join(tokens), language, field, "word")
     if not text.isalnum() or len(text) > _MAX_CHARACTERS:
         return
     for at in range(2, len(text) - 1):
-        try:
-            yield Phrase(f"{text[:at]} {text[at:]}", field=word.field, language=word.language)
-        except ArgumentError:  # a part that is no word
-            continue
+        pair = f"{text[:at]} {text[at:]}"
+        if has_token(pair):
+            yield words_clause(pair, language, field)
 
 
-def _candidates(word: Term, pages: Sequence[Page], most: int) -> list[Term]:
+def _candidates(word: Clause, pages: Sequence[Page], most: int) -> list[Clause]:
     """Return the words of passages that are like a word: first those of fewer edits, then those of
     the same beginning, and of equal ones those in more passages."""
-    low = "".join(analysis.terms(word.text))
+    low = "".join(analysis.terms(word.typed))
     letters, beginning = set(low), low[:-_ENDING]
     is_ending = most > 1 and is_prefix(beginning)
     passages: Counter[str] = Counter()
@@ -237,6 +235,8 @@ def _candidates(word: Term, pages: Sequence[Page], most: int) -> list[Term]:
             ranked.append((1 if within_edits(low, term, 1) else most, -count, term))
         elif is_ending and term.startswith(beginning):
             ranked.append((_OTHER_ENDING, -count, term))
-    others = (Term(term, word.field, language=word.language) for *_, term in sorted(ranked))
-    distinct = {other.spellings: other for other in reversed(list(others))}
+    others = (
+        words_clause(term, word.language, word.text_field, "word") for *_, term in sorted(ranked)
+    )
+    distinct = {other.words: other for other in reversed(list(others))}
     return list(reversed(distinct.values()))[:_MAX_COUNTED]

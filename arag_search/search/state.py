@@ -9,8 +9,8 @@ from functools import cached_property
 
 from arag_search.engines.base import Deadline, SearchEngine
 from arag_search.manifest import Manifest
+from arag_search.plan.clauses import ResolvedPlan
 from arag_search.query.fields import Schema
-from arag_search.query.tree import Scope
 from arag_search.search.by_vectors import VectorSearch
 from arag_search.search.fields import Contents, FieldSummary, contents_of, metadata_fields
 from arag_search.search.hints import FrequentWords, advising_on_timeout
@@ -26,7 +26,7 @@ class IndexState:
 
     engine: SearchEngine
     location: str
-    scope: Scope | None
+    scope: ResolvedPlan | None
     by_vectors: VectorSearch
     search_timeout_s: float | None
     is_outdated: Callable[[], bool]
@@ -59,7 +59,7 @@ class IndexState:
         scope, _ = self.narrowed(filter)
         return replace(self, scope=scope, by_vectors=self.by_vectors.within(scope))
 
-    def narrowed(self, filter: str | None) -> tuple[Scope | None, str]:
+    def narrowed(self, filter: str | None) -> tuple[ResolvedPlan | None, str]:
         """Return the scope of a call, and the words for its filter; see ``narrowed``."""
         return narrowed(self.scope, filter, self.schema)
 

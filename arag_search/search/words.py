@@ -12,32 +12,27 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
-from typing import TypeGuard
 
 from arag_search.engines.base import Deadline, Granularity, Page, SearchEngine, SearchRequest
 from arag_search.errors import ArgumentError, QueryTimeoutError
+from arag_search.plan.clauses import (
+    Clause,
+    ResolvedPlan,
+    all_of,
+    any_of,
+    condition_of,
+    in_field,
+)
+from arag_search.plan.lower import lower, words_clause
+from arag_search.plan.matching import Words, patterns_of
 from arag_search.query import analysis
 from arag_search.query.fields import CONTENT, TITLE, Schema
-from arag_search.query.matching import Words, patterns_of
 from arag_search.query.operators import SPELLED
 from arag_search.query.parser import ParsedQuery, parse
 from arag_search.query.printing import quoted
 from arag_search.query.problems import QueryError
-from arag_search.query.tree import (
-    EXACT_MARK,
-    Fuzzy,
-    Node,
-    Not,
-    Phrase,
-    Prefix,
-    Scope,
-    Term,
-    TextLeaf,
-    all_of,
-    any_of,
-    condition_of,
-)  # fmt: skip
-from arag_search.search.patterns import with_matches
+from arag_search.query.tree import EXACT_MARK
+from arag_search.search.resolve import resolve
 from arag_search.search.spelling import nearest_words
 
 MAX_WORDS = 70
@@ -45,8 +40,6 @@ MAX_WORDS = 70
 MAX_FORMS = 6
 _READ = 400
 """The passages that are read for the forms of all words together."""
-
-_Word = Term | Phrase | Prefix | Fuzzy
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +65,7 @@ def words_of(
     engine: SearchEngine,
     words: Sequence[str],
     schema: Schema,
-    scope: Scope | None,
+    scope: ResolvedPlan | None,
     deadline: Deadline | None,
 ) -> tuple[WordSummary, ...]:
     """Count words, phrases and queries in one round trip, and in further ones their forms and the
@@ -80,32 +73,36 @@ def words_of(
     if not 1 <= len(words) <= MAX_WORDS:
         raise ArgumentError(f"There are {len(words)} words.", allowed=f"1 to {MAX_WORDS}")
     parsed = _parsed(words, schema)
-    trees = [
-        with_matches(condition_of(query.tree), engine, "chunk", scope, deadline) for query in parsed
-    ]
-    in_fields: dict[Node, list[Node]] = {
-        tree: [replace(tree, field=TITLE), replace(tree, field=CONTENT)]
-        for tree in trees
-        if isinstance(tree, TextLeaf) and tree.field is None
+    conditions = [condition_of(lower(query.tree, query.language)) for query in parsed]
+    plans = [resolve(clause, engine, "chunk", scope, deadline) for clause in conditions]
+    clauses = [plan.root for plan in plans]
+    in_fields = {
+        clause: [in_field(clause, TITLE), in_field(clause, CONTENT)]
+        for clause in clauses
+        if clause.is_text and clause.field is None
     }
-    expanded = [tree for tree in dict.fromkeys(trees) if _is_expanded(tree)]
-    request = SearchRequest(trees[0], scope=scope, deadline=deadline, from_ordinal=0)
-    reads = [replace(request, query=tree, top_k=_READ // len(expanded)) for tree in expanded]
-    asked = _of_chunks([*trees, *chain(*in_fields.values())])
-    numbers, pages = engine.counts_and_pages(asked, reads, scope, deadline, exact=True)
-    counts = dict(zip((node for node, _ in asked), numbers, strict=True))
+    expanded = [clause for clause in dict.fromkeys(clauses) if _is_expanded(clause)]
+    request = SearchRequest(plans[0], scope=scope, deadline=deadline, from_ordinal=0)
+    reads = [
+        replace(request, query=ResolvedPlan(clause), top_k=_READ // len(expanded))
+        for clause in expanded
+    ]
+    counted = [*clauses, *chain(*in_fields.values())]
+    numbers, pages = engine.counts_and_pages(
+        _of_chunks(counted), reads, scope, deadline, exact=True
+    )
+    counts = dict(zip(counted, numbers, strict=True))
     forms = _forms(engine, request, dict(zip(expanded, pages, strict=True)))
-    nowhere = [tree for tree in trees if isinstance(tree, Term) and not counts[tree]]
+    nowhere = [clause for clause in clauses if clause.kind == "word" and not counts[clause]]
     try:
         nearest = nearest_words(engine, request, nowhere, exact=True)
     except QueryTimeoutError:  # the counts were in time
         nearest = {}
     summaries: list[WordSummary] = []
-    for query, tree in zip(parsed, trees, strict=True):
-        title, text = [counts[leaf] for leaf in in_fields.get(tree, ())] or (None, None)
-        near = nearest.get(tree, {}) if isinstance(tree, Term) else {}
-        written = forms.get(tree, ({}, 0))
-        summaries.append(WordSummary(query.understood, counts[tree], title, text, *written, near))
+    for query, clause in zip(parsed, clauses, strict=True):
+        title, text = [counts[leaf] for leaf in in_fields.get(clause, ())] or (None, None)
+        written, near = forms.get(clause, ({}, 0)), nearest.get(clause, {})
+        summaries.append(WordSummary(query.understood, counts[clause], title, text, *written, near))
     return tuple(summaries)
 
 
@@ -126,23 +123,23 @@ def _parsed(words: Sequence[str], schema: Schema) -> list[ParsedQuery]:
     return parsed
 
 
-def _of_chunks(nodes: Sequence[Node]) -> list[tuple[Node, Granularity]]:
-    return [(node, "chunk") for node in nodes]
+def _of_chunks(clauses: Sequence[Clause]) -> list[tuple[ResolvedPlan, Granularity]]:
+    return [(ResolvedPlan(clause), "chunk") for clause in clauses]
 
 
-def _is_expanded(tree: Node) -> TypeGuard[_Word]:
-    """Return whether a tree is one word that several written words match."""
-    if isinstance(tree, Term | Phrase):
-        return bool(tree.language) and all(len(spelling) == 1 for spelling in tree.spellings)
-    return isinstance(tree, Prefix | Fuzzy)
+def _is_expanded(clause: Clause) -> bool:
+    """Return whether a clause is one word that several written words match."""
+    if clause.kind in ("word", "phrase"):
+        return bool(clause.language) and all(len(spelling) == 1 for spelling in clause.words)
+    return clause.is_text
 
 
 def _forms(
-    engine: SearchEngine, request: SearchRequest, pages: Mapping[_Word, Page]
-) -> dict[Node, tuple[dict[str, int], int]]:
+    engine: SearchEngine, request: SearchRequest, pages: Mapping[Clause, Page]
+) -> dict[Clause, tuple[dict[str, int], int]]:
     """Return the written words of each leaf in the passages of its page, most frequent first, and
     how many passages have only others. All are counted in one round trip."""
-    exact: dict[_Word, list[Phrase]] = {}
+    exact: dict[Clause, list[Clause]] = {}
     for leaf, page in pages.items():
         patterns, seen = patterns_of(leaf), Counter[str]()
         for hit in page.hits:
@@ -151,14 +148,18 @@ def _forms(
             seen.update({term for text in texts for term in analysis.terms(text)})
         ranked = sorted(seen, key=lambda term: (-seen[term], term))
         matching = (term for term in ranked if any(map(Words(term).match, patterns)))
-        phrases = (Phrase(EXACT_MARK + term, field=leaf.field) for term in matching)
-        exact[leaf] = list(islice({form.spellings: form for form in phrases}.values(), MAX_FORMS))
-    nodes: list[Node] = list(chain(*exact.values()))
-    nodes += [all_of(leaf, Not(any_of(*phrases))) for leaf, phrases in exact.items() if phrases]
-    asked, scope = _of_chunks(nodes), request.scope
+        phrases = (words_clause(EXACT_MARK + term, "", leaf.text_field) for term in matching)
+        exact[leaf] = list(islice({form.words: form for form in phrases}.values(), MAX_FORMS))
+    clauses = list(chain(*exact.values()))
+    clauses += [
+        all_of([leaf, replace(any_of(phrases), role="excluded")])
+        for leaf, phrases in exact.items()
+        if phrases
+    ]
+    asked, scope = _of_chunks(clauses), request.scope
     numbers = iter(engine.counts(asked, scope, request.deadline, exact=True) if asked else ())
     counted = {
-        leaf: {form.text.removeprefix(EXACT_MARK): next(numbers) for form in phrases}
+        leaf: {form.typed.removeprefix(EXACT_MARK): next(numbers) for form in phrases}
         for leaf, phrases in exact.items()
     }
     return {

@@ -17,11 +17,12 @@ from urllib.parse import quote, urlsplit
 from pydantic import Field
 
 from arag_search.corpus import Chunk, is_unicode, nfc
+from arag_search.plan.clauses import leaves, wanted_leaves
+from arag_search.plan.lower import lower
 from arag_search.query.fields import DOC_ID
 from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.query.printing import keyword_text
 from arag_search.query.problems import QueryError
-from arag_search.query.tree import Phrase, Prefix, Term, leaves, positive_leaves
 from arag_search.search.by_vectors import words_query
 from arag_search.search.hits import SearchHit
 from arag_search.search.index import Index
@@ -193,10 +194,10 @@ class ConnectorSearch(ConnectorTool):
         return self.index.logical_search(query, top_k=RESULTS, snippets=False, feedback=False)
 
     def _is_narrowed(self, query: str) -> bool:
-        tree = self.index.parse(query).tree
-        wanted = positive_leaves(tree)
-        return len(wanted) < len(leaves(tree)) or not all(
-            isinstance(leaf, Term | Phrase | Prefix) and leaf.field is None for leaf in wanted
+        plan = lower(self.index.parse(query).tree)
+        wanted = wanted_leaves(plan)
+        return len(wanted) < len(list(leaves(plan))) or not all(
+            leaf.kind in ("word", "phrase", "prefix") and leaf.field is None for leaf in wanted
         )
 
     def _entry(self, hit: SearchHit) -> dict[str, Any]:
@@ -208,10 +209,10 @@ class ConnectorSearch(ConnectorTool):
 
 
 def _as_words(query: str) -> str | None:
-    tree, _ = words_query(nfc(query[:MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8")))
-    if tree is None:
+    plan, _ = words_query(nfc(query[:MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8")))
+    if plan is None:
         return None
-    words = [str(leaf) for leaf in leaves(tree)]
+    words = [leaf.text for leaf in leaves(plan)]
     while len(" ".join(words)) > MAX_CHARACTERS:
         words.pop()
     return " ".join(words) or None

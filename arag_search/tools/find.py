@@ -146,7 +146,8 @@ class Find(DocumentTool):
         match = REGEX.fullmatch(pattern) if self.takes_regexes and pattern[0] == "/" else None
         if match is None:
             return lines.occurrences(pattern)
-        return lines.matches(Regex(match["pattern"], bool(match["flag"])))
+        regex = Regex(match["pattern"], bool(match["flag"]))
+        return lines.matches(regex.pattern, regex.ignore_case)
 
     def _nearest(
         self, lines: DocumentLines, pattern: str, places: int, context: int

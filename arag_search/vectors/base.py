@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias,
 from arag_search.corpus import Chunk
 from arag_search.engines.base import Mask, Ordinals
 from arag_search.errors import EncoderReplyError, VectorsMismatchError
-from arag_search.query.tree import Scope
+from arag_search.plan.clauses import ResolvedPlan
 
 if TYPE_CHECKING:
     import numpy as np
@@ -94,7 +94,7 @@ class Selection(NamedTuple):
     changes, and one that is deleted is left out when the passages are read.
     """
 
-    scope: Scope
+    scope: ResolvedPlan
     mark: Callable[[Ordinals], Mask]
 
 
@@ -116,7 +116,7 @@ class Vectors(Protocol):
         unit: VectorUnit,
         queries: FloatArray,
         n: int,
-        within: Scope | Selection | None = None,
+        within: ResolvedPlan | Selection | None = None,
     ) -> list[list[Nearest]]:
         """Return, for each query of an array of shape (queries, dimension), the ``n`` nearest rows
         of the chunks ``within`` a scope of metadata clauses, or in a selection.

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arag_search.engines.base import Mask, Ordinals
-from arag_search.query.tree import Scope
+from arag_search.plan.clauses import ResolvedPlan
 from arag_search.vectors.base import KEY_BYTES, FloatArray, Nearest, Selection, VectorUnit
 from arag_search.vectors.storage.columns import Columns
 from arag_search.vectors.storage.shards import MappedRows
@@ -248,15 +248,13 @@ class Allowance:
         self._texts = texts
         self._deleted = deleted
         self._lock = threading.Lock()
-        self._cached: OrderedDict[tuple[VectorUnit, Scope | None], AllowedRows | None] = (
+        self._cached: OrderedDict[tuple[VectorUnit, ResolvedPlan | None], AllowedRows | None] = (
             OrderedDict()
         )
 
-    def rows(self, unit: VectorUnit, within: Scope | Selection | None) -> AllowedRows | None:
+    def rows(self, unit: VectorUnit, within: ResolvedPlan | Selection | None) -> AllowedRows | None:
         """Return the rows of a unit that may be found; None for all."""
         scope = within.scope if isinstance(within, Selection) else within
-        if scope is not None and not (scope.include or scope.exclude):
-            scope = None
         if scope is None and self._deleted is None:
             texts = self._texts[unit]
             if len(texts.rows) == texts.total:
@@ -269,7 +267,7 @@ class Allowance:
         if isinstance(within, Selection):
             chunks = within.mark(self._ordinals)
         else:
-            chunks = self._columns.within(scope if scope is not None else Scope())
+            chunks = self._columns.within(scope)
         allowed = self._of_chunks(unit, chunks)
         with self._lock:
             self._cached[key] = allowed

@@ -16,8 +16,8 @@ from arag_search.evaluation.loaded_run import LoadedRun
 from arag_search.evaluation.question_score import QuestionScore
 from arag_search.evaluation.score import Score
 from arag_search.evaluation.trajectories import arguments_of
+from arag_search.plan.clauses import Clause
 from arag_search.query.fields import Schema
-from arag_search.query.tree import Regex, TextLeaf
 from arag_search.questions.question import Question
 from arag_search.search.occurrences import Mark, marks
 from arag_search.tools.reply_text import ReplyPart, parts_of
@@ -90,7 +90,7 @@ class Steps:
         return converted
 
     def _passage(
-        self, part: ReplyPart, leaves: tuple[TextLeaf | Regex, ...], removed: Collection[str]
+        self, part: ReplyPart, leaves: tuple[Clause, ...], removed: Collection[str]
     ) -> dict[str, Any]:
         content: dict[str, Any] = {
             "id": part.reference or part.id,

@@ -9,13 +9,14 @@ from typing import cast
 from arag_search.agent.record import Step
 from arag_search.errors import ArgumentError
 from arag_search.evaluation.trajectories import arguments_of
+from arag_search.plan.clauses import Clause, wanted_leaves
+from arag_search.plan.lower import lower, words_clause
 from arag_search.query import analysis
 from arag_search.query.fields import Schema
 from arag_search.query.lexer import Piece, pieces
 from arag_search.query.parser import Operator, parse
 from arag_search.query.printing import quoted
 from arag_search.query.problems import Problem, QueryError
-from arag_search.query.tree import Node, Phrase, Regex, TextLeaf, positive_leaves
 from arag_search.search.by_vectors import words_query
 from arag_search.tools.registry import TOOLS
 from arag_search.tools.reply_text import parts_of
@@ -35,7 +36,7 @@ class Reading:
     typed: str
     argument: str = "query"
     pieces: tuple[Piece, ...] = ()
-    leaves: tuple[TextLeaf | Regex, ...] = ()
+    leaves: tuple[Clause, ...] = ()
     problems: tuple[Problem, ...] = ()
     mended: str | None = None
 
@@ -56,8 +57,8 @@ def reading_of(step: Step, schema: Schema) -> Reading | None:
         operator: Operator = "AND" if arguments.get("default_operator") == "AND" else "OR"
         return _logical(query, operator, step, schema)
     if form == "words":
-        tree, _ = words_query(query)
-        return Reading(query, leaves=_text_leaves(tree))
+        plan, _ = words_query(query)
+        return Reading(query, leaves=_text_leaves(plan))
     return Reading(query)
 
 
@@ -81,14 +82,16 @@ def _logical(query: str, default_operator: Operator, step: Step, schema: Schema)
         shown = AS_WRITTEN if is_as_written(query, parsed.understood) else parsed.understood
         if step.status != "error" and (shown in above or parsed.understood in above):
             made = tuple(pieces(parsed.understood))
-            return Reading(query, pieces=made, leaves=_text_leaves(parsed.tree))
+            return Reading(
+                query, pieces=made, leaves=_text_leaves(lower(parsed.tree, parsed.language))
+            )
     return Reading(query)
 
 
-def _text_leaves(tree: Node | None) -> tuple[TextLeaf | Regex, ...]:
-    if tree is None:
+def _text_leaves(plan: Clause | None) -> tuple[Clause, ...]:
+    if plan is None:
         return ()
-    return tuple(leaf for leaf in positive_leaves(tree) if isinstance(leaf, TextLeaf | Regex))
+    return tuple(leaf for leaf in wanted_leaves(plan) if not leaf.is_metadata)
 
 
 def _texts(value: object) -> list[str]:
@@ -100,11 +103,11 @@ def _texts(value: object) -> list[str]:
 
 def _keywords(keywords: Sequence[str]) -> Reading:
     """Read each keyword as a phrase."""
-    leaves: list[TextLeaf | Regex] = []
+    leaves: list[Clause] = []
     for keyword in keywords:
         try:
             if analysis.terms(keyword):
-                leaves.append(Phrase(keyword))
+                leaves.append(words_clause(keyword, ""))
         except ArgumentError:  # half a character, which no text holds
             continue
     spaced = [

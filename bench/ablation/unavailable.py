@@ -19,6 +19,7 @@ from arag_search.evaluation.text_match import stands_in, whole_words
 from arag_search.query.fields import DOC_ID
 from arag_search.query.tree import KeywordEquals, Scope, any_of
 from arag_search.questions.question import Question
+from arag_search.search.scope import scope_of
 
 GONE = "answer gone"
 STILL_PRESENT = "answer still present"
@@ -94,7 +95,7 @@ def take_away(
             do="Choose fewer questions with --limit.",
         )
     texts = texts_of(remaining)
-    scope = Scope(exclude=(any_of(*(KeywordEquals(DOC_ID, id) for id in documents)),))
+    scope = scope_of(Scope(exclude=(any_of(*(KeywordEquals(DOC_ID, id) for id in documents)),)))
     return TakenAway(
         questions=tuple(
             replace(

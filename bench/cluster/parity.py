@@ -25,9 +25,10 @@ from arag_search.agent.presets import load_preset
 from arag_search.agent.toolbox import tools_of
 from arag_search.corpus import Chunk
 from arag_search.engines.base import Granularity
+from arag_search.plan.clauses import ResolvedPlan
+from arag_search.plan.lower import lower
 from arag_search.query import analysis
 from arag_search.query.printing import quoted
-from arag_search.query.tree import Node
 from arag_search.search.index import Index
 from arag_search.search.opening import open_index
 from arag_search.search.results import SearchResult
@@ -174,10 +175,11 @@ def _document_differences(indexes: Sequence[Index], asked: Sequence[Question]) -
 
 def _counts(index: Index, asked: Sequence[Question]) -> list[int | None]:
     """Count how often each whole query matches, all in one call; None for keywords."""
-    trees: list[tuple[Node, Granularity]] = [
-        (index.parse(question.query).tree, question.granularity)
+    trees: list[tuple[ResolvedPlan, Granularity]] = [
+        (ResolvedPlan(lower(query.tree, query.language)), question.granularity)
         for question in asked
         if not question.keywords
+        for query in (index.parse(question.query),)
     ]
     counted = iter(index.engine.counts(trees, index.scope))
     return [None if question.keywords else next(counted) for question in asked]

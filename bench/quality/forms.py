@@ -27,9 +27,10 @@ from arag_search.evaluation.bootstrap import SEED
 from arag_search.evaluation.measurement import ranking_values
 from arag_search.evaluation.measures import parse_measures
 from arag_search.evaluation.text_match import evidence_recall
+from arag_search.plan.clauses import ResolvedPlan
+from arag_search.plan.lower import words_clause
 from arag_search.query import analysis
 from arag_search.query.forms import folded, normal_terms, parts_of
-from arag_search.query.tree import Term
 from arag_search.questions.files import Question, load_questions
 from arag_search.search.hits import SearchHit
 from arag_search.search.index import Index
@@ -289,8 +290,8 @@ def _false_matches(name: str, index: Index, chunks: Sequence[Chunk], count: int)
         written.update(set(analysis.terms(f"{chunk.title} {chunk.content}")))
     words = [word for word in sorted(written) if word.isalpha() and len(word) > 2]
     drawn = Random(SEED).sample(words, min(count, len(words)))
-    terms = [Term(word, language=index.manifest.language) for word in drawn]
-    counts = index.engine.counts([(term, "chunk") for term in terms], None)
+    clauses = (words_clause(word, index.manifest.language, None, "word") for word in drawn)
+    counts = index.engine.counts([(ResolvedPlan(clause), "chunk") for clause in clauses], None)
     by_form = dict(zip(drawn, counts, strict=True))
     more = {word: count - min(written[word], count) for word, count in by_form.items()}
     share = sum(more.values()) / max(1, sum(by_form.values()))

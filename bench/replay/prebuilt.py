@@ -12,6 +12,8 @@ from arag_search.engines.base import SearchRequest
 from arag_search.engines.lucene.compile import compiled
 from arag_search.engines.opensearch.compile import Dsl
 from arag_search.engines.opensearch.reader import OpenSearchEngine
+from arag_search.plan.clauses import ResolvedPlan
+from arag_search.plan.lower import lower
 from bench import BenchError
 
 READER = "arag.Queries"
@@ -22,7 +24,7 @@ TOP_K = 5
 
 def for_lucene(index: Index, texts: Sequence[str], *, operators: bool = True) -> list[str]:
     """Return the compiled queries. Raises QueryError."""
-    return [compiled(index.parse(text, operators=operators).tree)[0] for text in texts]
+    return [compiled(_plan(index, text, operators).operation)[0] for text in texts]
 
 
 def for_opensearch(index: Index, texts: Sequence[str]) -> list[Dsl]:
@@ -31,5 +33,10 @@ def for_opensearch(index: Index, texts: Sequence[str]) -> list[Dsl]:
     engine = index.engine
     if not isinstance(engine, OpenSearchEngine):
         raise BenchError("The index is not on a server.", where=index.location)
-    requests = [SearchRequest(index.parse(text).tree, TOP_K, with_text=False) for text in texts]
+    requests = [SearchRequest(_plan(index, text), TOP_K, with_text=False) for text in texts]
     return [engine.request_body(request)[0] for request in requests]
+
+
+def _plan(index: Index, text: str, operators: bool = True) -> ResolvedPlan:
+    query = index.parse(text, operators=operators)
+    return ResolvedPlan(lower(query.tree, query.language))

@@ -14,11 +14,12 @@ from arag_search.agent.models.offline import OfflineModel
 from arag_search.agent.presets import changed_preset
 from arag_search.agent.record import Record
 from arag_search.corpus import Chunk
+from arag_search.plan.clauses import ResolvedPlan, wanted_leaves
+from arag_search.plan.lower import lower
 from arag_search.query import analysis
 from arag_search.query.limits import MAX_LEAVES
 from arag_search.query.parser import Operator
 from arag_search.query.problems import QueryError
-from arag_search.query.tree import Node, TextLeaf, positive_leaves
 from arag_search.questions.files import Question
 from arag_search.runs.folder import RunDescription, read_description, read_records
 from arag_search.runs.run import run
@@ -38,14 +39,14 @@ _PROMPTS_BEFORE = {"logical_read": "arag"}
 
 @dataclass(frozen=True, slots=True)
 class RecordedQuery:
-    """A query of a model: its text and tree, and the input of searches without operators.
+    """A query of a model: its text and plan, and the input of searches without operators.
 
     ``words`` are those of all parts that are not excluded, in order; ``keywords`` are these parts
     themselves, phrases whole.
     """
 
     text: str
-    tree: Node
+    plan: ResolvedPlan
     words: tuple[str, ...]
     keywords: tuple[str, ...]
 
@@ -108,7 +109,7 @@ def read_queries(folders: Iterable[Path], index: Index) -> RecordedQueries:
             allowed="runs of a preset that searches",
         )
     counts["queries"] = len(queries)
-    counts["different queries"] = len({query.tree for query in queries})
+    counts["different queries"] = len({query.plan for query in queries})
     return RecordedQueries(queries, dict(counts), runs)
 
 
@@ -117,14 +118,15 @@ def recorded(text: str, index: Index, *, default_operator: Operator = "OR") -> R
 
     Raises QueryError for one that is refused.
     """
-    tree = index.parse(text, default_operator=default_operator).tree
-    parts = [leaf.text for leaf in positive_leaves(tree) if isinstance(leaf, TextLeaf)]
+    query = index.parse(text, default_operator=default_operator)
+    plan = ResolvedPlan(lower(query.tree, query.language))
+    parts = [leaf.typed for leaf in wanted_leaves(plan.root) if leaf.is_text]
     words = tuple(word for part in parts for word in analysis.terms(part))
     keywords = [part for part in parts if len(part) <= MAX_KEYWORD_CHARACTERS]
     if not words or not keywords:
         return None
-    shown = text if default_operator == "OR" else str(tree)
-    return RecordedQuery(shown, tree, words[:MAX_LEAVES], tuple(keywords[:MAX_KEYWORDS]))
+    shown = text if default_operator == "OR" else plan.root.text
+    return RecordedQuery(shown, plan, words[:MAX_LEAVES], tuple(keywords[:MAX_KEYWORDS]))
 
 
 def drawn_queries(index: Index, chunks: Sequence[Chunk], count: int) -> RecordedQueries:

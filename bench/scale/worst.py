@@ -14,7 +14,7 @@ from arag_search.engines.base import Granularity
 from arag_search.errors import AragError
 from arag_search.query.limits import MAX_LEAVES, MAX_PREFIXES, MAX_SLOP, MAX_WORDS, PREFIX_SHARES
 from arag_search.search.index import Index
-from arag_search.search.patterns import MAX_VERIFIED
+from arag_search.search.resolve import MAX_VERIFIED
 from bench.scale.synthetic import word_of
 
 LIMIT_S = 120.0

@@ -14,12 +14,14 @@ from random import Random
 from typing import TypeVar
 
 from arag_search.corpus import Chunk
+from arag_search.plan.clauses import ResolvedPlan
+from arag_search.plan.lower import lower
 from arag_search.query import analysis
 from arag_search.query.analysis import Token, is_prefix
 from arag_search.query.fields import Schema
 from arag_search.query.limits import MIN_PREFIX_CHARACTERS
 from arag_search.query.parser import parse
-from arag_search.query.tree import Node, Phrase, Prefix, Term, TextLeaf
+from arag_search.query.tree import Phrase, Prefix, Term, TextLeaf
 from bench import BenchError
 
 # Upper bounds of document frequency as a share of the passages; each band is drawn as often.
@@ -76,25 +78,25 @@ SEED = 1678
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query as text and as the tree it is read as."""
+    """A query as text and as the plan for its words as they are written."""
 
     text: str
-    tree: Node
+    plan: ResolvedPlan
 
 
 def logical_queries(chunks: Sequence[Chunk], count: int, seed: int = SEED) -> list[Query]:
-    """Draw ``count`` queries that parse to different trees.
+    """Draw ``count`` queries that are read differently.
 
     Raises BenchError if the corpus is too small for so many.
     """
     drawer = _Drawer(chunks, seed)
-    queries: dict[Node, Query] = {}
+    queries: dict[ResolvedPlan, Query] = {}
     for _ in range(count * MAX_DRAWS):
         if len(queries) == count:
             break
         text = drawer.query()
-        tree = parse(text, Schema()).tree
-        queries.setdefault(tree, Query(text, tree))
+        plan = ResolvedPlan(lower(parse(text, Schema()).tree))
+        queries.setdefault(plan, Query(text, plan))
     if len(queries) < count:
         raise BenchError(
             f"{len(chunks):,} passages make {len(queries):,} different queries, not {count:,}.",

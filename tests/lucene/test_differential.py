@@ -19,6 +19,7 @@ from tests.support import agreement
 from tests.support.agreement import EXAMPLES, Pair
 from tests.support.examples import examples
 from tests.support.oracle.engine import LANGUAGE, MemoryEngine
+from tests.support.plans import planned
 from tests.support.strategies import METADATA, trees
 
 CORPORA = examples(20)
@@ -74,7 +75,7 @@ def test_each_of_two_groups_with_a_demote_lowers_its_own_score(pairs: list[Pair]
         "(opera DEMOTE born)^2 AND (venice DEMOTE in)^3",
         "(opera DEMOTE born) AND (venice DEMOTE in)",
     ):
-        request = SearchRequest(parse(query).tree)
+        request = SearchRequest(planned(parse(query).tree))
         for memory, lucene in pairs:
             agreement.assert_equal(lucene.search(request), memory.search(request))
 
@@ -121,7 +122,7 @@ def test_explanations_sum_up_to_the_scores(pairs: list[Pair]) -> None:
         memory, _ = pair
         note(str(query))
         granularity: Granularity = "sentence" if by_sentence else "chunk"
-        request = SearchRequest(query, granularity=granularity, with_text=False)
+        request = SearchRequest(planned(query), granularity=granularity, with_text=False)
         hits = memory.search(request).hits
         texts = [str(leaf) for leaf in positive_leaves(query) if isinstance(leaf, TextLeaf)]
         explained = memory.explain(request, [hit.id for hit in hits])

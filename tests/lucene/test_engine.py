@@ -43,6 +43,7 @@ from tests.support.examples import examples
 from tests.support.lucene_indexes import METADATA, build, chunk, final_data
 from tests.support.oracle.engine import LANGUAGE
 from tests.support.patience import PATIENCE_S
+from tests.support.plans import scoped, written
 
 WORDS = ("opera", "vivaldi", "venice", "born", "libretto", "in", "the", "season", "1678", "winter")
 
@@ -70,7 +71,7 @@ QUERIES: list[Node] = [
     Or((KeywordEquals("lang", "en"), NumberRange("year", None, 1671))),
     Term("nothing"),
 ]
-GERMAN_EXCLUDED = Scope(exclude=(KeywordEquals("lang", "de"),))
+GERMAN_EXCLUDED = scoped(Scope(exclude=(KeywordEquals("lang", "de"),)))
 
 
 @pytest.fixture(name="engine", scope="module")
@@ -86,17 +87,17 @@ def answer_to_request(engine: LuceneEngine, number: int) -> object:
     scope = GERMAN_EXCLUDED if number % 2 else None
     match number % 25:
         case 0:
-            return engine.search(SearchRequest(query, granularity="sentence", scope=scope))
+            return engine.search(SearchRequest(written(query), granularity="sentence", scope=scope))
         case 6:
-            return engine.search(SearchRequest(query, offset=2, scope=scope))
+            return engine.search(SearchRequest(written(query), offset=2, scope=scope))
         case 12:
             return engine.keyword_search(KeywordRequest(("born in", "opera"), scope=scope))
         case 18:
-            return engine.counts([(query, "chunk"), (query, "sentence")], scope)
+            return engine.counts([(written(query), "chunk"), (written(query), "sentence")], scope)
         case 24:
             return engine.read(["d1.1", "d50.1", "d999.1"], scope)
         case _:
-            return engine.search(SearchRequest(query, 3, scope=scope, with_text=False))
+            return engine.search(SearchRequest(written(query), 3, scope=scope, with_text=False))
 
 
 def test_chunks_come_back_as_they_were_added(tmp_path: Path) -> None:
@@ -135,11 +136,11 @@ def test_an_empty_index_answers_everything_with_nothing(tmp_path: Path) -> None:
 def test_a_hit_lists_all_its_matched_sentences_however_many_match(tmp_path: Path) -> None:
     chunks = [chunk(n, "opera.\nno.\n" * (50 + n)) for n in range(12)]
     engine = build(tmp_path, chunks, segments=2)
-    page = engine.search(SearchRequest(Term("opera"), 3, 2, "sentence"))
+    page = engine.search(SearchRequest(written(Term("opera")), 3, 2, "sentence"))
     assert [hit.id for hit in page.hits] == ["d2.1", "d3.1", "d4.1"]
     assert page.hits[1].matched_sentences == tuple(range(0, 2 * 53, 2))
     assert (page.count, page.count_is_exact, page.passages) == (666, True, None)
-    beyond = engine.search(SearchRequest(Term("opera"), 5, 12, "sentence"))
+    beyond = engine.search(SearchRequest(written(Term("opera")), 5, 12, "sentence"))
     assert (beyond.hits, beyond.passages) == ((), 12)
     engine.close()
 
@@ -147,17 +148,19 @@ def test_a_hit_lists_all_its_matched_sentences_however_many_match(tmp_path: Path
 def test_counts_stop_beyond_a_thousand(tmp_path: Path) -> None:
     chunks = [chunk(n, "opera.\n" * (500 + n)) for n in range(3)]
     engine = build(tmp_path, chunks)
-    assert engine.counts([(Term("opera"), "sentence"), (Term("opera"), "chunk")], None) == [1001, 3]
+    assert engine.counts(
+        [(written(Term("opera")), "sentence"), (written(Term("opera")), "chunk")], None
+    ) == [1001, 3]
     either = any_of(Term("opera"), Term("x"))
-    page = engine.search(SearchRequest(either, granularity="sentence"))
+    page = engine.search(SearchRequest(written(either), granularity="sentence"))
     assert (page.total, page.total_is_exact) == (1000, False)
     assert len(page.hits) == page.passages == 3
     for leaf in (Term("opera"), Term("opera", "content", 2.0), Prefix("ope")):
-        page = engine.search(SearchRequest(leaf, granularity="sentence"))
+        page = engine.search(SearchRequest(written(leaf), granularity="sentence"))
         assert (page.total, page.total_is_exact) == (1503, True)
     assert len(page.hits) == page.passages == 3
-    scope = Scope(include=(KeywordEquals("doc_id", "d0"),))
-    assert engine.counts([(Term("opera"), "sentence")], scope) == [500]
+    scope = scoped(Scope(include=(KeywordEquals("doc_id", "d0"),)))
+    assert engine.counts([(written(Term("opera")), "sentence")], scope) == [500]
     engine.close()
 
 
@@ -167,7 +170,7 @@ def test_equal_scores_are_in_corpus_order_however_the_chunks_were_added(
 ) -> None:
     chunks = [chunk(number, "plain words") for number in order]
     with closing(build(tmp_path, chunks, segments=2)) as engine:
-        page = engine.search(SearchRequest(Term("plain"), top_k=3))
+        page = engine.search(SearchRequest(written(Term("plain")), top_k=3))
         assert [hit.doc_id for hit in page.hits] == ["d0", "d1", "d2"]
         assert page.count == 4
 
@@ -185,27 +188,27 @@ def test_order_is_remembered_over_a_resumed_build(tmp_path: Path) -> None:
             writer.commit({})
             writer.abort()
     with closing(LuceneEngine.open(tmp_path, "the test index")) as engine:
-        page = engine.search(SearchRequest(Term("plain"), top_k=4))
+        page = engine.search(SearchRequest(written(Term("plain")), top_k=4))
         assert [hit.doc_id for hit in page.hits] == ["d0", "d1", "d2", "d3"]
 
 
 def test_a_scope_of_thousands_of_clauses_is_obeyed(engine: LuceneEngine) -> None:
     names = [f"d{number}" for number in range(0, 10_000, 3)]
     expected_ids = [passage.id for passage in CHUNKS if passage.doc_id in set(names)]
-    one_field = Scope(include=(Or(tuple(KeywordEquals("doc_id", name) for name in names)),))
+    one_field = scoped(Scope(include=(Or(tuple(KeywordEquals("doc_id", name) for name in names)),)))
     assert [passage.id for passage in engine.scan(one_field)] == expected_ids
-    excluded = Scope(exclude=tuple(KeywordEquals("doc_id", name) for name in names))
+    excluded = scoped(Scope(exclude=tuple(KeywordEquals("doc_id", name) for name in names)))
     assert [passage.id for passage in engine.scan(excluded)] == [
         passage.id for passage in CHUNKS if passage.id not in expected_ids
     ]
     ranges = (NumberRange("year", number, number + 0.5) for number in range(1670, 4000))
-    mixed = Scope(include=(Or((KeywordEquals("doc_id", "d1"), *ranges)),))
+    mixed = scoped(Scope(include=(Or((KeywordEquals("doc_id", "d1"), *ranges)),)))
     assert len(list(engine.scan(mixed))) == len(CHUNKS)
 
 
 def test_explaining_an_unknown_chunk_is_refused(engine: LuceneEngine) -> None:
     with pytest.raises(UnknownChunkError, match=r'^No chunk "d999\.1"\.$'):
-        engine.explain(SearchRequest(Term("opera")), ["d1.1", "d999.1"])
+        engine.explain(SearchRequest(written(Term("opera"))), ["d1.1", "d999.1"])
 
 
 def test_threads_get_what_one_thread_gets_and_a_clear_error_after_closing(tmp_path: Path) -> None:
@@ -262,9 +265,9 @@ def test_sentence_granularity_of_an_index_without_sentences_is_refused(tmp_path:
         "Do: Build it again without leaving sentences out."
     )
     for call in (
-        lambda: engine.search(SearchRequest(Term("a"), granularity="sentence")),
-        lambda: engine.counts([(Term("a"), "sentence")], None),
-        lambda: engine.explain(SearchRequest(Term("a"), granularity="sentence"), ["d0.1"]),
+        lambda: engine.search(SearchRequest(written(Term("a")), granularity="sentence")),
+        lambda: engine.counts([(written(Term("a")), "sentence")], None),
+        lambda: engine.explain(SearchRequest(written(Term("a")), granularity="sentence"), ["d0.1"]),
     ):
         with pytest.raises(NotServedError) as caught:
             call()

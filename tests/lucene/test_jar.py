@@ -19,6 +19,7 @@ from arag_search.query.parser import parse
 from arag_search.query.tree import KeywordEquals
 from arag_search.system.cache import CACHE_VARIABLE, cache_folder
 from tests.support.patience import PATIENCE_S
+from tests.support.plans import written
 
 
 @pytest.fixture
@@ -89,18 +90,18 @@ def test_bytes_that_are_no_query_are_refused() -> None:
         ('content:"alpha beta"~3^2', '(content:"alpha beta"~3)^2.0'),
         ("title:alph*", "ConstantScore(title:alph*)"),
         ("title:alpha AND NOT title:beta", "+title:alpha -title:beta"),
-        ("year:>=1700 AND title:alpha", "#metadata.year:[1700.0 TO Infinity] +title:alpha"),
+        ("year:>=1700 AND title:alpha", "+title:alpha #metadata.year:[1700.0 TO Infinity]"),
         ("year:{1 TO 2}", "metadata.year:[1.0000000000000002 TO 1.9999999999999998]"),
     ],
 )
 def test_queries_reach_java_unchanged(text: str, lucene: str) -> None:
     tree = parse(text, published=True).tree
-    assert str(java("arag.Queries").read(compiled(tree)[0]).toString()) == lucene
+    assert str(java("arag.Queries").read(compiled(written(tree).operation)[0]).toString()) == lucene
 
 
 def test_separators_inside_values_are_part_of_the_value() -> None:
     value = "a\0b\\0\\"
-    query = compiled(KeywordEquals("lang", value))[0]
+    query = compiled(written(KeywordEquals("lang", value)).operation)[0]
     either = any_of([query, chunk_ids([value, "\\"])])
     parsed = java("arag.Queries").read(filtered(either, query))
     assert str(parsed.toString()).count(value) == 3

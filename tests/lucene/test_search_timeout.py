@@ -12,6 +12,7 @@ from arag_search.query.parser import parse
 from arag_search.query.tree import Phrase, Term, any_of
 from tests.support.commands import SAMPLE, Command
 from tests.support.lucene_indexes import build, chunk
+from tests.support.plans import written
 
 QUICK = Term("quick")
 
@@ -33,16 +34,16 @@ def index_of_slow_passages(tmp_path_factory: pytest.TempPathFactory) -> LuceneEn
 
 def test_lucene_stops_between_documents(slow_passages: LuceneEngine) -> None:
     with pytest.raises(QueryTimeoutError):
-        slow_passages.search(SearchRequest(LOOSE, deadline=Deadline(0.05)))
+        slow_passages.search(SearchRequest(written(LOOSE), deadline=Deadline(0.05)))
     for limited in (
-        SearchRequest(LOOSE, per_document=1),
-        SearchRequest(LOOSE, sort=SortBy("year")),
+        SearchRequest(written(LOOSE), per_document=1),
+        SearchRequest(written(LOOSE), sort=SortBy("year")),
     ):
         with pytest.raises(QueryTimeoutError):
             slow_passages.search(replace(limited, deadline=Deadline(0.05)))
     with pytest.raises(QueryTimeoutError):
-        slow_passages.counts([(ABSENT, "chunk")], None, Deadline(0.05))
-    request = SearchRequest(any_of(QUICK, LOOSE), deadline=Deadline(0.05))
+        slow_passages.counts([(written(ABSENT), "chunk")], None, Deadline(0.05))
+    request = SearchRequest(written(any_of(QUICK, LOOSE)), deadline=Deadline(0.05))
     with pytest.raises(QueryTimeoutError):
         slow_passages.explain(request, [f"d{n}.1" for n in range(600)])
 
@@ -50,14 +51,14 @@ def test_lucene_stops_between_documents(slow_passages: LuceneEngine) -> None:
 def test_lucene_answers_further_queries_after_one_was_stopped(slow_passages: LuceneEngine) -> None:
     granularities: tuple[Granularity, ...] = ("chunk", "sentence")
     for granularity in granularities:
-        request = SearchRequest(LOOSE, granularity=granularity, deadline=Deadline(0.02))
+        request = SearchRequest(written(LOOSE), granularity=granularity, deadline=Deadline(0.02))
         with pytest.raises(QueryTimeoutError):
             slow_passages.search(request)
         for deadline in (None, Deadline(60)):
-            request = SearchRequest(QUICK, granularity=granularity, deadline=deadline)
+            request = SearchRequest(written(QUICK), granularity=granularity, deadline=deadline)
             hits = slow_passages.search(request).hits
             assert [hit.id for hit in hits[:2]] == ["d0.1", "d1.1"]
-    assert slow_passages.counts([(QUICK, "chunk")], None, Deadline(60)) == [600]
+    assert slow_passages.counts([(written(QUICK), "chunk")], None, Deadline(60)) == [600]
 
 
 def test_lucene_finds_the_same_with_a_limit_and_without(tmp_path: Path) -> None:
@@ -74,12 +75,12 @@ def test_lucene_finds_the_same_with_a_limit_and_without(tmp_path: Path) -> None:
     for text in texts:
         tree = parse(text).tree
         pages = [
-            engine.search(SearchRequest(tree, top_k=50, deadline=deadline))
+            engine.search(SearchRequest(written(tree), top_k=50, deadline=deadline))
             for deadline in (None, Deadline(600))
         ]
         assert pages[0].hits == pages[1].hits
         assert pages[0].total == pages[1].total
-        counts = [engine.counts([(tree, "chunk")], None, d) for d in (None, Deadline(600))]
+        counts = [engine.counts([(written(tree), "chunk")], None, d) for d in (None, Deadline(600))]
         assert counts[0] == counts[1]
     engine.close()
 

@@ -11,6 +11,7 @@ from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.query.tree import Term
 from tests.support.lucene_indexes import METADATA, build, chunk
 from tests.support.oracle.engine import MemoryEngine
+from tests.support.plans import written
 
 
 @pytest.mark.parametrize("per_document", [None, 2])
@@ -22,7 +23,7 @@ def test_sorted_pages_are_those_of_memory_where_lucene_skips_documents(
         for descending in (False, True):
             for granularity in ("chunk", "sentence"):
                 request = SearchRequest(
-                    Term("quick"),
+                    written(Term("quick")),
                     top_k=30,
                     granularity=granularity,
                     with_text=False,

@@ -12,13 +12,14 @@ from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.errors import BuildError, IndexLockedError
 from arag_search.query.tree import Term
 from tests.support.lucene_indexes import CHUNKS, build, chunk, final_data, writer
+from tests.support.plans import written
 
 
 def contents(engine: LuceneEngine) -> tuple[list[Chunk], list[object]]:
     """Return all chunks and the result pages of some searches, and close the engine."""
     try:
         pages = [
-            engine.search(SearchRequest(Term(word), 20, granularity=granularity))
+            engine.search(SearchRequest(written(Term(word)), 20, granularity=granularity))
             for word in ("opera", "title", "5")
             for granularity in ("chunk", "sentence")
         ]

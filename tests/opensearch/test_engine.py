@@ -27,6 +27,7 @@ from arag_search.search.opening import open_index
 from tests.support.lucene_indexes import METADATA, chunk
 from tests.support.opensearch_server import LONG, Server
 from tests.support.oracle.engine import MemoryEngine
+from tests.support.plans import planned, scoped, written
 
 CHUNKS = [
     chunk(0, "Vivaldi wrote operas.\nHe was born in Venice.\n", title="Vivaldi",
@@ -155,11 +156,11 @@ def test_a_search_is_one_request(engine: OpenSearchEngine, monkeypatch: pytest.M
 
     monkeypatch.setattr(engine._client, "call", counted)
     query = tree("opera OR venice")
-    engine.search(SearchRequest(query))
-    engine.search(SearchRequest(query, granularity="sentence", with_text=False))
-    engine.search(SearchRequest(query, granularity="sentence", whole_text=False))
+    engine.search(SearchRequest(written(query)))
+    engine.search(SearchRequest(written(query), granularity="sentence", with_text=False))
+    engine.search(SearchRequest(written(query), granularity="sentence", whole_text=False))
     engine.keyword_search(KeywordRequest(("opera",)))
-    engine.counts([(query, "chunk"), (query, "sentence")], None)
+    engine.counts([(written(query), "chunk"), (written(query), "sentence")], None)
     assert paths == ["_search", "_search", "_search", "_search", "_msearch"]
 
 
@@ -174,7 +175,7 @@ def test_words_of_one_shard_score_as_if_there_were_a_single_shard(server: Server
     for n in range(30):
         query = any_of(Phrase(f"rare{n} word{n}"), Phrase(f"rare{n} title{n}"))
         for granularity in ("chunk", "sentence"):
-            request = SearchRequest(query, granularity=granularity)
+            request = SearchRequest(written(query), granularity=granularity)
             scores = [hit.score for hit in engine.search(request).hits]
             assert scores == [pytest.approx(memory.search(request).hits[0].score, rel=1e-6)]
     engine.close()
@@ -190,11 +191,15 @@ def test_a_range_that_no_document_of_some_shards_is_in_changes_no_score(server: 
     engine = server.publish("ranges", chunks, memory.manifest, shards=3)
     for n in range(30):
         word = words[n % 2]
-        request = SearchRequest(parse(f"{word} AND year:{n}", memory.manifest.query_schema).tree)
+        request = SearchRequest(
+            planned(parse(f"{word} AND year:{n}", memory.manifest.query_schema).tree)
+        )
         (hit,), (expected,) = engine.search(request).hits, memory.search(request).hits
         assert hit.score == pytest.approx(expected.score, rel=1e-6)
-        scoped = SearchRequest(Term(word), scope=Scope((NumberRange("year", n, n),)))
-        (hit,) = engine.search(scoped).hits
+        request = SearchRequest(
+            written(Term(word)), scope=scoped(Scope((NumberRange("year", n, n),)))
+        )
+        (hit,) = engine.search(request).hits
         assert hit.score == pytest.approx(expected.score, rel=1e-6)
         (scores,) = engine.explain(request, [hit.id])[0]
         assert scores.scores["content"] == pytest.approx(expected.score, rel=1e-6)
@@ -207,7 +212,7 @@ def test_the_deepest_allowed_query_is_run(engine: OpenSearchEngine, granularity:
     for level in range(MAX_DEPTH):
         group = all_of if level % 2 else any_of
         node = group(Term("wrote"), node, weight=1.5)
-    assert engine.search(SearchRequest(node, granularity=granularity)).count > 0  # pyright: ignore
+    assert engine.search(SearchRequest(written(node), granularity=granularity)).count > 0  # pyright: ignore
 
 
 def test_an_index_without_sentences_and_exact_fields_rejects_their_searches(server: Server) -> None:
@@ -215,7 +220,7 @@ def test_an_index_without_sentences_and_exact_fields_rejects_their_searches(serv
     engine = server.publish("without", CHUNKS, replace(memory.manifest, without=("sentences",
                             "exact")))  # fmt: skip
     with pytest.raises(NotServedError) as caught:
-        engine.search(SearchRequest(Term("opera"), granularity="sentence"))
+        engine.search(SearchRequest(written(Term("opera")), granularity="sentence"))
     assert caught.value.what == "The index holds no sentences."
     with pytest.raises(NotServedError) as caught:
         engine.keyword_search(KeywordRequest(("opera",)))
@@ -233,7 +238,7 @@ def test_an_index_without_sentences_and_exact_fields_rejects_their_searches(serv
 
 def test_explaining_an_unknown_chunk_is_refused(engine: OpenSearchEngine) -> None:
     with pytest.raises(UnknownChunkError) as caught:
-        engine.explain(SearchRequest(Term("opera")), ["d0.1", "nowhere"])
+        engine.explain(SearchRequest(written(Term("opera"))), ["d0.1", "nowhere"])
     assert str(caught.value) == 'No chunk "nowhere".'
 
 
@@ -271,8 +276,8 @@ def test_an_index_removed_while_open_is_reported(server: Server) -> None:
     ):
         server.delete(index)
     for request in (
-        lambda: engine.search(SearchRequest(Term("opera"))),
-        lambda: engine.counts([(Term("opera"), "chunk")], None),
+        lambda: engine.search(SearchRequest(written(Term("opera")))),
+        lambda: engine.counts([(written(Term("opera")), "chunk")], None),
     ):
         with pytest.raises(IndexNotFoundError) as caught:
             request()
@@ -299,7 +304,7 @@ def test_every_call_on_a_closed_index_is_an_error(server: Server, engine: OpenSe
     closed.close()
     closed.close()
     for request in (
-        lambda: closed.search(SearchRequest(Term("opera"))),
+        lambda: closed.search(SearchRequest(written(Term("opera")))),
         lambda: closed.keyword_search(KeywordRequest(("opera",), matching="substring")),
         lambda: next(scan),
         lambda: closed.read(["d0.1"], None),
@@ -309,4 +314,4 @@ def test_every_call_on_a_closed_index_is_an_error(server: Server, engine: OpenSe
         assert str(caught.value) == (
             f"The index {server.address('music')} is closed.\nDo: Open it again with open_index."
         )
-    assert engine.search(SearchRequest(Term("opera"))).count == 1
+    assert engine.search(SearchRequest(written(Term("opera")))).count == 1

@@ -27,6 +27,7 @@ from tests.support.builds import (
     kill_build_at_random,
 )
 from tests.support.opensearch_indexes import Site
+from tests.support.plans import written
 
 Contents = tuple[Manifest, list[object], list[tuple[str, float]]]
 
@@ -34,7 +35,7 @@ Contents = tuple[Manifest, list[object], list[tuple[str, float]]]
 def contents(location: str | Path) -> Contents:
     """Return manifest, chunks and hits of a query, without what differs between engines."""
     with open_index(location) as index:
-        page = index.engine.search(SearchRequest(QUERY, top_k=50))
+        page = index.engine.search(SearchRequest(written(QUERY), top_k=50))
         hits = [(hit.id, hit.score) for hit in page.hits]
         manifest = replace(index.manifest, created="", engine="", engine_version="", sources=())
         return manifest, list(index.scan()), hits

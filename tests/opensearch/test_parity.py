@@ -21,6 +21,7 @@ from bench.cluster.cluster import LocalCluster
 from tests.support import agreement
 from tests.support.agreement import Pair
 from tests.support.opensearch_server import Server
+from tests.support.plans import planned
 from tests.support.strategies import SCHEMA
 
 SIZES = (40, 6, 60)
@@ -63,7 +64,7 @@ def test_opensearch_takes_queries_of_as_many_words_as_the_limits_allow(pairs: li
         assert 180 <= sum(map(spelled_words, texts)) <= MAX_WORDS
         assert len(texts) == MAX_LEAVES
         for right, tested in pairs:
-            request = SearchRequest(query)
+            request = SearchRequest(planned(query))
             agreement.assert_equal(tested.search(request), right.search(request))
 
 

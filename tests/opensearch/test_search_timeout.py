@@ -8,6 +8,7 @@ from arag_search.query.tree import Node, Phrase, Term, any_of
 from tests.support.lucene_indexes import METADATA, chunk
 from tests.support.opensearch_server import Server
 from tests.support.oracle.engine import MemoryEngine
+from tests.support.plans import written
 
 
 def test_opensearch_treats_a_query_out_of_time_as_an_error(opensearch_url: str) -> None:
@@ -19,10 +20,12 @@ def test_opensearch_treats_a_query_out_of_time_as_an_error(opensearch_url: str) 
         heavy: Node = any_of(*(Phrase(f"c a b a b c w{n} a b " * 5, slop=20) for n in (1, 2, 3)))
         granularities: tuple[Granularity, ...] = ("chunk", "sentence")
         for granularity in granularities:
-            request = SearchRequest(heavy, granularity=granularity, deadline=Deadline(0.001))
+            request = SearchRequest(
+                written(heavy), granularity=granularity, deadline=Deadline(0.001)
+            )
             with pytest.raises(QueryTimeoutError):
                 engine.search(request)
-        quick = SearchRequest(Term("w1"), deadline=Deadline(30))
+        quick = SearchRequest(written(Term("w1")), deadline=Deadline(30))
         assert engine.search(quick).total == 6_000
     finally:
         engine.close()

@@ -29,6 +29,7 @@ from tests.support.commands import file_of
 from tests.support.examples import examples, some_of
 from tests.support.opensearch_indexes import Site, fresh_site
 from tests.support.patience import PATIENCE_S
+from tests.support.plans import planned
 from tests.support.unruly_server import WHOLE, Answer, UnrulyServer, unruly, version
 from tests.support.updated_corpora import document
 
@@ -175,9 +176,13 @@ def _spoil(answer: Any, chance: Random) -> Any:
 
 def _calls(engine: OpenSearchEngine) -> dict[str, Callable[[], object]]:
     tree = parse("opera OR sea", engine.manifest.query_schema).tree
-    chunks = SearchRequest(tree, 5)
-    passages = SearchRequest(tree, 5, granularity="sentence", with_text=True, whole_text=True)
-    sentences = SearchRequest(tree, 5, granularity="sentence", with_text=True, whole_text=False)
+    chunks = SearchRequest(planned(tree), 5)
+    passages = SearchRequest(
+        planned(tree), 5, granularity="sentence", with_text=True, whole_text=True
+    )
+    sentences = SearchRequest(
+        planned(tree), 5, granularity="sentence", with_text=True, whole_text=False
+    )
     limited = replace(chunks, sort=SortBy("year"), per_document=2)
     fields = FieldsRequest(("content", "doc_id", "year"))
     first = engine.read(["a.1"], None)[0]
@@ -190,7 +195,9 @@ def _calls(engine: OpenSearchEngine) -> dict[str, Callable[[], object]]:
         "sentences per document": lambda: engine.search(replace(sentences, per_document=1)),
         "field values": lambda: engine.field_values(fields),
         "keyword": lambda: engine.keyword_search(KeywordRequest(("opera",), 5)),
-        "counts": lambda: engine.counts([(tree, "chunk"), (tree, "sentence")], None),
+        "counts": lambda: engine.counts(
+            [(planned(tree), "chunk"), (planned(tree), "sentence")], None
+        ),
         "explain": lambda: engine.explain(chunks, ["a.1", "b.1"]),
         "explain sentences": lambda: engine.explain(sentences, ["a.1"]),
         "read": lambda: engine.read(["a.1", "b.1", "z"], None),

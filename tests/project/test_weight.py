@@ -14,24 +14,24 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
-    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 11_670,
-    ("arag_search/tools/",): 4_660,
+    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_197,
+    ("arag_search/tools/",): 4_662,
     ("arag_search/agent/",): 4_228,
     ("arag_search/evaluation/",): 2_648,
-    ("arag_search/vectors/", "index_jobs/embedding/"): 5_979,
-    ("arag_search/engines/opensearch/",): 4_660,
-    ("arag_search/engines/",): 6_971,
+    ("arag_search/vectors/", "index_jobs/embedding/"): 5_965,
+    ("arag_search/engines/opensearch/",): 4_645,
+    ("arag_search/engines/",): 6_786,
     ("arag_search/mcp_server/",): 2_297,
-    ("arag_search/cli/",): 4_327,
-    ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_137,
+    ("arag_search/cli/",): 4_328,
+    ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_140,
     ("arag_search/endpoints/", "arag_search/system/"): 1_866,
     ("index_jobs/sources/",): 6_797,
     ("index_jobs/",): 5_080,
-    ("bench/",): 18_240,
-    ("tests/",): 57_466,
+    ("bench/",): 18_255,
+    ("tests/",): 57_643,
     ("",): 1_099,  # what is in no other row
 }
-ALL = 142_125
+ALL = 142_636
 
 
 def _counts() -> Counter[tuple[str, ...]]:

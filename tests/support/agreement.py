@@ -46,8 +46,8 @@ from arag_search.query.tree import (
 )
 from arag_search.search.hints import FrequentWords
 from arag_search.search.index import Index
-from arag_search.search.patterns import with_matches
 from arag_search.search.relaxing import MAX_NEAREST, nearest_hits, relaxed_requests
+from arag_search.search.resolve import resolve
 from arag_search.search.shown.form import documents_with
 from arag_search.search.shown.registry import FORMS
 from arag_search.vectors.encoders.hashing import HashingEncoder
@@ -55,6 +55,7 @@ from arag_search.vectors.opening import VectorSource
 from tests.support.examples import FULL, examples, is_long
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.oracle.vectors import MemoryVectors
+from tests.support.plans import planned, scoped, written
 from tests.support.strategies import (
     METADATA,
     SCHEMA,
@@ -127,7 +128,7 @@ def run_on_examples(examples: int, *strategies: st.SearchStrategy[Any]) -> Calla
 
 def verified(request: SearchRequest, engine: SearchEngine) -> SearchRequest:
     """Return a request with the matches of its patterns, as an Index gives it to its engine."""
-    query = with_matches(request.query, engine, request.granularity, request.scope)
+    query = resolve(request.query.root, engine, request.granularity, request.scope)
     return replace(request, query=query)
 
 
@@ -160,7 +161,13 @@ def agree_on_pages(pairs: Sequence[Pair], examples: int = 2 * EXAMPLES) -> None:
         right, tested = pair
         note(f"{query} within {scope}")
         request = SearchRequest(
-            query, top_k, offset, granularity, scope, with_text=top_k == 5, whole_text=whole_text
+            planned(query),
+            top_k,
+            offset,
+            granularity,
+            scoped(scope),
+            with_text=top_k == 5,
+            whole_text=whole_text,
         )
         if has_a_loose_repetition(query):
             request = replace(request, offset=0, top_k=_EVERYTHING)
@@ -197,21 +204,22 @@ def agree_on_relaxing(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:
         if has_a_loose_repetition(query):
             return
         note(f"{query} within {scope}")
-        requests = relaxed_requests(SearchRequest(query, scope=scope))
+        within = scoped(scope)
+        requests = relaxed_requests(SearchRequest(planned(query), scope=within))
         conditions = [str(clause) for clause in query.positive]
-        if right.search(SearchRequest(query, scope=scope)).count:
+        if right.search(SearchRequest(planned(query), scope=within)).count:
             return
         if len(requests) < len(conditions) - 1:  # too many clauses
             return
-        _, pages = tested.counts_and_pages((), requests, scope)
-        nearest = nearest_hits(query, requests, pages, METADATA)
+        _, pages = tested.counts_and_pages((), requests, within)
+        nearest = nearest_hits(planned(query).root, requests, pages, METADATA)
         met: dict[str, list[str]] = {}
         scores: dict[str, float] = {}
         ordinals: dict[str, int] = {}
         without: set[str] = set()
         for clause in query.children:
             asked = clause.child if isinstance(clause, Not) else clause
-            for hit in right.search(SearchRequest(asked, _EVERYTHING, scope=scope)).hits:
+            for hit in right.search(SearchRequest(planned(asked), _EVERYTHING, scope=within)).hits:
                 if isinstance(clause, Not):
                     without.add(hit.id)
                 else:
@@ -272,8 +280,10 @@ def agree_on_conditions(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None
             (hit.id, hit.score) for hit in expected.hits
         ]
         assert (got.total, got.feedback) == (expected.total, expected.feedback)
-        scope = None if filter is None else parse_filter(filter, SCHEMA)
-        page = right.engine.search(SearchRequest(where, _EVERYTHING, scope=scope, with_text=False))
+        scope = None if filter is None else scoped(parse_filter(filter, SCHEMA))
+        page = right.engine.search(
+            SearchRequest(planned(where), _EVERYTHING, scope=scope, with_text=False)
+        )
         matching = {hit.id for hit in page.hits}
         shares.append(len(matching) / right.manifest.chunks)
         if name != "hybrid_search":
@@ -319,11 +329,11 @@ def agree_on_orders(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:
             return
         note(f"{query} within {scope}")
         request = SearchRequest(
-            query,
+            planned(query),
             top_k,
             offset,
             granularity,
-            scope,
+            scoped(scope),
             with_text=top_k == 5,
             whole_text=whole_text,
             sort=sort,
@@ -355,7 +365,7 @@ def agree_on_field_values(pairs: Sequence[Pair]) -> None:
     ) -> None:
         right, tested = pair
         note(f"within {scope}")
-        request = FieldsRequest(tuple(fields), values, scope, quick)
+        request = FieldsRequest(tuple(fields), values, scoped(scope), quick)
         assert tested.field_values(request) == right.field_values(request)
 
 
@@ -381,7 +391,7 @@ def agree_on_keywords(pairs: Sequence[Pair]) -> None:
         top_k: int,
     ) -> None:
         right, tested = pair
-        request = KeywordRequest(keywords, top_k, offset, matching, scope, top_k == 5)
+        request = KeywordRequest(keywords, top_k, offset, matching, scoped(scope), top_k == 5)
         note(f"{keywords} within {scope}")
         expected = right.keyword_search(request)
         assert_equal(tested.keyword_search(request), expected)
@@ -397,13 +407,15 @@ def agree_on_counts(pairs: Sequence[Pair]) -> None:
     @run_on_examples(EXAMPLES // 10, st.sampled_from(pairs), queries, _SCOPES)
     def check(pair: Pair, queries: list[tuple[Node, Granularity]], scope: Scope | None) -> None:
         right, tested = pair
+        within = scoped(scope)
+        asked = [(planned(query), granularity) for query, granularity in queries]
         known = [
-            (with_matches(query, tested, granularity, scope), granularity)
-            for query, granularity in queries
+            (resolve(plan.root, tested, granularity, within), granularity)
+            for plan, granularity in asked
         ]
         for exact in (False, True):
-            expected = right.counts(queries, scope, exact=exact)
-            assert tested.counts(known, scope, exact=exact) == expected
+            expected = right.counts(asked, within, exact=exact)
+            assert tested.counts(known, within, exact=exact) == expected
 
 
 def agree_on_lists(pairs: Sequence[Pair]) -> None:
@@ -432,7 +444,7 @@ def agree_on_lists(pairs: Sequence[Pair]) -> None:
         note(f"{query} within {scope}")
         first = next(itertools.islice(right.ordinals(), skipped, None), 0)
         request = SearchRequest(
-            query, top_k, granularity=granularity, scope=scope, from_ordinal=first
+            planned(query), top_k, granularity=granularity, scope=scoped(scope), from_ordinal=first
         )
         expected = right.search(request)
         assert_equal(tested.search(verified(request, tested)), expected)
@@ -485,7 +497,7 @@ def agree_on_explanations(pairs: Sequence[Pair]) -> None:
         note(str(query))
         if has_a_loose_repetition(query):
             return
-        request = SearchRequest(query, granularity=granularity, with_text=False)
+        request = SearchRequest(planned(query), granularity=granularity, with_text=False)
         ids = [hit.id for hit in right.search(request).hits]
         expected = right.explain(request, ids)
         explanations = tested.explain(verified(request, tested), ids)
@@ -501,8 +513,9 @@ def agree_on_reading(pairs: Sequence[Pair], *unknown: str) -> None:
     @run_on_examples(
         EXAMPLES // 15, st.sampled_from(pairs), _SCOPES, st.randoms(use_true_random=False)
     )
-    def check(pair: Pair, scope: Scope | None, random: Random) -> None:
+    def check(pair: Pair, drawn: Scope | None, random: Random) -> None:
         right, tested = pair
+        scope = scoped(drawn)
         chunks = list(right.scan(None))
         sample = random.sample(chunks, min(3, len(chunks)))
         ids = ["nowhere", *unknown, *(chunk.id for chunk in sample)]
@@ -528,10 +541,12 @@ def agree_on_ordinals(pairs: Sequence[Pair]) -> None:
             ordinal if ordinal in ordinals else None for ordinal in sample
         ]
         for chunk in filter(None, chunks[:3]):
-            scope = Scope((), (KeywordEquals(DOC_ID, chunk.doc_id),))
-            scoped = tested.chunks_at(sample, scope)
-            assert scoped == right.chunks_at(sample, scope)
-            assert chunk not in scoped
+            excluded = Scope((), (KeywordEquals(DOC_ID, chunk.doc_id),))
+            scope = scoped(excluded)
+            assert scope is not None
+            within = tested.chunks_at(sample, scope)
+            assert within == right.chunks_at(sample, scope)
+            assert chunk not in within
             known = np.array(sorted({*ordinals[::2], *beyond}), np.int64)
             for asked in (np.array(ordinals, np.int64), known):
                 marks = tested.among(asked, scope).tolist()
@@ -547,8 +562,11 @@ def agree_on_frequent_words(pairs: Sequence[Pair]) -> None:
         right, tested = (FrequentWords(engine) for engine in pair)
         for text, granularity in itertools.product((*WORDS, "a", "OR"), granularities):
             for word in (Term(text), Term(text, "content"), Term(text, "title")):
-                note_on_word = right.note([word], granularity, None)
-                assert tested.note([word], granularity, None) == note_on_word, (text, granularity)
+                note_on_word = right.note([written(word).root], granularity, None)
+                assert tested.note([written(word).root], granularity, None) == note_on_word, (
+                    text,
+                    granularity,
+                )
                 noted += bool(note_on_word)
     assert noted
 
@@ -570,7 +588,7 @@ def has_a_loose_repetition(query: Node) -> bool:
     return any(
         isinstance(leaf, Phrase) and leaf.slop and len(set(spelling)) < len(spelling)
         for leaf in leaves(query)
-        for spelling in (leaf.spellings if isinstance(leaf, Phrase) else ())
+        for spelling in planned(leaf).root.words
     )
 
 

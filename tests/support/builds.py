@@ -19,6 +19,7 @@ from arag_search.query.tree import Term, any_of
 from arag_search.system.progress import Progress
 from index_jobs.build.options import BuildOptions
 from tests.support.corpus_files import in_own_folder  # noqa: F401
+from tests.support.plans import written
 
 QUERY = any_of(Term("sea"), Term("opera"), Term("w7"))
 PLAIN = BuildOptions(language="en")
@@ -30,7 +31,7 @@ def contents(location: str | Path) -> tuple[Manifest, list[Chunk], list[tuple[st
     hold = hold_live(Path(location))
     engine = LuceneEngine.open(hold.path, str(location))
     try:
-        page = engine.search(SearchRequest(QUERY, top_k=50))
+        page = engine.search(SearchRequest(written(QUERY), top_k=50))
         hits = [(hit.id, hit.score) for hit in page.hits]
         return engine.manifest, list(engine.scan(None)), hits
     finally:

@@ -9,6 +9,7 @@ from arag_search.query.fields import Schema
 from arag_search.query.parser import parse_scope
 from arag_search.search.index import Index
 from tests.support.oracle.engine import MemoryEngine
+from tests.support.plans import scoped
 
 SCHEMA = Schema({"year": "number", "lang": "keyword"})
 
@@ -40,7 +41,7 @@ def chunk(
 
 def index_of(*chunks: Chunk, scope: str | None = None, sentences: bool = True) -> Index:
     engine = MemoryEngine(chunks, metadata=SCHEMA.metadata, sentences=sentences)
-    return Index(engine, "memory", None if scope is None else parse_scope(scope, SCHEMA))
+    return Index(engine, "memory", None if scope is None else scoped(parse_scope(scope, SCHEMA)))
 
 
 VIVALDI = (

@@ -18,6 +18,7 @@ from arag_search.vectors.opening import VectorSource
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.oracle.vectors import MemoryVectors
 from tests.support.passages import SCHEMA, chunk
+from tests.support.plans import scoped
 
 
 class TableEncoder:
@@ -60,7 +61,7 @@ def vector_index(
     return Index(
         MemoryEngine(chunks, metadata=SCHEMA.metadata),
         "memory",
-        None if scope is None else parse_scope(scope, SCHEMA),
+        None if scope is None else scoped(parse_scope(scope, SCHEMA)),
         vectors=VectorSource.of(vectors, encoder),
     )
 

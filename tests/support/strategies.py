@@ -44,7 +44,6 @@ from arag_search.query.tree import (
     all_of,
     any_of,
     condition_of,
-    give_forms,
     leaves,
     scores,
     unweighted,
@@ -212,18 +211,14 @@ def _metadata(random: Random) -> Mapping[str, MetadataValue]:
 def trees(
     *, awkward: bool = False, metadata: bool = True, max_leaves: int = 8, max_prefixes: int = 4
 ) -> st.SearchStrategy[Node]:
-    """Draw trees of every kind of node over SCHEMA, within the limits of the query language, with
-    the normal forms of LANGUAGE.
+    """Draw trees of every kind of node over SCHEMA, within the limits of the query language.
 
     ``awkward`` is for printing and parsing: the texts then include AWKWARD ones and any Unicode,
     and the weights any valid weight. A failing tree shrinks in its number of leaves and depth.
     """
 
     def tree(seed: int, leaves: int, depth: int) -> Node:
-        maker = _TreeMaker(Random(seed), awkward, metadata, leaves, max_prefixes)
-        node = maker.node(depth)
-        give_forms(node, LANGUAGE)
-        return node
+        return _TreeMaker(Random(seed), awkward, metadata, leaves, max_prefixes).node(depth)
 
     return st.builds(tree, _seeds(), st.integers(1, max_leaves), st.sampled_from(DEPTHS))
 

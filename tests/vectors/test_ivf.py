@@ -25,6 +25,7 @@ from arag_search.vectors.storage.publish import publish_sidecar
 from arag_search.vectors.storage.shards import MappedRows
 from arag_search.vectors.storage.sidecar import open_vectors
 from tests.support.examples import some_of
+from tests.support.plans import scoped
 from tests.support.vector_shards import (
     DIMENSION,
     ENCODER,
@@ -270,7 +271,7 @@ def test_threads_are_bounded_during_calls_of_faiss_and_nowhere_else(
 def test_several_threads_search_lists_on_disk_at_once(quantised: PublishedVectors) -> None:
     sidecar = quantised.open()
     queries = unit_vectors(40, seed=9)
-    english = Scope((KeywordEquals("lang", "en"),))
+    english = scoped(Scope((KeywordEquals("lang", "en"),)))
     expected = [sidecar.nearest("sentence", query[None], 10) for query in queries]
     in_english = [sidecar.nearest("sentence", query[None], 10, english) for query in queries]
     with ThreadPoolExecutor(4) as pool:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arag_search.corpus import Chunk, chunk_ordinal
+from arag_search.plan.clauses import ResolvedPlan
 from arag_search.query.tree import (
     KeywordEquals,
     Node,
@@ -22,6 +23,7 @@ from arag_search.vectors.faiss_index import IvfIndex
 from arag_search.vectors.storage.columns import Columns, ColumnsWriter
 from tests.support.examples import examples
 from tests.support.oracle.documents import Documents
+from tests.support.plans import scoped
 from tests.support.strategies import METADATA, corpora, scopes
 from tests.support.vector_shards import (
     PublishedVectors,
@@ -58,7 +60,7 @@ def test_a_scope_means_the_same_to_columns_as_to_engines(
 ) -> None:
     columns = _columns(folder, chunks, size)
     engine = Documents(chunks, [chunk.content for chunk in chunks], {}, METADATA)
-    for scope in tested_scopes:
+    for scope in map(scoped, tested_scopes):
         rows = set(np.flatnonzero(columns.within(scope)).tolist())
         assert rows == engine.within(scope), str(scope)
 
@@ -87,11 +89,11 @@ def _in_scope(published: PublishedVectors, chunks: list[Chunk]) -> np.ndarray:
 @pytest.mark.parametrize(
     ("scope", "holds"),
     [
-        (Scope((ENGLISH,)), lambda at: at % 2 == 1),
-        (Scope((), (ENGLISH,)), lambda at: at % 2 == 0),
-        (Scope((NumberRange("year", 1901, 1901),)), lambda at: at % 100 == 1),
+        (scoped(Scope((ENGLISH,))), lambda at: at % 2 == 1),
+        (scoped(Scope((), (ENGLISH,))), lambda at: at % 2 == 0),
+        (scoped(Scope((NumberRange("year", 1901, 1901),))), lambda at: at % 100 == 1),
         (
-            Scope((Or(tuple(KeywordEquals("doc_id", f"d{at}") for at in range(3, 10))),)),
+            scoped(Scope((Or(tuple(KeywordEquals("doc_id", f"d{at}") for at in range(3, 10))),))),
             lambda at: 3 <= at < 10,
         ),
     ],
@@ -123,7 +125,7 @@ def test_results_among_the_chunks_that_an_engine_selected_are_exact(
     query_vectors = unit_vectors(2, seed=5)
     sidecar = published.open()
     nprobe = None if published.vector_manifest.index["sentence"] == "flat" else 16
-    opera, rose = Scope((Term("opera"),)), Scope((Term("rose"),))
+    opera, rose = scoped(Scope((Term("opera"),))), scoped(Scope((Term("rose"),)))
     chosen = Selection(opera, lambda known: np.isin(known, ordinals))
     results = sidecar.nearest("sentence", query_vectors, 30, chosen, nprobe=nprobe)
     for query, hits in zip(query_vectors, results, strict=True):
@@ -143,7 +145,7 @@ def test_an_engine_evaluates_a_condition_once_for_a_sidecar_and_each_scope(
             calls.append(len(known))
             return np.ones(len(known), np.bool_)
 
-        return Selection(Scope(clauses), mark)
+        return Selection(scoped(Scope(clauses)), mark)
 
     sidecar = published.open()
     for _ in range(2):
@@ -162,14 +164,18 @@ def test_a_selector_does_not_reset_the_number_of_lists_to_search(
         published, [chunk for chunk in published.chunks if chunk.metadata["lang"] == "en"]
     )
     expected = published.expected("sentence", query[0], 10, inside)
-    assert nearly_equal(sidecar.nearest("sentence", query, 10, Scope((ENGLISH,)))[0], expected)
+    assert nearly_equal(
+        sidecar.nearest("sentence", query, 10, scoped(Scope((ENGLISH,))))[0], expected
+    )
 
 
 def test_lists_are_added_until_enough_rows_in_scope_are_found(
     published: PublishedVectors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(allowed, "FEW_ROWS", 10)
-    scope = Scope((NumberRange("year", 1901, 1901),))  # 60 sentences of 6,000, over 16 lists
+    scope = scoped(
+        Scope((NumberRange("year", 1901, 1901),))
+    )  # 60 sentences of 6,000, over 16 lists
     (hits,) = published.open().nearest("sentence", unit_vectors(1), 60, scope, nprobe=1)
     assert len(hits) == 60
 
@@ -189,7 +195,7 @@ def test_lists_are_probed_where_that_costs_less_than_the_rows_in_scope(
     published = publish(tmp_path, chunks_of(2_000), index=index)
     chosen = published.chunks[:: round(1 / share)]
     ordinals = [chunk.ordinal for chunk in chosen]
-    within = Selection(Scope((Term("opera"),)), lambda known: np.isin(known, ordinals))
+    within = Selection(scoped(Scope((Term("opera"),))), lambda known: np.isin(known, ordinals))
     asked: list[int] = []
     search = IvfIndex.search
 
@@ -209,25 +215,25 @@ def test_lists_are_probed_where_that_costs_less_than_the_rows_in_scope(
 
 
 def test_a_scope_that_admits_nothing_finds_nothing(published: PublishedVectors) -> None:
-    nothing = Scope((KeywordEquals("lang", "fr"),))
+    nothing = scoped(Scope((KeywordEquals("lang", "fr"),)))
     assert published.open().nearest("sentence", unit_vectors(2), 5, nothing) == [[], []]
-    everything = published.open().nearest("sentence", unit_vectors(2), 5, Scope())
+    everything = published.open().nearest("sentence", unit_vectors(2), 5, None)
     assert everything == published.open().nearest("sentence", unit_vectors(2), 5)
 
 
 def test_the_most_recent_scopes_are_cached(
     published: PublishedVectors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    evaluated: list[Scope] = []
+    evaluated: list[ResolvedPlan | None] = []
     within = Columns.within
 
-    def counted(self: Columns, scope: Scope) -> np.ndarray:
+    def counted(self: Columns, scope: ResolvedPlan | None) -> np.ndarray:
         evaluated.append(scope)
         return within(self, scope)
 
     monkeypatch.setattr(Columns, "within", counted)
     sidecar = published.open()
-    scopes_in_use = [Scope((KeywordEquals("doc_id", f"d{at}"),)) for at in range(9)]
+    scopes_in_use = [scoped(Scope((KeywordEquals("doc_id", f"d{at}"),))) for at in range(9)]
     for _ in range(3):
         for scope in scopes_in_use[:8]:
             sidecar.nearest("sentence", unit_vectors(1), 1, scope)

@@ -23,6 +23,8 @@ from arag_search.engines.lucene import jvm, schema
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.engines.lucene.writer import LuceneWriter
 from arag_search.manifest import Manifest
+from arag_search.plan.clauses import ResolvedPlan
+from arag_search.plan.lower import lower
 from arag_search.query.fields import MetadataType
 from arag_search.query.forms import NONE, steps
 from arag_search.query.parser import parse
@@ -136,7 +138,10 @@ def _build_and_search(folder: Path) -> None:
             writer.commit({})
     writer.finish({schema.MANIFEST_KEY: manifest.to_json(), schema.UPDATE_KEY: "1"})
     with closing(LuceneEngine.open(folder, "the training run")) as engine:
-        queries = [parse(text, manifest.query_schema).tree for text in _QUERIES]
+        queries = [
+            ResolvedPlan(lower(parse(text, manifest.query_schema).tree, manifest.language))
+            for text in _QUERIES
+        ]
         for _ in range(_ROUNDS):
             for query in queries:
                 request = SearchRequest(query)

@@ -1,7 +1,4 @@
-"""The compiler of trees to Lucene queries, in a text form that ``java/Queries.java`` reads.
-
-A text leaf is the best of its fields and spellings (a dis_max without tie breaker), so that a match
-in title and content scores the better of the two; a prefix scores its weight; metadata filter.
+"""The compiler of operations to Lucene queries, in a text form that ``java/Queries.java`` reads.
 
 The text is a list of words in prefix order, each terminated by U+0000, so that queries are composed
 by concatenating texts.
@@ -13,63 +10,65 @@ from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from arag_search.corpus import is_unicode, nfc
-from arag_search.engines import compiling
-from arag_search.engines.compiling import (
-    Leaves,
-    date_bounds,
-    index_field,
-    searched_fields,
-    shared_keyword_field,
-)
 from arag_search.engines.lucene.schema import DOC_ID, ID, ORDINAL, lucene_field
+from arag_search.plan.algebra import (
+    AllOf,
+    AnyOf,
+    Best,
+    Boost,
+    Interval,
+    Known,
+    Lookup,
+    Lowered,
+    Operation,
+    Spread,
+    Values,
+)
 from arag_search.query.analysis import spellings_of
 from arag_search.query.fields import TEXT_FIELDS
-from arag_search.query.matching import patterns_of
-from arag_search.query.tree import (
-    And,
-    DateRange,
-    Demote,
-    Fuzzy,
-    KeywordEquals,
-    Node,
-    Not,
-    NumberRange,
-    Or,
-    Phrase,
-    Prefer,
-    Prefix,
-    Regex,
-    Scope,
-    Term,
-    TextLeaf,
-)
 
 EVERYTHING = "*\0"
 """The query that matches every document."""
 
 LAST_ORDINAL = (1 << 63) - 1
+_LAST_LONG = (1 << 63) - 1
 
 Compiled = tuple[str, bool]
 """A query, and whether its matches have a score."""
 
 
-def compiled(node: Node) -> Compiled:
-    """Return the query of a node, and whether its matches have a score."""
-    match node:
-        case Term() | Phrase():
-            return _weighted(_text_leaf(node, searched_fields(node)), node.weight), True
-        case And():
-            return _and(node)
-        case Or():
-            return _or(node)
-        case Prefix() | Fuzzy():
-            return _weighted(_expanded(node, searched_fields(node)), node.weight), True
-        case KeywordEquals() | NumberRange() | DateRange():
-            return _metadata_leaf(node), False
-        case Regex():
-            return ordinals(compiling.known_matches(node)), False
+def compiled(operation: Operation) -> Compiled:
+    """Return the query of an operation, and whether its matches have a score."""
+    match operation:
+        case Best():
+            return _best(operation), True
+        case AllOf():
+            return _all(operation)
+        case AnyOf():
+            return _any(operation)
+        case Boost():
+            query, scored = compiled(operation.operation)
+            return _boosted(query, operation.factor), scored
+        case Spread():
+            queries = [f"x\0{name}\0{word}\0{edits}\0" for name, word, edits in operation.ways]
+            return "c\0" + (queries[0] if len(queries) == 1 else any_of(queries)), True
+        case Values():
+            return _values(lucene_field(operation.field), operation.values), False
+        case Interval():
+            return _interval(operation), False
+        case Known():
+            return ordinals(operation.ordinals), False
+        case Lowered():
+            query, scored = compiled(operation.operation)
+            demoted = [
+                f"{_double(factor)}\0{compiled(lowering)[0]}"
+                for lowering, factor in operation.demotions
+            ]
+            return f"~\0{query}{len(demoted)}\0{''.join(demoted)}", scored
+        case Lookup():
+            raise ValueError(f"what /{operation.pattern}/ matches is not known")
         case _:
-            assert_never(node)
+            assert_never(operation)
 
 
 def filtered(query: str | None, *filters: str | None) -> str:
@@ -82,30 +81,18 @@ def filtered(query: str | None, *filters: str | None) -> str:
     return _bool(clauses)
 
 
-def scope_query(scope: Scope) -> str:
-    """Return the filter of a scope, which may consist of exclusions only."""
-    clauses = [f"#\0{compiled(node)[0]}" for node in scope.include] or [f"#\0{EVERYTHING}"]
-    clauses += [f"-\0{compiled(node)[0]}" for node in scope.exclude]
-    return _bool(clauses)
-
-
 def keywords_query(keywords: Iterable[str]) -> str | None:
     """Return Eq. 1 for a similarity that scores boost x frequency; None if no keyword has a token.
 
     Every keyword counts in every field and every spelling.
     """
     clauses = [
-        f"?\0{_boosted(_in(field, *_spelling(spelling, 0)), len(keyword))}"
+        f"?\0{_boosted(_way(field, spelling, 0), len(keyword))}"
         for keyword in map(nfc, keywords)
         for spelling in spellings_of(keyword)
         for field in TEXT_FIELDS
     ]
     return _bool(clauses) if clauses else None
-
-
-def leaf_queries(node: Node) -> Leaves[str]:
-    """Return the positive text leaves from left to right: the text, and a query per field."""
-    return compiling.leaf_queries(node, compiled, _in_field)
 
 
 def chunk_ids(ids: Iterable[str]) -> str:
@@ -136,39 +123,20 @@ def any_of(queries: Iterable[str]) -> str:
 # Groups
 
 
-def _and(node: And) -> Compiled:
-    clauses: list[str] = []
-    demoted: list[str] = []
-    scored = False
-    for child in node.children:  # in the order of their kinds
-        match child:
-            case Not():
-                clauses.append(f"-\0{compiled(child.child)[0]}")
-            case Prefer():
-                clauses.append(f"?\0{compiled(child.child)[0]}")
-                scored = True
-            case Demote():
-                demoted.append(f"{_double(child.factor)}\0{compiled(child.child)[0]}")
-            case _:
-                query, child_scores = compiled(child)
-                clauses.append(f"{'+' if child_scores else '#'}\0{query}")
-                scored = scored or child_scores
-    query = clauses[0][2:] if scored and len(clauses) == 1 else _bool(clauses)
-    if scored and demoted:
-        query = f"~\0{query}{len(demoted)}\0{''.join(demoted)}"
-    return _weighted(query, node.weight), scored
+def _all(operation: AllOf) -> Compiled:
+    clauses = [f"+\0{compiled(scored)[0]}" for scored in operation.scored]
+    clauses += [f"#\0{compiled(filter)[0]}" for filter in operation.filters]
+    clauses = clauses or [f"#\0{EVERYTHING}"]
+    clauses += [f"-\0{compiled(excluded)[0]}" for excluded in operation.excluded]
+    clauses += [f"?\0{compiled(optional)[0]}" for optional in operation.optional]
+    return _bool(clauses), bool(operation.scored or operation.optional)
 
 
-def _or(node: Or) -> Compiled:
-    field = shared_keyword_field(node)
-    if field is not None:
-        values = [child.value for child in node.children if isinstance(child, KeywordEquals)]
-        return _values(lucene_field(field), values), False
-    children = [compiled(child) for child in node.children]
-    scored = any(child_scores for _, child_scores in children)
+def _any(operation: AnyOf) -> Compiled:
+    queries = list(map(compiled, operation.operations))
+    scored = True in [is_scored for _, is_scored in queries]
     unscored = "?\0" + _boosted("c\0", 0) if scored else "?\0"
-    clauses = [("?\0" if child_scores else unscored) + query for query, child_scores in children]
-    return _weighted(_bool(clauses), node.weight), scored
+    return _bool([("?\0" if has_score else unscored) + text for text, has_score in queries]), scored
 
 
 def _bool(clauses: Sequence[str]) -> str:
@@ -179,64 +147,35 @@ def _bool(clauses: Sequence[str]) -> str:
 # Leaves
 
 
-def _text_leaf(leaf: Term | Phrase, names: Sequence[str]) -> str:
-    slop = leaf.slop if isinstance(leaf, Phrase) else 0
-    spellings = [_spelling(terms, slop) for terms in leaf.spellings]
-    queries: list[str] = []
-    for name in names:
-        field = index_field(name, leaf.language)
-        queries += [f"{kind}\0{field}\0{words}\0" for kind, words in spellings]
-    return queries[0] if len(queries) == 1 else f"d\0{len(queries)}\0{''.join(queries)}"
+def _best(operation: Best) -> str:
+    slop = operation.slop
+    ways = [_way(name, terms, slop) for name, terms in operation.ways]
+    return ways[0] if len(ways) == 1 else f"d\0{len(ways)}\0{''.join(ways)}"
 
 
-def _spelling(terms: tuple[str, ...], slop: int) -> tuple[str, str]:
-    """Return the kind of the query for a word or phrase, and what comes after its field."""
+def _way(field: str, terms: tuple[str, ...], slop: int) -> str:
+    """Return the query for a word or phrase in a field."""
     if len(terms) == 1:
-        return "t", terms[0]
-    return "p", "\0".join((str(slop), str(len(terms)), *terms))
+        return f"t\0{field}\0{terms[0]}\0"
+    words = "\0".join(terms)
+    return f"p\0{field}\0{slop}\0{len(terms)}\0{words}\0"
 
 
-def _in(field: str, kind: str, words: str) -> str:
-    return f"{kind}\0{field}\0{words}\0"
-
-
-def _expanded(leaf: Prefix | Fuzzy, names: Sequence[str]) -> str:
-    queries = [
-        f"x\0{index_field(name, pattern.language)}\0{word}\0{pattern.edits}\0"
-        for pattern in patterns_of(leaf)
-        for name in names
-        for (word,) in pattern.spellings
-    ]
-    return "c\0" + (queries[0] if len(queries) == 1 else any_of(queries))
-
-
-def _in_field(leaf: TextLeaf, name: str, weight: float) -> str:
-    if isinstance(leaf, Prefix | Fuzzy):
-        return _weighted(_expanded(leaf, (name,)), weight)
-    return _weighted(_text_leaf(leaf, (name,)), weight)
-
-
-def _metadata_leaf(node: KeywordEquals | NumberRange | DateRange) -> str:
-    field = lucene_field(node.field)
-    match node:
-        case KeywordEquals():
-            return f"t\0{field}\0{_escaped(node.value)}\0"
-        case NumberRange():
-            lower = float("-inf") if node.lower is None else node.lower
-            upper = float("inf") if node.upper is None else node.upper
-            ends = f"{_double(lower)}\0{node.include_lower:d}\0"
-            return f"n\0{field}\0{ends}{_double(upper)}\0{node.include_upper:d}\0"
-        case DateRange():
-            first, last = date_bounds(node)
-            return f"l\0{field}\0{first}\0{last}\0"
+def _interval(operation: Interval) -> str:
+    field, lower, upper = lucene_field(operation.field), operation.lower, operation.upper
+    if operation.storage == "long":
+        first = -_LAST_LONG if lower is None else int(lower)
+        return f"l\0{field}\0{first}\0{_LAST_LONG if upper is None else int(upper)}\0"
+    least = _double(float("-inf") if lower is None else lower)
+    most = _double(float("inf") if upper is None else upper)
+    ends = f"{least}\0{operation.include_lower:d}\0{most}\0{operation.include_upper:d}\0"
+    return f"n\0{field}\0{ends}"
 
 
 def _values(field: str, values: Sequence[str]) -> str:
+    if len(values) == 1:
+        return f"t\0{field}\0{_escaped(values[0])}\0"
     return f"s\0{field}\0{len(values)}\0" + "".join(f"{_escaped(value)}\0" for value in values)
-
-
-def _weighted(query: str, weight: float) -> str:
-    return query if weight == 1 else _boosted(query, weight)
 
 
 def _boosted(query: str, weight: float) -> str:

@@ -24,7 +24,6 @@ from arag_search.engines.base import (
     Page,
     SearchRequest,
     deletions_of,
-    is_counted,
     substring_page,
 )
 from arag_search.engines.lucene import jvm
@@ -37,9 +36,7 @@ from arag_search.engines.lucene.compile import (
     document_ids,
     filtered,
     keywords_query,
-    leaf_queries,
     ordinals,
-    scope_query,
 )
 from arag_search.engines.lucene.schema import Record
 from arag_search.engines.lucene.snapshot import (
@@ -63,7 +60,8 @@ from arag_search.errors import (
     UnknownChunkError,
 )
 from arag_search.manifest import Manifest
-from arag_search.query.tree import Node, Scope
+from arag_search.plan.algebra import is_counted
+from arag_search.plan.clauses import ResolvedPlan, scored_leaves
 
 _SCAN_BATCH = 256
 _ORDINALS_BATCH = 65_536
@@ -90,7 +88,7 @@ class LuceneEngine:
         self._sentences = sentences
         self._manifest = manifest
         self._calls = _Calls(where)
-        self._last_scope: tuple[Scope, str] | None = None
+        self._last_scope: tuple[ResolvedPlan, str] | None = None
         self._documents: tuple[Ordinals, Documents | None] | None = None
 
     @staticmethod
@@ -110,7 +108,7 @@ class LuceneEngine:
 
     def search(self, request: SearchRequest) -> Page:
         with self._calls:
-            query, scored = compiled(request.query)
+            query, scored = compiled(request.query.operation)
             if request.scope is not None:
                 query = filtered(query, self._scope(request.scope))
             if request.from_ordinal is not None:
@@ -122,7 +120,7 @@ class LuceneEngine:
                 page = self._search_sentences(request, query, scored, sort)
             else:
                 page = self._page(request, query, scored=scored, sort=sort)
-            if not is_counted(request.query) or request.from_ordinal is not None:
+            if not is_counted(request.query.operation) or request.from_ordinal is not None:
                 return page
             if page.count_is_exact:
                 return page.with_count(page.count)
@@ -144,8 +142,8 @@ class LuceneEngine:
 
     def counts(
         self,
-        queries: Sequence[tuple[Node, Granularity]],
-        scope: Scope | None,
+        queries: Sequence[tuple[ResolvedPlan, Granularity]],
+        scope: ResolvedPlan | None,
         deadline: Deadline | None = None,
         exact: bool = False,
     ) -> list[int]:
@@ -153,7 +151,7 @@ class LuceneEngine:
             within = self._scope(scope)
             counts: dict[Granularity, dict[str, int]] = {"chunk": {}, "sentence": {}}
             pairs: list[tuple[str, Granularity]] = [
-                (filtered(compiled(node)[0], within), unit) for node, unit in queries
+                (filtered(compiled(plan.operation)[0], within), unit) for plan, unit in queries
             ]
             for query, unit in pairs:
                 counts[unit][query] = 0
@@ -165,9 +163,9 @@ class LuceneEngine:
 
     def counts_and_pages(
         self,
-        queries: Sequence[tuple[Node, Granularity]],
+        queries: Sequence[tuple[ResolvedPlan, Granularity]],
         requests: Sequence[SearchRequest],
-        scope: Scope | None,
+        scope: ResolvedPlan | None,
         deadline: Deadline | None = None,
         exact: bool = False,
     ) -> tuple[list[int], list[Page]]:
@@ -193,10 +191,11 @@ class LuceneEngine:
                 explained = self._best_sentences(request, explained)
             within = ordinals(sorted({ordinal for ordinal in explained.values() if ordinal >= 0}))
             leaves: list[tuple[str, list[tuple[str, dict[int, float]]]]] = []
-            for text, queries in leaf_queries(request.query):
+            for text, queries in scored_leaves(request.query.root):
                 by_field: list[tuple[str, dict[int, float]]] = []
                 for leaf in queries:
-                    query = filtered(leaf.query, within, *leaf.conditions)
+                    conditions = (compiled(condition)[0] for condition in leaf.conditions)
+                    query = filtered(compiled(leaf.operation)[0], within, *conditions)
                     top = index.top(query, max(1, len(ids)), scored=True, deadline=request.deadline)
                     scores = {match.ordinal: match.score for match in top.matches}
                     by_field.append((leaf.field, scores))
@@ -211,7 +210,7 @@ class LuceneEngine:
             for ordinal in map(explained.__getitem__, ids)
         ]
 
-    def read(self, ids: Sequence[str], scope: Scope | None) -> list[Chunk | None]:
+    def read(self, ids: Sequence[str], scope: ResolvedPlan | None) -> list[Chunk | None]:
         with self._calls:
             query = filtered(chunk_ids(ids), self._scope(scope))
             end = max(1, len(ids))
@@ -219,7 +218,7 @@ class LuceneEngine:
             chunks = {record.id: _chunk(record) for record in page.records}
         return [chunks.get(chunk_id) for chunk_id in ids]
 
-    def neighbours(self, chunk: Chunk, scope: Scope | None) -> tuple[str | None, str | None]:
+    def neighbours(self, chunk: Chunk, scope: ResolvedPlan | None) -> tuple[str | None, str | None]:
         """See SearchEngine. Neighbours that are out of scope are skipped."""
         with self._calls:
             within = self._scope(scope)
@@ -232,13 +231,13 @@ class LuceneEngine:
             )
             return self._first_id(before), self._first_id(after)
 
-    def scan(self, scope: Scope | None) -> Iterator[Chunk]:
+    def scan(self, scope: ResolvedPlan | None) -> Iterator[Chunk]:
         """See SearchEngine. Reads 256 chunks at a time."""
         with self._calls:
             query = filtered(None, self._scope(scope))
         return self._scan(query)
 
-    def chunks_at(self, ordinals: Sequence[int], scope: Scope | None) -> list[Chunk | None]:
+    def chunks_at(self, ordinals: Sequence[int], scope: ResolvedPlan | None) -> list[Chunk | None]:
         """See SearchEngine. One call to Java."""
         distinct = list(dict.fromkeys(ordinals))
         with self._calls:
@@ -248,7 +247,7 @@ class LuceneEngine:
 
     def ordinals(
         self,
-        scope: Scope | None = None,
+        scope: ResolvedPlan | None = None,
         deadline: Deadline | None = None,
         granularity: Granularity = "chunk",
     ) -> Iterator[int]:
@@ -266,7 +265,9 @@ class LuceneEngine:
             if len(batch) < _ORDINALS_BATCH:
                 return
 
-    def among(self, ordinals: Ordinals, scope: Scope, deadline: Deadline | None = None) -> Mask:
+    def among(
+        self, ordinals: Ordinals, scope: ResolvedPlan, deadline: Deadline | None = None
+    ) -> Mask:
         """See SearchEngine. One call to Java, which answers with a bit for each document; the
         number of chunks in the scope is not limited. The documents of the ordinals are looked up
         once for an array that is asked about again."""
@@ -322,14 +323,14 @@ class LuceneEngine:
             )
         return self._sentences
 
-    def _scope(self, scope: Scope | None) -> str | None:
+    def _scope(self, scope: ResolvedPlan | None) -> str | None:
         """Return the filter of a scope. The last one is cached, since it is often the same."""
         if scope is None:
             return None
         last = self._last_scope
         if last is not None and last[0] is scope:
             return last[1]
-        query = scope_query(scope)
+        query = compiled(scope.operation)[0]
         self._last_scope = (scope, query)
         return query
 
@@ -476,7 +477,7 @@ class LuceneEngine:
     def _best_sentences(self, request: SearchRequest, chunks: Mapping[str, int]) -> dict[str, int]:
         """Return the ordinal of the best sentence of each chunk id, or -1 if none matches."""
         index = self._index("sentence")
-        query, scored = compiled(request.query)
+        query, scored = compiled(request.query.operation)
         best: dict[str, int] = {}
         for name, ordinal in chunks.items():
             within = filtered(query, between(ordinal, ordinal + MAX_SENTENCES - 1))

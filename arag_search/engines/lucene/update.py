@@ -27,8 +27,8 @@ from arag_search.engines.lucene.writer import LuceneWriter
 from arag_search.engines.write import Recovery, UpdateRecord
 from arag_search.errors import BuildError
 from arag_search.manifest import Manifest
+from arag_search.plan.clauses import values_of
 from arag_search.query.fields import DOC_ID, MetadataType
-from arag_search.query.tree import KeywordEquals, Scope, any_of
 from arag_search.system.durable import full_disk_advice, write_atomically
 
 LAST_UPDATE_KEY = "arag-last-update"
@@ -128,8 +128,7 @@ class LuceneUpdate:
             return self._engine.scan(None)
         if not values:
             return iter(())
-        documents = any_of(*(KeywordEquals(field, value) for value in values))
-        return self._engine.scan(Scope((documents,)))
+        return self._engine.scan(values_of(field, values))
 
     def begin(
         self,

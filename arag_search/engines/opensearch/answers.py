@@ -16,9 +16,9 @@ from arag_search.engines.base import (
     SortBy,
     only_matched,
 )
-from arag_search.engines.compiling import float32
 from arag_search.engines.opensearch import schema
 from arag_search.engines.opensearch.compile import Dsl
+from arag_search.plan.algebra import float32
 from arag_search.query.fields import DOC_ID
 
 BY_SCORE: list[Dsl] = [{"_score": "desc"}, {schema.ORDINAL: "asc"}]

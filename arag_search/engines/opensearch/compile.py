@@ -1,46 +1,32 @@
-"""Compilation of query trees to OpenSearch's query language.
-
-As for Lucene, a text leaf is the best of its fields and spellings (a dis_max without tie breaker),
-a prefix scores its weight, and metadata filters. Words are analysed here and sent as terms.
-"""
+"""Compilation of operations to OpenSearch's query language. Words are analysed here, and sent as
+terms."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, assert_never
 
 from arag_search.corpus import is_unicode, nfc
-from arag_search.engines import compiling
 from arag_search.engines.base import KeywordRequest
-from arag_search.engines.compiling import (
-    Leaves,
-    date_bounds,
-    index_field,
-    searched_fields,
-    shared_keyword_field,
-)
 from arag_search.engines.opensearch.schema import ORDINAL, exact_field, opensearch_field
+from arag_search.plan.algebra import (
+    AllOf,
+    AnyOf,
+    Best,
+    Boost,
+    Interval,
+    Known,
+    Lookup,
+    Lowered,
+    Operation,
+    Spread,
+    Values,
+    Way,
+)
+from arag_search.plan.clauses import ResolvedPlan
 from arag_search.query.analysis import spellings_of
 from arag_search.query.fields import DOC_ID, TEXT_FIELDS
-from arag_search.query.matching import patterns_of
-from arag_search.query.tree import (
-    And,
-    DateRange,
-    Fuzzy,
-    KeywordEquals,
-    Node,
-    NumberRange,
-    Or,
-    Phrase,
-    Prefix,
-    Regex,
-    Scope,
-    Term,
-    TextLeaf,
-    positive_leaves,
-    scores,
-)
 
 Dsl = dict[str, Any]
 """A query as JSON."""
@@ -53,55 +39,66 @@ NO_SCORE = 1e-30
 
 _MAX_SCALE = 27_720  # divisible by 1 to 12 words
 _LAST_NUMBER = 1.7976931348623157e308
+_LAST_LONG = (1 << 63) - 1
 
 
-def compiled(node: Node) -> Compiled:
-    """Return the query of a node, and whether its matches have a score."""
-    match node:
-        case Term() | Phrase() | Prefix() | Fuzzy():
-            return _in_fields(node, searched_fields(node), node.weight), True
-        case And():
-            return _and(node)
-        case Or():
-            return _or(node)
-        case KeywordEquals():
-            return {"term": {opensearch_field(node.field): {"value": node.value}}}, False
-        case NumberRange():
-            return _number_range(node), False
-        case DateRange():
-            return _date_range(node), False
-        case Regex():
-            return any_value(ORDINAL, compiling.known_matches(node)), False
+def compiled(operation: Operation, boost: float = 1.0) -> Compiled:
+    """Return the query of an operation times a boost, and whether its matches have a score."""
+    match operation:
+        case Best():
+            return _best(operation, boost), True
+        case Spread():
+            spread = {"filter": _any_place([*map(_spread, operation.ways)]), "boost": boost}
+            return {"constant_score": spread}, True
+        case AllOf():
+            return _all(operation, boost)
+        case AnyOf():
+            return _any(operation, boost)
+        case Boost():
+            return compiled(operation.operation, operation.factor)
+        case Values():
+            field = opensearch_field(operation.field)
+            if len(operation.values) == 1:
+                return {"term": {field: {"value": operation.values[0]}}}, False
+            return any_value(field, operation.values), False
+        case Interval():
+            return _interval(operation), False
+        case Known():
+            return any_value(ORDINAL, operation.ordinals), False
+        case Lowered():
+            return _lowered(operation, boost)
+        case Lookup():
+            raise ValueError(f"what /{operation.pattern}/ matches is not known")
         case _:
-            assert_never(node)
+            assert_never(operation)
 
 
 def request_query(
-    node: Node, scope: Scope | None, statistics: Sequence[Dsl] | None = None
+    plan: ResolvedPlan, scope: ResolvedPlan | None, statistics: Sequence[Dsl] | None = None
 ) -> tuple[Dsl, bool]:
-    """Return the query to send for a node within a scope, and whether its matches have a score.
+    """Return the query to send for a plan within a scope, and whether its matches have a score.
 
     ``statistics`` are the argument of ``with_statistics``, used if there is a score.
     """
-    query, scored = compiled(node)
+    query, scored = compiled(plan.operation)
     within = scope_filter(scope)
     if not scored:
         return filtered(None, query, within), False
-    return with_statistics(filtered(query, within), node, statistics), True
+    return with_statistics(filtered(query, within), plan.operation, statistics), True
 
 
-def condition(node: Node, scope: Scope | None, *filters: Dsl | None) -> Dsl:
-    """Return the query of a node within a scope and filters, without scores."""
-    return filtered(None, compiled(node)[0], scope_filter(scope), *filters)
+def condition(plan: ResolvedPlan, scope: ResolvedPlan | None, *filters: Dsl | None) -> Dsl:
+    """Return the query of a plan within a scope and filters, without scores."""
+    return filtered(None, compiled(plan.operation)[0], scope_filter(scope), *filters)
 
 
 def shard_terms(terms: Mapping[str, Sequence[str]]) -> tuple[Dsl, ...]:
     """Return queries for terms, by text field, of which every shard with the field holds one."""
-    return tuple(_spelling(field, (term,), 0, NO_SCORE) for field in terms for term in terms[field])
+    return tuple(_way((field, (term,)), 0, NO_SCORE) for field in terms for term in terms[field])
 
 
-def with_statistics(query: Dsl, node: Node, statistics: Sequence[Dsl] | None) -> Dsl:
-    """Make a query return every shard's statistics of the words and fields of ``node``.
+def with_statistics(query: Dsl, operation: Operation, statistics: Sequence[Dsl] | None) -> Dsl:
+    """Make a query return every shard's statistics of the words and fields of its ``operation``.
 
     Shards score alike only if each returns its counts and lengths. By itself, a shard omits those
     of a field whose words it lacks, and all of them if a filter excludes everything that it holds.
@@ -111,19 +108,31 @@ def with_statistics(query: Dsl, node: Node, statistics: Sequence[Dsl] | None) ->
     if statistics is None:
         return query
     words = {
-        (name, leaf.language, word): _spelling(
-            index_field(name, leaf.language), (word,), 0, NO_SCORE
-        )
-        for leaf in positive_leaves(node)
-        if isinstance(leaf, Term | Phrase)
-        for name in searched_fields(leaf)
-        for spelling in leaf.spellings
-        for word in spelling
+        (name, term): _way((name, (term,)), 0, NO_SCORE)
+        for name, terms in scored_ways(operation)
+        for term in terms
     }
     # If it matched, documents without a score would get one.
     nothing: Dsl = {"term": {DOC_ID: {"value": ""}}}
     unmatched: Dsl = {"bool": {"should": [*statistics, *words.values()], "filter": [nothing]}}
     return {"bool": {"should": [query, unmatched], "minimum_should_match": 1}}
+
+
+def scored_ways(operation: Operation) -> Iterator[Way]:
+    """Yield the ways of an operation that BM25 scores."""
+    match operation:
+        case Best():
+            yield from operation.ways
+        case AllOf():
+            for scored in (*operation.scored, *operation.optional):
+                yield from scored_ways(scored)
+        case AnyOf():
+            for scored in operation.operations:
+                yield from scored_ways(scored)
+        case Boost() | Lowered():
+            yield from scored_ways(operation.operation)
+        case _:
+            pass
 
 
 def filtered(query: Dsl | None, *filters: Dsl | None) -> Dsl:
@@ -136,16 +145,9 @@ def filtered(query: Dsl | None, *filters: Dsl | None) -> Dsl:
     return {"bool": {**({} if query is None else {"must": [query]}), "filter": effective}}
 
 
-def scope_filter(scope: Scope | None) -> Dsl | None:
-    """Return the filter of a scope, which may consist of exclusions alone; None without a scope."""
-    if scope is None:
-        return None
-    return {
-        "bool": {
-            "filter": [compiled(node)[0] for node in scope.include],
-            "must_not": [compiled(node)[0] for node in scope.exclude],
-        }
-    }
+def scope_filter(scope: ResolvedPlan | None) -> Dsl | None:
+    """Return the filter of a scope; None without a scope."""
+    return None if scope is None else compiled(scope.operation)[0]
 
 
 def keyword_query(request: KeywordRequest) -> tuple[Dsl, int] | None:
@@ -165,18 +167,11 @@ def keyword_query(request: KeywordRequest) -> tuple[Dsl, int] | None:
         return None
     scale = min(math.lcm(*(len(spelling) for _, spelling, _ in pairs)), _MAX_SCALE)
     should = [
-        _spelling(field, spelling, 0, length * scale / len(spelling))
+        _way((field, spelling), 0, length * scale / len(spelling))
         for field, spelling, length in pairs
     ]
     query = {"bool": {"should": should, "minimum_should_match": 1}}
     return filtered(query, scope_filter(request.scope)), scale
-
-
-def leaf_queries(node: Node) -> Leaves[Dsl]:
-    """Return the positive text leaves from left to right, each as text and a query per field."""
-    return compiling.leaf_queries(
-        node, compiled, lambda leaf, name, weight: _in_fields(leaf, (name,), weight)
-    )
 
 
 def any_value(field: str, values: Iterable[str | int]) -> Dsl:
@@ -193,107 +188,93 @@ def between(field: str, first: int, last: int) -> Dsl:
 # Groups
 
 
-def _and(node: And) -> Compiled:
-    clauses: dict[str, Any] = {}
-    for child in node.positive:
-        query, child_scores = compiled(child)
-        clauses.setdefault("must" if child_scores else "filter", []).append(query)
-    if node.excluded:
-        clauses["must_not"] = [compiled(child.child)[0] for child in node.excluded]
-    if node.preferred:
-        clauses["should"] = [compiled(child.child)[0] for child in node.preferred]
-        clauses["minimum_should_match"] = 0
-    scored = scores(node)
-    if not (scored and node.demoted):
-        return _bool(clauses, node.weight), scored
-    demoted: Dsl = {
-        "query": _bool(clauses, 1.0),
-        "functions": [
-            {"filter": compiled(child.child)[0], "weight": child.factor} for child in node.demoted
-        ],
-        "score_mode": "multiply",
-        "boost_mode": "multiply",
+def _all(operation: AllOf, boost: float) -> Compiled:
+    clauses: dict[str, Any] = {
+        name: [compiled(part)[0] for part in parts]
+        for name, parts in (
+            ("must", operation.scored),
+            ("filter", operation.filters),
+            ("must_not", operation.excluded),
+            ("should", operation.optional),
+        )
+        if parts
     }
-    return {"function_score": _with_boost(demoted, node.weight)}, True
+    if operation.optional:
+        clauses["minimum_should_match"] = 0
+    return {"bool": _with_boost(clauses, boost)}, bool(operation.scored or operation.optional)
 
 
-def _or(node: Or) -> Compiled:
-    field = shared_keyword_field(node)
-    if field is not None:
-        values = (child.value for child in node.children if isinstance(child, KeywordEquals))
-        return any_value(opensearch_field(field), values), False
-    alternatives = [compiled(child) for child in node.children]
+def _any(operation: AnyOf, boost: float) -> Compiled:
+    alternatives = [compiled(part) for part in operation.operations]
     scored = any(has_score for _, has_score in alternatives)
     should = [
         query if has_score or not scored else {"constant_score": {"filter": query, "boost": 0.0}}
         for query, has_score in alternatives
     ]
-    return _bool({"should": should, "minimum_should_match": 1}, node.weight), scored
+    clauses: Dsl = {"should": should, "minimum_should_match": 1}
+    return {"bool": _with_boost(clauses, boost)}, scored
 
 
-def _bool(clauses: Dsl, weight: float) -> Dsl:
-    return {"bool": _with_boost(clauses, weight)}
+def _lowered(operation: Lowered, boost: float) -> Compiled:
+    query, scored = compiled(operation.operation)
+    demoted: Dsl = {
+        "query": query,
+        "functions": [
+            {"filter": compiled(demotion)[0], "weight": factor}
+            for demotion, factor in operation.demotions
+        ],
+        "score_mode": "multiply",
+        "boost_mode": "multiply",
+    }
+    return {"function_score": _with_boost(demoted, boost)}, scored
 
 
-def _with_boost(query: Dsl, weight: float) -> Dsl:
-    return query if weight == 1 else {**query, "boost": weight}
+def _with_boost(query: Dsl, boost: float) -> Dsl:
+    return query if boost == 1 else {**query, "boost": boost}
 
 
 # Leaves
 
 
-def _in_fields(leaf: TextLeaf, names: Sequence[str], weight: float) -> Dsl:
-    if isinstance(leaf, Prefix | Fuzzy):
-        return _expanded(leaf, names, weight)
-    slop = leaf.slop if isinstance(leaf, Phrase) else 0
-    fields = [index_field(name, leaf.language) for name in names]
-    pairs = [(field, spelling) for field in fields for spelling in leaf.spellings]
-    if len(pairs) == 1:
-        return _spelling(*pairs[0], slop, weight)
-    best: Dsl = {"tie_breaker": 0.0, "queries": [_spelling(*pair, slop, 1.0) for pair in pairs]}
-    return {"dis_max": _with_boost(best, weight)}
+def _best(operation: Best, boost: float) -> Dsl:
+    ways, slop = operation.ways, operation.slop
+    if len(ways) == 1:
+        return _way(ways[0], slop, boost)
+    best: Dsl = {"tie_breaker": 0.0, "queries": [_way(way, slop, 1.0) for way in ways]}
+    return {"dis_max": _with_boost(best, boost)}
 
 
-def _spelling(field: str, terms: tuple[str, ...], slop: int, weight: float) -> Dsl:
-    boost = {} if weight == 1 else {"boost": weight}
+def _way(way: Way, slop: int, boost: float) -> Dsl:
+    field, terms = way
+    with_boost = {} if boost == 1 else {"boost": boost}
     if len(terms) == 1:
-        return {"term": {field: {"value": terms[0], **boost}}}
+        return {"term": {field: {"value": terms[0], **with_boost}}}
     # The terms are analysed already, and must not be analysed again.
-    phrase = {"query": " ".join(terms), "analyzer": "whitespace", "slop": slop, **boost}
+    phrase = {"query": " ".join(terms), "analyzer": "whitespace", "slop": slop, **with_boost}
     return {"match_phrase": {field: phrase}}
 
 
-def _expanded(leaf: Prefix | Fuzzy, names: Sequence[str], weight: float) -> Dsl:
-    fuzzy = {"fuzziness": leaf.edits} if isinstance(leaf, Fuzzy) else {}
-    expanded: list[Dsl] = [
-        {
-            "fuzzy" if fuzzy else "prefix": {
-                index_field(name, pattern.language): {
-                    "value": word,
-                    "rewrite": "constant_score",
-                    **fuzzy,
-                }
-            }
-        }
-        for pattern in patterns_of(leaf)
-        for name in names
-        for (word,) in pattern.spellings
-    ]
-    any_place = expanded[0]
-    if len(expanded) > 1:
-        any_place = {"bool": {"should": expanded, "minimum_should_match": 1}}
-    return {"constant_score": {"filter": any_place, "boost": weight}}
+def _spread(way: tuple[str, str, int]) -> Dsl:
+    field, word, edits = way
+    like: Dsl = {"value": word, "rewrite": "constant_score"}
+    if edits:
+        return {"fuzzy": {field: {**like, "fuzziness": edits}}}
+    return {"prefix": {field: like}}
 
 
-def _number_range(node: NumberRange) -> Dsl:
-    lower = "gte" if node.include_lower else "gt"
-    upper = "lte" if node.include_upper else "lt"
+def _any_place(queries: list[Dsl]) -> Dsl:
+    if len(queries) == 1:
+        return queries[0]
+    return {"bool": {"should": queries, "minimum_should_match": 1}}
+
+
+def _interval(operation: Interval) -> Dsl:
+    field, lower, upper = opensearch_field(operation.field), operation.lower, operation.upper
+    if operation.storage == "long":
+        first = -_LAST_LONG if lower is None else int(lower)
+        return between(field, first, _LAST_LONG if upper is None else int(upper))
     bounds = {
-        lower: -_LAST_NUMBER if node.lower is None else node.lower,
-        upper: _LAST_NUMBER if node.upper is None else node.upper,
+        "gte" if operation.include_lower else "gt": -_LAST_NUMBER if lower is None else lower,
+        "lte" if operation.include_upper else "lt": _LAST_NUMBER if upper is None else upper,
     }
-    return {"range": {opensearch_field(node.field): bounds}}
-
-
-def _date_range(node: DateRange) -> Dsl:
-    return between(opensearch_field(node.field), *date_bounds(node))
+    return {"range": {field: bounds}}

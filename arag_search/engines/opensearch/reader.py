@@ -25,10 +25,8 @@ from arag_search.engines.base import (
     Page,
     SearchRequest,
     deletions_of,
-    is_counted,
     substring_page,
 )
-from arag_search.engines.compiling import Leaves
 from arag_search.engines.opensearch import compile, schema
 from arag_search.engines.opensearch.address import Address, ConnectionOptions
 from arag_search.engines.opensearch.answers import (
@@ -69,8 +67,9 @@ from arag_search.errors import (
     UnknownChunkError,
 )
 from arag_search.manifest import Manifest
+from arag_search.plan.algebra import is_counted
+from arag_search.plan.clauses import ResolvedPlan, ScoredLeaf, scored_leaves
 from arag_search.query.fields import DOC_ID
-from arag_search.query.tree import Node, Scope
 
 _SCAN_BATCH = 256
 _READ_BATCH = 1000
@@ -160,7 +159,7 @@ class OpenSearchEngine:
                 deadline = request.deadline
                 answer = self._searcher.search("chunk", body, scored=scored, deadline=deadline)
                 page = page_of(answer, request)
-            if not is_counted(request.query) or request.from_ordinal is not None:
+            if not is_counted(request.query.operation) or request.from_ordinal is not None:
                 return page
             return page.with_count(page.count if page.count_is_exact else self._count(request))
 
@@ -199,8 +198,8 @@ class OpenSearchEngine:
 
     def counts(
         self,
-        queries: Sequence[tuple[Node, Granularity]],
-        scope: Scope | None,
+        queries: Sequence[tuple[ResolvedPlan, Granularity]],
+        scope: ResolvedPlan | None,
         deadline: Deadline | None = None,
         exact: bool = False,
     ) -> list[int]:
@@ -208,9 +207,9 @@ class OpenSearchEngine:
 
     def counts_and_pages(
         self,
-        queries: Sequence[tuple[Node, Granularity]],
+        queries: Sequence[tuple[ResolvedPlan, Granularity]],
         requests: Sequence[SearchRequest],
-        scope: Scope | None,
+        scope: ResolvedPlan | None,
         deadline: Deadline | None = None,
         exact: bool = False,
     ) -> tuple[list[int], list[Page]]:
@@ -219,12 +218,12 @@ class OpenSearchEngine:
                 (
                     granularity,
                     {
-                        "query": compile.condition(node, scope),
+                        "query": compile.condition(plan, scope),
                         "size": 0,
                         "track_total_hits": True if exact else MAX_TOTAL,
                     },
                 )
-                for node, granularity in queries
+                for plan, granularity in queries
             ]
             asked = [self.request_body(request) for request in requests]
             bodies.extend(("chunk", body) for body, _ in asked)
@@ -249,7 +248,7 @@ class OpenSearchEngine:
             ordinals = self._listed(ids)
             if request.granularity == "sentence":
                 ordinals = self._best_sentences(request, ids)
-            leaves = compile.leaf_queries(request.query)
+            leaves = scored_leaves(request.query.root)
             scores = iter(self._leaf_scores(request, leaves, list(ordinals.values())))
             by_leaf = [(text, [(leaf.field, next(scores)) for leaf in by]) for text, by in leaves]
         return [
@@ -267,13 +266,13 @@ class OpenSearchEngine:
             for id in ids
         ]
 
-    def read(self, ids: Sequence[str], scope: Scope | None) -> list[Chunk | None]:
+    def read(self, ids: Sequence[str], scope: ResolvedPlan | None) -> list[Chunk | None]:
         """See SearchEngine. Requests 1,000 at a time."""
         with self._calls:
             chunks = {chunk.id: chunk for chunk in self._chunks_with(schema.ID, ids, scope)}
         return [chunks.get(id) for id in ids]
 
-    def neighbours(self, chunk: Chunk, scope: Scope | None) -> tuple[str | None, str | None]:
+    def neighbours(self, chunk: Chunk, scope: ResolvedPlan | None) -> tuple[str | None, str | None]:
         """See SearchEngine. Neighbours that are not in scope are skipped."""
         with self._calls:
             same = compile.any_value(DOC_ID, [chunk.doc_id])
@@ -302,13 +301,13 @@ class OpenSearchEngine:
             after[0]["_source"][schema.ID] if after else None,
         )
 
-    def scan(self, scope: Scope | None) -> Iterator[Chunk]:
+    def scan(self, scope: ResolvedPlan | None) -> Iterator[Chunk]:
         """See SearchEngine. Reads 256 chunks at a time."""
         query = compile.filtered(None, compile.scope_filter(scope))
         for hit in self._in_order(query, _SCAN_BATCH, True):
             yield schema.chunk_of(hit["_source"])
 
-    def chunks_at(self, ordinals: Sequence[int], scope: Scope | None) -> list[Chunk | None]:
+    def chunks_at(self, ordinals: Sequence[int], scope: ResolvedPlan | None) -> list[Chunk | None]:
         """See SearchEngine. Requests 1,000 at a time."""
         with self._calls:
             in_scope = self._chunks_with(schema.ORDINAL, ordinals, scope)
@@ -317,14 +316,16 @@ class OpenSearchEngine:
 
     def ordinals(
         self,
-        scope: Scope | None = None,
+        scope: ResolvedPlan | None = None,
         deadline: Deadline | None = None,
         granularity: Granularity = "chunk",
     ) -> Iterator[int]:
         """See SearchEngine. Requests 10,000 at a time, without their documents."""
         return self._in_scope(scope, deadline, None, granularity)
 
-    def among(self, ordinals: Ordinals, scope: Scope, deadline: Deadline | None = None) -> Mask:
+    def among(
+        self, ordinals: Ordinals, scope: ResolvedPlan, deadline: Deadline | None = None
+    ) -> Mask:
         """See SearchEngine. Lists the chunks in the scope as ``ordinals`` does; the first request
         also counts them."""
         import numpy as np
@@ -334,7 +335,7 @@ class OpenSearchEngine:
 
     def _in_scope(
         self,
-        scope: Scope | None,
+        scope: ResolvedPlan | None,
         deadline: Deadline | None,
         most: int | None,
         granularity: Granularity = "chunk",
@@ -545,12 +546,12 @@ class OpenSearchEngine:
 
     def _best_sentences(self, request: SearchRequest, ids: Sequence[str]) -> dict[str, int]:
         """Return the ordinal of each chunk's best sentence, by chunk id, if one matches."""
-        node = request.query
-        query, scored = compile.compiled(node)
+        operation = request.query.operation
+        query, scored = compile.compiled(operation)
         body: Dsl = {
             "query": compile.with_statistics(
                 compile.filtered(query, compile.any_value(schema.CHUNK_ID, ids)),
-                node,
+                operation,
                 self._searcher.physical("sentence").statistics,
             ),
             "size": max(1, len(ids)),
@@ -565,7 +566,7 @@ class OpenSearchEngine:
     def _leaf_scores(
         self,
         request: SearchRequest,
-        leaves: Leaves[Dsl],
+        leaves: Sequence[tuple[str, Sequence[ScoredLeaf]]],
         ordinals: Sequence[int],
     ) -> list[dict[int, float]]:
         statistics = self._searcher.physical(request.granularity).statistics
@@ -575,8 +576,12 @@ class OpenSearchEngine:
                 request.granularity,
                 {
                     "query": compile.with_statistics(
-                        compile.filtered(leaf.query, here, *leaf.conditions),
-                        request.query,
+                        compile.filtered(
+                            compile.compiled(leaf.operation)[0],
+                            here,
+                            *(compile.compiled(condition)[0] for condition in leaf.conditions),
+                        ),
+                        request.query.operation,
                         statistics,
                     ),
                     "size": max(1, len(ordinals)),
@@ -596,7 +601,7 @@ class OpenSearchEngine:
     # Reading
 
     def _chunks_with(
-        self, field: str, values: Sequence[str] | Sequence[int], scope: Scope | None
+        self, field: str, values: Sequence[str] | Sequence[int], scope: ResolvedPlan | None
     ) -> Iterator[Chunk]:
         within = compile.scope_filter(scope)
         wanted = list(dict.fromkeys(values))

@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, cast
 
-from arag_search.engines.compiling import index_field
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.schema import Terms
 from arag_search.errors import EngineError
-from arag_search.query.fields import TEXT_FIELDS
+from arag_search.plan.matching import Words
+from arag_search.query.fields import TEXT_FIELDS, index_field
 from arag_search.query.forms import HOLE
-from arag_search.query.matching import Words
 
 _ASK_S = 5.0
 

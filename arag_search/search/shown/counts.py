@@ -12,10 +12,9 @@ from arag_search.engines.base import (
     SearchEngine,
     SearchRequest,
 )
+from arag_search.plan.clauses import ResolvedPlan, condition_of, joined, values_of
 from arag_search.query.fields import DOC_ID
-from arag_search.query.tree import KeywordEquals, Scope, any_of, condition_of, unweighted
 from arag_search.search.hits import SearchHit
-from arag_search.search.scope import joined
 from arag_search.search.shown.form import Entry, Form, Listing
 from arag_search.search.shown.writing import header_line
 
@@ -33,7 +32,7 @@ class Counts(Form):
         """See Form. The passages of the page are the documents."""
         if not page.count:
             return Listing(request, page)
-        condition = Scope((unweighted(condition_of(request.query)),))
+        condition = ResolvedPlan(condition_of(request.query.root))
         asked = FieldsRequest(
             (DOC_ID,),
             MAX_QUICK_VALUES,
@@ -45,8 +44,7 @@ class Counts(Form):
         ids = [hit.doc_id for hit in page.hits]
         matches = dict(counted.fields[0].frequent)
         if not matches.keys() >= set(ids):
-            shown = Scope((any_of(*(KeywordEquals(DOC_ID, id) for id in ids)),))
-            within = replace(asked, scope=joined(asked.scope, shown))
+            within = replace(asked, scope=joined(asked.scope, values_of(DOC_ID, ids)))
             matches = dict(engine.field_values(within).fields[0].frequent)
         documents = counted.fields[0].distinct
         page = replace(page.with_count(counted.chunks), passages=documents)

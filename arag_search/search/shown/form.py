@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 from arag_search.engines.base import FieldsRequest, Page, SearchEngine, SearchRequest
 from arag_search.errors import ArgumentError
+from arag_search.plan.clauses import ResolvedPlan, condition_of, joined
 from arag_search.query.fields import DOC_ID
-from arag_search.query.tree import Scope, condition_of, unweighted
 from arag_search.search.hits import SearchHit
-from arag_search.search.scope import joined
 from arag_search.search.shown.writing import header_line
 
 MAX_REACH = 10_000
@@ -105,7 +104,7 @@ def counted_all(engine: SearchEngine, page: Page, request: SearchRequest) -> Pag
 
 def documents_with(engine: SearchEngine, request: SearchRequest) -> int | None:
     """Count the documents with a chunk that matches a request."""
-    condition = unweighted(condition_of(request.query))
-    within = joined(request.scope, Scope((condition,)))
+    condition = ResolvedPlan(condition_of(request.query.root))
+    within = joined(request.scope, condition)
     counted = FieldsRequest((DOC_ID,), 0, within, deadline=request.deadline)
     return engine.field_values(counted).fields[0].distinct

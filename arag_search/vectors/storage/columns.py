@@ -15,22 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, Any
 
 from arag_search.corpus import MetadataValue
+from arag_search.plan.algebra import AllOf, AnyOf, Interval, Operation, Values
+from arag_search.plan.clauses import ResolvedPlan
 from arag_search.query.field_types import FieldType, MetadataType, Storage
 from arag_search.query.fields import DOC_ID, type_of
-from arag_search.query.tree import (
-    And,
-    DateRange,
-    KeywordEquals,
-    Node,
-    NumberRange,
-    Or,
-    Regex,
-    Scope,
-    TextLeaf,
-)
 from arag_search.vectors.storage.files import ArrayWriter, map_array
 
 if TYPE_CHECKING:
@@ -139,42 +130,39 @@ class Columns:
             for name, (number, kind) in fields.items()
         }
 
-    def within(self, scope: Scope) -> Mask:
+    def within(self, scope: ResolvedPlan | None) -> Mask:
         """Return, for each chunk, whether it is in the scope, as engines evaluate it."""
         import numpy as np
 
-        mask = np.ones(self._chunks, np.bool_)
-        for node in scope.include:
-            mask &= self.matches(node)
-        for node in scope.exclude:
-            mask &= ~self.matches(node)
-        return mask
+        return np.ones(self._chunks, np.bool_) if scope is None else self.matches(scope.operation)
 
-    def matches(self, node: Node) -> Mask:
-        """Return, for each chunk, whether it matches a node of metadata clauses."""
+    def matches(self, operation: Operation) -> Mask:
+        """Return, for each chunk, whether it matches an operation on metadata."""
         import numpy as np
 
-        if isinstance(node, TextLeaf | Regex):
-            raise ValueError("a scope holds no text leaves")
-        match node:
-            case KeywordEquals():
-                return self._equal(node.field, node.value)
-            case NumberRange():
-                lower = None if node.lower is None else (node.lower, node.include_lower)
-                upper = None if node.upper is None else (node.upper, node.include_upper)
-                return self._between(node.field, "double", lower, upper)
-            case DateRange():
-                first = None if node.first_ms is None else (node.first_ms, True)
-                end = None if node.end_ms is None else (node.end_ms, False)
-                return self._between(node.field, "long", first, end)
-            case And():
-                included = [self.matches(child) for child in node.positive]
-                excluded = [self.matches(child.child) for child in node.excluded]
-                return np.logical_and.reduce([*included, *(~mask for mask in excluded)])
-            case Or():
-                return np.logical_or.reduce([self.matches(child) for child in node.children])
+        match operation:
+            case Values():
+                equal = [self._equal(operation.field, value) for value in operation.values]
+                return np.logical_or.reduce(equal)
+            case Interval():
+                lower, upper = operation.lower, operation.upper
+                return self._between(
+                    operation.field,
+                    operation.storage,
+                    None if lower is None else (lower, operation.include_lower),
+                    None if upper is None else (upper, operation.include_upper),
+                )
+            case AllOf():
+                mask = np.ones(self._chunks, np.bool_)
+                for included in operation.filters:
+                    mask &= self.matches(included)
+                for excluded in operation.excluded:
+                    mask &= ~self.matches(excluded)
+                return mask
+            case AnyOf():
+                return np.logical_or.reduce([*map(self.matches, operation.operations)])
             case _:
-                assert_never(node)
+                raise ValueError("an engine evaluates what searches text")
 
     def _equal(self, field: str, value: str) -> Mask:
         import numpy as np

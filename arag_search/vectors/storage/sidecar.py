@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from arag_search.engines.base import Calls, Ordinals
 from arag_search.errors import ArgumentError, NotServedError, VectorsDamagedError
 from arag_search.manifest import Manifest
-from arag_search.query.tree import Scope
+from arag_search.plan.clauses import ResolvedPlan
 from arag_search.system.extras import check_extra
 from arag_search.system.processes import share_cores
 from arag_search.vectors import exact, faiss_index
@@ -150,7 +150,7 @@ class Sidecar:
         unit: VectorUnit,
         queries: FloatArray,
         n: int,
-        within: Scope | Selection | None = None,
+        within: ResolvedPlan | Selection | None = None,
         *,
         rescore: bool = True,
         nprobe: int | None = None,

@@ -7,15 +7,18 @@ returns the documents that a node matches, ``scores`` the scores of a plan.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from copy import copy
 from math import prod
 from typing import assert_never
 
 import regex
 
 from arag_search.corpus import Chunk
+from arag_search.plan.clauses import ResolvedPlan, leaves
+from arag_search.plan.matching import Pattern
 from arag_search.query.field_types import FIELD_TYPES, MetadataType
-from arag_search.query.fields import DOC_ID, TEXT_FIELDS
-from arag_search.query.matching import Pattern
+from arag_search.query.fields import DOC_ID, TEXT_FIELDS, Schema
+from arag_search.query.parser import parse
 from arag_search.query.tree import (
     And,
     DateRange,
@@ -24,7 +27,6 @@ from arag_search.query.tree import (
     NumberRange,
     Or,
     Regex,
-    Scope,
     TextLeaf,
 )
 from tests.support.oracle.field import TextField, float32
@@ -56,6 +58,7 @@ class Documents:
         ``contents`` its text.
         """
         self.size = len(owners)
+        self.language = ""
         self._texts = [(chunk.title, text) for chunk, text in zip(owners, contents, strict=True)]
         self._types: dict[str, MetadataType] = {DOC_ID: "keyword", **metadata}
         self._fields = fields
@@ -69,6 +72,13 @@ class Documents:
                         single, f"chunk {chunk.id}, field {name}"
                     )
                     self._columns[name].setdefault(compared, set()).add(document)
+
+    def reading(self, language: str) -> Documents:
+        """Return the documents for queries whose words match in their normal forms in a language
+        or, if that is empty, as they are written."""
+        documents = copy(self)
+        documents.language = language
+        return documents
 
     def matches(self, node: Node) -> set[int]:
         """Return the documents that a node matches."""
@@ -91,13 +101,37 @@ class Documents:
                 return self._with_pattern(node)
             case _:
                 return set[int]().union(
-                    *(self._fields[name].frequencies(way) for name, way in alternatives(node))
+                    *(
+                        self._fields[name].frequencies(way)
+                        for name, way in alternatives(node, self.language)
+                    )
                 )
 
-    def within(self, scope: Scope | None) -> set[int]:
-        """Return the documents that a scope admits."""
-        include, exclude = ((), ()) if scope is None else (scope.include, scope.exclude)
-        return self._all(include, exclude)
+    def read(self, plan: ResolvedPlan) -> tuple[Node, str]:
+        """Return the query that a plan comes from, read from its text, and the language of its
+        words."""
+        languages = (leaf.language for leaf in leaves(plan.root) if leaf.language)
+        # A value of any text is asked for, as engines are asked.
+        types = {
+            name: "keyword" if FIELD_TYPES[type].storage == "term" else type
+            for name, type in self._types.items()
+            if name != DOC_ID
+        }
+        schema = Schema(types, True)
+        return parse(plan.root.text, schema, limits=False).tree, next(languages, "")
+
+    def matching(self, plan: ResolvedPlan) -> set[int]:
+        """Return the documents that the query of a plan matches."""
+        tree, language = self.read(plan)
+        return self.reading(language).matches(tree)
+
+    def within(self, scope: ResolvedPlan | None) -> set[int]:
+        """Return the documents that a scope admits, which may consist of exclusions alone."""
+        root = None if scope is None else scope.root
+        if root is None or not root.parts or root.having("wanted"):
+            return set(range(self.size)) if scope is None else self.matching(scope)
+        excluded = (self.matching(ResolvedPlan(part)) for part in root.parts)
+        return set(range(self.size)).difference(*excluded)
 
     def column(self, field: str) -> Mapping[str | float, set[int]]:
         """Return the documents of each value of a metadata field or ``doc_id``."""
@@ -143,7 +177,7 @@ class Documents:
     def leaf_scores(self, leaf: TextLeaf, boost: float) -> dict[str, dict[int, float]]:
         """Return, by field, the score of each document that a leaf matches, without its weight."""
         by_field: dict[str, dict[int, float]] = {}
-        for alternative in alternatives(leaf):
+        for alternative in alternatives(leaf, self.language):
             scores = by_field.setdefault(alternative[0].removesuffix("_forms"), {})
             for document, score in self.scores(Best((alternative,)), boost).items():
                 scores[document] = max(score, scores.get(document, 0.0))

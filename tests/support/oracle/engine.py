@@ -31,19 +31,19 @@ from arag_search.engines.base import (
     SearchRequest,
     SortBy,
     ValueCount,
-    is_counted,
 )
 from arag_search.errors import IndexClosedError, NotServedError, UnknownChunkError
 from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
+from arag_search.plan.clauses import ResolvedPlan
 from arag_search.query import analysis
 from arag_search.query.analysis import spellings_of
 from arag_search.query.fields import CONTENT, DOC_ID, FORMS, TEXT_FIELDS, TITLE, MetadataType
 from arag_search.query.forms import is_code, normal_terms, steps
-from arag_search.query.tree import And, Demote, Node, Not, Or, Prefer, Scope, TextLeaf, render
+from arag_search.query.tree import And, Demote, Node, Not, Or, Prefer, TextLeaf, render
 from arag_search.tokens import count_tokens
 from tests.support.oracle.documents import Documents
 from tests.support.oracle.field import TextField, float32
-from tests.support.oracle.plan import plan_of
+from tests.support.oracle.plan import alternatives, plan_of
 
 LANGUAGE = "en"
 """The language of the indexes of tests, unless they say another."""
@@ -109,7 +109,9 @@ class MemoryEngine:
     def search(self, request: SearchRequest) -> Page:
         """See SearchEngine."""
         documents = self._documents(request.granularity, request.deadline)
-        scores = documents.scores(plan_of(request.query))
+        tree, language = documents.read(request.query)
+        documents = documents.reading(language)
+        scores = documents.scores(plan_of(tree, language))
         scores = {
             number: scores[number] for number in documents.within(request.scope) & set(scores)
         }
@@ -123,7 +125,7 @@ class MemoryEngine:
             # Equal scores are in corpus order of the sentences, which is that of their chunks.
             by_chunk = {chunk: scores[document] for chunk, document in best.items()}
         page = self._page(by_chunk, len(scores), request, sentences)
-        if is_counted(request.query) and request.from_ordinal is None:
+        if _is_counted(tree, language) and request.from_ordinal is None:
             page = page.with_count(len(scores))
         if request.granularity == "chunk" or request.whole_text:
             return page
@@ -146,8 +148,8 @@ class MemoryEngine:
 
     def counts(
         self,
-        queries: Sequence[tuple[Node, Granularity]],
-        scope: Scope | None,
+        queries: Sequence[tuple[ResolvedPlan, Granularity]],
+        scope: ResolvedPlan | None,
         deadline: Deadline | None = None,
         exact: bool = False,
     ) -> list[int]:
@@ -156,15 +158,15 @@ class MemoryEngine:
         result: list[int] = []
         for query, granularity in queries:
             documents = self._documents(granularity, deadline)
-            count = len(documents.matches(query) & documents.within(scope))
+            count = len(documents.matching(query) & documents.within(scope))
             result.append(count if exact else min(count, MAX_TOTAL + 1))
         return result
 
     def counts_and_pages(
         self,
-        queries: Sequence[tuple[Node, Granularity]],
+        queries: Sequence[tuple[ResolvedPlan, Granularity]],
         requests: Sequence[SearchRequest],
-        scope: Scope | None,
+        scope: ResolvedPlan | None,
         deadline: Deadline | None = None,
         exact: bool = False,
     ) -> tuple[list[int], list[Page]]:
@@ -205,11 +207,13 @@ class MemoryEngine:
         """See SearchEngine. A leaf in a group that does not match adds nothing. Page and scope of
         the request are ignored. Raises UnknownChunkError for an id that the engine lacks."""
         documents = self._documents(request.granularity, request.deadline)
+        tree, language = documents.read(request.query)
+        documents = documents.reading(language)
         leaves: list[tuple[TextLeaf, dict[str, dict[int, float]]]] = []
-        _explain(documents, request.query, 1.0, documents.matches(request.query), leaves)
+        _explain(documents, tree, 1.0, documents.matches(tree), leaves)
         best: dict[int, int] = {number: number for number in self._numbers.values()}
         if request.granularity == "sentence":
-            best, _ = self._best_sentences(documents.scores(plan_of(request.query)))
+            best, _ = self._best_sentences(documents.scores(plan_of(tree, language)))
         result: list[list[LeafScore]] = []
         for chunk_id in ids:
             if chunk_id not in self._numbers:
@@ -223,11 +227,11 @@ class MemoryEngine:
             result.append([LeafScore(render(leaf), scores) for (leaf, _), scores in explained])
         return result
 
-    def read(self, ids: Sequence[str], scope: Scope | None) -> list[Chunk | None]:
+    def read(self, ids: Sequence[str], scope: ResolvedPlan | None) -> list[Chunk | None]:
         """See SearchEngine."""
         return self._chunks_of(map(self._numbers.get, ids), scope)
 
-    def neighbours(self, chunk: Chunk, scope: Scope | None) -> tuple[str | None, str | None]:
+    def neighbours(self, chunk: Chunk, scope: ResolvedPlan | None) -> tuple[str | None, str | None]:
         """See SearchEngine. A neighbour out of scope is replaced by the nearest one in scope."""
         before: str | None = None
         for other in self.scan(scope):
@@ -238,13 +242,13 @@ class MemoryEngine:
                     before = other.id
         return before, None
 
-    def chunks_at(self, ordinals: Sequence[int], scope: Scope | None) -> list[Chunk | None]:
+    def chunks_at(self, ordinals: Sequence[int], scope: ResolvedPlan | None) -> list[Chunk | None]:
         """See SearchEngine."""
         return self._chunks_of(map(self._by_ordinal.get, ordinals), scope)
 
     def ordinals(
         self,
-        scope: Scope | None = None,
+        scope: ResolvedPlan | None = None,
         deadline: Deadline | None = None,
         granularity: Granularity = "chunk",
     ) -> Iterator[int]:
@@ -253,7 +257,9 @@ class MemoryEngine:
             number, at = self._sentences[document] if granularity == "sentence" else (document, 0)
             yield self._chunks[number].ordinal + at
 
-    def among(self, ordinals: Ordinals, scope: Scope, deadline: Deadline | None = None) -> Mask:
+    def among(
+        self, ordinals: Ordinals, scope: ResolvedPlan, deadline: Deadline | None = None
+    ) -> Mask:
         """See SearchEngine. The number is not limited."""
         return np.isin(ordinals, list(self.ordinals(scope, deadline)))
 
@@ -261,7 +267,7 @@ class MemoryEngine:
         """See SearchEngine. There are none."""
         return Deletions(0, 0.0)
 
-    def scan(self, scope: Scope | None) -> Iterator[Chunk]:
+    def scan(self, scope: ResolvedPlan | None) -> Iterator[Chunk]:
         """See SearchEngine."""
         self._check_open()
         return self._stream(sorted(self._by_chunk.within(scope)))
@@ -270,7 +276,9 @@ class MemoryEngine:
         """See SearchEngine. May be called again."""
         self._closed = True
 
-    def _chunks_of(self, numbers: Iterable[int | None], scope: Scope | None) -> list[Chunk | None]:
+    def _chunks_of(
+        self, numbers: Iterable[int | None], scope: ResolvedPlan | None
+    ) -> list[Chunk | None]:
         self._check_open()
         allowed = self._by_chunk.within(scope)
         return [self._chunks[number] if number in allowed else None for number in numbers]
@@ -443,3 +451,14 @@ def _manifest(
         fingerprint=fingerprint_hex(digest.fingerprint),
         placement=fingerprint_hex(digest.placement),
     )
+
+
+def _is_counted(tree: Node, language: str) -> bool:
+    """Return whether a query is a single clause that no engine must look into documents for."""
+    if isinstance(tree, TextLeaf):
+        return all(
+            len(words) == 1
+            for _, pattern in alternatives(tree, language)
+            for words in pattern.spellings
+        )
+    return not isinstance(tree, And | Or)

@@ -12,8 +12,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from ctypes import c_float
 
+from arag_search.plan.matching import Pattern, Positions, loose_matches, phrase_starts
 from arag_search.query.forms import HOLE
-from arag_search.query.matching import Pattern, Positions, loose_matches, phrase_starts
 
 
 def float32(value: float) -> float:

@@ -14,9 +14,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from arag_search.plan.matching import Pattern
+from arag_search.query.analysis import spellings_of
 from arag_search.query.fields import FORMS, TEXT_FIELDS
-from arag_search.query.matching import Pattern, patterns_of
-from arag_search.query.tree import And, Node, Or, TextLeaf, scores
+from arag_search.query.forms import folded, normal_spellings
+from arag_search.query.tree import (
+    EXACT_MARK,
+    And,
+    Fuzzy,
+    Node,
+    Or,
+    Phrase,
+    Prefix,
+    Term,
+    TextLeaf,
+    scores,
+)
 from tests.support.oracle.field import float32
 
 Alternative = tuple[str, Pattern]
@@ -74,25 +87,27 @@ class Boosted:
 Plan = Best | Filter | AllOf | AnyOf | Demoted | Boosted
 
 
-def plan_of(node: Node) -> Plan:
-    """Return the plan of a node's scores."""
+def plan_of(node: Node, language: str) -> Plan:
+    """Return the plan of a node's scores, whose words match in their normal forms in a language."""
     if isinstance(node, TextLeaf):
-        return _boosted(node.weight, Best(alternatives(node)))
+        return _boosted(node.weight, Best(alternatives(node, language)))
     if not isinstance(node, And | Or) or not scores(node):
         return Filter(node)
     if isinstance(node, And):
-        plan = _all_of(node)
+        plan = _all_of(node, language)
         if node.demoted:
             factors = ((demote.child, float32(demote.factor)) for demote in node.demoted)
             plan = Demoted(plan, tuple(factors))
         return _boosted(node.weight, plan)
-    return _boosted(node.weight, _any_of(tuple(map(plan_of, node.children))))
+    return _boosted(
+        node.weight, _any_of(tuple(plan_of(child, language) for child in node.children))
+    )
 
 
-def alternatives(leaf: TextLeaf) -> tuple[Alternative, ...]:
+def alternatives(leaf: TextLeaf, language: str) -> tuple[Alternative, ...]:
     """Return the spellings of a leaf in each of its fields, sorted."""
     fields = (leaf.field,) if leaf.field else TEXT_FIELDS
-    patterns = [way for pattern in patterns_of(leaf) for way in pattern.alternatives()]
+    patterns = [way for pattern in _patterns(leaf, language) for way in pattern.alternatives()]
     return tuple(
         sorted(
             {
@@ -104,12 +119,28 @@ def alternatives(leaf: TextLeaf) -> tuple[Alternative, ...]:
     )
 
 
-def _all_of(node: And) -> Plan:
+def _patterns(leaf: TextLeaf, language: str) -> list[Pattern]:
+    match leaf:
+        case Term() | Phrase():
+            is_exact = isinstance(leaf, Phrase) and leaf.text.startswith(EXACT_MARK)
+            slop = leaf.slop if isinstance(leaf, Phrase) else 0
+            if is_exact or not language:
+                return [Pattern(spellings_of(leaf.text), slop)]
+            return [Pattern(normal_spellings(leaf.text, language), slop, language=language)]
+        case Prefix() | Fuzzy():
+            edits = leaf.edits if isinstance(leaf, Fuzzy) else 0
+            pattern = Pattern(spellings_of(leaf.text), 0, not edits, edits=edits)
+            forms = ((folded(leaf.text),),)
+            of_forms = pattern._replace(spellings=forms, language=language)
+            return [pattern, of_forms] if language else [pattern]
+
+
+def _all_of(node: And, language: str) -> Plan:
     """Return the plan of all children but the demoted ones."""
     filters = {child for child in node.positive if not scores(child)}
     excluded = {child.child for child in node.excluded}
-    parts: list[Plan] = [plan_of(child) for child in node.positive if scores(child)]
-    preferred = tuple(plan_of(child.child) for child in node.preferred)
+    parts: list[Plan] = [plan_of(child, language) for child in node.positive if scores(child)]
+    preferred = tuple(plan_of(child.child, language) for child in node.preferred)
     optional = _any_of(preferred) if preferred else None
     while True:
         merged = _merged(tuple(parts))

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from arag_search.corpus import Chunk
 from arag_search.errors import IndexClosedError, NotServedError
+from arag_search.plan.clauses import ResolvedPlan
 from arag_search.query.fields import MetadataType
-from arag_search.query.tree import Scope
 from arag_search.vectors.base import (
     KEY_BYTES,
     VECTOR_UNITS,
@@ -91,7 +91,7 @@ class MemoryVectors:
         unit: VectorUnit,
         queries: FloatArray,
         n: int,
-        within: Scope | Selection | None = None,
+        within: ResolvedPlan | Selection | None = None,
     ) -> list[list[Nearest]]:
         """See Vectors. O(queries x rows)."""
         if self._closed:
@@ -115,7 +115,7 @@ class MemoryVectors:
             nearest.append([Nearest(*row) for row in zip(*columns, strict=True)])
         return nearest
 
-    def _allowed(self, within: Scope | Selection) -> NDArray[np.int64]:
+    def _allowed(self, within: ResolvedPlan | Selection) -> NDArray[np.int64]:
         """Return the numbers of the chunks in a scope."""
         if isinstance(within, Selection):
             return np.flatnonzero(within.mark(self._ordinals))

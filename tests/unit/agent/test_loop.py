@@ -26,6 +26,7 @@ from arag_search.search.index import Index
 from arag_search.tools.preset import Preset
 from tests.support.asking import CHUNKS, FINAL, QUESTION, Ask, call, calls, read, search
 from tests.support.oracle.engine import MemoryEngine
+from tests.support.plans import scoped
 from tests.support.scripted_model import ScriptedModel
 
 # One question
@@ -389,6 +390,6 @@ def test_fingerprints_identify_preset_index_model_and_code(index: Index, preset:
 
     fingerprints = Agent(index, preset, ScriptedModel([])).fingerprints
     assert list(fingerprints) == ["preset", "index", "model", "code"]
-    scope = parse_scope("doc_id:venice", index.manifest.query_schema)
-    scoped = Agent(Index(index.engine, "memory", scope), preset, ScriptedModel([])).fingerprints
-    assert scoped == {**fingerprints, "index": f"{fingerprints['index']} in doc_id:venice"}
+    scope = scoped(parse_scope("doc_id:venice", index.manifest.query_schema))
+    narrowed = Agent(Index(index.engine, "memory", scope), preset, ScriptedModel([])).fingerprints
+    assert narrowed == {**fingerprints, "index": f"{fingerprints['index']} in doc_id:venice"}

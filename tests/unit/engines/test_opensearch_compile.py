@@ -1,7 +1,6 @@
 """Query trees compiled for OpenSearch."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import given, settings
@@ -14,9 +13,11 @@ from arag_search.engines.opensearch.compile import (
     request_query,
     shard_terms,
 )
+from arag_search.plan.clauses import ResolvedPlan, resolved
 from arag_search.query.parser import parse
-from arag_search.query.tree import Node, Regex, with_leaves
+from arag_search.query.tree import Node, leaves
 from tests.support.examples import examples
+from tests.support.plans import planned, written
 from tests.support.strategies import SCHEMA, trees
 
 QUERY_KINDS = {
@@ -26,13 +27,13 @@ QUERY_KINDS = {
 """All kinds of query that are sent. The server never parses text."""
 
 
-def tree(query: str) -> Node:
-    """Parse a query of written words."""
-    return parse(query, SCHEMA, published=True).tree
+def plan(query: str) -> ResolvedPlan:
+    """Return the plan of a query of written words."""
+    return written(parse(query, SCHEMA, published=True).tree)
 
 
 def dsl(query: str) -> Any:
-    return compiled(tree(query))[0]
+    return compiled(plan(query).operation)[0]
 
 
 def term(field: str, value: str, **more: object) -> Any:
@@ -76,13 +77,13 @@ def test_ranges_are_sent_with_both_bounds() -> None:
 
 def test_a_query_of_metadata_alone_filters_and_needs_no_statistics() -> None:
     statistics = shard_terms({"content": ("the",)})
-    query, scored = request_query(tree("lang:en"), None, statistics)
+    query, scored = request_query(plan("lang:en"), None, statistics)
     assert (query, scored) == ({"bool": {"filter": [term("metadata.lang", "en")]}}, False)
 
 
 def test_words_are_repeated_outside_the_filter_in_a_clause_that_never_matches() -> None:
     statistics = shard_terms({"content": ("the", "of"), "title": ()})
-    query, _ = request_query(tree("title:opera AND year:1678"), None, statistics)
+    query, _ = request_query(plan("title:opera AND year:1678"), None, statistics)
     matching_clause, statistics_clause = query["bool"]["should"]
     assert query["bool"]["minimum_should_match"] == 1
     assert matching_clause == dsl("title:opera AND year:1678")
@@ -109,10 +110,8 @@ def test_a_lone_surrogate_is_no_id() -> None:
 @settings(max_examples=examples(200))
 @given(trees(awkward=True))
 def test_only_known_kinds_of_query_are_sent(tree: Node) -> None:
-    tree = with_leaves(
-        tree, lambda leaf: replace(leaf, matches=frozenset()) if isinstance(leaf, Regex) else leaf
-    )
-    query, _ = request_query(tree, None, shard_terms({"title": ("a",), "content": ("b",)}))
+    known = ResolvedPlan(resolved(planned(tree).root, [()] * len(leaves(tree))))
+    query, _ = request_query(known, None, shard_terms({"title": ("a",), "content": ("b",)}))
     json.dumps(query, allow_nan=False)
     assert set(kinds(query)) <= QUERY_KINDS
 

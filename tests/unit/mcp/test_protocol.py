@@ -30,6 +30,7 @@ from tests.support.mcp_servers import (
 )
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import SCHEMA, VIVALDI, chunk
+from tests.support.plans import scoped
 
 READ = {"chunk_ids": ["scarlatti.1"]}
 IN_FULL = "[scarlatti.1] Griselda (Scarlatti) (whole document)\n(year: 1721)\nThis opera is older."
@@ -461,7 +462,7 @@ def test_addresses_obey_the_scope_and_a_long_document_is_truncated() -> None:
             "replies."
         )
 
-    scope = parse_scope("year:1", SCHEMA)
+    scope = scoped(parse_scope("year:1", SCHEMA))
     LocalServer(MoodyEngine((*VIVALDI, *long)), scope=scope).serve(talk)
 
 

@@ -16,6 +16,7 @@ from arag_search.search.index import Index
 from arag_search.search.nearest import nearest_values
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import VIVALDI, chunk, index_of
+from tests.support.plans import scoped
 
 TYPES: dict[str, MetadataType] = {"kind": "keyword", "year": "number", "published": "date"}
 
@@ -24,7 +25,7 @@ def typed_index(*rows: dict[str, MetadataValue], scope: str | None = None) -> In
     chunks = [chunk(n, f"d{n}", "", "An opera.", **row) for n, row in enumerate(rows)]
     engine = MemoryEngine(chunks, metadata=TYPES)
     schema = engine.manifest.query_schema
-    return Index(engine, "memory", None if scope is None else parse_scope(scope, schema))
+    return Index(engine, "memory", None if scope is None else scoped(parse_scope(scope, schema)))
 
 
 PEOPLE = typed_index(*[{"kind": "person", "year": 1678.0, "published": "2001-05"}] * 3, {})

@@ -10,15 +10,18 @@ from hypothesis import strategies as st
 
 from arag_search.corpus import Chunk, nfc
 from arag_search.engines.base import Granularity
+from arag_search.plan.clauses import Clause, wanted_leaves
+from arag_search.plan.lower import lower
+from arag_search.plan.matching import Words, patterns_of
 from arag_search.query import analysis
 from arag_search.query.forms import HOLE
-from arag_search.query.matching import Words, patterns_of
-from arag_search.query.tree import Node, Phrase, TextLeaf, positive_leaves
+from arag_search.query.tree import Node, Phrase
 from arag_search.search.hits import SearchHit
 from arag_search.search.index import Index
 from arag_search.search.results import SearchResult
 from tests.support.oracle.engine import LANGUAGE
 from tests.support.passages import chunk, index_of
+from tests.support.plans import written
 from tests.support.strategies import AWKWARD, COMMON, WORDS, queried_keywords, trees
 
 PIECES = st.sampled_from((*AWKWARD, *WORDS[:20], *COMMON, "ΣΑΣ", "İİ x", "🇫🇷🇩🇪", "ﬃ", "x" * 300))
@@ -59,18 +62,18 @@ def terms_of(text: str) -> list[str]:
     return [term for term in Words(text).terms(LANGUAGE) if term != HOLE]
 
 
-def words_of(leaf: TextLeaf) -> set[str]:
+def words_of(leaf: Clause) -> set[str]:
     return {word for pattern in patterns_of(leaf) for word in pattern.words()}
 
 
-def matches(leaf: TextLeaf, text: str) -> bool:
+def matches(leaf: Clause, text: str) -> bool:
     """Tell whether a marked text matches a leaf; of a loose phrase, every word has its mark."""
     words = Words(text)
     if any(map(words.match, patterns_of(leaf))):
         return True
-    is_loose = isinstance(leaf, Phrase) and leaf.slop > 0
+    is_loose = leaf.kind == "phrase" and leaf.slop > 0
     terms = set(words.terms(leaf.language))
-    return is_loose and any(terms <= set(spelling) for spelling in leaf.spellings)
+    return is_loose and any(terms <= set(spelling) for spelling in leaf.words)
 
 
 @given(
@@ -97,7 +100,7 @@ def test_every_mark_of_awkward_words_matches_them(
 def check_marks(index: Index, query: str, granularity: Granularity) -> None:
     result = index.logical_search(query, granularity=granularity)
     leaves = [
-        leaf for leaf in positive_leaves(index.parse(query).tree) if isinstance(leaf, TextLeaf)
+        leaf for leaf in wanted_leaves(lower(index.parse(query).tree, LANGUAGE)) if leaf.is_text
     ]
     for hit in result.hits:
         in_title, in_snippet = marked(result, hit)
@@ -106,11 +109,11 @@ def check_marks(index: Index, query: str, granularity: Granularity) -> None:
             for text in texts:
                 assert any(matches(leaf, text) for leaf in possible), text
         words = {word for leaf in leaves if leaf.field in (None, "title")
-                 for word in words_of(leaf) if not isinstance(leaf, Phrase)}  # fmt: skip
+                 for word in words_of(leaf) if leaf.kind != "phrase"}  # fmt: skip
         if words & set(terms_of(hit.title)):
             assert in_title
         words = {word for leaf in leaves if leaf.field in (None, "content")
-                 for word in words_of(leaf) if not isinstance(leaf, Phrase)}  # fmt: skip
+                 for word in words_of(leaf) if leaf.kind != "phrase"}  # fmt: skip
         tokens = set(terms_of(hit.content)) & set(terms_of(hit.snippet))
         if words & tokens:
             assert in_snippet
@@ -127,7 +130,9 @@ def test_every_mark_of_a_keyword_search_is_a_keyword(
         for text in (*in_title, *in_snippet):
             if matching == "token":
                 patterns = [
-                    patterns_of(Phrase(word))[0] for word in keywords if analysis.terms(word)
+                    patterns_of(written(Phrase(word)).root)[0]
+                    for word in keywords
+                    if analysis.terms(word)
                 ]
                 assert any(pattern.matches(analysis.terms(text)) for pattern in patterns)
             else:

@@ -13,6 +13,7 @@ from arag_search.search.judging import meeting
 from tests.support.examples import examples
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import chunk
+from tests.support.plans import planned
 from tests.support.strategies import METADATA, corpora, trees
 
 
@@ -24,10 +25,11 @@ def test_passages_meet_the_conditions_that_the_oracle_finds_them_by(
     oracle = MemoryEngine(chunks, metadata=METADATA)
     hits = [Hit.of(chunk, 0.0, text=True) for chunk in chunks]
     expected = [
-        {hit.id for hit in oracle.search(SearchRequest(condition_of(node), 1_000)).hits}
+        {hit.id for hit in oracle.search(SearchRequest(planned(condition_of(node)), 1_000)).hits}
         for node in conditions
     ]
-    assert meeting(conditions, hits, METADATA) == expected
+    clauses = [planned(node).root for node in conditions]
+    assert meeting(clauses, hits, METADATA) == expected
 
 
 @pytest.mark.parametrize("include_lower", [True, False])
@@ -37,4 +39,4 @@ def test_the_ends_of_a_range_are_in_it_as_written(include_lower: bool, include_u
     years = NumberRange("year", 1, 2, include_lower=include_lower, include_upper=include_upper)
     expected = {"d1.1"} if include_lower else set[str]()
     expected |= {"d2.1"} if include_upper else set[str]()
-    assert meeting([years], hits, METADATA) == [expected]
+    assert meeting([planned(years).root], hits, METADATA) == [expected]

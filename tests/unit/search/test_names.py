@@ -12,6 +12,7 @@ from arag_search.tools.base import ReadSet
 from arag_search.tools.preset import plain_preset
 from arag_search.tools.search import reply
 from tests.support.passages import SCHEMA, VIVALDI, index_of
+from tests.support.plans import scoped
 
 
 @pytest.mark.parametrize(
@@ -43,7 +44,7 @@ def test_names_that_no_passage_in_scope_contains_are_named() -> None:
     engine = index_of(*VIVALDI).engine
     text = "Did Antonio Vivaldi meet Alexander Korda and Goldoni?"
     assert missing_names_note(engine, text, None, None) == 'no passage contains "Alexander Korda".'
-    scope = parse_scope("year:<1700", SCHEMA)
+    scope = scoped(parse_scope("year:<1700", SCHEMA))
     assert missing_names_note(engine, text, scope, None) == (
         'no passage contains "Alexander Korda", "Goldoni".'
     )

@@ -12,6 +12,7 @@ from arag_search.search.index import Index
 from arag_search.search.relaxing import MAX_CLAUSES, relaxed_queries
 from arag_search.tools.base import ReadSet, ToolResult
 from tests.support.passages import SCHEMA, VIVALDI, chunk, index_of
+from tests.support.plans import planned
 
 BRIDGES = chunk(7, "bridges", "Bridges", "The Rialto bridge crosses the canal.", lang="en")
 
@@ -72,7 +73,7 @@ def test_a_passage_that_meets_all_but_in_no_single_sentence_is_nearest(relaxed: 
 
 def test_only_conditions_are_relaxed_and_only_up_to_a_number_of_clauses() -> None:
     def steps(query: str) -> int:
-        return len(relaxed_queries(parse(query, SCHEMA).tree))
+        return len(relaxed_queries(planned(parse(query, SCHEMA).tree).root))
 
     words = [f"w{number}" for number in range(MAX_CLAUSES + 1)]
     assert steps("(a AND b) OR (c AND d AND e)") == 2

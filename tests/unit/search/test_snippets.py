@@ -10,16 +10,18 @@ from hypothesis import strategies as st
 
 from arag_search.corpus import nfc
 from arag_search.engines.base import Hit, Matching
+from arag_search.plan.lower import lower
+from arag_search.plan.matching import Pattern, patterns_of
 from arag_search.query import analysis
 from arag_search.query.analysis import is_prefix
 from arag_search.query.fields import Schema
-from arag_search.query.matching import Pattern, patterns_of
 from arag_search.query.parser import parse
 from arag_search.query.tree import Phrase, Prefix, Term
 from arag_search.search.hits import join_sentences
 from arag_search.search.occurrences import Sentences
 from arag_search.search.snippets import Snippets, keyword_sentences
 from tests.support.examples import examples
+from tests.support.plans import written
 
 SCHEMA = Schema({"year": "number", "lang": "keyword"}, language="en")
 
@@ -43,7 +45,7 @@ VIVALDI = hit_of(
 
 
 def shown_sentences(query: str, hit: Hit = VIVALDI) -> list[int]:
-    return Snippets(parse(query, SCHEMA).tree).choose(hit)
+    return Snippets(lower(parse(query, SCHEMA).tree, "en")).choose(hit)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +181,7 @@ def test_leaves_occur_in_the_sentences_whose_tokens_match(
     text = Sentences("".join(sentences), tuple(itertools.accumulate(map(len, sentences))))
     tokens = [analysis.terms(sentence) for sentence in sentences]
     for leaf_text in texts:
-        words = Phrase(leaf_text).spellings
+        words = written(Phrase(leaf_text)).root.words
         phrase = {
             number
             for number, sentence_tokens in enumerate(tokens)
@@ -189,18 +191,18 @@ def test_leaves_occur_in_the_sentences_whose_tokens_match(
                 for at in range(len(sentence_tokens))
             )
         }
-        assert text.matching(patterns_of(Phrase(leaf_text))[0]) == phrase
-        assert text.matching(patterns_of(Term(leaf_text))[0]) == phrase
+        assert text.matching(patterns_of(written(Phrase(leaf_text)).root)[0]) == phrase
+        assert text.matching(patterns_of(written(Term(leaf_text)).root)[0]) == phrase
         slop = slop if len(words[0]) > 1 else 0
         loose = {
             n
             for n, sentence_tokens in enumerate(tokens)
             if any(within(sentence_tokens, w, slop) for w in words)
         }
-        assert text.matching(patterns_of(Phrase(leaf_text, slop))[0]) == loose
+        assert text.matching(patterns_of(written(Phrase(leaf_text, slop)).root)[0]) == loose
         if is_prefix(leaf_text):
-            starts = tuple(spelling[0] for spelling in Prefix(leaf_text).spellings)
-            assert text.matching(patterns_of(Prefix(leaf_text))[0]) == {
+            starts = tuple(spelling[0] for spelling in written(Prefix(leaf_text)).root.words)
+            assert text.matching(patterns_of(written(Prefix(leaf_text)).root)[0]) == {
                 n
                 for n, sentence_tokens in enumerate(tokens)
                 if any(t.startswith(starts) for t in sentence_tokens)

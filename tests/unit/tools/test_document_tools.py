@@ -33,6 +33,7 @@ from tests.support.long_documents import (
     report,
 )
 from tests.support.passages import SCHEMA
+from tests.support.plans import scoped
 from tests.support.shared_data import DATA
 from tests.support.strategies import WORDS
 
@@ -397,7 +398,7 @@ def test_a_reference_grants_nothing() -> None:
     index = documents()
     ask = Tools(index)
     ask("search", queries=["ohio"])
-    narrow = Tools(Index(index.engine, "memory", parse_scope("year:2018", SCHEMA)))
+    narrow = Tools(Index(index.engine, "memory", scoped(parse_scope("year:2018", SCHEMA))))
     narrow.read_set = ask.read_set
     for name, arguments in (("open", {}), ("find", {"patterns": ["ohio"]})):
         gone = narrow(name, reference_id="turn0search0", **arguments)

@@ -31,6 +31,7 @@ from arag_search.tools.vector_search import SemanticSearch
 from tests.support.examples import examples
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import SCHEMA, VIVALDI, chunk, index_of
+from tests.support.plans import scoped
 
 TYPES: dict[str, MetadataType] = {"kind": "keyword", "year": "number", "day": "date"}
 FIELDS_OF_ALL = 'year (number, 1678 to 1735), lang (keyword: "en", "it").'
@@ -49,7 +50,7 @@ def counted_index(*chunks: Chunk, scope: str | None = None) -> Index:
     engine = Engine(chunks, metadata=SCHEMA.metadata)
     counts = kept_counts(counts_of_fields(chunks, SCHEMA.metadata))
     engine._manifest = replace(engine.manifest, field_counts=counts)  # pyright: ignore
-    return Index(engine, "memory", None if scope is None else parse_scope(scope, SCHEMA))
+    return Index(engine, "memory", None if scope is None else scoped(parse_scope(scope, SCHEMA)))
 
 
 # What an index has
@@ -120,7 +121,9 @@ def test_values_that_take_too_long_to_count_are_left_out() -> None:
             raise QueryTimeoutError("The query took too long.")
 
     engine = Slow(VIVALDI, metadata=SCHEMA.metadata)
-    description = LogicalSearch(Index(engine, "memory", parse_scope("lang:en", SCHEMA))).description
+    description = LogicalSearch(
+        Index(engine, "memory", scoped(parse_scope("lang:en", SCHEMA)))
+    ).description
     assert description.endswith("Fields: year (number), lang (keyword).")
 
 

@@ -14,6 +14,7 @@ from arag_search.vectors.base import row_key, rows_of
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from tests.support.oracle.vectors import MemoryVectors
 from tests.support.passages import SCHEMA, chunk
+from tests.support.plans import scoped
 from tests.support.semantic_indexes import TableEncoder, random_corpus
 
 # Rank fusion
@@ -49,7 +50,7 @@ def test_passages_score_as_their_best_sentence_by_brute_force(seed: int, scope: 
     encoder = HashingEncoder(16)
     vectors = MemoryVectors(chunks, encoder, metadata=SCHEMA.metadata)
     query = encoder.encode_queries(["vivaldi born in venice"])[0]
-    within = None if scope is None else parse_scope(scope, SCHEMA)
+    within = None if scope is None else scoped(parse_scope(scope, SCHEMA))
     allowed = [
         passage
         for passage in chunks

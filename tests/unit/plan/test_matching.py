@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arag_search.query.matching import loose_matches, patterns_of
+from arag_search.plan.matching import loose_matches, patterns_of
 from arag_search.query.tree import Phrase, Prefix, Term, TextLeaf
 from tests.support.examples import examples
+from tests.support.plans import written
 
 TEXT = "the opera of venice was an opera by antonio vivaldi it's covid 19"
 TOKENS = TEXT.split()
@@ -34,7 +35,7 @@ TOKENS = TEXT.split()
     ],
 )
 def test_a_leaf_matches_these_runs_of_tokens(leaf: TextLeaf, runs: list[tuple[int, int]]) -> None:
-    pattern = patterns_of(leaf)[0]
+    pattern = patterns_of(written(leaf).root)[0]
     assert list(pattern.runs(TOKENS)) == runs
     assert pattern.matches(TOKENS) == bool(runs)
 
@@ -43,9 +44,9 @@ def test_a_leaf_matches_these_runs_of_tokens(leaf: TextLeaf, runs: list[tuple[in
     "leaf", [Term("it's"), Term("COVID-19"), Phrase("it's opera", slop=3), Prefix("it's")]
 )
 def test_a_leaf_matches_where_any_of_its_spellings_matches(leaf: TextLeaf) -> None:
-    pattern = patterns_of(leaf)[0]
+    pattern = patterns_of(written(leaf).root)[0]
     parts = list(pattern.alternatives())
-    assert len(parts) == len(leaf.spellings)
+    assert len(parts) == len(written(leaf).root.words)
     assert [run for part in parts for run in part.runs(TOKENS)] == list(pattern.runs(TOKENS))
 
 

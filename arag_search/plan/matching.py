@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, assert_never
+from typing import NamedTuple
 
 from arag_search.corpus import HEADING_MARK
+from arag_search.plan.clauses import Clause
 from arag_search.query.analysis import Spellings
 from arag_search.query.analysis import terms as written
-from arag_search.query.fields import CONTENT, TITLE
 from arag_search.query.forms import folded, normal_terms
-from arag_search.query.regexes import MAX_QUERY_S, Stopwatch, is_found
-from arag_search.query.tree import Fuzzy, Phrase, Prefix, Regex, Term, TextLeaf
 
 Positions = Sequence[Sequence[int]]
 """For each word of a phrase, in order, the positions at which a text has it."""
@@ -89,33 +87,16 @@ class Pattern(NamedTuple):
                 yield from spelling
 
 
-def patterns_of(leaf: TextLeaf) -> tuple[Pattern, ...]:
-    """Return the patterns of a leaf, which matches where one of them does."""
-    match leaf:
-        case Term():
-            return (Pattern(leaf.spellings, language=leaf.language),)
-        case Phrase():
-            return (Pattern(leaf.spellings, leaf.slop, language=leaf.language),)
-        case Prefix() | Fuzzy():
-            edits = leaf.edits if isinstance(leaf, Fuzzy) else 0
-            written = Pattern(leaf.spellings, 0, not edits, edits=edits)
-            if not leaf.language:
-                return (written,)
-            return written, written._replace(
-                spellings=((folded(leaf.text),),), language=leaf.language
-            )
-        case _:
-            assert_never(leaf)
-
-
-def matches_regex(leaf: Regex, title: str, content: str, watch: Stopwatch | None = None) -> bool:
-    """Return whether a pattern matches in a title or a content. Raises SlowPatternError."""
-    watch = watch or Stopwatch(MAX_QUERY_S)
-    return any(
-        is_found(leaf.pattern, leaf.ignore_case, text, watch)
-        for name, text in ((TITLE, title), (CONTENT, content))
-        if leaf.field in (None, name)
-    )
+def patterns_of(leaf: Clause) -> tuple[Pattern, ...]:
+    """Return the patterns of a leaf on text, which matches where one of them does."""
+    if leaf.kind in ("word", "phrase"):
+        return (Pattern(leaf.words, leaf.slop, language=leaf.language),)
+    edits = leaf.edits
+    written = Pattern(leaf.words, 0, not edits, edits=edits)
+    if not leaf.language:
+        return (written,)
+    forms = ((folded(leaf.typed),),)
+    return written, written._replace(spellings=forms, language=leaf.language)
 
 
 class Words:

@@ -1,0 +1,161 @@
+"""What engines run: nine operations, without any sugar of the query language.
+
+``Best`` scores by BM25, ``Spread`` by a constant; ``Values``, ``Interval`` and ``Known`` only
+match; ``AllOf``, ``AnyOf``, ``Boost`` and ``Lowered`` combine.
+
+Fields of text are those of the index: ``title`` and ``content`` hold words as they are written,
+``title_forms`` and ``content_forms`` their normal forms.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Literal
+
+from arag_search.query.field_types import Storage
+from arag_search.system.values import value
+
+Way = tuple[str, tuple[str, ...]]
+"""A field of the index, and the terms that stand in it side by side."""
+SpreadWay = tuple[str, str, int]
+"""A field of the index, a word, and the edits in which terms may differ from it (1 or 2); 0 is for
+the terms that begin with it."""
+MAX_KNOWN = 60_000
+"""The most ordinals of a Known: OpenSearch takes lists of 65,536."""
+
+
+@value
+class Best:
+    """The best score over one or more ways, which differ in field or spelling: the maximum, and
+    not the sum, of their BM25. The terms of a way may be moved by ``slop`` positions in all."""
+
+    ways: tuple[Way, ...]
+    slop: int = 0
+
+
+@value
+class Spread:
+    """A score of 1 wherever a term of the index is like the word of one of the ways."""
+
+    ways: tuple[SpreadWay, ...]
+
+
+@value
+class Values:
+    """The match of a metadata field whose values are terms, with any of these."""
+
+    field: str
+    values: tuple[str, ...]
+
+
+@value
+class Interval:
+    """The match of a metadata field whose values are numbers, between two bounds; None is open.
+
+    ``storage`` says whether they are 64-bit integers, such as milliseconds, whose bounds are both
+    included, or floats.
+    """
+
+    field: str
+    storage: Storage
+    lower: float | None
+    upper: float | None
+    include_lower: bool = True
+    include_upper: bool = True
+
+
+@value
+class Known:
+    """The match of the passages, or sentences, with these ordinals, which ascend."""
+
+    ordinals: tuple[int, ...]
+
+
+@value
+class AllOf:
+    """The match of all that is ``scored``, whose scores are added, of all ``filters`` and of
+    nothing ``excluded``. What of ``optional`` matches too is added to the score. Without anything
+    scored or filtered, all passages match that are not excluded."""
+
+    scored: tuple[Operation, ...] = ()
+    filters: tuple[Operation, ...] = ()
+    excluded: tuple[Operation, ...] = ()
+    optional: tuple[Operation, ...] = ()
+
+
+@value
+class AnyOf:
+    """The match of at least one operation; the scores of those that match are added."""
+
+    operations: tuple[Operation, ...]
+
+
+@value
+class Boost:
+    """An operation whose score is multiplied."""
+
+    operation: Operation
+    factor: float
+
+
+@value
+class Lowered:
+    """An operation whose score is multiplied by the factor, more than 0 and less than 1, of each
+    demotion that matches too."""
+
+    operation: Operation
+    demotions: tuple[tuple[Operation, float], ...]
+
+
+@value
+class Lookup:
+    """A regular expression in title, content or (None) either: not an operation of engines, but
+    what must be looked up first. See ``search.resolve``, which makes it a Known.
+
+    ``number`` counts the patterns of a query from 0, in the order typed.
+    """
+
+    pattern: str
+    ignore_case: bool
+    field: Literal["title", "content"] | None
+    number: int
+
+
+Operation = Best | Spread | Values | Interval | Known | AllOf | AnyOf | Boost | Lowered | Lookup
+
+
+def is_scored(operation: Operation) -> bool:
+    """Return whether the matches of an operation have a score."""
+    match operation:
+        case Best() | Spread():
+            return True
+        case AllOf():
+            return bool(operation.optional or operation.scored)
+        case AnyOf():
+            return any(map(is_scored, operation.operations))
+        case Boost() | Lowered():
+            return is_scored(operation.operation)
+        case _:
+            return False
+
+
+def is_counted(operation: Operation) -> bool:
+    """Return whether the matches of an operation are counted exactly, however many there are.
+
+    That is so for a single clause, except for a phrase, which an engine must look into documents
+    for.
+    """
+    match operation:
+        case Best():
+            return all(len(terms) == 1 for _, terms in operation.ways)
+        case Boost():
+            return is_counted(operation.operation)
+        case Values():
+            return len(operation.values) == 1
+        case _:
+            return isinstance(operation, Spread | Interval | Known)
+
+
+def float32(number: float) -> float:
+    """Round to the nearest 32-bit float, Lucene's type for scores and weights."""
+    return struct.unpack("<f", struct.pack("<f", number))[0]

@@ -1,0 +1,345 @@
+"""The clauses of a query, with what engines run for each: all that advice, snippets, marks and
+explanations ask of a query.
+
+Clauses form one tree, as the query was typed. New combinations, such as a query without one of its
+conditions, are made with ``all_of`` and ``any_of``, which compose texts and operations alike.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Literal, NamedTuple
+
+from arag_search.plan.algebra import (
+    AllOf,
+    AnyOf,
+    Best,
+    Boost,
+    Known,
+    Lookup,
+    Lowered,
+    Operation,
+    Spread,
+    Values,
+    float32,
+    is_scored,
+)
+from arag_search.query.analysis import Spellings
+from arag_search.query.fields import CONTENT, FORMS, TEXT_FIELDS, TITLE
+from arag_search.query.limits import DEFAULT_FACTOR
+from arag_search.query.operators import DEMOTE, NOT, PREFER, Operator
+from arag_search.query.printing import keyword_text, operator_text, weight_text
+from arag_search.system.values import value
+
+Kind = Literal["word", "phrase", "prefix", "fuzzy", "pattern", "value", "range", "all", "any"]
+TextField = Literal["title", "content"] | None
+Role = Literal["wanted", "excluded", "preferred", "demoted"]
+"""What a clause does in the group around it; "preferred" adds to the score, "demoted" lowers it."""
+
+_TEXT = frozenset({"word", "phrase", "prefix", "fuzzy"})
+_METADATA = frozenset({"value", "range"})
+
+
+_OPERATORS: dict[Role, Operator] = {"excluded": NOT, "preferred": PREFER, "demoted": DEMOTE}
+
+
+@value
+class Clause:
+    """A clause of a query, or a group of clauses (``parts``, of kind "all" or "any").
+
+    ``text`` is canonical, without the ``role``. ``field`` is None for title and content; a clause
+    on metadata has the name of its field. ``typed`` is the text of a leaf without signs, ``words``
+    are the terms of its spellings, in normal forms of ``language`` or, if that is empty, as they
+    are written; those of a prefix and a fuzzy word are always as written. ``slop`` is that of a
+    phrase, ``edits`` are those of a fuzzy word, ``factor`` is that of a demotion, and ``lookup`` is
+    what a pattern looks for. Clauses are equal if their text, role and language are.
+    """
+
+    text: str
+    kind: Kind
+    operation: Operation = dataclasses.field(compare=False)
+    role: Role = "wanted"
+    field: str | None = dataclasses.field(default=None, compare=False)
+    typed: str = dataclasses.field(default="", compare=False)
+    words: Spellings = dataclasses.field(default=(), compare=False)
+    language: str = ""
+    weight: float = dataclasses.field(default=1.0, compare=False)
+    slop: int = dataclasses.field(default=0, compare=False)
+    edits: int = dataclasses.field(default=0, compare=False)
+    factor: float = dataclasses.field(default=DEFAULT_FACTOR, compare=False)
+    lookup: Lookup | None = dataclasses.field(default=None, compare=False)
+    parts: tuple[Clause, ...] = dataclasses.field(default=(), compare=False)
+
+    def __str__(self) -> str:
+        operator = _OPERATORS.get(self.role)
+        if operator is None:
+            return self.text
+        factor = None if operator.factor is None else self.factor
+        return f"{operator_text(operator, factor)} {self.text}"
+
+    @property
+    def text_field(self) -> TextField:
+        """The field of a leaf on text; None for title and content."""
+        return "title" if self.field == TITLE else CONTENT if self.field == CONTENT else None
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is a word, phrase, prefix or fuzzy word."""
+        return self.kind in _TEXT
+
+    @property
+    def is_metadata(self) -> bool:
+        """Whether it is a clause on metadata."""
+        return self.kind in _METADATA
+
+    @property
+    def searches_text(self) -> bool:
+        """Whether it has clauses on text, which only an engine can evaluate."""
+        return any(not leaf.is_metadata for leaf in leaves(self))
+
+    def having(self, role: Role) -> tuple[Clause, ...]:
+        """Return the parts with a role."""
+        return tuple([part for part in self.parts if part.role == role])
+
+
+@value
+class ResolvedPlan:
+    """What engines run: a clause in which nothing must be looked up first. It is the result of
+    ``search.resolve``, or a clause of one."""
+
+    root: Clause
+
+    def __str__(self) -> str:
+        root = self.root
+        is_open = root.kind == "all" and root.weight == 1
+        return " AND ".join(map(str, root.parts)) if is_open else root.text
+
+    @property
+    def operation(self) -> Operation:
+        """The operation of the clause."""
+        return self.root.operation
+
+
+def leaves(clause: Clause) -> Iterator[Clause]:
+    """Yield all leaves of a clause, also those that are excluded, from left to right."""
+    if not clause.parts:
+        yield clause
+    for part in clause.parts:
+        yield from leaves(part)
+
+
+def wanted_leaves(clause: Clause) -> list[Clause]:
+    """Return the leaves that are neither excluded nor demoted, from left to right and without their
+    roles."""
+    if not clause.parts:
+        return [wanted(clause)]
+    return [
+        leaf
+        for part in clause.parts
+        if part.role in ("wanted", "preferred")
+        for leaf in wanted_leaves(part)
+    ]
+
+
+def has_patterns(clause: Clause) -> bool:
+    """Return whether a leaf of a clause is a pattern."""
+    return any(leaf.kind == "pattern" for leaf in leaves(clause))
+
+
+def wanted(clause: Clause) -> Clause:
+    """Return a clause without the role in its group."""
+    return clause if clause.role == "wanted" else replace(clause, role="wanted")
+
+
+def all_of(parts: Sequence[Clause], weight: float = 1.0) -> Clause:
+    """Return the clause that all parts make together, each in its role: flattened, or the only
+    one if there is only one, which is wanted."""
+    flat: list[Clause] = []
+    for part in parts:
+        is_flat = part.kind == "all" and part.role == "wanted" and part.weight == 1
+        flat += part.parts if is_flat else (part,)
+    if len(flat) == 1 and flat[0].role == "wanted" and weight == 1:
+        return flat[0]
+    flat.sort(key=_place)
+    text = str(flat[0])
+    for part in flat[1:]:
+        text += f"{' ' if part.role in _BESIDE else ' AND '}{part}"
+    return Clause(
+        f"({text}){weight_text(weight)}",
+        "all",
+        boosted(conjunction(flat), weight),
+        weight=weight,
+        parts=tuple(flat),
+    )
+
+
+def any_of(parts: Sequence[Clause], weight: float = 1.0) -> Clause:
+    """Return the clause that matches where one of the parts does: flattened, or the only one."""
+    flat: list[Clause] = []
+    for part in parts:
+        flat += part.parts if part.kind == "any" and part.weight == 1 else (part,)
+    if len(flat) == 1 and weight == 1:
+        return flat[0]
+    text = " OR ".join([part.text for part in flat])
+    operation = boosted(disjunction(flat), weight)
+    return Clause(
+        f"({text}){weight_text(weight)}", "any", operation, weight=weight, parts=tuple(flat)
+    )
+
+
+_PLACES: dict[Role, int] = {"wanted": 0, "excluded": 1, "preferred": 2, "demoted": 3}
+_BESIDE = ("preferred", "demoted")
+
+
+def _place(part: Clause) -> int:
+    return _PLACES[part.role]
+
+
+def joined(first: ResolvedPlan | None, second: ResolvedPlan | None) -> ResolvedPlan | None:
+    """Return the plan for what both match; None matches everything."""
+    if first is None or second is None:
+        return first or second
+    return ResolvedPlan(all_of([first.root, second.root]))
+
+
+def condition_of(clause: Clause) -> Clause:
+    """Return what a clause matches: without preferences and demotions."""
+    if clause.kind == "any":
+        return _with_parts(clause, [condition_of(part) for part in clause.parts])
+    kept = [condition_of(part) for part in clause.parts if part.role not in _BESIDE]
+    return _with_parts(clause, kept)
+
+
+def resolved(clause: Clause, ordinals: Sequence[Sequence[int]]) -> Clause:
+    """Return a clause whose patterns match these ordinals, by their number, ascending."""
+    if clause.lookup is not None:
+        return replace(clause, operation=Known(tuple(ordinals[clause.lookup.number])))
+    return _with_parts(clause, [resolved(part, ordinals) for part in clause.parts])
+
+
+def _with_parts(clause: Clause, parts: Sequence[Clause]) -> Clause:
+    """Return a group with other parts; the same clause if they are the same."""
+    if all(map(_is, parts, clause.parts)) and len(parts) == len(clause.parts):
+        return clause
+    group = all_of(parts, clause.weight) if clause.kind == "all" else any_of(parts, clause.weight)
+    return replace(group, role=clause.role, factor=clause.factor)
+
+
+def _is(first: object, second: object) -> bool:
+    return first is second
+
+
+# Operations of groups
+
+
+def boosted(operation: Operation, weight: float) -> Operation:
+    """Return an operation with a weight."""
+    return operation if weight == 1 else Boost(operation, weight)
+
+
+def conjunction(parts: Sequence[Clause]) -> Operation:
+    """Return the operation of parts in their roles."""
+    scored: list[Operation] = []
+    filters: list[Operation] = []
+    excluded: list[Operation] = []
+    optional: list[Operation] = []
+    demotions: list[tuple[Operation, float]] = []
+    for part in parts:
+        operation = part.operation
+        match part.role:
+            case "wanted":
+                (scored if is_scored(operation) else filters).append(operation)
+            case "excluded":
+                excluded.append(operation)
+            case "preferred":
+                optional.append(operation)
+            case "demoted":
+                demotions.append((operation, part.factor))
+    group: Operation
+    if len(scored) == 1 and not (filters or excluded or optional):
+        group = scored[0]
+    else:
+        group = AllOf(tuple(scored), tuple(filters), tuple(excluded), tuple(optional))
+    if demotions and (scored or optional):
+        return Lowered(group, tuple(demotions))
+    return group
+
+
+def disjunction(parts: Sequence[Clause]) -> Operation:
+    """Return the operation that matches where one of the parts does; values of one field are one
+    operation."""
+    operations = tuple([part.operation for part in parts])
+    if isinstance(operations[0], Values):
+        values = [operation for operation in operations if isinstance(operation, Values)]
+        if len(values) == len(parts) and len({value.field for value in values}) == 1:
+            return Values(values[0].field, tuple(v for value in values for v in value.values))
+    return AnyOf(operations)
+
+
+def values_of(field: str, values: Iterable[str]) -> ResolvedPlan:
+    """Return the plan for the passages that have any of one or more values of a keyword field."""
+    return ResolvedPlan(any_of([value_of(field, value) for value in values]))
+
+
+def value_of(field: str, value: str) -> Clause:
+    """Return the clause for a value of a keyword field."""
+    text = f"{field}:{keyword_text(value)}"
+    return Clause(text, "value", Values(field, (value,)), field=field, typed=value)
+
+
+# What each leaf adds to a score
+
+
+class ScoredLeaf(NamedTuple):
+    """A leaf that adds to the score, in one of its fields, with the product of the weights along
+    its path. It counts in what matches all ``conditions``, the groups around it."""
+
+    field: str
+    operation: Operation
+    conditions: tuple[Operation, ...]
+
+
+def scored_leaves(clause: Clause) -> list[tuple[str, list[ScoredLeaf]]]:
+    """Return the wanted and preferred leaves on text from left to right: the text, and what it is
+    in each field."""
+    scored: list[tuple[str, list[ScoredLeaf]]] = []
+
+    def add(part: Clause, weight: float, conditions: tuple[Operation, ...]) -> None:
+        weight = float32(weight * float32(part.weight))  # Lucene rounds at each step
+        if part.parts:
+            conditions = (*conditions, part.operation)
+            for inner in part.parts:
+                if inner.role in ("wanted", "preferred"):
+                    add(inner, weight, conditions)
+        elif part.is_text:
+            names = TEXT_FIELDS if part.field is None else (part.field,)
+            in_fields = [
+                ScoredLeaf(name, boosted(_in(part.operation, name), weight), conditions)
+                for name in names
+            ]
+            scored.append((part.text, in_fields))
+
+    add(clause, 1.0, ())
+    return scored
+
+
+def in_field(clause: Clause, name: str) -> Clause:
+    """Return a leaf on title and content in one of these fields."""
+    operation = boosted(_in(clause.operation, name), clause.weight)
+    return replace(clause, text=f"{name}:{clause.text}", field=name, operation=operation)
+
+
+def _in(operation: Operation, name: str) -> Operation:
+    """Return the operation of a leaf in one field, without its weight."""
+    names = (name, FORMS[name])
+    match operation:
+        case Boost():
+            return _in(operation.operation, name)
+        case Best():
+            return Best(tuple(way for way in operation.ways if way[0] in names), operation.slop)
+        case Spread():
+            return Spread(tuple(way for way in operation.ways if way[0] in names))
+        case _:
+            return operation

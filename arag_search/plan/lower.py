@@ -1,0 +1,146 @@
+"""Query -> plan: fields, normal forms and types of what was typed. The only place, beside printing,
+that knows all nodes of a query."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from arag_search.plan.algebra import Best, Interval, Lookup, Spread
+from arag_search.plan.clauses import Clause, Kind, all_of, any_of, boosted, value_of
+from arag_search.query.analysis import spellings_of
+from arag_search.query.fields import FORMS, TEXT_FIELDS
+from arag_search.query.forms import folded, normal_spellings
+from arag_search.query.printing import phrase_text, weight_text, word_text
+from arag_search.query.tree import (
+    EXACT_MARK,
+    And,
+    DateRange,
+    Demote,
+    Fuzzy,
+    KeywordEquals,
+    Modifier,
+    Node,
+    Not,
+    NumberRange,
+    Or,
+    Phrase,
+    Prefer,
+    Prefix,
+    Regex,
+    Scope,
+    Term,
+    TextField,
+    render,
+)
+
+
+def lower(tree: Node, language: str = "") -> Clause:
+    """Return the clauses of a query. Its words match in their normal forms in ``language`` or, if
+    that is empty, as they are written."""
+    return _Lowering(language).clause(tree)
+
+
+def lower_scope(scope: Scope, language: str = "") -> Clause:
+    """Return the clauses of a filter, which may consist of exclusions alone."""
+    lowering = _Lowering(language)
+    wanted = [lowering.clause(node) for node in scope.include]
+    return all_of([*wanted, *(lowering.part(Not(node)) for node in scope.exclude)])
+
+
+def words_clause(
+    text: str,
+    language: str,
+    field: TextField = None,
+    kind: Kind = "phrase",
+    slop: int = 0,
+    weight: float = 1.0,
+) -> Clause:
+    """Return the clause of a text that holds a word, or of words that stand side by side."""
+    if kind == "phrase" and text.startswith(EXACT_MARK):
+        language = ""
+    spellings = normal_spellings(text, language) if language else spellings_of(text)
+    names = TEXT_FIELDS if field is None else (field,)
+    if language:
+        names = [FORMS[name] for name in names]
+    best = Best(tuple([(name, terms) for name in names for terms in spellings]), slop)
+    written = word_text(text, field) if kind == "word" else phrase_text(text, field, slop)
+    return Clause(
+        written + weight_text(weight),
+        kind,
+        boosted(best, weight),
+        "wanted",
+        field,
+        text,
+        spellings,
+        language,
+        weight,
+        slop,
+    )
+
+
+class _Lowering:
+    """The clauses of a query whose patterns are numbered."""
+
+    def __init__(self, language: str) -> None:
+        self._language = language
+        self._patterns = 0
+
+    def part(self, node: Node | Modifier) -> Clause:
+        """Return a clause of an And, with its role."""
+        match node:
+            case Not():
+                return replace(self.clause(node.child), role="excluded")
+            case Prefer():
+                return replace(self.clause(node.child), role="preferred")
+            case Demote():
+                return replace(self.clause(node.child), role="demoted", factor=node.factor)
+            case _:
+                return self.clause(node)
+
+    def clause(self, node: Node) -> Clause:
+        match node:
+            case Term():
+                return self._words(node, "word", 0)
+            case Phrase():
+                return self._words(node, "phrase", node.slop)
+            case And():
+                return all_of([self.part(child) for child in node.children], node.weight)
+            case Or():
+                return any_of([self.clause(child) for child in node.children], node.weight)
+            case Prefix():
+                return self._spread(node, "prefix", 0)
+            case Fuzzy():
+                return self._spread(node, "fuzzy", node.edits)
+            case Regex():
+                number, self._patterns = self._patterns, self._patterns + 1
+                lookup = Lookup(node.pattern, node.ignore_case, node.field, number)
+                return Clause(render(node), "pattern", lookup, field=node.field, lookup=lookup)
+            case KeywordEquals():
+                return value_of(node.field, node.value)
+            case NumberRange():
+                bounds = (node.lower, node.upper, node.include_lower, node.include_upper)
+                number_range = Interval(node.field, "double", *bounds)
+                return Clause(render(node), "range", number_range, field=node.field)
+            case DateRange():
+                last = None if node.end_ms is None else node.end_ms - 1
+                period = Interval(node.field, "long", node.first_ms, last)
+                return Clause(render(node), "range", period, field=node.field)
+            case _:
+                assert_never(node)
+
+    def _words(self, node: Term | Phrase, kind: Kind, slop: int) -> Clause:
+        return words_clause(node.text, self._language, node.field, kind, slop, node.weight)
+
+    def _spread(self, node: Prefix | Fuzzy, kind: Kind, edits: int) -> Clause:
+        language, field = self._language, node.field
+        spellings = spellings_of(node.text)
+        names = TEXT_FIELDS if field is None else (field,)
+        ways = [(name, word, edits) for name in names for (word,) in spellings]
+        if language:  # words match whose written or normal form is like this one
+            ways += [(FORMS[name], folded(node.text), edits) for name in names]
+        operation = boosted(Spread(tuple(ways)), node.weight)
+        return Clause(
+            render(node), kind, operation, "wanted", field, node.text, spellings, language,
+            node.weight, edits=edits,
+        )  # fmt: skip

@@ -1,0 +1,95 @@
+"""Plan -> resolved plan: the regular expressions of a query, verified on stored text before an
+engine answers it.
+
+An engine has no patterns. It lists what the query lets match with every pattern taken as true, also
+one under a NOT; these texts are read and matched; and each pattern of the query becomes the list of
+those that match it. So hits, scores, totals and counts are exact, and the same on every engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from arag_search.corpus import chunk_ordinal
+from arag_search.engines.base import Deadline, Granularity, SearchEngine
+from arag_search.plan.clauses import Clause, ResolvedPlan, joined, leaves, resolved
+from arag_search.plan.lookup import candidates, matches
+from arag_search.query.lexer import pattern_start
+from arag_search.query.problems import (
+    SLOW_PATTERN,
+    TOO_MANY_FOR_PATTERN,
+    Problem,
+    QueryError,
+    shortened,
+)
+from arag_search.query.regexes import MAX_QUERY_S, SlowPatternError, Stopwatch
+
+MAX_VERIFIED = 20_000
+"""The number of passages or sentences, within the scope, whose texts are read for a query."""
+_BATCH = 1_000
+
+
+def resolve(
+    plan: Clause,
+    engine: SearchEngine,
+    granularity: Granularity = "chunk",
+    scope: ResolvedPlan | None = None,
+    deadline: Deadline | None = None,
+    typed: str = "",
+) -> ResolvedPlan:
+    """Return a plan that engines can run: with the ordinals of what its patterns match.
+
+    ``typed`` is the query as typed, in which errors find a pattern. Raises QueryError if more than
+    MAX_VERIFIED texts might match, or a pattern takes too long, and QueryTimeoutError.
+    """
+    patterns = [(leaf, leaf.lookup) for leaf in leaves(plan) if leaf.lookup is not None]
+    if not patterns:
+        return ResolvedPlan(plan)
+    within = candidates(plan)
+    narrowed = scope if within is None else joined(scope, ResolvedPlan(within))
+    listed = engine.ordinals(narrowed, deadline, granularity=granularity)
+    ordinals = list(islice(listed, MAX_VERIFIED + 1))
+    if len(ordinals) > MAX_VERIFIED:
+        unit = "sentences" if granularity == "sentence" else "passages"
+        message = TOO_MANY_FOR_PATTERN.format(limit=MAX_VERIFIED, unit=unit)
+        raise _refused(plan, patterns[0][0], message, typed)
+    matching: list[list[int]] = [[] for _ in patterns]
+    watch = Stopwatch(MAX_QUERY_S)
+    for ordinal, title, content in _texts(engine, ordinals, granularity, scope):
+        if deadline is not None:
+            deadline.check()
+        for (pattern, lookup), members in zip(patterns, matching, strict=True):
+            try:
+                if matches(lookup, title, content, watch):
+                    members.append(ordinal)
+            except SlowPatternError:
+                raise _refused(plan, pattern, SLOW_PATTERN, typed) from None
+    return ResolvedPlan(resolved(plan, matching))
+
+
+def _texts(
+    engine: SearchEngine, ordinals: list[int], granularity: Granularity, scope: ResolvedPlan | None
+) -> Iterator[tuple[int, str, str]]:
+    """Yield ordinal, title and content of each passage or sentence that is still there."""
+    by_chunk: dict[int, list[int]] = {}
+    for ordinal in ordinals:
+        by_chunk.setdefault(chunk_ordinal(ordinal), []).append(ordinal)
+    chunks = list(by_chunk)
+    for at in range(0, len(chunks), _BATCH):
+        for chunk in engine.chunks_at(chunks[at : at + _BATCH], scope):
+            if chunk is None:
+                continue
+            if granularity == "chunk":
+                yield chunk.ordinal, chunk.title, chunk.content
+                continue
+            sentences = chunk.sentences()
+            for ordinal in by_chunk[chunk.ordinal]:
+                yield ordinal, chunk.title, sentences[ordinal - chunk.ordinal]
+
+
+def _refused(plan: Clause, pattern: Clause, message: str, typed: str) -> QueryError:
+    """Return the error for a pattern whose matches cannot be found."""
+    number = 0 if pattern.lookup is None else pattern.lookup.number
+    problem = Problem(pattern_start(typed, number) + 1, shortened(pattern.text), message)
+    return QueryError(str(plan), (problem,), None)
