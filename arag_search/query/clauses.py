@@ -18,7 +18,7 @@ from arag_search.query.analysis import has_few_apostrophes, has_token, is_fuzzy,
 from arag_search.query.field_types import FieldType
 from arag_search.query.fields import FieldRef, Schema
 from arag_search.query.forms import keeps_symbols
-from arag_search.query.grammar import guessed
+from arag_search.query.grammar import guessed, range_of
 from arag_search.query.lexer import find_special, unescape
 from arag_search.query.limits import (
     MAX_APOSTROPHES,
@@ -32,13 +32,11 @@ from arag_search.query.problems import Findings, fill, shortened
 from arag_search.query.regexes import literal
 from arag_search.query.tree import (
     EXACT_MARK,
-    DateRange,
     Fuzzy,
     KeywordEquals,
     Leaf,
     MetadataLeaf,
     Node,
-    NumberRange,
     Phrase,
     Prefix,
     Regex,
@@ -536,15 +534,14 @@ class ClauseReader:
             if bound is not None and (message := kind.problem(bound, field.name)):
                 self.findings.reject(start, end, message, mended=False)
                 return None
-        make = _number_range if kind.storage == "double" else DateRange
         try:
-            return make(field.name, lower, upper, include_lower, include_upper)
+            return range_of(kind, field.name, lower, upper, include_lower, include_upper)
         except ArgumentError:
             fixed: MetadataLeaf | None
             try:
-                fixed = make(field.name, upper, lower, include_upper, include_lower)
+                fixed = range_of(kind, field.name, upper, lower, include_upper, include_lower)
             except ArgumentError:  # equal bounds, one of them excluded
-                fixed = make(field.name, lower, upper, True, True)
+                fixed = range_of(kind, field.name, lower, upper, True, True)
             message = fill(problems.RANGE_UPSIDE_DOWN, fixed=fixed)
             self.findings.reject(start, end, message, mended=True)
             return fixed
@@ -636,15 +633,3 @@ def literal_text(raw: str) -> str:
     """Return the text that a word with a colon stands for, in which a path keeps its backslashes
     (``C:\\\\Users``)."""
     return raw if _LITERAL_BACKSLASH.search(raw) else unescape(raw)
-
-
-def _number_range(
-    field: str, lower: str | None, upper: str | None, include_lower: bool, include_upper: bool
-) -> NumberRange:
-    return NumberRange(
-        field,
-        None if lower is None else float(lower),
-        None if upper is None else float(upper),
-        include_lower,
-        include_upper,
-    )

@@ -515,10 +515,22 @@ def _between(
         kind.problem(b, field.name) for b in (lower, upper) if b is not None
     ):
         return None
+    return range_of(kind, field.name, lower, upper, include_lower, include_upper)
+
+
+def range_of(
+    kind: FieldType,
+    field: str,
+    lower: str | None,
+    upper: str | None,
+    include_lower: bool,
+    include_upper: bool,
+) -> NumberRange | DateRange:
+    """Return the leaf of a range in a field of a type. Raises ArgumentError if it is empty."""
     if kind.storage == "long":
-        return DateRange(field.name, lower, upper, include_lower, include_upper)
-    low, high = (None if bound is None else float(bound) for bound in (lower, upper))
-    return NumberRange(field.name, low, high, include_lower, include_upper)
+        return DateRange(field, lower, upper, include_lower, include_upper)
+    low, high = (None if bound is None else float(kind.stored(bound)) for bound in (lower, upper))
+    return NumberRange(field, low, high, include_lower, include_upper)
 
 
 def guessed(bound: str) -> FieldType:

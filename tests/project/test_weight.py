@@ -14,7 +14,7 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
-    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_197,
+    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_194,
     ("arag_search/tools/",): 4_662,
     ("arag_search/agent/",): 4_228,
     ("arag_search/evaluation/",): 2_648,
@@ -31,7 +31,7 @@ CEILINGS = {
     ("tests/",): 57_643,
     ("",): 1_099,  # what is in no other row
 }
-ALL = 142_636
+ALL = 142_633
 
 
 def _counts() -> Counter[tuple[str, ...]]:
