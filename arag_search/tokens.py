@@ -70,16 +70,56 @@ def _tokenizer() -> _Tokenizer:
     return _PackageTokenizer()
 
 
+_MAX_KEPT = 64
+_kept: dict[str, int] = {}
+"""The tokens of the texts that were counted last: those of one reply are counted several times."""
+
+
 def count_tokens(text: str) -> int:
     """Count the o200k_base tokens of ``text``; 0 for the empty string.
 
     Special tokens are counted as plain text. A lone surrogate counts as the replacement that
     ``encodable`` gives it. O(len(text)).
     """
+    count = _kept.get(text)
+    return _keep(text, _count(text)) if count is None else count
+
+
+def _keep(text: str, count: int) -> int:
+    if len(_kept) >= _MAX_KEPT:
+        _kept.clear()
+    _kept[text] = count
+    return count
+
+
+def _count(text: str) -> int:
     try:
         return _tokenizer().count(text)
     except UnicodeEncodeError:
         return _tokenizer().count(encodable(text))
+
+
+def count_with(text: str, parts: Iterable[tuple[int, int]]) -> int:
+    """Count the tokens of a text of which these parts, in order, from an offset to another one, are
+    counted by themselves, too: what lies within a part is counted once."""
+    total = done = 0
+    for start, end in parts:
+        part = text[start:end]
+        first, last = part.find(" "), part.rfind(" ")
+        if first == last or not (_is_between(part, first) and _is_between(part, last)):
+            continue
+        ends = _count(part[:first]) + _count(part[last:])
+        count = _kept.get(part)
+        within = _count(part[first:last]) if count is None else count - ends
+        _keep(part, ends + within)
+        total += _count(text[done : start + first]) + within
+        done = start + last
+    return _keep(text, total + _count(text[done:]))
+
+
+def _is_between(text: str, blank: int) -> bool:
+    """Return whether a blank stands between two words, so that a token ends before it."""
+    return len(text[max(blank - 1, 0) : blank + 2].split()) == 2
 
 
 def count_all(texts: Iterable[str]) -> int:
@@ -89,6 +129,11 @@ def count_all(texts: Iterable[str]) -> int:
 
 def count_up_to(text: str, max_tokens: int) -> int | None:
     """Count tokens as ``count_tokens`` does; stop and return None beyond ``max_tokens``."""
+    if text.count(" ") > max_tokens and "  " not in text and text.isprintable():
+        return None  # no token holds two blanks between words
+    if len(text) <= 4 * max_tokens:  # it may well fit, and its count is kept
+        count = count_tokens(text)
+        return count if count <= max_tokens else None
     try:
         return _tokenizer().count_till_limit(text, max_tokens)
     except UnicodeEncodeError:
@@ -117,6 +162,8 @@ def cut_to(text: str, max_tokens: int) -> str:
 
     A text that is cut ends with ``...``, and after a whole word unless its words are very long.
     """
+    if len(text) * (1 if text.isascii() else 4) <= max_tokens:  # no more tokens than bytes
+        return text
     beginning = text[: CHARACTERS_PER_TOKEN * max_tokens]
     if count_tokens(beginning) <= max_tokens and count_tokens(text) <= max_tokens:
         return text

@@ -55,9 +55,7 @@ def shown_path(path: str) -> str:
 
 def shown_title(title: str) -> str:
     """Return the title on one line, at most MAX_TITLE_TOKENS long."""
-    name = one_line(title)
-    is_short = name.isascii() and len(name) <= MAX_TITLE_TOKENS
-    return name if is_short else cut_to(name, MAX_TITLE_TOKENS)
+    return cut_to(one_line(title), MAX_TITLE_TOKENS)
 
 
 def one_line(text: str) -> str:
