@@ -10,9 +10,9 @@ from arag_search.corpus import Chunk, nfc
 from arag_search.query.forms import is_code
 from arag_search.search.documents import ReadChunk
 from arag_search.search.occurrences import Sentences
-from arag_search.search.shown.writing import header_line, meant_id
+from arag_search.search.shown.writing import header_line, meant_id, shown_title
 from arag_search.search.snippets import best_sentence
-from arag_search.tokens import count_tokens
+from arag_search.tokens import count_tokens, cut_to
 from arag_search.tools.base import (
     Arguments,
     ReadSet,
@@ -20,17 +20,23 @@ from arag_search.tools.base import (
     ToolResult,
     error_result,
 )
+from arag_search.tools.blocks import (
+    LEAST_TOKENS,
+    WHOLE_DOCUMENT,
+    WHOLE_PART,
+    Block,
+    note_seen,
+    retrieved_tokens,
+    with_gaps,
+    without_visible,
+)
 from arag_search.tools.index_description import described
-from arag_search.tools.marked import MarkedBlock, marked_part, note_seen
 from arag_search.tools.paper_replies import read_reply
 from arag_search.tools.rendering import (
-    LEAST_TOKENS,
     NOT_SHOWN,
     PassageSpan,
-    cut_to,
     metadata_text,
     names,
-    retrieved_tokens,
 )
 
 MAX_IDS = 20
@@ -163,16 +169,16 @@ def _near(chunk: Chunk, words: str, wanted: range, language: str) -> range:
     return range(start, stop)
 
 
-def _text(block: MarkedBlock, is_cut: bool) -> str:
+def _text(block: Block, is_cut: bool) -> str:
     """Return the lines of a chunk, and where to continue after it if it is cut."""
-    lines = block.lines()
+    text = str(block)
     last, count = block.shown[-1] + 1 if block.shown else 0, len(block.sentences)
     if is_cut and last < count:
-        lines.append(
-            f"{SHOWN_UP_TO}{last} of {count}. "
+        text += (
+            f"\n{SHOWN_UP_TO}{last} of {count}. "
             f'Go on: chunk_ids ["{block.id}"], from_sentence {last + 1}.'
         )
-    return "\n".join(lines)
+    return text
 
 
 class _Reply:
@@ -190,8 +196,22 @@ class _Reply:
         """Show the wanted sentences (0-based) of a chunk, or all, with marks for those that are not
         shown; or leave the chunk out. ``later`` chunks follow."""
         chunk = read_chunk.chunk
+        sentences = chunk.sentences()
         header, _, about = chunk_header(read_chunk, self.max_tokens // 4).partition("\n")
-        block = marked_part(chunk, header, about, wanted, self.read_set)
+        block = Block(
+            chunk.id,
+            chunk.title,
+            header,
+            sentences,
+            [],
+            with_gaps,
+            retrieved_title=shown_title(chunk.title),
+            whole=WHOLE_PART if chunk.parts > 1 else WHOLE_DOCUMENT,
+            about=about,
+        )
+        numbers = range(len(sentences)) if wanted is None else wanted
+        chosen = [number for number in numbers if number < len(sentences)]
+        without_visible(block, chosen, self.read_set)
         if not self._add_if_it_fits(block, later) and (
             self.has_text or not self._put_beginning(block, later)
         ):
@@ -201,7 +221,7 @@ class _Reply:
         self.retrieved += retrieved_tokens([block])
         note_seen(block, self.read_set)
 
-    def _put_beginning(self, block: MarkedBlock, later: list[str]) -> bool:
+    def _put_beginning(self, block: Block, later: list[str]) -> bool:
         """Show as many sentences as fit, at least one, cut if it alone is too long; return False if
         not even that fits."""
         is_cut = False
@@ -222,7 +242,7 @@ class _Reply:
                     return False
         return False
 
-    def _add_if_it_fits(self, block: MarkedBlock, later: list[str], is_cut: bool = False) -> bool:
+    def _add_if_it_fits(self, block: Block, later: list[str], is_cut: bool = False) -> bool:
         text = _text(block, is_cut)
         if count_tokens(text) > self._room(later):
             return False

@@ -28,7 +28,7 @@ from arag_search.search.hits import SearchHit
 from arag_search.search.index import Index
 from arag_search.search.results import SearchResult
 from arag_search.search.shown.writing import shown_heading, shown_path, shown_title
-from arag_search.tokens import count_tokens
+from arag_search.tokens import count_tokens, cut_to
 from arag_search.tools.base import (
     Arguments,
     ReadSet,
@@ -37,7 +37,7 @@ from arag_search.tools.base import (
     ToolResult,
     error_result,
 )
-from arag_search.tools.rendering import cut_to, texts_of, value_text
+from arag_search.tools.rendering import texts_of, value_text
 
 AddressKind = Literal["chunk", "document"]
 KINDS: tuple[AddressKind, ...] = get_args(AddressKind)

@@ -4,9 +4,9 @@ numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
@@ -20,9 +20,10 @@ from arag_search.search.index import Index
 from arag_search.search.lines import DocumentLines
 from arag_search.search.results import SearchResult
 from arag_search.search.scope import narrowed
+from arag_search.search.shown.writing import shown_title
 from arag_search.search.snippets import MAX_SENTENCES, sentences_with
 from arag_search.system.progress import counted
-from arag_search.tokens import CUT_MARK, count_up_to, cut_to
+from arag_search.tokens import count_up_to, cut_to
 from arag_search.tools.base import (
     Arguments,
     ReadSet,
@@ -30,18 +31,19 @@ from arag_search.tools.base import (
     ToolResult,
     error_result,
 )
-from arag_search.tools.document_tool import reference_line, vector_units
-from arag_search.tools.index_description import described
-from arag_search.tools.marked import SHOWN_BEFORE, checksum
-from arag_search.tools.preset import PLAIN, Preset, SearchBackend
-from arag_search.tools.references import Reference, ShownReference
-from arag_search.tools.rendering import (
+from arag_search.tools.blocks import (
+    SHOWN_BEFORE,
     Block,
-    PassageSpan,
+    Paragraph,
+    checksum,
     fit,
-    metadata_text,
     retrieved_tokens,
 )
+from arag_search.tools.document_tool import reference_line, vector_units
+from arag_search.tools.index_description import described
+from arag_search.tools.preset import PLAIN, Preset, SearchBackend
+from arag_search.tools.references import Reference, ShownReference
+from arag_search.tools.rendering import metadata_text
 from arag_search.vectors.base import VectorUnit
 
 _LONG_TOKENS = 100
@@ -74,17 +76,16 @@ class Part:
     start: int
     number: str
 
-    def label(self, units: Sequence[_Unit]) -> str:
-        """Return which lines the units are in."""
-        if self.lines is None:
-            return f"{self.number}: "
-        first, last = self.lines_of(units)
-        return f"line {first}: " if first == last else f"lines {first}-{last}: "
-
-    def lines_of(self, units: Sequence[_Unit]) -> tuple[int, int]:
-        """Return the first and the last line of units."""
-        assert self.lines is not None
-        return self.lines.line_at(units[0].start), self.lines.line_at(max(units[-1].end - 1, 0))
+    def paragraph(self, units: Sequence[_Unit]) -> Paragraph:
+        """Return the units with the numbers of the lines that they are in."""
+        label, lines = self.number, None
+        if self.lines is not None:
+            first = self.lines.line_at(units[0].start)
+            lines = first, self.lines.line_at(max(units[-1].end - 1, 0))
+            label = f"line {first}" if first == lines[1] else f"lines {first}-{lines[1]}"
+        numbers = tuple(dict.fromkeys(unit.number + 1 for unit in units))
+        is_whole = len(numbers) == self.sentences and all(unit.is_whole for unit in units)
+        return Paragraph(self.id, _text(self, units), numbers, is_whole, f"{label}: ", lines)
 
 
 def part_of(
@@ -148,96 +149,57 @@ def _units(
     return [_Unit(number, *places[at], texts[at].strip(), len(texts) == 1, is_seen) for at in best]
 
 
-@dataclass(slots=True)
-class DocumentBlock(Block):
-    """A document in a reply: its header has two lines, and each passage of it one paragraph.
+class ShownDocument(NamedTuple):
+    """A document in a reply, with the parts of it that may be shown. Its header has two lines, and
+    each part is a paragraph."""
 
-    With ``hides``, text that was shown before is left out.
-    """
+    reference: Reference
+    about: str
+    parts: Sequence[Part]
 
-    reference: Reference = field(kw_only=True)
-    parts: Sequence[Part] = ()
-    units: Sequence[tuple[int, _Unit]] = ()
+    def units(self) -> list[tuple[int, _Unit]]:
+        """Return the units of the parts, in order, each with the place of its part: the sentences
+        of the block."""
+        return [(at, unit) for at, part in enumerate(self.parts) for unit in part.units]
 
-    @staticmethod
-    def of(
-        reference: Reference, about: str, parts: Sequence[Part], *, hides: bool
-    ) -> DocumentBlock:
-        """Return a document with all units of its parts that are to be shown."""
-        units = [(at, unit) for at, part in enumerate(parts) for unit in part.units]
-        shown = [at for at, (_, unit) in enumerate(units) if not (hides and unit.is_seen)]
+    def block(self, *, hides: bool) -> Block:
+        """Return the block with all units. With ``hides``, those that were shown before are left
+        out."""
+        units = [unit for _, unit in self.units()]
+        shown = [at for at, unit in enumerate(units) if not (hides and unit.is_seen)]
         left_out = "shown" if units and not shown else None
-        title = reference_line(reference) + (f" ({SHOWN_BEFORE})" if left_out else "")
-        return DocumentBlock(
-            reference.id,
-            reference.title,
-            f"{title}\n{about}",
-            [unit.text for _, unit in units],
+        name = reference_line(self.reference) + (f" ({SHOWN_BEFORE})" if left_out else "")
+        return Block(
+            self.reference.id,
+            self.reference.title,
+            f"{name}\n{self.about}",
+            [unit.text for unit in units],
             shown,
+            self._paragraphs,
+            retrieved_title=shown_title(self.reference.title),
             left_out=left_out,
-            reference=reference,
-            parts=parts,
-            units=units,
+            reference=self.reference.id,
         )
 
-    @property
-    def uncut_body(self) -> str:
-        """The paragraphs of the passages, each with its lines."""
-        return "\n".join(label + text for _, label, text in self._paragraphs())
-
-    def shown_passages(self) -> list[str]:
+    def passages(self, block: Block) -> tuple[str, ...]:
         """Return the ids of the passages of which anything is shown, or was before."""
-        if self.left_out == "shown":
-            return [part.id for part in self.parts]
-        return [self.parts[at].id for at, _, _ in self._paragraphs()]
+        shown = self.parts if block.left_out == "shown" else block.paragraphs()
+        return tuple(dict.fromkeys(passage.id for passage in shown))
 
-    def note_seen(self, read_set: ReadSet) -> None:
+    def note_seen(self, block: Block, read_set: ReadSet) -> None:
         """Record the sentences that are shown whole."""
-        if self.cut is None:
-            for number in self.shown:
-                at, unit = self.units[number]
-                if unit.is_whole:
-                    read_set.seen.setdefault(self.parts[at].id, set()).add(checksum(unit.text))
+        units = self.units()
+        for number in block.shown if block.cut is None else ():
+            at, unit = units[number]
+            if unit.is_whole:
+                read_set.seen.setdefault(self.parts[at].id, set()).add(checksum(unit.text))
 
-    def spans(self, start: int) -> Iterator[PassageSpan]:
-        """Yield the spans of the passages in a reply in which the header begins at ``start``."""
-        place = start + len(self.header) + 1
-        end_of_all = start + len(str(self))
-        begin = start
-        for at, label, text in self._paragraphs():
-            part = self.parts[at]
-            units = self._shown_of(at)
-            end = min(place + len(label) + len(text), end_of_all)
-            if self.cut is not None and end == end_of_all:
-                end = start + len(str(self).removesuffix(CUT_MARK).rstrip())
-            numbers = tuple(dict.fromkeys(unit.number + 1 for unit in units))
-            yield PassageSpan(
-                id=part.id,
-                title=self.title,
-                start=min(begin, end),
-                text_start=min(place + len(label), end),
-                end=end,
-                sentences=numbers,
-                whole=self.cut is None
-                and len(numbers) == part.sentences
-                and all(unit.is_whole for unit in units),
-                reference=self.reference.id,
-                lines=part.lines_of(units) if part.lines is not None else None,
-            )
-            place += len(label) + len(text) + 1
-            begin = place
-            if place > end_of_all:
-                return
-
-    def _shown_of(self, part: int) -> list[_Unit]:
-        shown = (self.units[number] for number in self.shown)
-        return [unit for at, unit in shown if at == part]
-
-    def _paragraphs(self) -> Iterator[tuple[int, str, str]]:
-        for at, part in enumerate(self.parts):
-            units = self._shown_of(at)
-            if units:
-                yield at, part.label(units), _text(part, units)
+    def _paragraphs(self, block: Block) -> list[Paragraph]:
+        units = self.units()
+        shown: dict[int, list[_Unit]] = {}
+        for at, unit in (units[number] for number in block.shown):
+            shown.setdefault(at, []).append(unit)
+        return [self.parts[at].paragraph(own) for at, own in shown.items()]
 
 
 def _text(part: Part, units: Sequence[_Unit]) -> str:
@@ -429,52 +391,47 @@ class DocumentSearch(Tool):
         known = {reference.doc_id for reference in read_set.references}
         seen = sum(document.doc_id in known for document in documents)
         first = _summary(results, documents, seen)
-        blocks = self._blocks(documents, len(queries), search, read_set)
+        shown_documents = self._shown(documents, len(queries), search, read_set)
+        by_id = {document.reference.id: document for document in shown_documents}
+        blocks = [document.block(hides=read_set.is_kept) for document in shown_documents]
 
-        def frame(kept: Sequence[Block]) -> tuple[str, str]:
+        def frame(_: Sequence[Block]) -> tuple[str, str]:
             return "\n".join([first, *head]), self.advice
 
         fitted = fit(frame, blocks, self.max_result_tokens)
-        kept = [block for block in fitted.blocks if isinstance(block, DocumentBlock)]
         shown: list[ShownReference] = []
-        for block in kept:
-            passages = tuple(dict.fromkeys(block.shown_passages()))
-            block.reference.note(passages)
-            shown.append(ShownReference(block.reference.id, block.reference.doc_id, passages))
-            block.note_seen(read_set)
+        for block in fitted.blocks:
+            document = by_id[block.id]
+            passages = document.passages(block)
+            document.reference.note(passages)
+            shown.append(ShownReference(block.id, document.reference.doc_id, passages))
+            document.note_seen(block, read_set)
         return ToolResult(
             text=fitted.text,
             status="ok" if shown else "empty",
             ids=tuple(dict.fromkeys(id for document in shown for id in document.passages)),
-            retrieved_tokens=retrieved_tokens(kept),
+            retrieved_tokens=retrieved_tokens(fitted.blocks),
             passages=fitted.spans,
             references=tuple(shown),
         )
 
-    def _blocks(
+    def _shown(
         self, documents: Sequence[_Found], queries: int, search: int, read_set: ReadSet
-    ) -> list[Block]:
+    ) -> list[ShownDocument]:
+        language = self.index.manifest.language
         all_lines = self.index.document_lines([document.doc_id for document in documents])
-        blocks: list[Block] = []
+        shown: list[ShownDocument] = []
         for document, lines in zip(documents, all_lines, strict=True):
             if lines is None:  # deleted since it was found
                 continue
             reference = read_set.references.of_document(document.doc_id, document.title, search)
-            by = document.queries if queries > 1 else ()
-            parts = [
-                part_of(
-                    lines,
-                    hit,
-                    text,
-                    self.index.manifest.language,
-                    short=at > 0,
-                    seen=read_set.seen.get(hit.id, ()),
-                )
-                for at, (hit, text) in enumerate(zip(document.hits, document.texts, strict=True))
-            ]
-            about = _about(lines, [number + 1 for number in by])
-            blocks.append(DocumentBlock.of(reference, about, parts, hides=read_set.is_kept))
-        return blocks
+            parts: list[Part] = []
+            for hit, text in zip(document.hits, document.texts, strict=True):
+                seen = read_set.seen.get(hit.id, ())
+                parts.append(part_of(lines, hit, text, language, short=bool(parts), seen=seen))
+            by = [number + 1 for number in document.queries] if queries > 1 else []
+            shown.append(ShownDocument(reference, _about(lines, by), parts))
+        return shown
 
 
 def distinct_queries(queries: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
 _BRACKETED = re.compile(r"\[([^\[\]]+)\]")
@@ -37,9 +37,8 @@ def taken(
     """
     values: dict[object, object] = {}
     notes: list[str] = []
-    names = {_spelling(name): name for name in schema["properties"]}
     for written, value in given.items():
-        name = written if written in schema["properties"] else names.get(_spelling(written))
+        name = _meant_name(written, schema["properties"])
         if name is None or (name != written and name in given):
             values[written] = value
             continue
@@ -61,6 +60,12 @@ def taken(
             meant = ids if "array" in kinds else ids[0] if len(ids) == 1 else meant
         values[name] = meant
     return values, notes
+
+
+def _meant_name(written: object, names: Collection[str]) -> object:
+    if written in names:
+        return written
+    return {_spelling(name): name for name in names}.get(_spelling(written))
 
 
 def _spelling(name: object) -> str:

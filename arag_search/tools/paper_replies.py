@@ -8,63 +8,31 @@ or to a query that cannot be parsed: these are our choice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 from arag_search.corpus import Chunk, split_at
-from arag_search.search.hits import SearchHit, join_sentences
+from arag_search.search.hits import SearchHit
 from arag_search.search.shown.writing import shown_id, shown_title
 from arag_search.tools.base import ReadSet, ToolResult, error_result
+from arag_search.tools.blocks import Block, fit, joined, retrieved_tokens
 from arag_search.tools.preset import ReplyPaper
-from arag_search.tools.rendering import Block, PassageSpan, fit, names, retrieved_tokens
+from arag_search.tools.rendering import names
 
 NOTHING_FOUND = "Nothing was found."
 NOT_READABLE = "Query not run: it cannot be parsed."
 READ_BEFORE = "was read before."
 
 
-@dataclass(slots=True)
-class PaperBlock(Block):
-    """A passage: its id, its title if the paper has titles, and sentences, with ``...`` for others
-    that are left out."""
-
-    has_title: bool = False
-
-    @staticmethod
-    def of_hit(hit: SearchHit, paper: ReplyPaper, *, whole: bool) -> PaperBlock:
-        """Return the hit of a search, with all sentences if ``whole``, else with its snippet."""
-        sentences = split_at(hit.content, hit.sentence_ends)
-        shown = range(len(sentences)) if whole else hit.sentences
-        return _block(hit.id, hit.title, sentences, shown, paper)
-
-    @property
-    def uncut_body(self) -> str:
-        return join_sentences(self.sentences, self.shown)
-
-    @property
-    def retrieved_title(self) -> str:
-        # Only a title that is shown counts.
-        return shown_title(self.title) if self.has_title else ""
-
-    def spans(self, start: int) -> Iterator[PassageSpan]:
-        end = start + len(str(self))
-        yield PassageSpan(
-            id=self.id,
-            title=self.title,
-            start=start,
-            text_start=end - len(self.body),
-            end=end,
-            sentences=tuple(number + 1 for number in self.shown),
-            whole=len(self.shown) == len(self.sentences) and self.cut is None,
-        )
-
-
-def _block(
-    id: str, title: str, sentences: Sequence[str], shown: Sequence[int], paper: ReplyPaper
-) -> PaperBlock:
-    has_title = paper == "LogicalRAG" and bool(title)
-    header = f"[{shown_id(id)}] {shown_title(title)}" if has_title else f"[{shown_id(id)}]"
-    return PaperBlock(id, title, header, sentences, list(shown), has_title=has_title)
+def paper_block(
+    passage: SearchHit | Chunk, paper: ReplyPaper, shown: Sequence[int] | None = None
+) -> Block:
+    """Return a passage: its id, its title if the paper has titles, and the sentences to show, all
+    by default, with ``...`` for others that are left out."""
+    title = shown_title(passage.title) if paper == "LogicalRAG" else ""
+    sentences = split_at(passage.content, passage.sentence_ends)
+    numbers = list(range(len(sentences)) if shown is None else shown)
+    header = f"[{shown_id(passage.id)}] {title}".rstrip()
+    return Block(passage.id, passage.title, header, sentences, numbers, joined, title)
 
 
 def read_reply(
@@ -86,11 +54,7 @@ def read_reply(
         lines.append(f"Unknown: {names(unknown, share)}.")
     if not new and not before:
         return error_result("\n".join(lines))
-    blocks = [
-        _block(chunk.id, chunk.title, sentences, range(len(sentences)), paper)
-        for chunk in new
-        for sentences in (chunk.sentences(),)
-    ]
+    blocks = [paper_block(chunk, paper) for chunk in new]
     text, kept, spans = fit(lambda _: ("", "\n".join(lines)), blocks, max_tokens, whole=True)
     return ToolResult(
         text=text,

@@ -13,13 +13,9 @@ from typing import NamedTuple
 
 from arag_search.search.shown.writing import shown_title
 from arag_search.tokens import count_tokens
-from arag_search.tools.chunk_read import IN_BRACKETS, SHOWN_UP_TO, UNKNOWN
-from arag_search.tools.marked import (
-    BEST_FOR,
-    IN_NO_SENTENCE,
+from arag_search.tools.blocks import (
     LEFT_OUT,
     LOWERED,
-    NEAREST,
     NO_TEXT,
     PARTLY_SHOWN,
     SAME,
@@ -27,7 +23,9 @@ from arag_search.tools.marked import (
     WHOLE_DOCUMENT,
     WHOLE_PART,
 )
+from arag_search.tools.chunk_read import IN_BRACKETS, SHOWN_UP_TO, UNKNOWN
 from arag_search.tools.rendering import NOT_SHOWN, LeftOut, PassageSpan
+from arag_search.tools.rules import BEST_FOR, IN_NO_SENTENCE, NEAREST
 from arag_search.tools.search import MORE
 
 NUDGE = "Note: the last "

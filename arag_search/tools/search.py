@@ -18,22 +18,12 @@ from arag_search.search.results import CORPUS_ORDER, SearchResult
 from arag_search.search.shown.form import MAX_LISTED
 from arag_search.search.shown.writing import one_line, shown_id
 from arag_search.system.progress import counted
-from arag_search.tokens import count_tokens
+from arag_search.tokens import count_tokens, cut_to
 from arag_search.tools.base import Arguments, ReadSet, Tool, ToolResult, error_result
-from arag_search.tools.marked import (
-    LOWERED,
-    MarkedBlock,
-    are_whole,
-    blocks_beside,
-    branch_counts,
-    join_near_duplicates,
-    list_blocks,
-    marked_block,
-    note_seen,
-)
-from arag_search.tools.paper_replies import NOT_READABLE, NOTHING_FOUND, PaperBlock
+from arag_search.tools.blocks import LOWERED, Block, Fitted, fit, note_seen, retrieved_tokens
+from arag_search.tools.paper_replies import NOT_READABLE, NOTHING_FOUND, paper_block
 from arag_search.tools.preset import PLAIN, Preset, ReplyPaper
-from arag_search.tools.rendering import Block, Fitted, cut_to, fit, retrieved_tokens
+from arag_search.tools.rules import blocks_beside, blocks_of, branch_counts, list_blocks
 
 _SHARE_OF_LIST = 5 / 8
 _SHARE_OF_QUERY = 4  # the query takes at most a quarter of a reply
@@ -144,7 +134,9 @@ def reply(
 
 
 def _paper_reply(result: SearchResult, paper: ReplyPaper, preset: Preset) -> ToolResult:
-    blocks = [PaperBlock.of_hit(hit, paper, whole=preset.full_text) for hit in result.hits]
+    blocks = [
+        paper_block(hit, paper, None if preset.full_text else hit.sentences) for hit in result.hits
+    ]
     if not blocks:
         return _tool_result(Fitted(NOTHING_FOUND, [], ()), result)
     fitted = fit(lambda _: ("", ""), blocks, preset.max_result_tokens, whole=preset.full_text)
@@ -153,8 +145,8 @@ def _paper_reply(result: SearchResult, paper: ReplyPaper, preset: Preset) -> Too
 
 def _tool_result(fitted: Fitted, result: SearchResult) -> ToolResult:
     text, kept, spans = fitted
-    shown = {id for block in kept for id in block.ids}
-    ids = tuple(hit.id for hit in result.hits if hit.id in shown)
+    shown = {span.id for span in spans}
+    ids = tuple([hit.id for hit in result.hits if hit.id in shown])
     return ToolResult(
         text=text,
         status="ok" if ids else "empty",
@@ -166,24 +158,21 @@ def _tool_result(fitted: Fitted, result: SearchResult) -> ToolResult:
     )
 
 
-def _blocks(result: SearchResult, preset: Preset, read_set: ReadSet) -> Sequence[MarkedBlock]:
+def _blocks(result: SearchResult, preset: Preset, read_set: ReadSet) -> Sequence[Block]:
     if result.asked.form.is_list:
         listed = list_blocks(result)
         used = accumulate(count_tokens(str(block)) + 1 for block in listed)
         fitting = [n <= _SHARE_OF_LIST * preset.max_result_tokens for n in used].count(True)
         return listed[: max(fitting, 1)]
     whole_up_to = None if preset.full_text else preset.whole_up_to_tokens
-    wholes = are_whole(result.hits, whole_up_to)
-    hits = [
-        marked_block(hit, at, read_set, whole=whole)
-        for at, (hit, whole) in enumerate(zip(result.hits, wholes, strict=True))
-    ]
-    for block, hit in zip(hits, result.hits, strict=True):
+    blocks = blocks_of(result.hits, read_set, whole_up_to)
+    for block in blocks:
+        hit = result.hits[block.at]
         if result.total is None and hit.ranks is None:  # a search by vectors
             block.rank = f"cosine {hit.score:.2f}"
         elif hit.lowered:
             block.rank = LOWERED
-    return [*join_near_duplicates(hits), *blocks_beside(result, read_set, whole_up_to)]
+    return [*blocks, *blocks_beside(result, read_set, whole_up_to)]
 
 
 def _heading(result: SearchResult, understood: str, shown: int) -> str:

@@ -34,7 +34,7 @@ from arag_search.search.index import Index
 from arag_search.search.opening import open_index
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import ReadSet, Tool, ToolResult
-from arag_search.tools.marked import checksum
+from arag_search.tools.blocks import checksum
 from arag_search.tools.preset import Preset
 from arag_search.tools.registry import READ_TOOLS, TOOLS
 from bench import BenchError

@@ -1,0 +1,347 @@
+"""What a search shows of its passages, and beside them: the nearest ones if nothing matches, and
+the best ones of branches without a hit on the page, under a line that says why they are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import cached_property, partial
+from typing import NamedTuple
+
+from arag_search.corpus import split_at
+from arag_search.query import analysis
+from arag_search.query.problems import shortened
+from arag_search.search.feedback import ClauseCount, count_text
+from arag_search.search.hits import SearchHit
+from arag_search.search.results import SearchResult
+from arag_search.search.shown.writing import header_line, shown_title
+from arag_search.tokens import count_tokens, count_up_to, cut_to
+from arag_search.tools.base import ReadSet
+from arag_search.tools.blocks import (
+    WHOLE_DOCUMENT,
+    WHOLE_PART,
+    Block,
+    NearCopy,
+    one_paragraph,
+    with_gaps,
+    without_visible,
+)
+
+SNIPPET_TOKENS = 48
+"""A snippet is extended by the sentences after its matches up to this many o200k tokens."""
+ENTRY_TOKENS = 200
+NAMED_TOKENS = 256
+NAMED_SENTENCES = 9
+NAMED_ROOM = 384
+ALIKE = 0.85
+"""Texts whose word runs have at least this Jaccard similarity are near copies."""
+_RUN_WORDS = 4
+_COPIED_WORDS = 50
+_COMPARED_CHARACTERS = 20_000
+_MAX_SAME_TOKENS = 200
+
+_PRONOUNS = frozenset({
+    "he", "she", "it", "they", "his", "her", "hers", "its", "their", "theirs", "him", "them",
+    "this", "that", "these", "those", "there", "such",
+    "er", "sie", "es", "ihr", "ihre", "sein", "seine", "dieser", "diese", "dieses", "dort",
+    "il", "elle", "ils", "elles", "son", "sa", "ses", "leur", "leurs", "ce", "cet", "cette", "ces",
+    "él", "ella", "ellos", "ellas", "su", "sus", "este", "esta", "esto", "ese", "esa", "eso",
+    "lui", "lei", "loro", "suo", "sua", "questo", "questa", "ele", "ela", "eles", "elas", "seu",
+    "он", "она", "оно", "они", "его", "её", "их", "этот", "эта", "это", "эти",
+})  # fmt: skip
+"""Words that refer to something named before, in several languages."""
+
+
+class Passage(NamedTuple):
+    """A hit with its sentences, whether it is short enough to be shown whole, and its near copies
+    further down, None if it is one itself."""
+
+    hit: SearchHit
+    sentences: Sequence[str]
+    fits: bool
+    copies: Sequence[NearCopy] | None = ()
+
+
+def nothing_of_a_copy(passage: Passage) -> list[int] | None:
+    """A near copy of a passage above it is an id in a line."""
+    return [] if passage.copies is None else None
+
+
+def sentences_that_match(passage: Passage) -> list[int] | None:
+    """A search at sentence granularity, whose hits have no other text, shows those that match."""
+    return None if all(passage.sentences) else sorted(set(passage.hit.sentences))
+
+
+def whole_passage(passage: Passage) -> list[int] | None:
+    """A passage that is short enough, or asked for, is shown whole."""
+    return list(range(len(passage.sentences))) if passage.fits else None
+
+
+def snippet(passage: Passage) -> list[int] | None:
+    """Any other shows the best sentences for the query, and what SNIPPET adds to them."""
+    chosen = set(passage.hit.sentences)
+    if chosen:
+        for add in SNIPPET:
+            chosen.update(add(passage, chosen))
+    return sorted(chosen)
+
+
+RULES = (nothing_of_a_copy, sentences_that_match, whole_passage, snippet)
+"""What is shown of a passage: the first rule that gives numbers of sentences decides, and those
+that are still visible are left out. Measured with ``python -m bench replies``."""
+
+
+def after_the_title(passage: Passage, chosen: Collection[int]) -> Iterable[int]:
+    """The next sentence, if the chosen ones say no more than the title."""
+    known = set(analysis.terms(passage.hit.title))
+    texts = (passage.sentences[number] for number in chosen)
+    if any(not known.issuperset(analysis.terms(text)) for text in texts):
+        return ()
+    return range(max(chosen) + 1, min(max(chosen) + 2, len(passage.sentences)))
+
+
+def second_if_named(passage: Passage, _: Collection[int]) -> Iterable[int]:
+    """The second sentence of a passage whose title the query names."""
+    return (1,) if passage.hit.is_named and len(passage.sentences) > 1 else ()
+
+
+def below_names(passage: Passage, chosen: Collection[int]) -> Iterable[int]:
+    """The sentences below the names of units that are chosen, ENTRY_TOKENS at most and not into
+    another unit."""
+    sentences, units = passage.sentences, passage.hit.outline.units
+    openings = {unit.first for unit in units}
+    added: set[int] = set()
+    room = ENTRY_TOKENS
+    for unit in units:
+        word = unit.name.rpartition(" ")[2]
+        within = range(unit.first, unit.end)
+        named = next((n for n in within if word in sentences[n]), unit.first)  # below comments
+        for below in within[named + 1 - unit.first :] if named in chosen else ():
+            room -= count_tokens(sentences[below])
+            if below in openings or room < 0:
+                break
+            added.add(below)
+    return added
+
+
+def following(passage: Passage, chosen: Collection[int]) -> Iterable[int]:
+    """The sentence after each of these, in the same unit, if it begins with a pronoun or as long as
+    the snippet has at most SNIPPET_TOKENS."""
+    sentences, unit_of = passage.sentences, passage.hit.outline.unit_of
+    after = [n + 1 for n in sorted(chosen) if n + 1 < len(sentences) and n + 1 not in chosen]
+    after = [number for number in after if unit_of(number) == unit_of(number - 1)]
+    added = {number for number in after if begins_with_pronoun(sentences[number])}
+    if len(added) == len(after):
+        return added
+    room = SNIPPET_TOKENS - sum(count_tokens(sentences[n]) for n in {*chosen, *added})
+    for number in after if room > 0 else ():
+        room -= 0 if number in added else count_tokens(sentences[number])
+        if room < 0:
+            break
+        added.add(number)
+    return added
+
+
+SNIPPET: Sequence[Callable[[Passage, Collection[int]], Iterable[int]]] = (
+    after_the_title,
+    second_if_named,
+    below_names,
+    following,
+)
+"""What is added to a snippet, in this order."""
+
+
+def begins_with_pronoun(sentence: str) -> bool:
+    """Return whether the first word of a sentence refers to something before it."""
+    words = sentence.split(maxsplit=1)
+    return bool(words) and words[0].strip("\"'“‘«(,").lower() in _PRONOUNS
+
+
+def passages_of(hits: Sequence[SearchHit], whole_up_to: int | None) -> list[Passage]:
+    """Return hits with what the rules ask. A passage fits if it has at most as many o200k tokens as
+    ``whole_up_to``, None for any number; if the query names its title, at most NAMED_TOKENS in at
+    most NAMED_SENTENCES, as long as all that fit above it leave so much of NAMED_ROOM."""
+    room = NAMED_ROOM
+    passages: list[Passage] = []
+    for hit in hits:
+        fits = whole_up_to is None
+        if whole_up_to:
+            is_named = hit.is_named and len(hit.sentence_ends) <= NAMED_SENTENCES
+            most = max(min(NAMED_TOKENS, room) if is_named else 0, whole_up_to)
+            tokens = count_up_to(hit.content, most)
+            fits = tokens is not None
+            room -= tokens or 0
+        passages.append(Passage(hit, split_at(hit.content, hit.sentence_ends), fits))
+    return passages
+
+
+def block_of(passage: Passage, at: int, read_set: ReadSet) -> Block:
+    """Return a passage with what the rules show of it. ``at`` is its place among the hits."""
+    hit = passage.hit
+    block = Block(
+        hit.id,
+        hit.title,
+        header_line(hit.id, hit.title, hit.part, hit.parts, hit.outline),
+        passage.sentences,
+        [],
+        with_gaps,
+        retrieved_title=shown_title(hit.title),
+        whole=WHOLE_PART if hit.parts > 1 else WHOLE_DOCUMENT,
+        at=at,
+        same=list(passage.copies or ()),
+        outline=hit.outline,
+    )
+    numbers = next(numbers for rule in RULES if (numbers := rule(passage)) is not None)
+    return without_visible(block, numbers, read_set)
+
+
+def blocks_of(hits: Sequence[SearchHit], read_set: ReadSet, whole_up_to: int | None) -> list[Block]:
+    """Return the blocks of hits, in order. A near copy has none; the passage above names it."""
+    passages = with_copies(passages_of(hits, whole_up_to))
+    return [
+        block_of(passage, at, read_set)
+        for at, passage in enumerate(passages)
+        if passage.copies is not None
+    ]
+
+
+class _Text:
+    """The words of a passage, and their runs, read when they are compared."""
+
+    def __init__(self, passage: Passage) -> None:
+        self.hit = passage.hit
+        self.has_sentences = len(passage.sentences) > 1
+
+    @cached_property
+    def words(self) -> list[str]:
+        return analysis.terms(self.hit.content[:_COMPARED_CHARACTERS])
+
+    @cached_property
+    def folded(self) -> list[str]:
+        return " ".join(self.words).casefold().split()
+
+    @cached_property
+    def kinds(self) -> frozenset[str]:
+        return frozenset(self.folded)
+
+    @cached_property
+    def runs(self) -> frozenset[tuple[str, ...]]:
+        # A text of fewer words is similar only to itself.
+        return frozenset(zip(*(self.folded[start:] for start in range(_RUN_WORDS)), strict=False))
+
+    def copies(self, other: _Text) -> bool:
+        """Return whether this is nearly the same text as another one."""
+        is_long = self.has_sentences and len(self.words) >= _COPIED_WORDS
+        if not self.words or not (is_long or self._is_of_page(other)):
+            return False
+        if self.words == other.words:
+            return True
+        # A word that only one of them has is in a run that only this one has, with three more.
+        most = _RUN_WORDS * (1 - ALIKE) * min(len(self.folded), len(other.folded))
+        if ALIKE * len(self.kinds ^ other.kinds) > most:
+            return False
+        shared = len(self.runs & other.runs)
+        return shared > 0 and shared >= ALIKE * len(self.runs | other.runs)
+
+    def _is_of_page(self, other: _Text) -> bool:
+        mine, its = (hit.id.rpartition("/")[2].partition(".")[0] for hit in (self.hit, other.hit))
+        return mine == its and analysis.terms(self.hit.title) == analysis.terms(other.hit.title)
+
+
+def with_copies(passages: Sequence[Passage]) -> list[Passage]:
+    """Return passages with their near copies further down.
+
+    Texts are compared by their words alone, so that other markup of a page is no difference. A
+    sentence or a few words that different pages share is no copy: short texts are compared only
+    with those of the same page, by its title and the name of its file. O(passages^2) comparisons of
+    sets of at most as many runs as a text has words.
+    """
+    texts = list(map(_Text, passages))
+    copies: dict[int, list[NearCopy]] = {}
+    for at, text in enumerate(texts):
+        above = copies if text.hit.content else ()
+        original = next((place for place in above if text.copies(texts[place])), None)
+        copy = NearCopy(text.hit.id, text.hit.title, at)
+        if original is not None and _can_be_named([*copies[original], copy]):
+            copies[original].append(copy)
+        else:
+            copies[at] = []
+    return [passage._replace(copies=copies.get(at)) for at, passage in enumerate(passages)]
+
+
+def _can_be_named(copies: Sequence[NearCopy]) -> bool:
+    ids = ", ".join(copy.id for copy in copies)
+    return "\n" not in copies[-1].id and count_tokens(ids) <= _MAX_SAME_TOKENS
+
+
+MAX_INTRO_TOKENS = 100
+MAX_PART_CHARACTERS = 40
+IN_NO_SENTENCE = "In no single sentence, but in these passages:"
+BEST_FOR = "Best for "
+NEAREST = "Nearest, without "
+
+
+def blocks_beside(result: SearchResult, read_set: ReadSet, whole_up_to: int | None) -> list[Block]:
+    """Return the passages beside the hits, in the order in which they are shown."""
+    blocks: list[Block] = []
+    lacks: tuple[str, ...] | None = None
+    nearest = passages_of([near.hit for near in result.nearest], whole_up_to)
+    for near, passage in zip(result.nearest, nearest, strict=True):
+        block = block_of(passage, 0, read_set)
+        block.kind = "nearest"
+        if near.lacks != lacks:
+            missing = " and ".join(near.lacks)
+            block.intro = _intro(f"{NEAREST}{missing}") if near.lacks else IN_NO_SENTENCE
+        lacks = near.lacks
+        blocks.append(block)
+    others = passages_of([other.hit for other in result.unrepresented], whole_up_to)
+    for other, passage in zip(result.unrepresented, others, strict=True):
+        block = block_of(passage, 0, read_set)
+        block.kind = "branch"
+        block.intro = _intro(f"{BEST_FOR}{other.branch}")
+        blocks.append(block)
+    return blocks
+
+
+def branch_counts(result: SearchResult) -> str:
+    """Return the line with the counts of the parts of a query; empty if there are none."""
+    nowhere = [part.clause for part in result.branches if part.leaf and not part.count]
+    counts = [_count(part) for part in result.branches if part.count or not part.leaf]
+    if nowhere:
+        counts.append(f"{', '.join(nowhere)} {'occurs' if len(nowhere) == 1 else 'occur'} nowhere")
+    return f"Alone: {'; '.join(counts)}." if counts else ""
+
+
+def _count(part: ClauseCount) -> str:
+    text = f"{shortened(part.clause, MAX_PART_CHARACTERS)} {count_text(part.count)}"
+    if not part.titles:
+        return text
+    also = "" if len(part.titles) == part.count else "also "
+    return f"{text}: {also}{', '.join(map(shown_title, part.titles))}"
+
+
+def _intro(text: str) -> str:
+    return f"{cut_to(' '.join(text.split()), MAX_INTRO_TOKENS)}:"
+
+
+def list_blocks(result: SearchResult) -> list[Block]:
+    """Return the hits of a list in its order, as the form of reply writes them."""
+    at = {hit.id: number for number, hit in enumerate(result.hits)}
+    blocks: list[Block] = []
+    entries = result.asked.form.entries(result.hits, result.first_match)
+    for hit, header, intro, shown, lines in entries:
+        block = Block(
+            hit.id,
+            hit.title,
+            header,
+            split_at(hit.content, hit.sentence_ends),
+            list(shown),
+            partial(one_paragraph, text="\n".join(lines)),
+            retrieved_title=shown_title(hit.title),
+            whole=WHOLE_DOCUMENT,
+            intro=intro,
+            kind="lines" if lines else "title",
+            at=at[hit.id],
+        )
+        blocks.append(block)
+    return blocks
