@@ -12,11 +12,11 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from arag_search.corpus import NO_OUTLINE, PassageOutline
-from arag_search.search.hits import join_sentences
-from arag_search.search.shown.writing import shown_id
+from arag_search.corpus import NO_OUTLINE, Chunk, PassageOutline
+from arag_search.search.hits import SearchHit, join_sentences
+from arag_search.search.shown.writing import shown_id, shown_title
 from arag_search.tokens import (
     CHARACTERS_PER_TOKEN,
     CUT_MARK,
@@ -26,13 +26,7 @@ from arag_search.tokens import (
     cut_to,
 )
 from arag_search.tools.base import ReadSet
-from arag_search.tools.rendering import (
-    NOT_SHOWN,
-    Kind,
-    LeftOut,
-    PassageSpan,
-    names,
-)
+from arag_search.tools.rendering import NOT_SHOWN, Kind, LeftOut, PassageSpan, names
 
 WHOLE_DOCUMENT = "whole document"
 WHOLE_PART = "whole part"
@@ -205,6 +199,17 @@ class Block:
         elif not self.before.isdisjoint(self.shown):
             marks.append(PARTLY_SHOWN)
         return ", ".join(marks)
+
+
+def passage_block(
+    passage: SearchHit | Chunk, header: str, sentences: Sequence[str], **fields: Any
+) -> Block:
+    """Return the block of a passage whose header and gaps say what they leave out. None of its
+    sentences is chosen yet."""
+    whole = WHOLE_PART if passage.parts > 1 else WHOLE_DOCUMENT
+    title = shown_title(passage.title)
+    start = (passage.id, passage.title, header, sentences)
+    return Block(*start, [], with_gaps, retrieved_title=title, whole=whole, **fields)
 
 
 def one_paragraph(block: Block, text: str) -> list[Paragraph]:

@@ -10,34 +10,21 @@ from arag_search.corpus import Chunk, nfc
 from arag_search.query.forms import is_code
 from arag_search.search.documents import ReadChunk
 from arag_search.search.occurrences import Sentences
-from arag_search.search.shown.writing import header_line, meant_id, shown_title
+from arag_search.search.shown.writing import header_line, meant_id
 from arag_search.search.snippets import best_sentence
 from arag_search.tokens import count_tokens, cut_to
-from arag_search.tools.base import (
-    Arguments,
-    ReadSet,
-    Tool,
-    ToolResult,
-    error_result,
-)
+from arag_search.tools.base import Arguments, ReadSet, Tool, ToolResult, error_result
 from arag_search.tools.blocks import (
     LEAST_TOKENS,
-    WHOLE_DOCUMENT,
-    WHOLE_PART,
     Block,
     note_seen,
+    passage_block,
     retrieved_tokens,
-    with_gaps,
     without_visible,
 )
 from arag_search.tools.index_description import described
 from arag_search.tools.paper_replies import read_reply
-from arag_search.tools.rendering import (
-    NOT_SHOWN,
-    PassageSpan,
-    metadata_text,
-    names,
-)
+from arag_search.tools.rendering import NOT_SHOWN, PassageSpan, metadata_text, names
 
 MAX_IDS = 20
 NEAR_TOKENS = 160
@@ -198,17 +185,7 @@ class _Reply:
         chunk = read_chunk.chunk
         sentences = chunk.sentences()
         header, _, about = chunk_header(read_chunk, self.max_tokens // 4).partition("\n")
-        block = Block(
-            chunk.id,
-            chunk.title,
-            header,
-            sentences,
-            [],
-            with_gaps,
-            retrieved_title=shown_title(chunk.title),
-            whole=WHOLE_PART if chunk.parts > 1 else WHOLE_DOCUMENT,
-            about=about,
-        )
+        block = passage_block(chunk, header, sentences, about=about)
         numbers = range(len(sentences)) if wanted is None else wanted
         chosen = [number for number in numbers if number < len(sentences)]
         without_visible(block, chosen, self.read_set)

@@ -29,14 +29,7 @@ from arag_search.search.index import Index
 from arag_search.search.results import SearchResult
 from arag_search.search.shown.writing import shown_heading, shown_path, shown_title
 from arag_search.tokens import count_tokens, cut_to
-from arag_search.tools.base import (
-    Arguments,
-    ReadSet,
-    Status,
-    Tool,
-    ToolResult,
-    error_result,
-)
+from arag_search.tools.base import Arguments, ReadSet, Status, Tool, ToolResult, error_result
 from arag_search.tools.rendering import texts_of, value_text
 
 AddressKind = Literal["chunk", "document"]

@@ -24,21 +24,8 @@ from arag_search.search.shown.writing import shown_title
 from arag_search.search.snippets import MAX_SENTENCES, sentences_with
 from arag_search.system.progress import counted
 from arag_search.tokens import count_up_to, cut_to
-from arag_search.tools.base import (
-    Arguments,
-    ReadSet,
-    Tool,
-    ToolResult,
-    error_result,
-)
-from arag_search.tools.blocks import (
-    SHOWN_BEFORE,
-    Block,
-    Paragraph,
-    checksum,
-    fit,
-    retrieved_tokens,
-)
+from arag_search.tools.base import Arguments, ReadSet, Tool, ToolResult, error_result
+from arag_search.tools.blocks import SHOWN_BEFORE, Block, Paragraph, checksum, fit, retrieved_tokens
 from arag_search.tools.document_tool import reference_line, vector_units
 from arag_search.tools.index_description import described
 from arag_search.tools.preset import PLAIN, Preset, SearchBackend

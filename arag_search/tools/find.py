@@ -20,13 +20,7 @@ from arag_search.search.lines import DocumentLines
 from arag_search.search.shown.writing import one_line
 from arag_search.system.progress import counted
 from arag_search.tokens import count_tokens, cut_to
-from arag_search.tools.base import (
-    Arguments,
-    ReadSet,
-    ToolResult,
-    error_result,
-    not_run,
-)
+from arag_search.tools.base import Arguments, ReadSet, ToolResult, error_result, not_run
 from arag_search.tools.document_tool import (
     REFERENCE_ID,
     DocumentTool,

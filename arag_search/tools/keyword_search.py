@@ -11,13 +11,7 @@ from arag_search.search.asked import Keywords
 from arag_search.search.index import Index
 from arag_search.search.keywords import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS
 from arag_search.search.shown.registry import forms_with, shows
-from arag_search.tools.base import (
-    Arguments,
-    ReadSet,
-    ToolResult,
-    error_result,
-    not_run,
-)
+from arag_search.tools.base import Arguments, ReadSet, ToolResult, error_result, not_run
 from arag_search.tools.index_description import described
 from arag_search.tools.preset import PLAIN, Preset
 from arag_search.tools.search import SearchTool, arguments_of

@@ -8,12 +8,7 @@ from typing import Any, ClassVar
 from arag_search.errors import ArgumentError, UnknownChunkError
 from arag_search.search.asked import Search
 from arag_search.search.shown.writing import meant_id
-from arag_search.tools.base import (
-    ReadSet,
-    ToolResult,
-    error_result,
-    not_run,
-)
+from arag_search.tools.base import ReadSet, ToolResult, error_result, not_run
 from arag_search.tools.index_description import described
 from arag_search.tools.search import SearchTool, arguments_of
 

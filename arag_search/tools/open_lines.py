@@ -8,13 +8,7 @@ from pydantic import Field
 
 from arag_search.search.lines import DocumentLines
 from arag_search.tokens import count_tokens
-from arag_search.tools.base import (
-    Arguments,
-    ReadSet,
-    ToolResult,
-    Window,
-    error_result,
-)
+from arag_search.tools.base import Arguments, ReadSet, ToolResult, Window, error_result
 from arag_search.tools.document_tool import (
     REFERENCE_ID,
     DocumentTool,

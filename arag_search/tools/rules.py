@@ -19,11 +19,10 @@ from arag_search.tokens import count_tokens, count_up_to, cut_to
 from arag_search.tools.base import ReadSet
 from arag_search.tools.blocks import (
     WHOLE_DOCUMENT,
-    WHOLE_PART,
     Block,
     NearCopy,
     one_paragraph,
-    with_gaps,
+    passage_block,
     without_visible,
 )
 
@@ -63,22 +62,22 @@ class Passage(NamedTuple):
 
 
 def nothing_of_a_copy(passage: Passage) -> list[int] | None:
-    """A near copy of a passage above it is an id in a line."""
+    """Show nothing of a near copy of a passage above it but an id in a line."""
     return [] if passage.copies is None else None
 
 
 def sentences_that_match(passage: Passage) -> list[int] | None:
-    """A search at sentence granularity, whose hits have no other text, shows those that match."""
+    """Show those that match in a search at sentence granularity, whose hits have no other text."""
     return None if all(passage.sentences) else sorted(set(passage.hit.sentences))
 
 
 def whole_passage(passage: Passage) -> list[int] | None:
-    """A passage that is short enough, or asked for, is shown whole."""
+    """Show a passage whole that is short enough, or asked for so."""
     return list(range(len(passage.sentences))) if passage.fits else None
 
 
 def snippet(passage: Passage) -> list[int] | None:
-    """Any other shows the best sentences for the query, and what SNIPPET adds to them."""
+    """Show of any other the best sentences for the query, and what SNIPPET adds to them."""
     chosen = set(passage.hit.sentences)
     if chosen:
         for add in SNIPPET:
@@ -92,7 +91,7 @@ that are still visible are left out. Measured with ``python -m bench replies``."
 
 
 def after_the_title(passage: Passage, chosen: Collection[int]) -> Iterable[int]:
-    """The next sentence, if the chosen ones say no more than the title."""
+    """Add the next sentence, if the chosen ones say no more than the title."""
     known = set(analysis.terms(passage.hit.title))
     texts = (passage.sentences[number] for number in chosen)
     if any(not known.issuperset(analysis.terms(text)) for text in texts):
@@ -101,12 +100,12 @@ def after_the_title(passage: Passage, chosen: Collection[int]) -> Iterable[int]:
 
 
 def second_if_named(passage: Passage, _: Collection[int]) -> Iterable[int]:
-    """The second sentence of a passage whose title the query names."""
+    """Add the second sentence of a passage whose title the query names."""
     return (1,) if passage.hit.is_named and len(passage.sentences) > 1 else ()
 
 
 def below_names(passage: Passage, chosen: Collection[int]) -> Iterable[int]:
-    """The sentences below the names of units that are chosen, ENTRY_TOKENS at most and not into
+    """Add the sentences below the names of units that are chosen, ENTRY_TOKENS at most and not into
     another unit."""
     sentences, units = passage.sentences, passage.hit.outline.units
     openings = {unit.first for unit in units}
@@ -125,8 +124,8 @@ def below_names(passage: Passage, chosen: Collection[int]) -> Iterable[int]:
 
 
 def following(passage: Passage, chosen: Collection[int]) -> Iterable[int]:
-    """The sentence after each of these, in the same unit, if it begins with a pronoun or as long as
-    the snippet has at most SNIPPET_TOKENS."""
+    """Add the sentence after each of these, in the same unit, if it begins with a pronoun, or as
+    long as the snippet has at most SNIPPET_TOKENS."""
     sentences, unit_of = passage.sentences, passage.hit.outline.unit_of
     after = [n + 1 for n in sorted(chosen) if n + 1 < len(sentences) and n + 1 not in chosen]
     after = [number for number in after if unit_of(number) == unit_of(number - 1)]
@@ -178,19 +177,9 @@ def passages_of(hits: Sequence[SearchHit], whole_up_to: int | None) -> list[Pass
 def block_of(passage: Passage, at: int, read_set: ReadSet) -> Block:
     """Return a passage with what the rules show of it. ``at`` is its place among the hits."""
     hit = passage.hit
-    block = Block(
-        hit.id,
-        hit.title,
-        header_line(hit.id, hit.title, hit.part, hit.parts, hit.outline),
-        passage.sentences,
-        [],
-        with_gaps,
-        retrieved_title=shown_title(hit.title),
-        whole=WHOLE_PART if hit.parts > 1 else WHOLE_DOCUMENT,
-        at=at,
-        same=list(passage.copies or ()),
-        outline=hit.outline,
-    )
+    header = header_line(hit.id, hit.title, hit.part, hit.parts, hit.outline)
+    same = list(passage.copies or ())
+    block = passage_block(hit, header, passage.sentences, at=at, same=same, outline=hit.outline)
     numbers = next(numbers for rule in RULES if (numbers := rule(passage)) is not None)
     return without_visible(block, numbers, read_set)
 
@@ -330,18 +319,9 @@ def list_blocks(result: SearchResult) -> list[Block]:
     blocks: list[Block] = []
     entries = result.asked.form.entries(result.hits, result.first_match)
     for hit, header, intro, shown, lines in entries:
-        block = Block(
-            hit.id,
-            hit.title,
-            header,
-            split_at(hit.content, hit.sentence_ends),
-            list(shown),
-            partial(one_paragraph, text="\n".join(lines)),
-            retrieved_title=shown_title(hit.title),
-            whole=WHOLE_DOCUMENT,
-            intro=intro,
-            kind="lines" if lines else "title",
-            at=at[hit.id],
-        )
+        block = passage_block(hit, header, split_at(hit.content, hit.sentence_ends), intro=intro)
+        block.write = partial(one_paragraph, text="\n".join(lines))
+        block.shown, block.at = list(shown), at[hit.id]
+        block.kind, block.whole = "lines" if lines else "title", WHOLE_DOCUMENT
         blocks.append(block)
     return blocks

@@ -9,13 +9,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from arag_search.tools.base import (
-    Arguments,
-    ReadSet,
-    Tool,
-    ToolResult,
-    error_result,
-)
+from arag_search.tools.base import Arguments, ReadSet, Tool, ToolResult, error_result
 from arag_search.tools.document_tool import unknown_reference
 
 MAX_KEPT = 50

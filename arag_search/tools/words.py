@@ -14,14 +14,7 @@ from arag_search.search.shown.writing import one_line
 from arag_search.search.words import MAX_WORDS, WordSummary
 from arag_search.system.progress import counted
 from arag_search.tokens import count_tokens, cut_to
-from arag_search.tools.base import (
-    Arguments,
-    ReadSet,
-    Tool,
-    ToolResult,
-    error_result,
-    not_run,
-)
+from arag_search.tools.base import Arguments, ReadSet, Tool, ToolResult, error_result, not_run
 
 MAX_FIELDS_TOKENS = 800
 _MANY_VALUES = 50
