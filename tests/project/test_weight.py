@@ -20,7 +20,7 @@ CEILINGS = {
     ("arag_search/evaluation/",): 2_648,
     ("arag_search/vectors/", "index_jobs/embedding/"): 5_965,
     ("arag_search/engines/opensearch/",): 4_645,
-    ("arag_search/engines/",): 6_786,
+    ("arag_search/engines/",): 6_906,
     ("arag_search/mcp_server/",): 2_297,
     ("arag_search/cli/",): 4_328,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_140,
@@ -31,7 +31,7 @@ CEILINGS = {
     ("tests/",): 57_642,
     ("",): 1_146,  # what is in no other row
 }
-ALL = 142_590
+ALL = 142_710
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -43,6 +43,7 @@ from arag_search.engines.lucene.snapshot import (
     REBUILD,
     Documents,
     Match,
+    Matches,
     PartStatistics,
     Position,
     Snapshot,
@@ -169,7 +170,29 @@ class LuceneEngine:
         deadline: Deadline | None = None,
         exact: bool = False,
     ) -> tuple[list[int], list[Page]]:
-        return self.counts(queries, scope, deadline, exact), list(map(self.search, requests))
+        are_plain = bool(requests) and all(map(_is_plain, requests))
+        if exact or not are_plain or any(unit != "chunk" for _, unit in queries):
+            return self.counts(queries, scope, deadline, exact), list(map(self.search, requests))
+        with self._calls:
+            within = self._scope(scope)
+            counted = [filtered(compiled(plan.operation)[0], within) for plan, _ in queries]
+            asked: list[tuple[str, bool]] = []
+            for request in requests:
+                query, scored = compiled(request.query.operation)
+                asked.append((filtered(query, self._scope(request.scope)), scored))
+            distinct = list(dict.fromkeys(counted))
+            numbers, pages = self._chunks.counts_and_pages(
+                distinct,
+                asked,
+                [request.top_k for request in requests],
+                with_text=any(request.with_text for request in requests),
+                deadline=deadline,
+            )
+            counts = dict(zip(distinct, numbers, strict=True))
+            return [counts[query] for query in counted], [
+                _page(matches, request.top_k)
+                for matches, request in zip(pages, requests, strict=True)
+            ]
 
     def field_values(self, request: FieldsRequest) -> FieldsPage:
         """See SearchEngine. One pass over the values of the fields, in one call to Java."""
@@ -355,9 +378,7 @@ class LuceneEngine:
             sort=sort,
             deadline=request.deadline,
         )
-        hits = _hits(matches.records, matches.scores)
-        passages = matches.before_end if matches.before_end < end else None
-        return Page(hits, matches.count, matches.count_is_exact, passages)
+        return _page(matches, end)
 
     def _search_per_document(
         self, request: SearchRequest, query: str, scored: bool, sort: str
@@ -514,6 +535,24 @@ class LuceneEngine:
             yield from map(_chunk, records)
             if len(records) < _SCAN_BATCH:
                 return
+
+
+def _is_plain(request: SearchRequest) -> bool:
+    """Return whether a request is for the first chunks, by score if they have any."""
+    return (
+        request.granularity == "chunk"
+        and not request.offset
+        and request.sort is None
+        and request.per_document is None
+        and request.from_ordinal is None
+    )
+
+
+def _page(matches: Matches, end: int) -> Page:
+    """Return the page of matches up to a rank."""
+    hits = _hits(matches.records, matches.scores)
+    passages = matches.before_end if matches.before_end < end else None
+    return Page(hits, matches.count, matches.count_is_exact, passages)
 
 
 def _hits(

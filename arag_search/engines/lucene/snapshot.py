@@ -15,6 +15,7 @@ import time
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -180,6 +181,37 @@ class Snapshot:
         try:
             count, exact, before_end, scores, records = orjson.loads(head)
             return Matches(decode_records(records, texts), scores, count, bool(exact), before_end)
+        except UNREADABLE as error:
+            raise self._damage(error) from error
+
+    def counts_and_pages(
+        self,
+        counted: Sequence[str],
+        queries: Sequence[tuple[str, bool]],
+        ends: Sequence[int],
+        *,
+        with_text: bool,
+        deadline: Deadline | None,
+    ) -> tuple[list[int], list[Matches]]:
+        """Return what ``counts`` does, and the first matches of one or more queries, each with
+        whether it is scored, as many as ``ends`` says. One call to Java."""
+        text = "".join((*counted, *(query for query, _ in queries)))
+        signed = [end if scored else -end for (_, scored), end in zip(queries, ends, strict=True)]
+        left = left_nanoseconds(deadline)
+        data = bytes(
+            self._searcher.countsAndPages(
+                text, len(counted), java_array("long", signed), with_text, left
+            )
+        )
+        head, texts = _split(data)
+        try:
+            answers = orjson.loads(head)
+            pages = answers[len(counted) :]
+            records = iter(decode_records([row for page in pages for row in page[4]], texts))
+            return answers[: len(counted)], [
+                Matches(list(islice(records, len(scores))), scores, count, bool(exact), before_end)
+                for count, exact, before_end, scores, _ in pages
+            ]
         except UNREADABLE as error:
             raise self._damage(error) from error
 

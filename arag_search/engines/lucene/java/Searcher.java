@@ -114,7 +114,7 @@ public final class Searcher {
         limit.begin(nanos);
         TopDocs top;
         try {
-            top = sorted(query, n, scored, sort, false);
+            top = sorted(Queries.read(query), n, scored, sort, ranked);
         } finally {
             limit.end();
         }
@@ -217,13 +217,66 @@ public final class Searcher {
         limit.begin(nanos);
         TopDocs top;
         try {
-            top =
-                    scored && inOrder && sort.isEmpty()
-                            ? plain(query, end, frequencies)
-                            : sorted(query, end, scored, sort, frequencies);
+            top = best(Queries.read(query), end, scored, sort, frequencies ? counting : ranked);
         } finally {
             limit.end();
         }
+        ByteArrayOutputStream out = new ByteArrayOutputStream(4096);
+        int[] documents = writePage(top, from, scored, out);
+        if (withText) {
+            writeTexts(documents, out);
+        }
+        return out.toByteArray();
+    }
+
+    /**
+     * Count the documents that match each of the first queries, as counts does, and return the
+     * first matches of each other query, as many as ends says; for one that has no scores, it is
+     * negative. That is a line of JSON, the list of counts and of pages as page writes them; then,
+     * withText, the texts of all pages. A term is looked up only once.
+     */
+    public byte[] countsAndPages(
+            String queries,
+            int counted,
+            long[] ends,
+            boolean withText,
+            long nanos)
+            throws IOException {
+        ByteArrayOutputStream out = new ByteArrayOutputStream(8192);
+        int[][] documents = new int[ends.length][];
+        limit.begin(nanos);
+        try {
+            Queries parsed = new Queries(queries, ranked);
+            out.write('[');
+            for (int i = 0; i < counted; i++) {
+                out.write((count(parsed.next()) + ",").getBytes(StandardCharsets.US_ASCII));
+            }
+            for (int i = 0; i < ends.length; i++) {
+                boolean scored = ends[i] > 0;
+                int end = (int) Math.abs(ends[i]);
+                TopDocs top = best(parsed.next(), end, scored, "", ranked);
+                documents[i] = writePage(top, 0, scored, out);
+                out.write(i + 1 < ends.length ? ',' : ']');
+            }
+        } finally {
+            limit.end();
+        }
+        if (withText) {
+            writeTexts(Arrays.stream(documents).flatMapToInt(Arrays::stream).toArray(), out);
+        }
+        return out.toByteArray();
+    }
+
+    private TopDocs best(Query query, int n, boolean scored, String sort, IndexSearcher searcher)
+            throws IOException {
+        return scored && inOrder && sort.isEmpty()
+                ? plain(query, n, searcher)
+                : sorted(query, n, scored, sort, searcher);
+    }
+
+    /** Write the matches from a rank on, as page does, without their texts; return the documents. */
+    private int[] writePage(TopDocs top, int from, boolean scored, ByteArrayOutputStream out)
+            throws IOException {
         ScoreDoc[] hits = top.scoreDocs;
         int n = Math.max(0, hits.length - from);
         int[] documents = new int[n];
@@ -234,16 +287,12 @@ public final class Searcher {
             // As a double, whose digits represent exactly this float.
             scores.append(i == 0 ? "" : ",").append((double) scoreOf(hit, scored));
         }
-        ByteArrayOutputStream out = new ByteArrayOutputStream(4096);
         String head =
                 "[" + top.totalHits.value() + (isExact(top) ? ",1," : ",0,") + hits.length;
         out.write((head + ",[" + scores + "],").getBytes(StandardCharsets.US_ASCII));
         writeRecords(documents, out);
         out.write(']');
-        if (withText) {
-            writeTexts(documents, out);
-        }
-        return out.toByteArray();
+        return documents;
     }
 
     /** Count the documents that match each of several queries, up to maxTotal + 1. */
@@ -253,17 +302,19 @@ public final class Searcher {
             Queries parsed = new Queries(queries, ranked);
             long[] counts = new long[howMany];
             for (int i = 0; i < howMany; i++) {
-                // In the order of the index, Lucene stops after maxTotal matches.
-                TopDocs first =
-                        ranked.search(
-                                parsed.next(),
-                                new TopFieldCollectorManager(Sort.INDEXORDER, 1, null, maxTotal));
-                counts[i] = Math.min(first.totalHits.value(), maxTotal + 1L);
+                counts[i] = count(parsed.next());
             }
             return counts;
         } finally {
             limit.end();
         }
+    }
+
+    private long count(Query query) throws IOException {
+        // In the order of the index, Lucene stops after maxTotal matches.
+        TopFieldCollectorManager manager =
+                new TopFieldCollectorManager(Sort.INDEXORDER, 1, null, maxTotal);
+        return Math.min(ranked.search(query, manager).totalHits.value(), maxTotal + 1L);
     }
 
     /** Count all documents that match a query. */
@@ -356,22 +407,20 @@ public final class Searcher {
     }
 
     /** Return the first n matches by score, those with equal scores as they are stored. */
-    private TopDocs plain(String text, int n, boolean frequencies) throws IOException {
-        IndexSearcher searcher = frequencies ? counting : ranked;
+    private TopDocs plain(Query query, int n, IndexSearcher searcher) throws IOException {
         return byScore(
-                Queries.read(text),
+                query,
                 n,
                 searcher,
-                (query, size) ->
+                (plain, size) ->
                         searcher.search(
-                                query,
+                                plain,
                                 new TopScoreDocCollectorManager(atMostAll(size), null, maxTotal)));
     }
 
-    private TopDocs sorted(String text, int n, boolean scored, String sort, boolean frequencies)
+    private TopDocs sorted(
+            Query query, int n, boolean scored, String sort, IndexSearcher searcher)
             throws IOException {
-        IndexSearcher searcher = frequencies ? counting : ranked;
-        Query query = Queries.read(text);
         if (!sort.isEmpty()) {
             SortField first = sortField(sort);
             Sort order = scored ? new Sort(first, SortField.FIELD_SCORE, up) : new Sort(first, up);
