@@ -29,7 +29,7 @@ from arag_search.plan.algebra import (
 from arag_search.query.analysis import Spellings
 from arag_search.query.fields import CONTENT, FORMS, TEXT_FIELDS, TITLE
 from arag_search.query.limits import DEFAULT_FACTOR
-from arag_search.query.operators import DEMOTE, NOT, PREFER, Operator
+from arag_search.query.operators import DEMOTE, NOT, PREFER, OperatorWord
 from arag_search.query.printing import keyword_text, operator_text, weight_text
 from arag_search.system.values import value
 
@@ -42,7 +42,7 @@ _TEXT = frozenset({"word", "phrase", "prefix", "fuzzy"})
 _METADATA = frozenset({"value", "range"})
 
 
-_OPERATORS: dict[Role, Operator] = {"excluded": NOT, "preferred": PREFER, "demoted": DEMOTE}
+_OPERATORS: dict[Role, OperatorWord] = {"excluded": NOT, "preferred": PREFER, "demoted": DEMOTE}
 
 
 @value

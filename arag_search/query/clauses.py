@@ -1,7 +1,7 @@
-"""One clause of a query -> one leaf of the tree, or its problems.
+"""One clause of a query, as typed -> its text in the language, or its problems.
 
-Every method returns the leaf, or None if there is none; for a rejected clause it returns the leaf
-that a mended query would hold instead.
+Every method returns a fragment, or None if there is none; for a rejected clause it returns the
+one that a mended query would hold instead.
 """
 
 from __future__ import annotations
@@ -13,43 +13,35 @@ from functools import lru_cache
 
 from arag_search.corpus import nfc
 from arag_search.errors import ArgumentError
-from arag_search.query import analysis, problems
+from arag_search.query import analysis, fragments, problems
 from arag_search.query.analysis import has_few_apostrophes, has_token, is_fuzzy, is_prefix
 from arag_search.query.field_types import FieldType
 from arag_search.query.fields import FieldRef, Schema
 from arag_search.query.forms import keeps_symbols
-from arag_search.query.grammar import guessed, range_of
+from arag_search.query.fragments import Fragment, all_of, any_of
+from arag_search.query.grammar import (
+    COMPARISON,
+    LITERAL_BACKSLASH,
+    PATH,
+    RANGE,
+    WEIGHT,
+    guessed,
+    range_of,
+)
 from arag_search.query.lexer import find_special, unescape
 from arag_search.query.limits import (
-    MAX_APOSTROPHES,
     MAX_SLOP,
     MAX_WEIGHT,
     MIN_PREFIX_CHARACTERS,
     MIN_WEIGHT,
 )
 from arag_search.query.operators import SPELLED
+from arag_search.query.printing import with_escaped_slashes
 from arag_search.query.problems import Findings, fill, shortened
-from arag_search.query.regexes import literal
-from arag_search.query.tree import (
-    EXACT_MARK,
-    Fuzzy,
-    KeywordEquals,
-    Leaf,
-    MetadataLeaf,
-    Node,
-    Phrase,
-    Prefix,
-    Regex,
-    Term,
-    TextField,
-    all_of,
-    any_of,
-)
+from arag_search.query.regexes import check_regex, literal
+from arag_search.query.tree import EXACT_MARK, TextField
 
-_PLAIN_WORD = re.compile(r"[A-Za-z0-9][\w'-]*")
-_PLAIN_PHRASE = re.compile(r'"[A-Za-z0-9][A-Za-z0-9 ]*"')
 _FUZZY_SUFFIX = re.compile(r"~[\d.]*")
-_LITERAL_BACKSLASH = re.compile(r"(?<!\\)(?:\\\\)*\\[^\W_]")
 _MAYBE_SYMBOL = re.compile(r"[^\w\s.,;:!?'\"’()\[\]/-]")
 _SIGNS = frozenset("#@&%*§")
 _UNREMARKABLE = frozenset("`^©®™°")
@@ -58,17 +50,11 @@ _PROGRAM = re.compile(r"(?=\S*[<>@=|&#$%:~])\S{2,60}")
 _WILDCARDS = re.compile(r"(?<!\\)([*?])")
 _WILDCARD_PATTERNS = {"*": r"\w*", "?": r"\w"}
 _PART_BEHIND_STAR = re.compile(r"\*[._]([^\W\d_]{2,})")
-_PATH = re.compile(r"[\w./-]+|.*\b(?:AND|OR|NOT)\b.*", re.DOTALL)
-"""A pattern that may be meant as text: a path, or words between slashes that belong to others."""
-
 _FINAL_PUNCTUATION = re.compile(r"(?<!\\)\?[?!.,;]*$")
-_WEIGHT = r"(?:\d+(?:\.\d+)?|\.\d+)"
-_WEIGHT_SUFFIX = re.compile(rf"\^({_WEIGHT})")
-_PHRASE_SUFFIX = re.compile(rf"(?:~(\d{{1,9}}))?(?:\^({_WEIGHT}))?")
-_WRONG_ORDER = re.compile(rf"\^({_WEIGHT})~(\d{{1,9}})")
-_COMPARISON = re.compile(r"(>=|<=|>|<)(.*)", re.DOTALL)
+_WEIGHT_SUFFIX = re.compile(rf"\^({WEIGHT})")
+_PHRASE_SUFFIX = re.compile(rf"(?:~(\d{{1,9}}))?(?:\^({WEIGHT}))?")
+_WRONG_ORDER = re.compile(rf"\^({WEIGHT})~(\d{{1,9}})")
 _TWO_VALUES = re.compile(r"([+-]?[\d.]+)\s*(?:-|–|—|\.\.|:)\s*([+-]?[\d.]+)", re.ASCII)
-_RANGE = re.compile(r"([\[{])\s*(\S+?)\s+TO\s+(\S+?)\s*([\]}])")
 _OPEN_RANGE = re.compile(r"([\[{])\s*((?:[^\s,]+\s+)?)TO((?:\s+[^\s,]+)?)\s*([\]}])")
 _LOOSE_RANGE = re.compile(
     r"([\[{])\s*([^\s,]+?)\s*(?:\bto\b|,|-|–|\s)\s*([^\s,]+?)\s*([\]}])", re.I
@@ -76,7 +62,7 @@ _LOOSE_RANGE = re.compile(
 
 
 class ClauseReader:
-    """A builder of leaves, which records problems and notes in ``findings``.
+    """A reader of clauses, which records problems and notes in ``findings``.
 
     With ``has_additions``, a = at the beginning of a phrase is a mark, words may be fuzzy, and what
     is between slashes is a pattern.
@@ -102,19 +88,15 @@ class ClauseReader:
 
     # Words
 
-    def word(self, raw: str, start: int, field: FieldRef | None) -> Node | None:
+    def word(self, raw: str, start: int, field: FieldRef | None) -> Fragment | None:
         """Return the leaf of a bare word after its field, with its prefix star and weight."""
-        if (
-            (field is None or field.kind == "text")
-            and _PLAIN_WORD.fullmatch(raw)
-            and raw.count("'") <= MAX_APOSTROPHES
-        ):
-            return Term(raw, field.text_field if field else None)
+        if raw.isalnum() and raw.isascii() and field is None:  # as most words are
+            return fragments.word(raw)
         raw = self._without_question_mark(raw)
         if field is not None and field.kind == "unknown":
             clause = start - len(field.name) - 1
             self.reject_unknown(field.name, clause, mended=True)
-            if _LITERAL_BACKSLASH.search(raw):  # a path, such as C:\\Users
+            if LITERAL_BACKSLASH.search(raw):  # a path, such as C:\\Users
                 return self._phrase_or_none(f"{field.name}:{raw}")
             cut = find_special(raw, "^~*")
             value = unescape(raw if cut < 0 else raw[:cut])
@@ -124,7 +106,7 @@ class ClauseReader:
             return self._bare_value(raw, start, field)
         return self._text_word(raw, start, field.text_field if field else None)
 
-    def _text_word(self, raw: str, start: int, field: TextField) -> Node | None:
+    def _text_word(self, raw: str, start: int, field: TextField) -> Fragment | None:
         end = start + len(raw)
         colon = find_special(raw, ":")
         if colon >= 0:
@@ -155,18 +137,18 @@ class ClauseReader:
             word = raw[1:-1]
             is_word = word.isalnum() and has_token(word)
             self.findings.reject(start, end, problems.REGULAR_EXPRESSION, mended=is_word)
-            return Term(word, field, weight) if is_word else None
+            return fragments.word(word, field, weight) if is_word else None
         wildcard = find_special(raw, "*?")
         if wildcard >= 0:
             return self._prefix(raw, wildcard, start, end, field, weight)
         text = self._unescaped(raw)
         if not has_token(text):
             return self.reject_signs(text, start, end, field)
-        return Term(text, field, weight) if self._is_leaf(text, start, end) else None
+        return fragments.word(text, field, weight) if self._is_leaf(text, start, end) else None
 
     def _fuzzy(
         self, raw: str, cut: int, start: int, end: int, field: TextField, weight: float
-    ) -> Node | None:
+    ) -> Fragment | None:
         """Return the leaf of a word with a tilde behind it."""
         word = nfc(self._unescaped(raw[:cut]))
         suffix = _FUZZY_SUFFIX.fullmatch(raw, cut)
@@ -180,12 +162,12 @@ class ClauseReader:
             message = problems.FUZZY_WORD if edits else problems.FUZZY_SYNTAX
             self.findings.reject(start, end, message, mended=has_token(word))
         if is_long:
-            return Fuzzy(word, edits or 1, field, weight)
-        return Term(word, field, weight) if has_token(word) else None
+            return fragments.fuzzy(word, edits or 1, field, weight)
+        return fragments.word(word, field, weight) if has_token(word) else None
 
     def _prefix(
         self, raw: str, wildcard: int, start: int, end: int, field: TextField, weight: float
-    ) -> Node | None:
+    ) -> Fragment | None:
         stem = nfc(self._unescaped(raw[:wildcard]))
         reject = self.findings.reject
         if not has_few_apostrophes(stem):
@@ -198,10 +180,10 @@ class ClauseReader:
             if self.has_additions and has_token(raw[wildcard:] if stem else raw):
                 return self._inner_wildcard(raw, stem, start, end, field, weight)
             reject(start, end, problems.WILDCARD, mended=is_prefix(stem))
-            return Prefix(stem, field, weight) if is_prefix(stem) else None
+            return fragments.prefix(stem, field, weight) if is_prefix(stem) else None
         if _has_single_characters(stem):
             reject(start, end, problems.PREFIX_UNSPACED, mended=True)
-            return Term(stem, field, weight)
+            return fragments.word(stem, field, weight)
         if len(stem) < MIN_PREFIX_CHARACTERS:
             reject(start, end, problems.PREFIX_SHORT, mended=False)
             return None
@@ -209,7 +191,7 @@ class ClauseReader:
             leaves = _split_prefix(stem, field)
             reject(start, end, problems.PREFIX_TOKENS, mended=bool(leaves))
             return all_of(*leaves) if leaves else None
-        return Prefix(stem, field, weight)
+        return fragments.prefix(stem, field, weight)
 
     def _without_question_mark(self, raw: str) -> str:
         """Return the word without a question mark at its end, and record a note on it."""
@@ -228,65 +210,61 @@ class ClauseReader:
 
     def _inner_wildcard(
         self, raw: str, stem: str, start: int, end: int, field: TextField, weight: float
-    ) -> Node:
+    ) -> Fragment:
         """Reject a word with a wildcard that is not at its end; return the pattern for it, and the
         prefix or part of an identifier that every match has, so that few texts are read."""
         pieces = [unescape(piece) for piece in _WILDCARDS.split(raw)]
         words = (_WILDCARD_PATTERNS.get(piece) or literal(piece) for piece in pieces)
-        pattern = Regex(rf"\b{''.join(words)}\b", True, field)
+        pattern = fragments.pattern(rf"\b{''.join(words)}\b", True, field)
         self.findings.reject(
-            start, end, fill(problems.INNER_WILDCARD, pattern=str(pattern)), mended=True
+            start, end, fill(problems.INNER_WILDCARD, pattern=pattern.text), mended=True
         )
         if is_prefix(stem):
-            return all_of(Prefix(stem, field, weight), pattern)
+            return all_of(fragments.prefix(stem, field, weight), pattern)
         part = _PART_BEHIND_STAR.fullmatch(raw)
-        return all_of(Term(part[1], field, weight), pattern) if part else pattern
+        return all_of(fragments.word(part[1], field, weight), pattern) if part else pattern
 
-    def reject_signs(self, text: str, start: int, end: int, field: TextField) -> Node | None:
+    def reject_signs(self, text: str, start: int, end: int, field: TextField) -> Fragment | None:
         """Reject a clause without letters or digits; return the pattern for signs of a program."""
         pattern = self._pattern_of(text, field)
         message = problems.NO_TOKEN
         if pattern is not None:
-            message = fill(problems.SIGNS, pattern=str(pattern))
+            message = fill(problems.SIGNS, pattern=pattern.text)
         self.findings.reject(start, end, message, mended=True)
         return pattern
 
-    def _pattern_of(self, text: str, field: TextField) -> Regex | None:
+    def _pattern_of(self, text: str, field: TextField) -> Fragment | None:
         """Return the pattern that finds signs of a program, such as ``->>``; None for
         punctuation."""
         is_program = self.has_additions and _PROGRAM.fullmatch(text)
-        return Regex(literal(text), field=field) if is_program else None
+        return fragments.pattern(literal(text), field=field) if is_program else None
 
     def regex(
         self, match: re.Match[str], suffix: str, end: int, field: FieldRef | None
-    ) -> Node | None:
+    ) -> Fragment | None:
         """Return the leaf of a pattern; ``match`` is that of the lexer."""
         pattern, start = match["pattern"], match.start("pattern") - 1
         if suffix:
             message = problems.WEIGHT_ON_PATTERN
             self.findings.reject(end - len(suffix), end, message, mended=True)
         try:
-            text_field = field.text_field if field else None
-            leaf = Regex(pattern, bool(match["flag"]), text_field)
-        except ArgumentError as error:
-            message = fill(problems.BAD_PATTERN, error=str(error).partition("/: ")[2].rstrip("."))
+            check_regex(with_escaped_slashes(nfc(pattern)), bool(match["flag"]))
+        except ValueError as error:
+            message = fill(problems.BAD_PATTERN, error=str(error).rstrip("."))
             self.findings.reject(start, end, message, mended=False)
             return None
-        if _PATH.fullmatch(pattern) and has_token(pattern):
+        if PATH.fullmatch(pattern) and has_token(pattern):
             text = pattern.strip("/")
             self.findings.note(fill(problems.NOTE_PATTERN, piece=match[0], text=text))
-        return leaf
+        text_field = field.text_field if field else None
+        return fragments.pattern(pattern, bool(match["flag"]), text_field)
 
     # Phrases
 
     def phrase(
         self, raw: str, suffix: str, start: int, end: int, field: FieldRef | None
-    ) -> Node | None:
+    ) -> Fragment | None:
         """Return the leaf of quoted text with its suffix. ``raw`` includes the quotes."""
-        is_text = field is None or field.kind == "text"
-        if is_text and "~" not in suffix and _PLAIN_PHRASE.fullmatch(raw):
-            _, weight = self._phrase_suffix(suffix, end - len(suffix))
-            return Phrase(raw[1:-1], 0, field.text_field if field else None, weight)
         closed = len(raw) > 1 and raw.endswith('"') and not _ends_escaped(raw)
         inside = raw[1:-1] if closed else raw[1:]
         if not closed:
@@ -302,7 +280,7 @@ class ClauseReader:
                 message = problems.WEIGHT_ON_FILTER if weight != 1 else problems.SLOP_MISPLACED
                 self.findings.reject(end - len(suffix), end, message, mended=True)
             if text and not field.type.is_ordered and field.type.holds(text):
-                return KeywordEquals(field.name, text)
+                return fragments.keyword(field.name, text)
             return self.value(text, start, end, field)
         text_field = field.text_field if field else None
         if not text.strip():
@@ -321,18 +299,18 @@ class ClauseReader:
             message = problems.SLOP_ON_ONE_WORD
             self.findings.reject(start, end, message, mended=True)
             slop = 0
-        return Phrase(text, slop, text_field, weight)
+        return fragments.phrase(text, slop, text_field, weight)
 
-    def _starred(self, inside: str, field: TextField) -> Node | None:
+    def _starred(self, inside: str, field: TextField) -> Fragment | None:
         """Return the words of a phrase with stars, joined by AND; None if a star is no prefix."""
-        words: list[Leaf] = []
+        words: list[Fragment] = []
         for raw in inside.split():
             star = find_special(raw, "*")
             text = unescape(raw if star < 0 else raw[:star])
             if star < 0 and has_token(text):
-                words.append(Term(text, field))
+                words.append(fragments.word(text, field))
             elif star == len(raw) - 1 and is_prefix(nfc(text)):
-                words.append(Prefix(text, field))
+                words.append(fragments.prefix(text, field))
             elif star >= 0:
                 return None
         return all_of(*words) if words else None
@@ -391,23 +369,23 @@ class ClauseReader:
             return 1.0
         return weight
 
-    def _phrase_or_none(self, text: str, field: TextField = None) -> Phrase | None:
+    def _phrase_or_none(self, text: str, field: TextField = None) -> Fragment | None:
         if is_searchable(text):
-            return Phrase(text, field=field)
+            return fragments.phrase(text, field=field)
         self.findings.mendable = False
         return None
 
-    def _word_or_none(self, raw: str, field: TextField) -> Term | None:
+    def _word_or_none(self, raw: str, field: TextField) -> Fragment | None:
         """Return the leaf of a word as typed, in which signs are ordinary characters."""
         text = unescape(raw)
-        return Term(text, field) if is_searchable(text) else None
+        return fragments.word(text, field) if is_searchable(text) else None
 
     # Texts
 
     def _unescaped(self, raw: str) -> str:
         """Return the text that ``raw`` stands for; note a backslash that does nothing."""
         text = unescape(raw)
-        if text is not raw and text not in SPELLED and _LITERAL_BACKSLASH.search(raw):
+        if text is not raw and text not in SPELLED and LITERAL_BACKSLASH.search(raw):
             self.findings.note(
                 fill(problems.NOTE_BACKSLASH, piece=shortened(raw), text=shortened(text))
             )
@@ -432,7 +410,7 @@ class ClauseReader:
 
     # Metadata
 
-    def _bare_value(self, raw: str, start: int, field: FieldRef) -> Node | None:
+    def _bare_value(self, raw: str, start: int, field: FieldRef) -> Fragment | None:
         end = start + len(raw)
         cut = find_special(raw, "^~")
         if cut >= 0:
@@ -443,12 +421,12 @@ class ClauseReader:
             message = fill(problems.PREFIX_ON_KEYWORD, name=field.name)
             is_address = "://" in raw and field.type.holds(raw)
             self.findings.reject(start, end, message, mended=is_address)
-            return KeywordEquals(field.name, unescape(raw)) if is_address else None
+            return fragments.keyword(field.name, unescape(raw)) if is_address else None
         return self.value(self._unescaped(raw), start, end, field)
 
-    def value(self, text: str, start: int, end: int, field: FieldRef) -> Node | None:
+    def value(self, text: str, start: int, end: int, field: FieldRef) -> Fragment | None:
         """Return the leaf of one value of a metadata field, or of a comparison with one."""
-        comparison = _COMPARISON.fullmatch(text)
+        comparison = COMPARISON.fullmatch(text)
         kind = field.type
         if text[:1] in ("[", "{") and (kind.is_ordered or field.kind == "guess"):
             message = fill(problems.RANGE_SYNTAX, name=field.name)
@@ -467,11 +445,13 @@ class ClauseReader:
             if message := kind.problem(text, field.name):
                 meant = kind.meant(text)
                 self.findings.reject(start, end, message, mended=bool(meant))
-                return KeywordEquals(field.name, meant) if meant else None
+                return fragments.keyword(field.name, meant) if meant else None
             if without := _without_comma(text):
                 self.findings.note(fill(problems.NOTE_COMMA, name=field.name, value=text))
-                return any_of(KeywordEquals(field.name, text), KeywordEquals(field.name, without))
-            return KeywordEquals(field.name, text)
+                return any_of(
+                    fragments.keyword(field.name, text), fragments.keyword(field.name, without)
+                )
+            return fragments.keyword(field.name, text)
         if comparison:
             sign, bound = comparison[1], comparison[2]
             low = (bound, None) if sign[0] == ">" else (None, bound)
@@ -484,7 +464,7 @@ class ClauseReader:
 
     def range(
         self, raw: str, suffix: str, start: int, end: int, field: FieldRef | None
-    ) -> Node | None:
+    ) -> Fragment | None:
         """Return the leaf of a range in brackets. ``raw`` starts with the bracket."""
         reject = self.findings.reject
         if field is None:
@@ -502,7 +482,7 @@ class ClauseReader:
         if not field.type.is_ordered and field.kind != "guess":
             reject(start, end, field.type.no_range(field.name), mended=False)
             return None
-        match = _RANGE.fullmatch(raw)
+        match = RANGE.fullmatch(raw)
         if match is None:
             match = _OPEN_RANGE.fullmatch(raw) or _LOOSE_RANGE.fullmatch(raw)
             message = fill(problems.RANGE_SYNTAX, name=field.name)
@@ -529,22 +509,24 @@ class ClauseReader:
         include_upper: bool,
         start: int,
         end: int,
-    ) -> MetadataLeaf | None:
+    ) -> Fragment | None:
         for bound in (lower, upper):
             if bound is not None and (message := kind.problem(bound, field.name)):
                 self.findings.reject(start, end, message, mended=False)
                 return None
+        ends = (lower, upper, include_lower, include_upper)
         try:
-            return range_of(kind, field.name, lower, upper, include_lower, include_upper)
+            range_of(kind, field.name, *ends)
         except ArgumentError:
-            fixed: MetadataLeaf | None
+            ends = (upper, lower, include_upper, include_lower)
             try:
-                fixed = range_of(kind, field.name, upper, lower, include_upper, include_lower)
+                fixed = range_of(kind, field.name, *ends)
             except ArgumentError:  # equal bounds, one of them excluded
-                fixed = range_of(kind, field.name, lower, upper, True, True)
+                ends = (lower, upper, True, True)
+                fixed = range_of(kind, field.name, *ends)
             message = fill(problems.RANGE_UPSIDE_DOWN, fixed=fixed)
             self.findings.reject(start, end, message, mended=True)
-            return fixed
+        return fragments.between(field.name, *ends)
 
 
 def is_searchable(text: str) -> bool:
@@ -602,15 +584,15 @@ def _has_single_characters(text: str) -> bool:
     return len(last) == 1 and tokens[-1].end == len(text) and unicodedata.category(last) == "Lo"
 
 
-def _split_prefix(stem: str, field: TextField) -> list[Leaf]:
+def _split_prefix(stem: str, field: TextField) -> list[Fragment]:
     """Return the whole words of the stem of a prefix that is several words, as a phrase, and the
     last word as a prefix if it is one."""
     tokens = analysis.tokens(stem)
     is_open = bool(tokens) and tokens[-1].end == len(stem)
     last = stem[tokens.pop().start :] if is_open else ""
     whole = stem[tokens[0].start : tokens[-1].end] if tokens else ""
-    leaves: list[Leaf] = [Term(whole, field)] if is_searchable(whole) else []
-    return [*leaves, *([Prefix(last, field)] if is_prefix(last) else [])]
+    leaves: list[Fragment] = [fragments.word(whole, field)] if is_searchable(whole) else []
+    return [*leaves, *([fragments.prefix(last, field)] if is_prefix(last) else [])]
 
 
 def _without_comma(value: str) -> str:
@@ -632,4 +614,4 @@ def _ends_escaped(raw: str) -> bool:
 def literal_text(raw: str) -> str:
     """Return the text that a word with a colon stands for, in which a path keeps its backslashes
     (``C:\\\\Users``)."""
-    return raw if _LITERAL_BACKSLASH.search(raw) else unescape(raw)
+    return raw if LITERAL_BACKSLASH.search(raw) else unescape(raw)

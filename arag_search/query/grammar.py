@@ -15,7 +15,7 @@ from arag_search.query import analysis
 from arag_search.query.analysis import has_few_apostrophes, has_token
 from arag_search.query.field_types import FIELD_TYPES, KEYWORD, FieldType
 from arag_search.query.fields import CONTENT, TITLE, FieldRef, Schema
-from arag_search.query.lexer import find_special, unescape
+from arag_search.query.lexer import REGEX, find_special, unescape
 from arag_search.query.limits import (
     MAX_DEPTH,
     MAX_DEPTH_WITHOUT_LIMITS,
@@ -28,7 +28,7 @@ from arag_search.query.operators import (
     OR,
     PUBLISHED,
     SPELLED,
-    Operator,
+    OperatorWord,
     factored,
 )
 from arag_search.query.signs import plain_signs
@@ -54,13 +54,11 @@ from arag_search.query.tree import (
     weighted,
 )
 
-DefaultOperator = Literal["AND", "OR"]
+DefaultOperator = Literal["OR", "AND"]
 
 NAME = r"[^\W\d][\w.-]*+"
 WEIGHT = r"(?:\d+(?:\.\d+)?|\.\d+)"
 BLANK_OR_END = r"(?=[\s)]|$)"
-PATTERN = r"""/(?P<pattern>(?![\s/])(?:[^\\]|\\.)+?)(?:(?<!\s)|(?<=\\\s))/(?P<flag>i?)
-        (?P<end>[?!.,;]*)(?=[\s)^~]|$)"""
 _SCANNED = rf"""[^\W_]++{BLANK_OR_END}
     | [-!]?(?:{NAME}:)?\(
     | \)(?:\^{WEIGHT})?{BLANK_OR_END}
@@ -76,7 +74,7 @@ def _scanner(scanned: str) -> re.Pattern[str]:
 
 _PIECE = re.compile(_SCANNED, re.VERBOSE | re.DOTALL)
 _PIECES = _scanner(_SCANNED)
-_PATTERN = r"[-!]?(?:(?:title|content):)?" + re.sub(r"\(\?P<\w+>", "(?:", PATTERN)
+_PATTERN = re.sub(r"\(\?P<\w+>", "(?:", REGEX.pattern)  # without groups
 _PIECE_OR_PATTERN = re.compile(rf"{_PATTERN}|{_SCANNED}", re.VERBOSE | re.DOTALL)
 _PIECES_AND_PATTERNS = _scanner(rf"{_PATTERN}|{_SCANNED}")
 
@@ -88,7 +86,6 @@ _CLAUSE = re.compile(
     )(?:\^(?P<weight>{WEIGHT}))?""",
     re.VERBOSE | re.DOTALL,
 )
-_SEARCHED = re.compile(rf"([-!]?)(?:(title|content):)?{PATTERN}", re.VERBOSE | re.DOTALL)
 COMPARISON = re.compile(r"(>=|<=|>|<)(.*)", re.DOTALL)
 RANGE = re.compile(r"([\[{])\s*(\S+?)\s+TO\s+(\S+?)\s*([\]}])")
 
@@ -98,13 +95,13 @@ OTHER_OPERATORS = re.compile(r"XOR|(?:NEAR|ADJ|WITHIN|ONEAR|PRE|W|N)(?:/\d+|\d+)
 LITERAL_BACKSLASH = re.compile(r"(?<!\\)(?:\\\\)*\\[^\W_]")
 PATH = re.compile(r"[\w./-]+|.*\b(?:AND|OR|NOT)\b.*", re.DOTALL)
 """A pattern that may be meant as text: a path, or words between slashes that belong to others."""
-_NOTED_WORDS = {"TO"} | {
+_OTHER_CASE = {
     "".join(letters)
     for operator in PUBLISHED
     for letters in product(*zip(operator.lower(), operator, strict=True))
     if letters != tuple(operator)
 }
-"""Operators in another case, and a word of ranges."""
+_MEANT_OTHERWISE = _OTHER_CASE | {"TO"}
 _SYMBOLS = re.compile(r"[^\w\s.,;:!?'\"’()\[\]/-]|(?<!\S)\.[^\W_]")
 _OPENING_QUOTES = re.compile("[“„«]")
 _BEGINS_OTHERS = "-!+/[{"
@@ -137,6 +134,14 @@ class Options(NamedTuple):
         return MAX_DEPTH if self.limits else MAX_DEPTH_WITHOUT_LIMITS
 
 
+class Doubt(NamedTuple):
+    """A word that may have been meant otherwise: an operator in another case, or one in a ``field``
+    that may have been meant for the next word too."""
+
+    word: str
+    field: TextField = None
+
+
 class _Group:
     """The clauses read so far of the query or of open parentheses, each with the connector before
     it, which is empty for a space; ``connector`` and ``modifier`` belong to the next one."""
@@ -148,7 +153,7 @@ class _Group:
         self.nodes: list[Node | Modifier] = []
         self.connectors: list[str] = []
         self.connector = ""
-        self.modifier: Operator | None = None
+        self.modifier: OperatorWord | None = None
         self.factor: float | None = None
         self.has_modifiers = False
 
@@ -208,17 +213,19 @@ class _Group:
         return all_of(any_of(*alternatives), *of_all) if alternatives else None
 
 
-def read(text: str, options: Options, *, typed: bool) -> Node | tuple[Modifier, ...] | None:
+def read(
+    text: str, options: Options, *, typed: bool, doubts: list[Doubt] | None = None
+) -> Node | tuple[Modifier, ...] | None:
     """Return the tree of a text of the language, or None. A text of nothing but modifiers, which
     only a filter may be, is these.
 
-    ``typed`` is for a text as it was typed: it is None for one that may need a note too. The
-    limits of the whole are not checked.
+    ``typed`` is for a text as it was typed: it is None for one that may need a note too, other than
+    one on a doubt; these are added to ``doubts``. The limits of the whole are not checked.
     """
     if typed and plain_signs(text, options.schema)[0] is not text:
         return None
     try:
-        return _Reader(options, typed).read(text)
+        return _Reader(options, typed).read(text, [] if doubts is None else doubts)
     except ArgumentError:  # from constructors of nodes: the tree cannot be
         return None
 
@@ -226,38 +233,44 @@ def read(text: str, options: Options, *, typed: bool) -> Node | tuple[Modifier, 
 class _Reader:
     """A pass over the pieces of a text, with a stack of groups."""
 
-    __slots__ = ("covers", "has_additions", "options", "schema", "typed")
+    __slots__ = ("doubt", "has_additions", "options", "schema", "typed")
 
     def __init__(self, options: Options, typed: bool) -> None:
         self.options = options
         self.schema = options.schema
         self.has_additions = options.has_additions
         self.typed = typed
-        self.covers = False  # whether a field was perhaps meant for the next word too
+        self.doubt: Doubt | None = None  # one if a word follows
 
-    def read(self, text: str) -> Node | tuple[Modifier, ...] | None:
+    def read(self, text: str, doubts: list[Doubt]) -> Node | tuple[Modifier, ...] | None:
         searches = self.has_additions and "/" in text
         pieces = (_PIECES_AND_PATTERNS if searches else _PIECES).findall(text)
         last = _PIECE_OR_PATTERN if searches else _PIECE
         if not pieces or last.fullmatch(pieces[-1]) is None:
             return None
-        if self.typed and not _NOTED_WORDS.isdisjoint(pieces):
+        typed = self.typed
+        has_doubts = typed and not _MEANT_OTHERWISE.isdisjoint(pieces)
+        if has_doubts and "TO" in pieces:
             return None
         operators = SPELLED if self.has_additions else PUBLISHED
-        typed = self.typed
         group = _Group(None)
         outer: list[_Group] = []
         for piece in pieces:
-            covers = self.covers
-            if covers:
-                self.covers = False
+            if self.doubt is not None:
+                doubt, self.doubt = self.doubt, None
+                is_clause = piece not in operators and piece[0] != ")" and not factored(piece)
+                if is_clause and doubt.field and piece[0] == "/":
+                    return None
+                if is_clause and not (doubt.field and (piece[0] in '"(-!' or ":" in piece)):
+                    doubts.append(doubt)
             if operator := operators.get(piece):
                 if not self._takes(operator, group):
                     return None
             elif piece.isalnum() and group.field is None:
-                if typed and (
-                    covers
-                    or (piece.isupper() and OTHER_OPERATORS.fullmatch(piece))
+                if has_doubts and piece in _OTHER_CASE:
+                    self.doubt = Doubt(piece)
+                elif typed and (
+                    (piece.isupper() and OTHER_OPERATORS.fullmatch(piece))
                     or (group.modifier is NOT and len(piece) == 1)
                 ):
                     return None
@@ -276,9 +289,7 @@ class _Reader:
                     return None
                 outer.append(group)
                 group = inner
-            elif covers and typed and piece[0] not in '"-!' and ":" not in piece:
-                return None
-            elif searches and (match := _SEARCHED.fullmatch(piece)):
+            elif searches and (match := REGEX.fullmatch(piece)):
                 node = self._pattern(match, group)
                 if node is None:
                     return None
@@ -300,10 +311,10 @@ class _Reader:
             return tuple(modifiers)
         return group.node(self.options.spaces_mean)
 
-    def _takes(self, operator: Operator, group: _Group) -> bool:
+    def _takes(self, operator: OperatorWord, group: _Group) -> bool:
         """Put an operator before the next clause; return whether it may stand there."""
         options = self.options
-        if not options.operators or group.modifier is not None:
+        if (self.typed and not options.operators) or group.modifier is not None:
             return False
         if operator.joins:
             if group.connector or not group.nodes:
@@ -328,7 +339,7 @@ class _Reader:
     def _end(self, group: _Group, piece: str, outer: _Group) -> bool:
         """Add a group that has ended to the one around it; return whether it may stand there. One
         of nothing but modifiers is read as if its parentheses were not there."""
-        weight = _weight(piece[2:])
+        weight = self._weight(piece[2:])
         if modifiers := group.modifiers():
             outer.nodes += modifiers
             outer.has_modifiers = True
@@ -363,15 +374,18 @@ class _Reader:
         if piece[0] == '"':
             is_plain = piece[-1] == '"' and "\\" not in piece
             return self._phrase(piece[1:-1], 0, field, 1.0) if is_plain else None
-        self.covers = field is not None
-        if piece.isalnum():
-            return Term(piece, field)
         stem = piece[:-1]
-        return Prefix(stem, field) if piece[-1] == "*" and stem.isalnum() else None
+        is_prefix = piece[-1] == "*" and stem.isalnum()
+        if not is_prefix and not piece.isalnum():
+            return None
+        if field is not None:
+            self.doubt = Doubt(piece, field)
+        return Prefix(stem, field) if is_prefix else Term(piece, field)
 
     def _pattern(self, match: re.Match[str], group: _Group) -> Regex | None:
-        sign, name, pattern, flag, end = match.groups()
-        if end or (sign and not self._takes(NOT, group)):
+        signs, name, pattern, flag, end = match.groups()
+        is_not = signs and len(signs) == 1 and signs in NOT_SIGNS and self._takes(NOT, group)
+        if end or (signs and not is_not):
             return None
         if self.typed and PATH.fullmatch(pattern) and has_token(pattern):
             return None
@@ -427,13 +441,14 @@ class _Reader:
             return _value(text, field) if name or has_token(raw) else None
         if self.typed and len(text) == 1 and group.modifier is NOT and field is None:
             return None
-        weight = _weight(factor)
+        weight = self._weight(factor)
         if not weight or not has_few_apostrophes(text):
             return None
         text_field = field.text_field if field else None
         if inside is not None:
             return self._phrase(text, int(slop or 0), text_field, weight)
-        self.covers = name is not None
+        if name is not None and field is not None and (ending or "*") == "*":
+            self.doubt = Doubt(unescape(piece[len(sign or "") + len(name) + 1 :]), field.text_field)
         return self._word(raw, text, ending, text_field, weight, is_bare=name is None)
 
     def _phrase(self, text: str, slop: int, field: TextField, weight: float) -> Phrase | None:
@@ -471,6 +486,12 @@ class _Reader:
             return not is_bare or raw[-1] not in "]}"
         return raw[0] != "/" or (raw[-1] == "/" and len(raw) > 2)
 
+    def _weight(self, text: str | None) -> float:
+        """Return a weight; 0 for one that is out of bounds. A canonical one may be so by rounding,
+        and is checked by nodes."""
+        weight = float(text) if text else 1.0
+        return weight if not self.typed or MIN_WEIGHT <= weight <= MAX_WEIGHT else 0.0
+
     def _range(self, text: str, field: FieldRef) -> MetadataLeaf | None:
         match = RANGE.fullmatch(text)
         if match is None:
@@ -479,15 +500,9 @@ class _Reader:
         return _between(field, lower, upper, match[1] == "[", match[4] == "]")
 
 
-def _weight(text: str | None) -> float:
-    """Return a weight; 0 for one that is out of bounds."""
-    weight = float(text) if text else 1.0
-    return weight if MIN_WEIGHT <= weight <= MAX_WEIGHT else 0.0
-
-
 def _is_noted(word: str) -> bool:
     """Return whether a word may be meant as an operator."""
-    is_word = word in _NOTED_WORDS or word in SPELLED
+    is_word = word in _MEANT_OTHERWISE or word in SPELLED
     return is_word or OTHER_OPERATORS.fullmatch(word) is not None
 
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from arag_search.query.limits import DEFAULT_FACTOR
 
 
-class Operator(NamedTuple):
+class OperatorWord(NamedTuple):
     """A word that is an operator, and ``sign``, which stands for it between blanks.
 
     It ``joins`` the clauses on both sides of it, or modifies the one after it; directly before that
@@ -30,13 +30,13 @@ class Operator(NamedTuple):
     effect: str = ""
 
 
-NOT: Final = Operator("NOT", prefixes="-!")
-PREFER: Final = Operator("PREFER", needs_ranking=True, is_addition=True, effect="raises")
-DEMOTE: Final = Operator(
+NOT: Final = OperatorWord("NOT", prefixes="-!")
+PREFER: Final = OperatorWord("PREFER", needs_ranking=True, is_addition=True, effect="raises")
+DEMOTE: Final = OperatorWord(
     "DEMOTE", needs_ranking=True, is_addition=True, factor=DEFAULT_FACTOR, effect="lowers"
 )
-AND: Final = Operator("AND", joins=True, sign="&&")
-OR: Final = Operator("OR", joins=True, sign="||")
+AND: Final = OperatorWord("AND", joins=True, sign="&&")
+OR: Final = OperatorWord("OR", joins=True, sign="||")
 
 OPERATORS: Final = (NOT, PREFER, DEMOTE, AND, OR)
 """All operators; those that bind tighter come first."""
@@ -57,7 +57,7 @@ PUBLISHED: Final = {
 NOT_SIGNS: Final = NOT.prefixes
 
 
-def factored(piece: str) -> Operator | None:
+def factored(piece: str) -> OperatorWord | None:
     """Return the operator of a piece that is one with a number behind it (``DEMOTE^0.2``)."""
     operator = SPELLED.get(piece.partition("^")[0]) if "^" in piece else None
     return operator if operator is not None and operator.needs_ranking else None

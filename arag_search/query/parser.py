@@ -1,36 +1,31 @@
 """Query text -> tree, or all its problems at once, with a corrected query.
 
-The parser reads lexemes one after another into a stack of groups: a lexeme that is a clause becomes
-a leaf (``clauses``), and a group that ends becomes a clause of the group around it. The whole text
-is read whatever problems it has; each problem is recorded at its place.
+Most texts are read by the grammar as they are. Any other is rewritten: the reader puts its lexemes
+into a stack of groups, where a lexeme that is a clause becomes text of the language (``clauses``),
+and a group that ends becomes a clause of the group around it. The whole text is read whatever
+problems it has; each is recorded at its place. The grammar reads what comes of it, be it the query
+that runs or the corrected one.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, cast
+from typing import Literal, NamedTuple
 
-from arag_search.errors import ArgumentError
 from arag_search.query import problems
 from arag_search.query.analysis import APOSTROPHES, has_apostrophes, has_token
-from arag_search.query.clauses import (
-    ClauseReader,
-    is_no_field,
-    is_searchable,
-    literal_text,
-)
+from arag_search.query.clauses import ClauseReader, is_no_field, is_searchable, literal_text
 from arag_search.query.fields import ANY_SCHEMA, TEXT_FIELDS, FieldRef, Schema
-from arag_search.query.grammar import Options, read
+from arag_search.query.fragments import Fragment, Modified, all_of, any_of, phrase, word
+from arag_search.query.grammar import OTHER_OPERATORS, DefaultOperator, Doubt, Options, read
 from arag_search.query.lexer import REGEX, Lexeme, find_special, lex, unescape
 from arag_search.query.limits import (
-    DEFAULT_FACTOR,
     MAX_CHARACTERS,
     MAX_DEPTH,
-    MAX_DEPTH_WITHOUT_LIMITS,
     MAX_LEAVES,
     MAX_MENDED,
     MAX_PREFIXES,
@@ -39,45 +34,44 @@ from arag_search.query.limits import (
     MAX_WORDS_WITHOUT_LIMITS,
     PREFIX_SHARES,
 )
-from arag_search.query.operators import NOT_SIGNS, PUBLISHED, SPELLED, factored
+from arag_search.query.operators import (
+    AND,
+    DEMOTE,
+    NOT,
+    NOT_SIGNS,
+    PREFER,
+    PUBLISHED,
+    SPELLED,
+    OperatorWord,
+    factored,
+)
 from arag_search.query.problems import EndOfReadingError, Findings, Problem, QueryError, fill
 from arag_search.query.signs import plain_signs
 from arag_search.query.tree import (
-    And,
     Compound,
-    Demote,
     Fuzzy,
+    Leaf,
     Modifier,
     Node,
-    Not,
-    Or,
-    Phrase,
-    Prefer,
     Prefix,
     Regex,
     Scope,
     Term,
     TextLeaf,
-    all_of,
-    any_of,
-    condition_of,
     leaves,
-    positive_leaves,
     render,
     scores,
     spelled_words,
     unweighted,
-    weighted,
 )
 from arag_search.system.arguments import checked
+from arag_search.system.values import value
 
-Operator = Literal["OR", "AND"]
+Operator = DefaultOperator
 Connector = Literal["START", "SPACE", "AND", "OR"]
-ModifierName = Literal["NOT", "PREFER", "DEMOTE"]
 
 _FACTOR = re.compile(r"\^(\d*\.\d+|\d+)")
 _LOWER_CASE_OPERATORS = frozenset({"and", "or", "not"})
-_OTHER_OPERATORS = re.compile(r"XOR|(?:NEAR|ADJ|WITHIN|ONEAR|PRE|W|N)(?:/\d+|\d+)?")
 _OPTION = re.compile(
     r"""(?P<option>--[^\W\d_](?:[^\s"()^~*:?]{0,60}[^\s"()^~*:?!.,;])?)
         (?P<suffix>(?:[~^][\d.]{0,9}\d)?)[?!.,;]{0,9}""",
@@ -97,6 +91,7 @@ _COMPARISONS = {"==": "=", "=>": ">=", "=<": "<=", "≥": ">=", "≤": "<="}
 _QUESTION = re.compile(
     r"[?？؟][\"'”’»)\s]*$|^\W*(?:who|whose|what|which|when|where|why|how)\b", re.IGNORECASE
 )
+_LAST_WORD_ASKED = re.compile(r"(?:^|(?<!\\)\s)([^\W_]++)\?$")
 _EMPTY_WORDS = frozenset(
     """
     a about am an and any are as at be been by can could did do does for from had has have how i if
@@ -110,7 +105,7 @@ _SIGN = re.compile(r"[^\w\s.,;'’&@#-]|^[-'‘]")
 _UNCLOSED_CURLY_QUOTE = re.compile("(?:^|:)[-!+]*[“„«][^“”»]*$")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ParsedQuery:
     """A query as it was understood. ``understood`` is its canonical text; its words match in their
     normal forms in ``language`` or, if that is empty, as they are written."""
@@ -150,25 +145,35 @@ def parse(
 def parse_checked(text: str, options: Options) -> ParsedQuery:
     """Parse a query with options that were checked before; see ``parse``."""
     findings = Findings(text)
-    tree = _read_as_it_is(text, options)
+    tree = _read_as_it_is(findings, options)
     if tree is None:
         findings, tree = _read_corrected(text, options)
     if options.has_additions:
         _note_question(tree, findings)
-    if not any(isinstance(leaf, TextLeaf) for leaf in positive_leaves(tree)):
+    if not scores(tree):
         findings.note(problems.NOTE_UNRANKED)
     language = options.schema.language if options.has_additions else ""
     return ParsedQuery(tree, render(tree, options.operators), findings.all_notes(), language)
 
 
-def _read_as_it_is(text: str, options: Options) -> Node | None:
-    """Return the tree of a text that needs no correction and no note of the reader, None for any
-    other."""
-    if "/" in text or (options.limits and len(text) > MAX_CHARACTERS):
+def _read_as_it_is(findings: Findings, options: Options) -> Node | None:
+    """Return the tree of a text that needs no correction, and no note but those on a question mark
+    at its end and on words that may be meant otherwise; None for any other."""
+    text = findings.text
+    if options.limits and len(text) > MAX_CHARACTERS:
         return None
-    tree = read(text, options, typed=True)
+    asked = _LAST_WORD_ASKED.search(text) if text[-1:] == "?" else None
+    doubts: list[Doubt] = []
+    tree = read(text[:-1] if asked else text, options, typed=True, doubts=doubts)
     if tree is None or isinstance(tree, tuple) or _exceeded(tree, text, options):
         return None
+    for doubt in doubts:
+        if doubt.field is not None:
+            findings.note(fill(problems.NOTE_FIELD_COVERS, name=doubt.field, word=doubt.word))
+        elif options.operators:
+            findings.note(fill(problems.NOTE_LOWER_CASE, word=doubt.word))
+    if asked:
+        findings.note(fill(problems.NOTE_QUESTION_MARK, word=asked[1]))
     return tree
 
 
@@ -178,7 +183,7 @@ def _read_corrected(text: str, options: Options) -> tuple[Findings, Node]:
         reading = _read_question(reading, options) or reading
     findings, tree = reading.findings, reading.tree
     if reading.modifiers:
-        tree = _reject_only_modifiers(reading)
+        tree = _reject_only_modifiers(reading, options)
     if findings.problems or tree is None:
         corrected = None if tree is None else render(tree, options.operators)
         raise findings.error(_mended(reading, corrected, options))
@@ -194,8 +199,9 @@ def _note_question(tree: Node, findings: Findings) -> None:
     empty = [word for word in words if word.lower() in _EMPTY_WORDS]
     telling = [word for word in words if word.lower() not in _EMPTY_WORDS]
     if empty and telling:
-        for word in words:  # that it is a question says as much
-            findings.notes.pop(fill(problems.NOTE_QUESTION_MARK, word=word), None)
+        for word in words:
+            if f"{word}?" in findings.text:  # that it is a question says as much
+                findings.notes.pop(fill(problems.NOTE_QUESTION_MARK, word=word), None)
         named = ", ".join(dict.fromkeys(f'"{word}"' for word in empty))
         note = fill(problems.NOTE_QUESTION, empty=named, telling=" ".join(telling))
         findings.note(note)
@@ -206,22 +212,27 @@ def parse_scope(text: str, schema: Schema) -> Scope:
 
     Raises QueryError.
     """
-    schema = replace(schema, metadata_only=True)
-    options = Options(schema, "AND", operators=True, limits=False, published=False, ranked=False)
-    reading = _read(text, options)
-    if reading.findings.problems:
-        tree = reading.tree
-        is_filter = tree and not any(isinstance(leaf, TextLeaf | Regex) for leaf in leaves(tree))
-        corrected = str(tree) if is_filter else None
-        raise reading.findings.error(_mended(reading, corrected, options))
-    include = () if reading.tree is None else (reading.tree,)
-    for node in (*reading.modifiers, *include):
-        for leaf in leaves(node):
-            if isinstance(leaf, TextLeaf | Regex):
-                message = problems.TEXT_IN_SCOPE.format(fields=schema.describe())
-                problem = Problem(1, problems.shortened(str(leaf)), message)
-                raise QueryError(text, (problem,), None)
-    return Scope(include, tuple(node.child for node in reading.modifiers))
+    options = Options(replace(schema, metadata_only=True), "AND", limits=False, ranked=False)
+    tree = read(text, options, typed=True)
+    if tree is None:
+        reading = _read(text, options)
+        if reading.findings.problems:
+            is_filter = reading.tree is not None and _text_leaf([reading.tree]) is None
+            corrected = str(reading.tree) if is_filter else None
+            raise reading.findings.error(_mended(reading, corrected, options))
+        tree = read(reading.text, options, typed=False)
+    nodes = tree if isinstance(tree, tuple) else (tree,) if tree else ()
+    if leaf := _text_leaf(nodes):
+        message = problems.TEXT_IN_SCOPE.format(fields=options.schema.describe())
+        raise QueryError(text, (Problem(1, problems.shortened(str(leaf)), message),), None)
+    include = tuple(node for node in nodes if isinstance(node, Node))
+    return Scope(include, tuple(node.child for node in nodes if isinstance(node, Modifier)))
+
+
+def _text_leaf(nodes: Iterable[Node | Modifier]) -> Leaf | None:
+    """Return the first clause on text."""
+    clauses = (leaf for node in nodes for leaf in leaves(node))
+    return next((leaf for leaf in clauses if isinstance(leaf, TextLeaf | Regex)), None)
 
 
 def _mended(reading: _Reading, corrected: str | None, options: Options) -> str | None:
@@ -233,19 +244,19 @@ def _mended(reading: _Reading, corrected: str | None, options: Options) -> str |
     return corrected if again.tree is not None and not again.findings.problems else None
 
 
-def _reject_only_modifiers(reading: _Reading) -> Node | None:
+def _reject_only_modifiers(reading: _Reading, options: Options) -> Node | None:
     """Reject a query of nothing but NOTs, PREFERs and DEMOTEs; return what mends it: what is
     preferred becomes what is to be found."""
-    wanted = [node.child for node in reading.modifiers if isinstance(node, Prefer)]
-    others = [node for node in reading.modifiers if not isinstance(node, Prefer)]
-    is_plain = all(isinstance(node, Not) for node in reading.modifiers)
+    wanted = [part.clause for part in reading.modifiers if part.operator is PREFER]
+    others = [part for part in reading.modifiers if part.operator is not PREFER]
+    is_plain = all(part.operator is NOT for part in reading.modifiers)
     message = problems.ONLY_NOTS if is_plain else problems.ONLY_MODIFIERS
     letters = reading.findings.letters
     if letters and reading.findings.text.lstrip().startswith("-"):
         message += fill(problems.ONLY_LETTERS, option=problems.option_of(letters))
     with suppress(EndOfReadingError):
         reading.findings.reject(*reading.span, message, mended=bool(wanted))
-    return all_of(any_of(*wanted), *others) if wanted else None
+    return _tree(all_of(any_of(*wanted), *others).text, options) if wanted else None
 
 
 def parse_filter(text: str, schema: Schema) -> Scope:
@@ -276,16 +287,18 @@ def condition_error(error: QueryError) -> QueryError:
 
 @dataclass(slots=True)
 class _Reading:
-    """The result of reading a text. ``plain`` is the text with the signs of the language.
+    """The result of reading a text: the ``text`` that the grammar reads, and its ``tree``.
+    ``plain`` is the text with the signs of the language.
 
-    A text of nothing but NOTs, PREFERs and DEMOTEs has ``modifiers``, at ``span``, instead of a
-    tree; only a filter may be one.
+    A text of nothing but NOTs, PREFERs and DEMOTEs has ``modifiers``, at ``span``, and no tree;
+    only a filter may be one.
     """
 
     findings: Findings
     plain: str = ""
+    text: str = ""
     tree: Node | None = None
-    modifiers: tuple[Modifier, ...] = ()
+    modifiers: Sequence[Modified] = ()
     span: tuple[int, int] = (0, 0)
 
 
@@ -304,14 +317,22 @@ def _read(text: str, options: Options) -> _Reading:
             _check_unicode(text, findings)
         if not findings.problems:
             _Reader(text, options, reading).read()
-            if reading.tree is None and not reading.modifiers and not findings.problems:
+            if not reading.text and not findings.problems:
                 findings.reject(0, len(text), problems.ONLY_DROPPED, mended=False)
-        if options.limits and reading.tree is not None:
-            for message in _exceeded(reading.tree, text, options):
+        if reading.text:
+            reading.tree = _tree(reading.text, options)
+        if reading.tree is not None:
+            for message in _exceeded(reading.tree, reading.text, options):
                 findings.reject(0, len(text), message, mended=False)
     except EndOfReadingError:
         reading.tree, reading.modifiers = None, ()
     return reading
+
+
+def _tree(text: str, options: Options) -> Node | None:
+    """Return the tree of a text of the language."""
+    tree = read(text, options, typed=False)
+    return None if isinstance(tree, tuple) else tree
 
 
 def _read_question(refused: _Reading, options: Options) -> _Reading | None:
@@ -348,9 +369,9 @@ def _check_unicode(text: str, findings: Findings) -> None:
 
 
 def _exceeded(tree: Node, text: str, options: Options) -> list[str]:
-    """Return messages on the limits of the whole that a tree of a text exceeds."""
+    """Return messages on the limits of the whole that the tree of a text exceeds."""
     is_counted = "*" in text or "~" in text or has_apostrophes(text)
-    if not options.limits or (not is_counted and text.isascii() and len(text) < 2 * MAX_LEAVES):
+    if not is_counted and text.isascii() and len(text) < 2 * MAX_LEAVES:
         return []
     all_leaves = leaves(tree)
     texts = [leaf for leaf in all_leaves if isinstance(leaf, TextLeaf)]
@@ -361,14 +382,19 @@ def _exceeded(tree: Node, text: str, options: Options) -> list[str]:
         shares = sum(PREFIX_SHARES.get(len(prefix), 1) for prefix in prefixes)
         of_prefixes = (shares, MAX_PREFIXES, problems.TOO_MANY_PREFIXES)
     words = 0
-    if sum(len(leaf.text) << sum(map(leaf.text.count, APOSTROPHES)) for leaf in texts) > MAX_WORDS:
-        words = sum(map(spelled_words, texts))
+    most_words = MAX_WORDS if options.limits else MAX_WORDS_WITHOUT_LIMITS
+    if sum(len(leaf.text) << sum(map(leaf.text.count, APOSTROPHES)) for leaf in texts) > most_words:
+        for leaf in texts:
+            words += spelled_words(leaf)
+            if words > MAX_WORDS_WITHOUT_LIMITS:  # to count all would take long
+                break
     counts = (
         (len(all_leaves), MAX_LEAVES, problems.TOO_MANY_LEAVES),
         of_prefixes,
-        (words, MAX_WORDS, problems.TOO_MANY_WORDS),
+        (words, most_words, problems.TOO_MANY_WORDS),
     )
-    return [m.format(count=count, limit=limit) for count, limit, m in counts if count > limit]
+    binding = counts if options.limits else counts[-1:]
+    return [m.format(count=count, limit=limit) for count, limit, m in binding if count > limit]
 
 
 class _Reader:
@@ -376,7 +402,7 @@ class _Reader:
 
     def __init__(self, text: str, options: Options, reading: _Reading) -> None:
         self.options = options
-        self.max_depth = MAX_DEPTH if options.limits else MAX_DEPTH_WITHOUT_LIMITS
+        self.max_depth = options.max_depth
         self.reading = reading
         self.findings = reading.findings
         has_additions = options.has_additions
@@ -419,12 +445,14 @@ class _Reader:
             self.findings.reject(start, stop, problems.ONLY_DROPPED, mended=False)
         if not root.items:
             return
-        if _only_modifiers(_with_nodes(root.items)):
+        if _only_modifiers(_with_clauses(root.items)):
             kept = (item.modified for item in root.items)
-            self.reading.modifiers = tuple(node for node in kept if isinstance(node, Modifier))
+            self.reading.modifiers = [part for part in kept if isinstance(part, Modified)]
+            self.reading.text = " ".join(part.text for part in self.reading.modifiers)
             self.reading.span = root.items[0].start, root.items[-1].end
             return
-        self.reading.tree = _node_of(root.items, self.options.spaces_mean, self.findings)
+        clause = _joined(root.items, self.options.spaces_mean, self.findings)
+        self.reading.text = clause.text if clause else ""
 
     # Clauses
 
@@ -437,9 +465,6 @@ class _Reader:
             self.groups.operator(operator, lexeme)
             return
         following = self._following(index)
-        if operator is None and raw.isalnum() and raw.isascii():
-            self._plain_word(raw, lexeme, following, is_token=True)
-            return
         joined = following.kind if following is not None and following.joined else None
         if raw[-1] == ":" and raw[:-1] in TEXT_FIELDS and joined in ("phrase", "open"):
             self.groups.pending_field = self._field_here(raw[:-1], start), start
@@ -482,30 +507,20 @@ class _Reader:
         leaf = self.clauses.phrase(f'"{option["option"]}"', suffix, start, end, field)
         self.groups.add(leaf, start, lexeme.end)
 
-    def _plain_word(
-        self, raw: str, lexeme: Lexeme, following: Lexeme | None, *, is_token: bool = False
-    ) -> None:
-        """Add a word without its signs, ``raw``, as a clause.
-
-        ``is_token`` says that it consists of ASCII letters and digits only.
-        """
+    def _plain_word(self, raw: str, lexeme: Lexeme, following: Lexeme | None) -> None:
+        """Add a word without its signs, ``raw``, as a clause."""
         start = lexeme.end - len(raw)
         if raw.casefold() in _LOWER_CASE_OPERATORS:
             self._note_lower_case(raw, following)
-        elif raw.isupper() and (following or start) and _OTHER_OPERATORS.fullmatch(raw):
+        elif raw.isupper() and (following or start) and OTHER_OPERATORS.fullmatch(raw):
             self._note_other_operator(raw)
         field, first = self.groups.take_field(start)
-        if is_token and field is None:
-            self.groups.add(Term(raw), first, lexeme.end)
-            return
         self.groups.add(self.clauses.word(raw, start, field), first, lexeme.end)
 
-    def _operator(self, raw: str) -> Operator | ModifierName | None:
+    def _operator(self, raw: str) -> OperatorWord | None:
         """Return the operator that a word is, with its factor if it is PREFER or DEMOTE."""
         operator = self.operators.get(raw) or factored(raw)
-        if operator is None or operator.word not in self.operators:
-            return None
-        return cast("Operator | ModifierName", operator.word)
+        return operator if operator is not None and operator.word in self.operators else None
 
     def _takes_colon(self, name: str) -> bool:
         """Return whether a colon after ``name`` belongs to the value.
@@ -580,12 +595,12 @@ class _Reader:
         if value[0] in "-!" and ref.kind == "text":
             message = fill(problems.NOT_INSIDE_FIELD, name=name, value=value[1:])
             reject(start, end, message, mended=True)
-            self.groups.group.modifiers.append(_Operation("NOT", start, start + 1))
+            self.groups.group.modifiers.append(_Modifier(NOT, start, start + 1))
             value = value.lstrip("-!")
         if ref.kind in ("unknown", "guess") and is_no_field(ref.name, value):
             self._note_colon(raw, ref.name)
             text = literal_text(raw.rstrip("?"))
-            self.groups.add(Phrase(text) if is_searchable(text) else None, start, end)
+            self.groups.add(phrase(text) if is_searchable(text) else None, start, end)
             return
         leaf = self.clauses.word(value, end - len(value), ref)
         self.groups.add(leaf, start, end)
@@ -611,7 +626,7 @@ class _Reader:
         )
         if ref.kind in ("unknown", "guess") and is_searchable(ref.name):
             self._note_colon(f"{ref.name}:", ref.name)
-            self.groups.add(Term(ref.name), start, end)
+            self.groups.add(word(ref.name), start, end)
         elif takes_next and following is not None:
             value = following.raw if following.kind != "open" else "(...)"
             message = fill(problems.BLANK_AFTER_FIELD, name=ref.name, value=value)
@@ -712,11 +727,14 @@ class _Reader:
             instead = problems.INSTEAD_OF_XOR if raw == "XOR" else problems.INSTEAD_OF_NEAR
             self.findings.note(fill(problems.NOTE_OTHER_OPERATOR, word=raw, instead=instead))
 
-    def _note_field_covers(self, index: int, ref: FieldRef, value: str, leaf: Node | None) -> None:
+    def _note_field_covers(
+        self, index: int, ref: FieldRef, value: str, clause: Fragment | None
+    ) -> None:
         following = self._following(index)
         if (
             ref.kind == "text"
-            and isinstance(leaf, Term | Prefix)
+            and clause is not None
+            and clause.kind in ("word", "prefix")
             and following is not None
             and following.kind == "word"
             and not following.joined
@@ -766,51 +784,37 @@ class _Reader:
 # Groups
 
 
-class _Operation(NamedTuple):
-    """A NOT, PREFER or DEMOTE before a clause, with its offsets and the factor of a DEMOTE."""
+class _Modifier(NamedTuple):
+    """A NOT, PREFER or DEMOTE before a clause, with its offsets and the factor after it."""
 
-    name: ModifierName
+    operator: OperatorWord
     start: int
     end: int
-    factor: float = DEFAULT_FACTOR
-
-    def of(self, node: Node) -> Modifier:
-        """Return the modifier of a clause."""
-        match self.name:
-            case "NOT":
-                return Not(node)
-            case "PREFER":
-                return Prefer(node)
-            case "DEMOTE":
-                return Demote(node, self.factor)
+    factor: float | None = None
 
 
 @dataclass(slots=True)
 class _Item:
     """A clause in its group: the connector and the modifier before it, and its offsets.
 
-    ``node`` is None for a clause that was rejected and has no replacement.
+    ``clause`` is None for one that was rejected and has no replacement.
     """
 
     connector: Connector
-    modifier: _Operation | None
-    node: Node | None
+    modifier: _Modifier | None
+    clause: Fragment | None
     start: int
     end: int
     plus: bool = False
 
     @property
-    def modified(self) -> Node | Modifier | None:
+    def modified(self) -> Fragment | Modified | None:
         """The clause under its modifier, if it has one."""
-        if self.node is None or self.modifier is None:
-            return self.node
-        return self.modifier.of(self.node)
-
-
-# These call list itself: calling list[_Item] takes ten times as long.
-_no_items = cast(Callable[[], list[_Item]], list)
-_no_operations = cast(Callable[[], list[_Operation]], list)
-_no_spans = cast(Callable[[], list[tuple[int, int]]], list)
+        if self.clause is None or self.modifier is None:
+            return self.clause
+        operator = self.modifier.operator
+        factor = self.modifier.factor if operator.factor else None
+        return Modified(operator, factor, self.clause)
 
 
 @dataclass(slots=True)
@@ -824,13 +828,13 @@ class _Group:
     start: int
     field: FieldRef | None = None
     connector: Connector = "START"
-    modifier: _Operation | None = None
+    modifier: _Modifier | None = None
     plus: bool = False
-    items: list[_Item] = dataclasses.field(default_factory=_no_items)
-    operator: tuple[Operator, Lexeme] | None = None
-    modifiers: list[_Operation] = dataclasses.field(default_factory=_no_operations)
+    items: list[_Item] = dataclasses.field(default_factory=list[_Item])
+    operator: tuple[DefaultOperator, Lexeme] | None = None
+    modifiers: list[_Modifier] = dataclasses.field(default_factory=list[_Modifier])
     plus_pending: bool = False
-    dropped: list[tuple[int, int]] = dataclasses.field(default_factory=_no_spans)
+    dropped: list[tuple[int, int]] = dataclasses.field(default_factory=list[tuple[int, int]])
 
 
 class _OpenGroups:
@@ -847,7 +851,6 @@ class _OpenGroups:
         self._clauses = clauses
         self._findings = clauses.findings
         self._options = options
-        self._spelled = 0
 
     @property
     def depth(self) -> int:
@@ -856,17 +859,16 @@ class _OpenGroups:
 
     # Before a clause
 
-    def operator(self, operator: Operator | ModifierName, lexeme: Lexeme) -> None:
+    def operator(self, operator: OperatorWord, lexeme: Lexeme) -> None:
         """Record an operator before the next clause."""
         group = self.group
-        is_modifier = operator not in ("AND", "OR")
         message = problems.OPERATORS_OFF if not self._options.operators else ""
-        if is_modifier and operator != "NOT" and not self._options.ranked:
-            message = problems.UNRANKED[operator]
+        if operator.needs_ranking and not self._options.ranked:
+            message = problems.UNRANKED[operator.word]
         if message:
             self._findings.reject(lexeme.start, lexeme.end, message, mended=True)
-        if operator == "NOT" or operator == "PREFER" or operator == "DEMOTE":
-            group.modifiers.append(self._operation(operator, lexeme))
+        if not operator.joins:
+            group.modifiers.append(self._modifier(operator, lexeme))
             return
         if message:
             return
@@ -877,19 +879,21 @@ class _OpenGroups:
             message = fill(problems.NOTHING_LEFT, operator=lexeme.raw)
             self._findings.reject(lexeme.start, lexeme.end, message, mended=True)
             return
-        group.operator = operator, lexeme
+        group.operator = ("AND" if operator is AND else "OR"), lexeme
 
-    def _operation(self, name: ModifierName, lexeme: Lexeme) -> _Operation:
+    def _modifier(self, operator: OperatorWord, lexeme: Lexeme) -> _Modifier:
         """Return a modifier with the factor after it, which only DEMOTE takes."""
-        start, end, suffix = lexeme.start, lexeme.end, lexeme.raw[len(name) :]
-        if not suffix or name == "NOT":
-            return _Operation(name, start, end)
+        start, end, suffix = lexeme.start, lexeme.end, lexeme.raw[len(operator.word) :]
+        modifier = _Modifier(operator, start, end)
+        if not suffix:
+            return modifier
+        takes_one = operator.factor is not None
         match = _FACTOR.fullmatch(suffix)
-        if name == "DEMOTE" and match and 0 < float(match[1]) < 1:
-            return _Operation(name, start, end, float(match[1]))
-        message = problems.FACTOR if name == "DEMOTE" else problems.FACTOR_OF_PREFER
+        if takes_one and match and 0 < float(match[1]) < 1:
+            return modifier._replace(factor=float(match[1]))
+        message = problems.FACTOR if takes_one else problems.FACTOR_OF_PREFER
         self._findings.reject(start, end, message, mended=True)
-        return _Operation(name, start, end)
+        return modifier
 
     def signs(self, signs: str, start: int) -> None:
         """Record minus, exclamation mark and plus directly before a clause."""
@@ -901,7 +905,7 @@ class _OpenGroups:
                 continue
             if not self._options.operators:
                 self._findings.reject(at, at + 1, problems.OPERATORS_OFF, mended=True)
-            self.group.modifiers.append(_Operation("NOT", at, at + 1))
+            self.group.modifiers.append(_Modifier(NOT, at, at + 1))
 
     def take_field(self, start: int) -> tuple[FieldRef | None, int]:
         """Return the field of the clause whose value starts here, and where the clause starts."""
@@ -912,27 +916,23 @@ class _OpenGroups:
 
     # Clauses and groups
 
-    def add(self, node: Node | None, start: int, end: int) -> None:
+    def add(self, clause: Fragment | None, start: int, end: int) -> None:
         """Put a clause into the innermost group; None is a rejected clause."""
         group = self.group
         first = group.modifiers[0].start if group.modifiers else start
         connector, modifier, plus = self._take_modifiers()
         self.pending_field = None
-        if isinstance(node, TextLeaf) and has_apostrophes(node.text):
-            self._check_spellings(node, start, end)
         if modifier is not None:
-            node = self._modifiable(modifier, node, start, end)
+            clause = self._modifiable(modifier, clause, start, end)
             modifier = modifier if self._is_allowed(modifier) else None
-            if modifier and modifier.name == "NOT" and self._options.has_additions:
-                self._note_letter(node)
-        group.items.append(_Item(connector, modifier, node, first, end, plus))
+            if clause and modifier and modifier.operator is NOT and self._options.has_additions:
+                self._note_letter(clause.core.strip('"'))
+        group.items.append(_Item(connector, modifier, clause, first, end, plus))
 
-    def _note_letter(self, excluded: Node | None) -> None:
+    def _note_letter(self, excluded: str) -> None:
         """Note that one letter is excluded, which may be meant as the option of a command."""
-        if isinstance(excluded, Term | Phrase) and excluded.field is None:
-            letter = excluded.text
-            if len(letter) == 1 and letter.isascii() and letter.isalpha():
-                self._findings.letters[letter] = None
+        if len(excluded) == 1 and excluded.isascii() and excluded.isalpha():
+            self._findings.letters[excluded] = None
 
     def begin(self, start: int, field: FieldRef | None) -> None:
         """Put a group on the stack."""
@@ -949,16 +949,16 @@ class _OpenGroups:
             self._reject_empty(group, end)
         if not group.items:
             self._add_ended(group, None, end)
-        elif _only_modifiers(_with_nodes(group.items)):
+        elif _only_modifiers(_with_clauses(group.items)):
             if weight != 1:
                 message = problems.WEIGHT_ON_NOT
                 self._findings.reject(end - len(suffix), end, message, mended=True)
             self._add_modifiers(group, end)
         else:
-            node = _node_of(group.items, self._options.spaces_mean, self._findings)
-            if weight != 1 and node is not None:
-                node = self._weighted(node, weight, group.modifier, end - len(suffix), end)
-            self._add_ended(group, node, end)
+            clause = _joined(group.items, self._options.spaces_mean, self._findings)
+            if weight != 1 and clause is not None:
+                clause = self._weighted(clause, weight, group.modifier, end - len(suffix), end)
+            self._add_ended(group, clause, end)
 
     def end_all(self) -> None:
         """Reject and end the groups that are open at the end of the text; end the query too."""
@@ -969,60 +969,43 @@ class _OpenGroups:
             self.end(end, "")
         self._reject_pending(self.root)
 
-    def _add_ended(self, group: _Group, node: Node | None, end: int) -> None:
+    def _add_ended(self, group: _Group, clause: Fragment | None, end: int) -> None:
         """Make a group that has ended a clause of the one around it."""
         modifier = group.modifier
         if modifier is not None:
-            node = self._modifiable(modifier, node, group.start, end)
+            clause = self._modifiable(modifier, clause, group.start, end)
             modifier = modifier if self._is_allowed(modifier) else None
-        item = _Item(group.connector, modifier, node, group.start, end, group.plus)
+        item = _Item(group.connector, modifier, clause, group.start, end, group.plus)
         self.group.items.append(item)
 
-    def _is_allowed(self, modifier: _Operation) -> bool:
+    def _is_allowed(self, modifier: _Modifier) -> bool:
         """Return whether a modifier was not rejected as such: its clause is not searched either."""
-        if modifier.name == "NOT":
-            return self._options.operators
-        return self._options.ranked
+        is_ranking = modifier.operator.needs_ranking
+        return self._options.ranked if is_ranking else self._options.operators
 
     def _modifiable(
-        self, modifier: _Operation, node: Node | None, start: int, end: int
-    ) -> Node | None:
+        self, modifier: _Modifier, clause: Fragment | None, start: int, end: int
+    ) -> Fragment | None:
         """Return what a modifier may stand before: without what has no effect there, which is
         rejected, and None instead of a clause whose modifier or which itself is rejected."""
-        if node is None or not self._is_allowed(modifier):
+        if clause is None or not self._is_allowed(modifier):
             return None
-        if modifier.name == "PREFER":
-            if scores(node):
-                return node
-            self._findings.reject(start, end, problems.PREFER_WITHOUT_SCORE, mended=True)
+        reject, name = self._findings.reject, modifier.operator.word
+        if modifier.operator is PREFER:
+            if clause.is_scored:
+                return clause
+            reject(start, end, problems.PREFER_WITHOUT_SCORE, mended=True)
             return None
-        plain = condition_of(node)
-        if plain is not node:
-            message = fill(problems.SCORING_IN_CONDITION, operator=modifier.name)
-            self._findings.reject(start, end, message, mended=True)
-        return self._without_weight(modifier, plain, start, end)
-
-    def _check_spellings(self, leaf: TextLeaf, start: int, end: int) -> None:
-        """Raise EndOfReadingError if the leaves read so far have too many words.
-
-        Spellings cost time even without limits; the limits of a query are checked later.
-        """
-        self._spelled += spelled_words(leaf)
-        if self._spelled > MAX_WORDS_WITHOUT_LIMITS:
-            limit = MAX_WORDS_WITHOUT_LIMITS
-            message = fill(problems.TOO_MANY_WORDS, count=self._spelled, limit=limit)
-            self._findings.reject(start, end, message, mended=False)
-            raise EndOfReadingError
-
-    def _without_weight(self, modifier: _Operation, node: Node, start: int, end: int) -> Node:
-        """Return an excluded or demoted node without its weight, which is rejected."""
-        if not isinstance(node, TextLeaf | And | Or) or node.weight == 1:
-            return node
-        weights = list(_WEIGHT.finditer(self._findings.text, start, end))
-        if weights:
-            start, end = weights[-1].span()
-        self._findings.reject(start, end, problems.WEIGHT_ON[modifier.name], mended=True)
-        return unweighted(node)
+        if clause.condition is not None:
+            message = fill(problems.SCORING_IN_CONDITION, operator=name)
+            reject(start, end, message, mended=True)
+            clause = clause.condition
+        if clause.weight != 1:
+            weights = list(_WEIGHT.finditer(self._findings.text, start, end))
+            if weights:
+                start, end = weights[-1].span()
+            reject(start, end, problems.WEIGHT_ON[name], mended=True)
+        return clause.unweighted()
 
     def _add_modifiers(self, group: _Group, end: int) -> None:
         """Read a group of only modifiers as if its parentheses were not there."""
@@ -1032,26 +1015,25 @@ class _OpenGroups:
             self.group.items.extend(group.items)
             return
         inner = [item.modifier for item in group.items if item.modifier is not None]
-        name = self._reject_repeated([outer, *inner], group.start, end)
-        kept = [item.node for item in group.items if item.node is not None]
-        group.modifier = None if name is None else outer._replace(name=name)
+        operator = self._reject_repeated([outer, *inner], group.start, end)
+        kept = [item.clause for item in group.items if item.clause is not None]
+        group.modifier = None if operator is None else outer._replace(operator=operator)
         self._add_ended(group, any_of(*kept) if kept else None, end)
 
     def _reject_repeated(
-        self, modifiers: Sequence[_Operation], start: int, end: int
-    ) -> ModifierName | None:
-        """Reject several modifiers of one clause; return the name of one that may be meant instead
-        of them, or None: a NOT turns DEMOTE into PREFER, PREFER into DEMOTE, and is turned by NOT.
-        """
-        names = [modifier.name for modifier in modifiers]
-        is_odd = names.count("NOT") % 2 == 1
-        if set(names) == {"NOT"}:
+        self, modifiers: Sequence[_Modifier], start: int, end: int
+    ) -> OperatorWord | None:
+        """Reject several modifiers of one clause; return one that may be meant instead of them, or
+        None: a NOT turns DEMOTE into PREFER, PREFER into DEMOTE, and is turned by NOT."""
+        operators = [modifier.operator for modifier in modifiers]
+        is_odd = operators.count(NOT) % 2 == 1
+        if set(operators) == {NOT}:
             is_option = self._findings.text.startswith("--", start)
             message = problems.NOT_NOT_OPTION if is_option else problems.NOT_NOT
             self._findings.reject(start, end, message, mended=True)
-            return "NOT" if is_odd else None
+            return NOT if is_odd else None
         self._findings.reject(start, end, problems.SEVERAL_MODIFIERS, mended=True)
-        return "DEMOTE" if ("DEMOTE" in names) != is_odd else "PREFER"
+        return DEMOTE if (DEMOTE in operators) != is_odd else PREFER
 
     def _reject_empty(self, group: _Group, end: int) -> None:
         findings = self._findings
@@ -1074,23 +1056,22 @@ class _OpenGroups:
         return self._clauses.weight(suffix, start)
 
     def _weighted(
-        self, node: Node, weight: float, modifier: _Operation | None, start: int, end: int
-    ) -> Node:
-        on = modifier.name if modifier else "PREFER"
-        if on != "PREFER" or not scores(node):
-            message = problems.WEIGHT_ON.get(on, problems.WEIGHT_ON_FILTER)
-            self._findings.reject(start, end, message, mended=True)
-            return node
-        try:
-            return weighted(node, weight)
-        except ArgumentError:
+        self, clause: Fragment, weight: float, modifier: _Modifier | None, start: int, end: int
+    ) -> Fragment:
+        operator = modifier.operator if modifier else PREFER
+        weighted = clause.weighted(weight)
+        if operator is not PREFER or not clause.is_scored:
+            message = problems.WEIGHT_ON.get(operator.word, problems.WEIGHT_ON_FILTER)
+        elif weighted is None:
             message = fill(problems.WEIGHT_RANGE, weight=weight)
-            self._findings.reject(start, end, message, mended=True)
-            return node
+        else:
+            return weighted
+        self._findings.reject(start, end, message, mended=True)
+        return clause
 
     # Operators that wait for a clause
 
-    def _take_modifiers(self) -> tuple[Connector, _Operation | None, bool]:
+    def _take_modifiers(self) -> tuple[Connector, _Modifier | None, bool]:
         """Return and clear what precedes the next clause: its connector, a modifier, a plus."""
         group = self.group
         connector: Connector = "SPACE" if group.items else "START"
@@ -1102,8 +1083,8 @@ class _OpenGroups:
         modifier = group.modifiers[-1] if group.modifiers else None
         if len(group.modifiers) > 1 and self._options.operators and modifier is not None:
             start = group.modifiers[0].start
-            name = self._reject_repeated(group.modifiers, start, modifier.end)
-            modifier = None if name is None else modifier._replace(name=name)
+            operator = self._reject_repeated(group.modifiers, start, modifier.end)
+            modifier = None if operator is None else modifier._replace(operator=operator)
         group.modifiers.clear()
         plus, group.plus_pending = group.plus_pending, False
         return connector, modifier, plus
@@ -1129,59 +1110,38 @@ class _OpenGroups:
         self._findings.reject(lexeme.start, lexeme.end, message, mended=True)
 
 
-_ALL_OF: dict[Operator, set[Connector]] = {"AND": {"AND", "SPACE"}, "OR": {"AND"}}
-_ANY_OF: dict[Operator, set[Connector]] = {"AND": {"OR"}, "OR": {"OR", "SPACE"}}
-"""By default operator, the connectors between clauses that mean all, or any, of them."""
-
-
-def _with_nodes(items: list[_Item]) -> list[_Item]:
-    """Return the clauses without those that were rejected, unless all were."""
-    return [item for item in items if item.node is not None] or items
+def _with_clauses(items: list[_Item]) -> list[_Item]:
+    """Return the items without those that were rejected, unless all were."""
+    return [item for item in items if item.clause is not None] or items
 
 
 def _only_modifiers(items: list[_Item]) -> bool:
     """Return whether a group is nothing but NOTs, PREFERs and DEMOTEs, joined by AND or spaces."""
-    if items[0].modifier is None:
-        return False
     return all(item.modifier for item in items) and all(
         item.connector in ("AND", "SPACE") for item in items[1:]
     )
 
 
-def _node_of(items: list[_Item], default: Operator, findings: Findings) -> Node | None:
-    """Return the node of the clauses of one group; None if nothing is left of it.
+def _joined(items: list[_Item], default: DefaultOperator, findings: Findings) -> Fragment | None:
+    """Return the clauses of one group as one; None if nothing is left of it.
 
-    Runs joined by AND (and by spaces if that is the default) are the alternatives. A run of nothing
-    but modifiers applies to the whole group if a space is before it, or after it if it is the
-    first; otherwise it is rejected, and mended by joining it to the alternative before it, or to
-    the next if it is the first.
+    A run of nothing but modifiers that would be an alternative (see ``grammar``) is rejected, and
+    mended by joining it to the alternative before it, or to the next if it is the first.
     """
     items[0].connector = "START"
-    kept = [item.node for item in items if item.node is not None and not item.modifier]
-    if len(items) == 1 and kept:
-        return kept[0]
-    broken = len(kept) < len(items) and any(item.node is None for item in items)
-    if broken:
-        items = _with_nodes(items)
-        items[0].connector = "START"
-        if len(items) == 1 and kept:
-            return kept[0]
-    if True in [item.plus for item in items]:
-        _join_plus(items, findings)
-    if len(kept) == len(items):
-        connectors = {item.connector for item in items[1:]}
-        if connectors <= _ALL_OF[default]:
-            return all_of(*kept)
-        if connectors <= _ANY_OF[default]:
-            return any_of(*kept)
-    alternatives: list[Node] = []
-    of_all: list[Modifier] = []
-    carried: list[Modifier] = []  # rejected modifiers that wait for the next alternative
-    runs = _runs(items, default)
+    kept = _with_clauses(items)
+    broken = len(kept) < len(items) or kept[0].clause is None
+    kept[0].connector = "START"
+    if True in [item.plus for item in kept]:
+        _join_plus(kept, findings)
+    alternatives: list[Fragment] = []
+    of_all: list[Modified] = []
+    carried: list[Modified] = []  # rejected modifiers that wait for the next alternative
+    runs = _runs(kept, default)
     for index, run in enumerate(runs):
-        clauses = [item.modified for item in run]
-        positive = [node for node in clauses if isinstance(node, Node)]
-        modifiers = [node for node in clauses if isinstance(node, Modifier)]
+        parts = [item.modified for item in run]
+        positive = [part for part in parts if isinstance(part, Fragment)]
+        modifiers = [part for part in parts if isinstance(part, Modified)]
         if any(not item.modifier for item in run):
             if positive:
                 alternatives.append(all_of(*positive, *modifiers, *carried))
@@ -1191,7 +1151,7 @@ def _node_of(items: list[_Item], default: Operator, findings: Findings) -> Node 
         if run[0].connector == "SPACE" or (run[0].connector == "START" and after == "SPACE"):
             of_all.extend(modifiers)
             continue
-        is_not = all(item.modifier and item.modifier.name == "NOT" for item in run)
+        is_not = all(item.modifier and item.modifier.operator is NOT for item in run)
         message = problems.NOT_ALTERNATIVE if is_not else problems.MODIFIER_ALTERNATIVE
         findings.reject(run[0].start, run[-1].end, message, mended=True)
         if alternatives:
@@ -1200,13 +1160,13 @@ def _node_of(items: list[_Item], default: Operator, findings: Findings) -> Node 
             carried.extend(modifiers)
     if not alternatives:
         if not broken and not carried:
-            findings.reject(items[0].start, items[-1].end, problems.ONLY_NOTS, mended=False)
+            findings.reject(kept[0].start, kept[-1].end, problems.ONLY_NOTS, mended=False)
         findings.mendable = findings.mendable and not carried
         return None
     return all_of(any_of(*alternatives), *of_all)
 
 
-def _runs(items: list[_Item], default: Operator) -> list[list[_Item]]:
+def _runs(items: list[_Item], default: DefaultOperator) -> list[list[_Item]]:
     runs: list[list[_Item]] = []
     for item in items:
         connector = default if item.connector == "SPACE" else item.connector

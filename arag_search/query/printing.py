@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
-from arag_search.query.operators import NOT_SIGNS, SPELLED, Operator
+from arag_search.query.operators import NOT_SIGNS, SPELLED, OperatorWord
 from arag_search.query.signs import DASHES, INVISIBLE, OPENING_QUOTES
 
 _WORD_SPECIAL = re.compile(r'([\s\\"():^~*?])')
 _PHRASE_SPECIAL = re.compile(r'([\\"*])')
+_SLASH = re.compile(r"(\\.)|/", re.DOTALL)
 _PLAIN_KEYWORD = re.compile(r"[\w./@#][\w./@#&'-]*")
 
 
@@ -25,7 +26,7 @@ def weight_text(weight: float) -> str:
     return f"^{int(weight)}" if weight == int(weight) else f"^{weight!r}"
 
 
-def operator_text(operator: Operator, factor: float | None) -> str:
+def operator_text(operator: OperatorWord, factor: float | None) -> str:
     """Return an operator with its factor, if that is not the default, without an exponent."""
     is_default = factor is None or factor == operator.factor
     return operator.word if is_default else f"{operator.word}^{Decimal(repr(factor)):f}"
@@ -60,6 +61,16 @@ def quoted(text: str) -> str:
 def phrase_text(text: str, field: str | None, slop: int) -> str:
     """Return a phrase after its field, with its slop."""
     return f"{field_text(field)}{quoted(text)}{f'~{slop}' if slop else ''}"
+
+
+def with_escaped_slashes(pattern: str) -> str:
+    """Return a pattern whose slashes all have a backslash."""
+    return _SLASH.sub(lambda match: match[1] or "\\/", pattern)
+
+
+def pattern_text(pattern: str, ignore_case: bool) -> str:
+    """Return a pattern between slashes."""
+    return f"/{with_escaped_slashes(pattern)}/{'i' if ignore_case else ''}"
 
 
 def keyword_text(value: str) -> str:

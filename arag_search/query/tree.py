@@ -36,14 +36,16 @@ from arag_search.query.limits import (
     MIN_PREFIX_CHARACTERS,
     MIN_WEIGHT,
 )
-from arag_search.query.operators import DEMOTE, NOT, OPERATORS, PREFER, Operator
+from arag_search.query.operators import DEMOTE, NOT, OPERATORS, PREFER, OperatorWord
 from arag_search.query.printing import (
     field_text,
     keyword_text,
     operator_text,
+    pattern_text,
     phrase_text,
     range_text,
     weight_text,
+    with_escaped_slashes,
     word_text,
 )
 from arag_search.query.regexes import check_regex
@@ -56,7 +58,6 @@ Span = tuple[float, float] | None
 EXACT_MARK = "="
 """At the beginning of a phrase: its words are searched as they are written."""
 _BLANK_AT_END = re.compile(r"(?<!\\)\s$")
-_SLASH = re.compile(r"(\\.)|/", re.DOTALL)
 _WEIGHT_SLACK = 1e-9  # so that a product such as 0.1 * 0.1 is not outside by rounding
 
 
@@ -150,7 +151,7 @@ class Regex(_Printed):
     field: TextField = None
 
     def __post_init__(self) -> None:
-        pattern = _SLASH.sub(lambda match: match[1] or "\\/", checked_text(self.pattern))
+        pattern = with_escaped_slashes(checked_text(self.pattern))
         _set(self, "pattern", pattern)
         if pattern[:1].isspace() or _BLANK_AT_END.search(pattern):
             raise ArgumentError("A pattern with a blank at an end.", do="Write \\s.")
@@ -239,7 +240,7 @@ class DateRange(_Printed):
 class Not(_Printed):
     """The exclusion of everything that the child matches. It occurs only within an And."""
 
-    operator: ClassVar[Operator] = NOT
+    operator: ClassVar[OperatorWord] = NOT
     child: Node
 
     def __post_init__(self) -> None:
@@ -250,7 +251,7 @@ class Not(_Printed):
 class Prefer(_Printed):
     """The addition of the child's score where it matches. It occurs only within an And."""
 
-    operator: ClassVar[Operator] = PREFER
+    operator: ClassVar[OperatorWord] = PREFER
     child: Node
 
     def __post_init__(self) -> None:
@@ -263,7 +264,7 @@ class Demote(_Printed):
     """The multiplication of the score by ``factor``, more than 0 and less than 1, where the child
     matches. It occurs only within an And, whose score it lowers."""
 
-    operator: ClassVar[Operator] = DEMOTE
+    operator: ClassVar[OperatorWord] = DEMOTE
     child: Node
     factor: float = DEFAULT_FACTOR
 
@@ -334,7 +335,9 @@ MetadataLeaf = KeywordEquals | NumberRange | DateRange
 Leaf = TextLeaf | MetadataLeaf | Regex
 Node = Leaf | And | Or
 Modifier = Not | Prefer | Demote
-MODIFIERS: dict[Operator, type[Modifier]] = {kind.operator: kind for kind in (Not, Prefer, Demote)}
+MODIFIERS: dict[OperatorWord, type[Modifier]] = {
+    kind.operator: kind for kind in (Not, Prefer, Demote)
+}
 Compound = And | Or
 N = TypeVar("N", bound=Node | Modifier)
 
@@ -503,7 +506,7 @@ def render(node: Node | Modifier, operators: bool = True) -> str:
             word = word_text(node.text, node.field)
             return f"{word}~{node.edits}{weight_text(node.weight)}"
         case Regex():
-            return f"{field_text(node.field)}/{node.pattern}/{'i' if node.ignore_case else ''}"
+            return field_text(node.field) + pattern_text(node.pattern, node.ignore_case)
         case KeywordEquals():
             return f"{node.field}:{keyword_text(node.value)}"
         case NumberRange():
@@ -545,9 +548,14 @@ def _check_words(leaf: Term | Phrase) -> None:
         raise ArgumentError(f'"{text}" holds nothing to search.', do="Use letters or digits.")
 
 
-def _check_weight(lowest: float, highest: float) -> None:
+def are_weights(lowest: float, highest: float) -> bool:
+    """Return whether products of weights are within their bounds."""
     within = MIN_WEIGHT * (1 - _WEIGHT_SLACK) <= lowest <= highest
-    if not (within and highest <= MAX_WEIGHT * (1 + _WEIGHT_SLACK)):
+    return within and highest <= MAX_WEIGHT * (1 + _WEIGHT_SLACK)
+
+
+def _check_weight(lowest: float, highest: float) -> None:
+    if not are_weights(lowest, highest):
         outside = lowest if lowest < MIN_WEIGHT else highest
         raise ArgumentError(
             f"A weight, multiplied along its path, of {outside:g}.",
