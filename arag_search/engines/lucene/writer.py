@@ -26,9 +26,8 @@ from arag_search.query.field_types import FIELD_TYPES, MetadataType
 from arag_search.query.fields import CONTENT, DOC_ID, FORMS, TITLE
 
 _INDEX = "org.apache.lucene.index"
-RAM_BUFFER_MB = 16.0
-"""The buffer of each of the two indexes before it writes a segment. A larger buffer is not
-measurably faster, and memory grows with the corpus until the buffer is full."""
+RAM_BUFFER_MB = 64.0
+"""The buffer of each of the two indexes before it writes a segment, unless the heap is small."""
 _WRITING_ADVICE = (
     "Check the free space and the permissions there, then run the same command again to resume."
 )
@@ -406,7 +405,8 @@ def _common_checkpoint(indexes: Sequence[_Index]) -> int | None:
 def _config() -> Any:
     analyser = java("org.apache.lucene.analysis.standard.StandardAnalyzer")()
     config = java(f"{_INDEX}.IndexWriterConfig")(analyser)
-    config.setRAMBufferSizeMB(RAM_BUFFER_MB)
+    heap_mb = java("java.lang.Runtime").getRuntime().maxMemory() / (1 << 20)
+    config.setRAMBufferSizeMB(min(RAM_BUFFER_MB, heap_mb / 8))
     # It merges only neighbours: documents stay in corpus order, so that scans read sequentially.
     config.setMergePolicy(java(f"{_INDEX}.LogByteSizeMergePolicy")())
     return config
