@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from arag_search.corpus import Chunk, Document
     from arag_search.errors import AragError
-    from arag_search.query.parser import parse
     from arag_search.query.problems import QueryError
+    from arag_search.query.reading import parse
     from arag_search.search.hits import SearchHit
     from arag_search.search.index import Index
     from arag_search.search.opening import open_index
@@ -45,7 +45,7 @@ _HOMES = {
     "SearchHit": "search.hits",
     "SearchResult": "search.results",
     "open_index": "search.opening",
-    "parse": "query.parser",
+    "parse": "query.reading",
 }
 
 

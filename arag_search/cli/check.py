@@ -11,8 +11,8 @@ from arag_search.cli.output.printing import print_json, print_result, problem_li
 from arag_search.plan.lower import lower
 from arag_search.query.fields import ANY_SCHEMA
 from arag_search.query.operators import SPELLED
-from arag_search.query.parser import parse
 from arag_search.query.problems import QueryError
+from arag_search.query.reading import parse
 from arag_search.query.tree import (
     And,
     Demote,
@@ -64,8 +64,8 @@ def check_command(
         print_json(described | refused, pretty=True)
         return 2
     tree, notes = _node_json(parsed.tree, parsed.language), list(parsed.notes)
-    lines = [parsed.understood, "", *_drawn(tree), *(f"Note: {note}" for note in notes)]
-    understood = {"understood": parsed.understood, "tree": tree, "notes": notes}
+    lines = [parsed.text, "", *_drawn(tree), *(f"Note: {note}" for note in notes)]
+    understood = {"understood": parsed.text, "tree": tree, "notes": notes}
     values = described | understood | {"problems": [], "mended": None}
     return print_result("\n".join(lines), values, json)
 

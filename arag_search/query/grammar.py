@@ -1,7 +1,7 @@
 """The grammar of the query language: text -> tree, or None for any other text.
 
 It is strict: it knows no messages, notes and offsets, and corrects nothing. It may refuse a text
-that ``parser`` reads as it is, but never reads one otherwise.
+that ``reading`` reads as it is, but never reads one otherwise.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from arag_search.query.tree import (
     weighted,
 )
 
-DefaultOperator = Literal["OR", "AND"]
+Operator = Literal["OR", "AND"]
 
 NAME = r"[^\W\d][\w.-]*+"
 WEIGHT = r"(?:\d+(?:\.\d+)?|\.\d+)"
@@ -112,14 +112,14 @@ class Options(NamedTuple):
     """How a text is read: the options of ``parse``."""
 
     schema: Schema
-    default_operator: DefaultOperator = "OR"
+    default_operator: Operator = "OR"
     operators: bool = True
     limits: bool = True
     published: bool = False
     ranked: bool = True
 
     @property
-    def spaces_mean(self) -> DefaultOperator:
+    def spaces_mean(self) -> Operator:
         """What a space means."""
         return self.default_operator if self.operators else "OR"
 

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from arag_search.engines.base import Granularity, Matching
 from arag_search.errors import ArgumentError
 from arag_search.query.limits import MAX_CHARACTERS
-from arag_search.query.parser import Operator
+from arag_search.query.reading import Operator
 from arag_search.search.keywords import checked_keywords
 from arag_search.search.shown.form import MAX_LISTED, MAX_REACH, Form
 from arag_search.search.shown.registry import FORMS, Show, shows

@@ -26,8 +26,8 @@ from arag_search.plan.clauses import Clause, ResolvedPlan, any_of, joined, wante
 from arag_search.plan.lower import lower, words_clause
 from arag_search.query import analysis
 from arag_search.query.limits import MAX_CHARACTERS, MAX_LEAVES
-from arag_search.query.parser import condition_error, parse
 from arag_search.query.problems import LONE_SURROGATE, TOO_LONG, Problem, QueryError, shortened
+from arag_search.query.reading import condition_error, parse
 from arag_search.search.asked import Hybrid, Meaning, Naive, check_page
 from arag_search.search.hints import HYBRID_NARROWING, advising_on_timeout, narrowing
 from arag_search.search.hits import HybridRanks, SearchHit, hit_of
@@ -212,7 +212,7 @@ class VectorSearch:
         if not meaning.strip():
             words = (leaf.typed for leaf in wanted_leaves(plan) if leaf.is_text)
             meaning = " ".join(dict.fromkeys(words)) or query
-        return _Hybrid(plan, meaning, parsed.notes, narrowing(plan), parsed.understood)
+        return _Hybrid(plan, meaning, parsed.notes, narrowing(plan), parsed.text)
 
     def sentences(self, query: str, n: int, filter: str | None) -> list[NearSentence]:
         """See Index.nearest_sentences."""

@@ -17,7 +17,7 @@ from arag_search.corpus import Chunk, nfc
 from arag_search.engines.base import DEFAULT_SEARCH_TIMEOUT_S, SearchEngine, check_search_timeout
 from arag_search.manifest import Manifest
 from arag_search.plan.clauses import ResolvedPlan
-from arag_search.query.parser import Operator, ParsedQuery, parse
+from arag_search.query.reading import Operator, Query, parse
 from arag_search.search.asked import Hybrid, Keywords, Meaning, Naive, Search
 from arag_search.search.by_keywords import keyword_search
 from arag_search.search.by_vectors import NearSentence, VectorSearch
@@ -175,7 +175,7 @@ class Index:
         default_operator: Operator = "OR",
         operators: bool = True,
         published: bool = False,
-    ) -> ParsedQuery:
+    ) -> Query:
         """Parse a query with the fields of this index. ``published`` is as in ``logical_search``.
         Raises QueryError."""
         with self._use(None, ()) as state:

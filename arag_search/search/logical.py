@@ -12,8 +12,8 @@ from arag_search.errors import NotServedError, QueryTimeoutError
 from arag_search.plan.clauses import Clause, ResolvedPlan, leaves, wanted_leaves
 from arag_search.plan.lower import lower
 from arag_search.query.fields import TITLE
-from arag_search.query.parser import Options, ParsedQuery, parse_checked
 from arag_search.query.problems import NOTE_UNRANKED
+from arag_search.query.reading import Options, Query, parse_checked
 from arag_search.search.asked import Search
 from arag_search.search.branches import Branches
 from arag_search.search.documents import unknown_chunks
@@ -81,7 +81,7 @@ def logical_search(state: IndexState, asked: Search) -> SearchResult:
     in_order = listing.request.from_ordinal is not None
     return SearchResult.of(
         asked,
-        f"{parsed.understood}{within}",
+        f"{parsed.text}{within}",
         hits,
         _notes(state, asked, parsed, listing, beside),
         started,
@@ -125,14 +125,14 @@ def _hits(state: IndexState, asked: Search, listing: Listing) -> list[SearchHit]
 
 
 def _notes(
-    state: IndexState, asked: Search, parsed: ParsedQuery, listing: Listing, beside: _Beside
+    state: IndexState, asked: Search, parsed: Query, listing: Listing, beside: _Beside
 ) -> list[str]:
     """Return the notes on a query and on what it found."""
     request, page, _ = listing
     notes = [*parsed.notes, *([beside.note] if beside.note else [])]
     if asked.sort is not None or (asked.feedback and not page.count):
         notes = [note for note in notes if note != NOTE_UNRANKED]
-    may_name_title = f"{TITLE}:" in parsed.understood
+    may_name_title = f"{TITLE}:" in parsed.text
     if may_name_title and not state.contents.has_titles and _names_title(request.query.root):
         notes.append("no passage of this index has a title: title: finds nothing.")
     is_list = asked.form.is_list

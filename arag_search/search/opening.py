@@ -11,7 +11,7 @@ from arag_search.engines.base import DEFAULT_SEARCH_TIMEOUT_S, check_search_time
 from arag_search.engines.open import open_engine
 from arag_search.engines.opensearch.address import is_address
 from arag_search.errors import AragError
-from arag_search.query.parser import parse_filter
+from arag_search.query.reading import parse_filter
 from arag_search.search.following import (
     FollowedState,
     Follower,

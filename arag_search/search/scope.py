@@ -8,7 +8,7 @@ from typing import NamedTuple
 from arag_search.plan.clauses import Clause, ResolvedPlan, joined
 from arag_search.plan.lower import lower, lower_scope
 from arag_search.query.fields import Schema
-from arag_search.query.parser import parse_filter, parse_where
+from arag_search.query.reading import parse_filter, parse_where
 from arag_search.query.tree import Scope
 
 
@@ -51,6 +51,6 @@ def conditions(
     if where is None:
         return Conditions(scope, within)
     parsed = parse_where(where, schema)
-    words = f" where {parsed.understood}{within}"
+    words = f" where {parsed.text}{within}"
     condition = lower(parsed.tree, parsed.language)
-    return Conditions(scope, words, parsed.understood, parsed.notes, condition)
+    return Conditions(scope, words, parsed.text, parsed.notes, condition)

@@ -28,9 +28,9 @@ from arag_search.plan.matching import Words, patterns_of
 from arag_search.query import analysis
 from arag_search.query.fields import CONTENT, TITLE, Schema
 from arag_search.query.operators import SPELLED
-from arag_search.query.parser import ParsedQuery, parse
 from arag_search.query.printing import quoted
 from arag_search.query.problems import QueryError
+from arag_search.query.reading import Query, parse
 from arag_search.query.tree import EXACT_MARK
 from arag_search.search.resolve import resolve
 from arag_search.search.spelling import nearest_words
@@ -102,13 +102,13 @@ def words_of(
     for query, clause in zip(parsed, clauses, strict=True):
         title, text = [counts[leaf] for leaf in in_fields.get(clause, ())] or (None, None)
         written, near = forms.get(clause, ({}, 0)), nearest.get(clause, {})
-        summaries.append(WordSummary(query.understood, counts[clause], title, text, *written, near))
+        summaries.append(WordSummary(query.text, counts[clause], title, text, *written, near))
     return tuple(summaries)
 
 
-def _parsed(words: Sequence[str], schema: Schema) -> list[ParsedQuery]:
+def _parsed(words: Sequence[str], schema: Schema) -> list[Query]:
     """Parse all words; those of a phrase need no quotes. Raises QueryError with all problems."""
-    parsed: list[ParsedQuery] = []
+    parsed: list[Query] = []
     errors: list[QueryError] = []
     for word in words:
         parts = word.split()

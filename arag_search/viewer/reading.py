@@ -14,9 +14,9 @@ from arag_search.plan.lower import lower, words_clause
 from arag_search.query import analysis
 from arag_search.query.fields import Schema
 from arag_search.query.lexer import Piece, pieces
-from arag_search.query.parser import Operator, parse
 from arag_search.query.printing import quoted
 from arag_search.query.problems import Problem, QueryError
+from arag_search.query.reading import Operator, parse
 from arag_search.search.by_vectors import words_query
 from arag_search.tools.registry import TOOLS
 from arag_search.tools.reply_text import parts_of
@@ -79,9 +79,9 @@ def _logical(query: str, default_operator: Operator, step: Step, schema: Schema)
             if step.status == "error" and step.tool_output.startswith(str(error)):
                 return Reading(query, problems=error.problems, mended=error.mended)
             continue
-        shown = AS_WRITTEN if is_as_written(query, parsed.understood) else parsed.understood
-        if step.status != "error" and (shown in above or parsed.understood in above):
-            made = tuple(pieces(parsed.understood))
+        shown = AS_WRITTEN if is_as_written(query, parsed.text) else parsed.text
+        if step.status != "error" and (shown in above or parsed.text in above):
+            made = tuple(pieces(parsed.text))
             return Reading(
                 query, pieces=made, leaves=_text_leaves(lower(parsed.tree, parsed.language))
             )

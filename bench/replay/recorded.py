@@ -18,8 +18,8 @@ from arag_search.plan.clauses import ResolvedPlan, wanted_leaves
 from arag_search.plan.lower import lower
 from arag_search.query import analysis
 from arag_search.query.limits import MAX_LEAVES
-from arag_search.query.parser import Operator
 from arag_search.query.problems import QueryError
+from arag_search.query.reading import Operator
 from arag_search.questions.files import Question
 from arag_search.runs.folder import RunDescription, read_description, read_records
 from arag_search.runs.run import run

@@ -20,7 +20,7 @@ from arag_search.query import analysis
 from arag_search.query.analysis import Token, is_prefix
 from arag_search.query.fields import Schema
 from arag_search.query.limits import MIN_PREFIX_CHARACTERS
-from arag_search.query.parser import parse
+from arag_search.query.reading import parse
 from arag_search.query.tree import Phrase, Prefix, Term, TextLeaf
 from bench import BenchError
 

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from arag_search.query.fields import Schema
-from arag_search.query.parser import parse
+from arag_search.query.reading import parse
 from bench import BenchError
 from bench.scale import scale, searching, steps, synthetic, worst
 from bench.scale.law import last_decades, laws, power_law

@@ -10,8 +10,8 @@ import pytest
 
 from arag_search.query.fields import Schema
 from arag_search.query.limits import MAX_CHARACTERS
-from arag_search.query.parser import parse, parse_scope
 from arag_search.query.problems import MAX_PROBLEMS, QueryError
+from arag_search.query.reading import parse, parse_scope
 
 SCHEMA = Schema({"year": "number", "lang": "keyword", "published": "date"})
 

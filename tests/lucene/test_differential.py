@@ -13,7 +13,7 @@ from arag_search.engines.base import Granularity, SearchRequest, check_compact
 from arag_search.engines.lucene import reader
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.engines.lucene.writer import LuceneWriter
-from arag_search.query.parser import parse
+from arag_search.query.reading import parse
 from arag_search.query.tree import Node, TextLeaf, positive_leaves
 from tests.support import agreement
 from tests.support.agreement import EXAMPLES, Pair

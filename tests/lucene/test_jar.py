@@ -15,7 +15,7 @@ from arag_search.engines.lucene.java import jar
 from arag_search.engines.lucene.jvm import CLASSES_JAR, LUCENE_CORE, java, java_error
 from arag_search.engines.lucene.schema import ChunkPacker
 from arag_search.errors import BuildError, JvmError
-from arag_search.query.parser import parse
+from arag_search.query.reading import parse
 from arag_search.query.tree import KeywordEquals
 from arag_search.system.cache import CACHE_VARIABLE, cache_folder
 from tests.support.patience import PATIENCE_S

@@ -8,7 +8,7 @@ import pytest
 from arag_search.engines.base import Deadline, Granularity, SearchRequest, SortBy
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.errors import QueryTimeoutError
-from arag_search.query.parser import parse
+from arag_search.query.reading import parse
 from arag_search.query.tree import Phrase, Term, any_of
 from tests.support.commands import SAMPLE, Command
 from tests.support.lucene_indexes import build, chunk

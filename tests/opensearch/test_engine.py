@@ -21,7 +21,7 @@ from arag_search.errors import (
     UnknownChunkError,
 )
 from arag_search.query.limits import MAX_DEPTH
-from arag_search.query.parser import parse
+from arag_search.query.reading import parse
 from arag_search.query.tree import Node, NumberRange, Phrase, Scope, Term, all_of, any_of
 from arag_search.search.opening import open_index
 from tests.support.lucene_indexes import METADATA, chunk

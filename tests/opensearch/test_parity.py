@@ -14,7 +14,7 @@ from arag_search.engines.base import FieldsRequest, SearchRequest
 from arag_search.engines.opensearch import reader, values
 from arag_search.query.fields import DOC_ID
 from arag_search.query.limits import MAX_LEAVES, MAX_WORDS
-from arag_search.query.parser import parse
+from arag_search.query.reading import parse
 from arag_search.query.tree import TextLeaf, leaves, spelled_words
 from arag_search.search.index import Index
 from bench.cluster.cluster import LocalCluster

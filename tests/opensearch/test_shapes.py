@@ -19,7 +19,7 @@ from arag_search.engines.opensearch.address import ConnectionOptions, parse_addr
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.reader import OpenSearchEngine
 from arag_search.errors import AragError, EngineError, UnavailableError
-from arag_search.query.parser import parse
+from arag_search.query.reading import parse
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.updates.addition import add_documents

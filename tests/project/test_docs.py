@@ -18,7 +18,7 @@ from arag_search.agent.presets import load_preset, preset_names
 from arag_search.cli.app import run
 from arag_search.mcp_server.access import read_grants
 from arag_search.query.fields import Schema
-from arag_search.query.parser import parse_filter
+from arag_search.query.reading import parse_filter
 from arag_search.runs.prices import Prices
 from bench.__main__ import BENCHES
 from tests.support.commands import SAMPLE
@@ -330,7 +330,7 @@ def test_the_queries_of_the_guide_are_understood_as_it_says(default_operator: st
     assert rows
     for query, understood in rows:
         parsed = parse(query, Schema(METADATA), default_operator=default_operator)
-        assert parsed.understood == understood, query
+        assert parsed.text == understood, query
 
 
 def test_the_queries_that_the_guide_calls_wrong_are_corrected_as_it_says() -> None:

@@ -29,8 +29,8 @@ from arag_search.engines.base import (
     SortBy,
 )
 from arag_search.query.fields import DOC_ID, TEXT_FIELDS
-from arag_search.query.parser import parse, parse_filter
 from arag_search.query.problems import QueryError
+from arag_search.query.reading import parse, parse_filter
 from arag_search.query.tree import (
     And,
     KeywordEquals,

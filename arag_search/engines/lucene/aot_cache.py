@@ -27,7 +27,7 @@ from arag_search.plan.clauses import ResolvedPlan
 from arag_search.plan.lower import lower
 from arag_search.query.fields import MetadataType
 from arag_search.query.forms import NONE, steps
-from arag_search.query.parser import parse
+from arag_search.query.reading import parse
 from arag_search.system.lock import HeldError, hold
 
 _MAX_CACHES = 3

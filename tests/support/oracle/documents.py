@@ -18,7 +18,7 @@ from arag_search.plan.clauses import ResolvedPlan, leaves
 from arag_search.plan.matching import Pattern
 from arag_search.query.field_types import FIELD_TYPES, MetadataType
 from arag_search.query.fields import DOC_ID, TEXT_FIELDS, Schema
-from arag_search.query.parser import parse
+from arag_search.query.reading import parse
 from arag_search.query.tree import (
     And,
     DateRange,

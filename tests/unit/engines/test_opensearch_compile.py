@@ -14,7 +14,7 @@ from arag_search.engines.opensearch.compile import (
     shard_terms,
 )
 from arag_search.plan.clauses import ResolvedPlan, resolved
-from arag_search.query.parser import parse
+from arag_search.query.reading import parse
 from arag_search.query.tree import Node, leaves
 from tests.support.examples import examples
 from tests.support.plans import planned, written

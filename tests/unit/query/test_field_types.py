@@ -6,8 +6,8 @@ import pytest
 
 from arag_search.query.field_types import BOOLEAN, KEYWORD, date_text, period_ms
 from arag_search.query.fields import ANY_SCHEMA, Schema
-from arag_search.query.parser import parse, parse_scope
 from arag_search.query.problems import QueryError
+from arag_search.query.reading import parse, parse_scope
 from arag_search.query.tree import KeywordEquals
 
 SCHEMA = Schema({"draft": "boolean", "year": "number"})

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arag_search.query import parser
+from arag_search.query import reading
 from arag_search.query.fields import ANY_SCHEMA, Schema
 from arag_search.query.grammar import Options, read
-from arag_search.query.parser import ParsedQuery, parse_checked
 from arag_search.query.problems import Findings, QueryError
+from arag_search.query.reading import Query, parse_checked
 from arag_search.query.tree import Node, render
 from tests.support import strategies
 from tests.support.examples import examples
@@ -61,16 +61,16 @@ def _nothing(findings: Findings, options: Options) -> None:
     pass
 
 
-def outcome(text: str, options: Options) -> ParsedQuery | str:
+def outcome(text: str, options: Options) -> Query | str:
     try:
         return parse_checked(text, options)
     except QueryError as error:
         return str(error)
 
 
-def outcome_of_the_reader(text: str, options: Options) -> ParsedQuery | str:
+def outcome_of_the_reader(text: str, options: Options) -> Query | str:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parser, "_read_as_it_is", _nothing)
+        patch.setattr(reading, "_read_as_it_is", _nothing)
         return outcome(text, options)
 
 
@@ -93,4 +93,4 @@ def test_every_canonical_text_is_read(tree: Node, options: Options) -> None:
 def test_what_was_understood_is_read(text: str, options: Options) -> None:
     parsed = outcome_of_the_reader(text, options)
     if not isinstance(parsed, str):
-        assert read(parsed.understood, options, typed=False) == parsed.tree
+        assert read(parsed.text, options, typed=False) == parsed.tree

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 
 from arag_search.query.lexer import pieces
-from arag_search.query.parser import parse
 from arag_search.query.problems import QueryError
+from arag_search.query.reading import parse
 from tests.support.strategies import trees
 
 
@@ -31,7 +31,7 @@ from tests.support.strategies import trees
     ],
 )
 def test_pieces_have_their_kinds(query: str, expected: str) -> None:
-    text = parse(query).understood
+    text = parse(query).text
     labels = [f"{kind}:{piece}" for kind, piece in pieces(text) if kind != "blank"]
     assert " ".join(labels) == expected
 

@@ -14,8 +14,8 @@ from arag_search.corpus import nfc
 from arag_search.errors import AragError
 from arag_search.query import analysis
 from arag_search.query.fields import Schema
-from arag_search.query.parser import parse
 from arag_search.query.problems import QueryError
+from arag_search.query.reading import parse
 from arag_search.query.signs import DASHES
 from arag_search.query.tree import Node, Not, leaves
 from tests.support.examples import examples
@@ -64,7 +64,7 @@ READ_WITH_A_NOTE = [
 @pytest.mark.parametrize(("query", "understood", "note"), READ_WITH_A_NOTE)
 def test_what_is_meant_is_read_with_a_note(query: str, understood: str, note: str) -> None:
     parsed = parse(query, SCHEMA)
-    assert parsed.understood == understood
+    assert parsed.text == understood
     assert note in " ".join(parsed.notes)
 
 
@@ -93,7 +93,7 @@ def test_a_correction_keeps_the_field_and_parses(query: str, corrected: str | No
         parse(query, SCHEMA)
     assert caught.value.mended == corrected
     if corrected is not None:
-        assert parse(corrected, SCHEMA).understood == corrected
+        assert parse(corrected, SCHEMA).text == corrected
 
 
 @pytest.mark.parametrize(
@@ -111,13 +111,13 @@ def test_a_correction_keeps_the_field_and_parses(query: str, corrected: str | No
 )
 def test_what_is_plain_is_read_as_it_is(query: str, understood: str) -> None:
     parsed = parse(query, SCHEMA)
-    assert parsed.understood == understood
+    assert parsed.text == understood
     assert not [note for note in parsed.notes if "read as" in note]
 
 
 def test_names_that_differ_only_in_case_are_told_apart() -> None:
     schema = Schema({"Lang": "keyword", "lang": "keyword"})
-    assert parse("Lang:en", schema).understood == "Lang:en"
+    assert parse("Lang:en", schema).text == "Lang:en"
     with pytest.raises(QueryError, match="no field"):
         parse("LANG:en", schema)
 
@@ -164,7 +164,7 @@ def test_a_query_with_the_signs_of_other_keyboards_means_the_same(
     except QueryError:
         return
     wanted = parse(text, TREE_SCHEMA)
-    assert parsed.understood == wanted.understood
+    assert parsed.text == wanted.text
     assert parsed.tree == wanted.tree
     assert not changed or len(parsed.notes) > len(wanted.notes)
 
@@ -263,9 +263,7 @@ def test_what_is_accepted_without_a_note_searches_every_word_as_it_is(query: str
         return
     wanted = Counter(analysis.terms(nfc(_WEIGHT.sub("", query).replace("\\", ""))))
     understood = Counter(
-        analysis.terms(
-            nfc(_OPERATOR.sub(" ", _WEIGHT.sub("", parsed.understood)).replace("\\", ""))
-        )
+        analysis.terms(nfc(_OPERATOR.sub(" ", _WEIGHT.sub("", parsed.text)).replace("\\", "")))
     )
     assert understood == wanted
     if not re.search(r"(?:^|[\s(\")])[-!－−]", query):
@@ -302,4 +300,4 @@ def test_every_refusal_is_an_error_of_the_query() -> None:
 
 @pytest.mark.parametrize("question", [r'What is "1\" nginx?', 'What is "a"b" nginx?'])
 def test_a_piece_between_quotes_that_is_no_phrase_is_read_as_words(question: str) -> None:
-    assert "nginx" in parse(question, SCHEMA).understood
+    assert "nginx" in parse(question, SCHEMA).text

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arag_search.query.parser import parse_scope
+from arag_search.query.reading import parse_scope
 from arag_search.search.keywords import MAX_NAMES, missing_names_note, names_in
 from arag_search.tools.base import ReadSet
 from arag_search.tools.preset import plain_preset

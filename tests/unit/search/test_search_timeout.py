@@ -7,7 +7,7 @@ import pytest
 
 from arag_search.engines.opensearch.faults import fault_of_answer, fault_of_reply
 from arag_search.errors import ArgumentError, QueryTimeoutError
-from arag_search.query.parser import parse
+from arag_search.query.reading import parse
 from arag_search.search.hints import narrowing
 from arag_search.search.index import Index
 from arag_search.search.opening import open_index

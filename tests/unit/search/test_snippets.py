@@ -15,7 +15,7 @@ from arag_search.plan.matching import Pattern, patterns_of
 from arag_search.query import analysis
 from arag_search.query.analysis import is_prefix
 from arag_search.query.fields import Schema
-from arag_search.query.parser import parse
+from arag_search.query.reading import parse
 from arag_search.query.tree import Phrase, Prefix, Term
 from arag_search.search.hits import join_sentences
 from arag_search.search.occurrences import Sentences

@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from arag_search.query.parser import parse_scope
+from arag_search.query.reading import parse_scope
 from arag_search.search.by_vectors import Fused, fuse, fuse_logical
 from arag_search.search.snippets import NearPassage, near_passages
 from arag_search.vectors.base import row_key, rows_of

@@ -21,7 +21,7 @@ from arag_search.query.analysis import APOSTROPHES, has_apostrophes, has_token
 from arag_search.query.clauses import ClauseReader, is_no_field, is_searchable, literal_text
 from arag_search.query.fields import ANY_SCHEMA, TEXT_FIELDS, FieldRef, Schema
 from arag_search.query.fragments import Fragment, Modified, all_of, any_of, phrase, word
-from arag_search.query.grammar import OTHER_OPERATORS, DefaultOperator, Doubt, Options, read
+from arag_search.query.grammar import OTHER_OPERATORS, Doubt, Operator, Options, read
 from arag_search.query.lexer import REGEX, Lexeme, find_special, lex, unescape
 from arag_search.query.limits import (
     MAX_CHARACTERS,
@@ -67,7 +67,6 @@ from arag_search.query.tree import (
 from arag_search.system.arguments import checked
 from arag_search.system.values import value
 
-Operator = DefaultOperator
 Connector = Literal["START", "SPACE", "AND", "OR"]
 
 _FACTOR = re.compile(r"\^(\d*\.\d+|\d+)")
@@ -106,12 +105,12 @@ _UNCLOSED_CURLY_QUOTE = re.compile("(?:^|:)[-!+]*[“„«][^“”»]*$")
 
 
 @value
-class ParsedQuery:
-    """A query as it was understood. ``understood`` is its canonical text; its words match in their
-    normal forms in ``language`` or, if that is empty, as they are written."""
+class Query:
+    """A query as it was understood. ``text`` is its canonical text; its words match in their normal
+    forms in ``language`` or, if that is empty, as they are written."""
 
     tree: Node
-    understood: str
+    text: str
     notes: tuple[str, ...]
     language: str
 
@@ -126,7 +125,7 @@ def parse(
     limits: bool = True,
     published: bool = False,
     ranked: bool = True,
-) -> ParsedQuery:
+) -> Query:
     """Parse a query.
 
     ``default_operator`` is what a space means. ``operators`` False rejects AND, OR, NOT, - and !
@@ -142,7 +141,7 @@ def parse(
     )
 
 
-def parse_checked(text: str, options: Options) -> ParsedQuery:
+def parse_checked(text: str, options: Options) -> Query:
     """Parse a query with options that were checked before; see ``parse``."""
     findings = Findings(text)
     tree = _read_as_it_is(findings, options)
@@ -153,7 +152,7 @@ def parse_checked(text: str, options: Options) -> ParsedQuery:
     if not scores(tree):
         findings.note(problems.NOTE_UNRANKED)
     language = options.schema.language if options.has_additions else ""
-    return ParsedQuery(tree, render(tree, options.operators), findings.all_notes(), language)
+    return Query(tree, render(tree, options.operators), findings.all_notes(), language)
 
 
 def _read_as_it_is(findings: Findings, options: Options) -> Node | None:
@@ -268,7 +267,7 @@ def parse_filter(text: str, schema: Schema) -> Scope:
         raise
 
 
-def parse_where(text: str, schema: Schema) -> ParsedQuery:
+def parse_where(text: str, schema: Schema) -> Query:
     """Parse the condition of a search by vectors: a logical query that only decides which passages
     are ranked. Raises QueryError, which says that the condition is at fault."""
     try:
@@ -831,7 +830,7 @@ class _Group:
     modifier: _Modifier | None = None
     plus: bool = False
     items: list[_Item] = dataclasses.field(default_factory=list[_Item])
-    operator: tuple[DefaultOperator, Lexeme] | None = None
+    operator: tuple[Operator, Lexeme] | None = None
     modifiers: list[_Modifier] = dataclasses.field(default_factory=list[_Modifier])
     plus_pending: bool = False
     dropped: list[tuple[int, int]] = dataclasses.field(default_factory=list[tuple[int, int]])
@@ -1122,7 +1121,7 @@ def _only_modifiers(items: list[_Item]) -> bool:
     )
 
 
-def _joined(items: list[_Item], default: DefaultOperator, findings: Findings) -> Fragment | None:
+def _joined(items: list[_Item], default: Operator, findings: Findings) -> Fragment | None:
     """Return the clauses of one group as one; None if nothing is left of it.
 
     A run of nothing but modifiers that would be an alternative (see ``grammar``) is rejected, and
@@ -1166,7 +1165,7 @@ def _joined(items: list[_Item], default: DefaultOperator, findings: Findings) ->
     return all_of(any_of(*alternatives), *of_all)
 
 
-def _runs(items: list[_Item], default: DefaultOperator) -> list[list[_Item]]:
+def _runs(items: list[_Item], default: Operator) -> list[list[_Item]]:
     runs: list[list[_Item]] = []
     for item in items:
         connector = default if item.connector == "SPACE" else item.connector

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from arag_search.errors import ArgumentError
 from arag_search.query.fields import ANY_SCHEMA, Schema
-from arag_search.query.parser import parse, parse_scope
 from arag_search.query.problems import QueryError
+from arag_search.query.reading import parse, parse_scope
 from arag_search.query.tree import (
     And,
     DateRange,
@@ -327,14 +327,14 @@ DEFAULT_AND = [
 
 @pytest.mark.parametrize(("query", "understood"), READ_AS)
 def test_a_query_is_understood_as_the_table_says(query: str, understood: str) -> None:
-    assert parse(query, SCHEMA).understood == understood
+    assert parse(query, SCHEMA).text == understood
     assert parse(understood, SCHEMA).tree == parse(query, SCHEMA).tree
 
 
 @pytest.mark.parametrize(("query", "understood", "note"), NOTED)
 def test_ambiguous_text_gets_a_note(query: str, understood: str, note: str) -> None:
     parsed = parse(query, SCHEMA)
-    assert parsed.understood == understood
+    assert parsed.text == understood
     assert parsed.notes == (note,)
 
 
@@ -346,7 +346,7 @@ def test_a_phrase_of_plain_words_is_read_like_any_other(before: str, suffix: str
     def read(phrase: str) -> list[str]:
         try:
             parsed = parse(f"{before}{phrase}{suffix} opera", SCHEMA)
-            return [parsed.understood, *parsed.notes]
+            return [parsed.text, *parsed.notes]
         except QueryError as error:
             return [str(error)]
 
@@ -370,7 +370,7 @@ def test_a_malformed_query_is_corrected_to_what_was_meant(query: str, mended: st
 
 @pytest.mark.parametrize(("query", "understood"), DEFAULT_AND)
 def test_a_space_can_mean_and(query: str, understood: str) -> None:
-    assert parse(query, SCHEMA, default_operator="AND").understood == understood
+    assert parse(query, SCHEMA, default_operator="AND").text == understood
 
 
 @pytest.mark.parametrize(
@@ -400,7 +400,7 @@ def test_an_option_is_no_field_and_no_value() -> None:
     for query in ("git --year:5", "lang:(--en)"):
         with pytest.raises(QueryError, match="a NOT of a NOT"):
             parse(query, SCHEMA)
-    assert parse("title:(--jobs x)", SCHEMA).understood == '(title:"--jobs" OR title:x)'
+    assert parse("title:(--jobs x)", SCHEMA).text == '(title:"--jobs" OR title:x)'
 
 
 def bad_queries() -> list[tuple[str, str]]:
@@ -425,14 +425,14 @@ def test_a_blank_query_is_rejected() -> None:
 
 def test_short_prefixes_count_as_several_and_without_additions_four_are_allowed() -> None:
     for query in ("aaa* bbb* cccc* dddd* eeee* fffff* ggggg*", " ".join(["abcde*"] * 16)):
-        assert parse(query, SCHEMA).understood
+        assert parse(query, SCHEMA).text
         with pytest.raises(QueryError, match="count as 17; at most 16"):
             parse(f"{query} abcdef*", SCHEMA)
         with pytest.raises(QueryError, match="prefixes; at most 4 are allowed"):
             parse(query, SCHEMA, published=True)
         with pytest.raises(QueryError, match="prefixes; at most 4 are allowed"):
             parse(query, SCHEMA, operators=False)
-    assert parse("aaa* bbb* ccc* ddd*", SCHEMA, published=True).understood
+    assert parse("aaa* bbb* ccc* ddd*", SCHEMA, published=True).text
 
 
 def test_queries_beyond_the_limits_are_rejected_with_the_numbers() -> None:
@@ -480,7 +480,7 @@ def test_all_problems_are_reported_at_once_in_order_of_column() -> None:
 
 
 def test_without_operators_they_are_rejected_and_spaces_are_printed() -> None:
-    assert parse('a "b c" title:d^2', SCHEMA, operators=False).understood == ('(a "b c" title:d^2)')
+    assert parse('a "b c" title:d^2', SCHEMA, operators=False).text == ('(a "b c" title:d^2)')
     with pytest.raises(QueryError) as caught:
         parse("a AND b NOT c -d !(e f) || g", SCHEMA, operators=False)
     assert [problem.piece for problem in caught.value.problems] == ["AND", "NOT", "-", "!", "||"]
@@ -603,9 +603,9 @@ def test_any_text_either_parses_or_raises_a_query_error(
         if error.mended is not None:
             parse(error.mended, SCHEMA, operators=operators, default_operator=default)
         return
-    assert render(parsed.tree, operators) == parsed.understood
+    assert render(parsed.tree, operators) == parsed.text
     reparsed = parse(
-        parsed.understood, SCHEMA, operators=operators, default_operator=default, limits=False
+        parsed.text, SCHEMA, operators=operators, default_operator=default, limits=False
     )
     assert reparsed.tree == parsed.tree
 
@@ -677,7 +677,7 @@ def test_problems_after_the_twentieth_are_only_counted() -> None:
 )
 def test_prefer_and_demote_apply_as_far_as_not_does(query: str, understood: str) -> None:
     parsed = parse(query, SCHEMA)
-    assert parsed.understood == understood
+    assert parsed.text == understood
     assert parse(understood, SCHEMA).tree == parsed.tree
 
 
@@ -717,5 +717,5 @@ def test_filters_and_conditions_reject_prefer_and_demote() -> None:
 
 
 def test_prefer_and_demote_are_words_where_they_are_no_operators() -> None:
-    assert parse("a PREFER b", SCHEMA, published=True).understood == r"(a OR \PREFER OR b)"
-    assert parse("a DEMOTE b", SCHEMA, operators=False).understood == r"(a \DEMOTE b)"
+    assert parse("a PREFER b", SCHEMA, published=True).text == r"(a OR \PREFER OR b)"
+    assert parse("a DEMOTE b", SCHEMA, operators=False).text == r"(a \DEMOTE b)"
