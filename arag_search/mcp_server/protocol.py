@@ -11,7 +11,7 @@ import contextlib
 import functools
 import logging
 from collections.abc import AsyncGenerator
-from dataclasses import asdict
+from dataclasses import fields
 from functools import partial
 from importlib.metadata import version
 from importlib.resources import files
@@ -45,6 +45,9 @@ NAME = "arag-search"
 META = "arag_search"
 """The key of a result's ``_meta`` that holds the numbers of a ToolResult, which a model does not
 see."""
+_NUMBERS = [
+    part.name for part in fields(ToolResult) if part.name not in ("text", "passages", "structured")
+]
 QUESTION = "question"
 MAX_SESSIONS = 1_024
 """The maximum number of sessions over HTTP. One more is refused until another one has ended."""
@@ -97,7 +100,7 @@ def build_server(
         on_list_prompts=answers.list_prompts,
         on_get_prompt=answers.get_prompt,
     )
-    server.middleware.append(_as_protocol_errors)
+    server.middleware[:] = [_as_protocol_errors]  # and none that traces
     if preset.uses_documents:
         server.middleware.append(_within_a_session)
     return server
@@ -242,12 +245,10 @@ class _Answers:
 def _tool_answer(result: ToolResult) -> types.CallToolResult:
     # Numbers go to _meta, because several clients show a model structured content instead of the
     # text. Connectors expect the object of their JSON as structured content.
-    numbers = asdict(result)
-    structured = numbers.pop("structured")
-    del numbers["text"], numbers["passages"]  # a client reads the text
+    numbers = {name: getattr(result, name) for name in _NUMBERS}
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=result.text)],
-        structured_content=structured,
+        structured_content=None if result.structured is None else dict(result.structured),
         is_error=result.status == "error",
         _meta={META: numbers},
     )

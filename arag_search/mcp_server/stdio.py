@@ -2,30 +2,29 @@
 
 A client reads every byte of this process's standard output as protocol. Therefore, before anything
 else happens, the two descriptors are set aside, and whatever libraries, Java or warnings print goes
-to standard error. The SDK serves; it gets the lines of the client from here, because it would leave
-what is no message unanswered, and read a line of any length.
+to standard error. The SDK serves; it gets the messages of the client from here, because it would
+leave what is no message unanswered, read a line of any length, and pass each message on through
+four tasks.
 """
 
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import AsyncIterator
-from contextlib import suppress
-from typing import NamedTuple, cast
+import select
+from typing import NamedTuple
 
 import anyio
 import anyio.to_thread
+from anyio.abc import ObjectStream
 from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
-from mcp.types import JSONRPCNotification, JSONRPCRequest
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
 from arag_search.errors import ArgumentError
 from arag_search.mcp_server.messages import (
     END_BYTES,
     MAX_MESSAGE_BYTES,
     BadMessage,
-    id_at_ends,
     read_message,
     too_long,
 )
@@ -71,21 +70,21 @@ def claim_stdio() -> Channel:
 async def serve_stdio(server: Server[Session], channel: Channel, stopping: anyio.Event) -> None:
     """Serve the one client until its input has ended and its requests are answered, or until
     ``stopping`` is set; then a thread may still wait for a line."""
-    lines = cast("anyio.AsyncFile[str]", _Lines(channel))
+    messages = _Messages(channel)
     async with anyio.create_task_group() as group:
 
         async def stop() -> None:
             await stopping.wait()
+            messages.is_open = False
             group.cancel_scope.cancel()
 
         group.start_soon(stop)
-        async with stdio_server(lines, lines) as streams:
-            await server.run(*streams, server.create_initialization_options())
+        await server.run(messages, messages, server.create_initialization_options())
         group.cancel_scope.cancel()
 
 
-class _Lines:
-    """The two ends of a channel as a file of lines, which the SDK reads and writes.
+class _Messages(ObjectStream[SessionMessage]):
+    """The two ends of a channel as the streams of messages that the SDK reads and writes.
 
     Lines that are no messages are answered here. The input ends when all its requests are answered.
     """
@@ -93,34 +92,51 @@ class _Lines:
     def __init__(self, channel: Channel) -> None:
         self._input = open(channel.reading, "rb", closefd=False)  # noqa: SIM115
         self._output = channel.writing
-        self._lock = threading.Lock()
+        self._room = select.poll()
+        self._room.register(channel.writing, select.POLLOUT)
+        self._turn = anyio.Lock(fast_acquire=True)
         self._unanswered: list[object] = []
+        self.is_open = True
+        """Whether answers are still written: none that says that the server has ended."""
 
-    async def __aiter__(self) -> AsyncIterator[str]:
+    async def receive(self) -> SessionMessage:
+        """Return the next message of the client."""
         while line := await anyio.to_thread.run_sync(self._read, abandon_on_cancel=True):
             if not line.strip():
                 continue
             is_whole = len(line) <= _MAX_LINE_BYTES
             message = read_message(line) if is_whole else too_long(line, MAX_MESSAGE_BYTES)
             if isinstance(message, BadMessage):
-                await self.write(f"{message.answer}\n")
+                await self._answer(message.answer, message.id)
                 continue
             if isinstance(message, JSONRPCRequest):
                 self._unanswered.append(message.id)
             elif isinstance(message, JSONRPCNotification) and message.method.endswith("/cancelled"):
                 self._note_answer((message.params or {}).get("requestId"))
-            yield line.decode()
+            return SessionMessage(message)
         with anyio.move_on_after(_DRAIN_S):
             while self._unanswered:
                 await anyio.sleep(_LOOK_S)
+        raise anyio.EndOfStream
 
-    async def write(self, text: str) -> None:
-        """Write a line. One that was begun is finished when the server ends."""
-        await anyio.to_thread.run_sync(self._write, text.encode())
-        self._note_answer(id_at_ends(text[:END_BYTES].encode()))
+    async def send(self, item: SessionMessage) -> None:
+        """Write a message on a line. One that was begun is finished when the server ends."""
+        message = item.message
+        text = message.model_dump_json(by_alias=True, exclude_unset=True)
+        is_answer = isinstance(message, JSONRPCResponse | JSONRPCError)
+        await self._answer(text, message.id if is_answer else None)
 
-    async def flush(self) -> None:
-        """Do nothing: every line has been written."""
+    async def send_eof(self) -> None:
+        """Do nothing: the descriptors stay open, as a thread may still use one."""
+
+    async def aclose(self) -> None:
+        """Do nothing either."""
+
+    async def _answer(self, text: str, id_: object) -> None:
+        async with self._turn:
+            if self.is_open and (rest := self._write(f"{text}\n".encode(), waits=False)):
+                await anyio.to_thread.run_sync(self._write, rest)
+        self._note_answer(id_)
 
     def _read(self) -> bytes:
         # Of a longer line, as much is left: a beginning, and the end.
@@ -133,10 +149,14 @@ class _Lines:
             return b""
         return line
 
-    def _write(self, data: bytes) -> None:
-        with self._lock, suppress(OSError):  # a client that has gone; its input tells the server
-            while data:
-                data = data[os.write(self._output, data) :]
+    def _write(self, data: bytes, waits: bool = True) -> bytes:
+        """Write data, or as much as there is room for; return the rest."""
+        try:
+            while data and (waits or self._room.poll(0)):  # there is room for so many bytes
+                data = data[os.write(self._output, data if waits else data[: select.PIPE_BUF]) :]
+        except OSError:  # a client that has gone; its input tells the server
+            return b""
+        return data
 
     def _note_answer(self, id_: object) -> None:
         if id_ in self._unanswered:

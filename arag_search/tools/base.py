@@ -80,7 +80,7 @@ class ReadSet:
     are the ids of passages asked for, in presets that reply as A-RAG (its context tracker).
     """
 
-    seen: dict[str, set[int]] = field(default_factory=dict[str, set[int]])
+    seen: dict[str, frozenset[int]] = field(default_factory=dict[str, frozenset[int]])
     is_kept: bool = True
     references: References = field(default_factory=References)
     windows: list[Window] = field(default_factory=list[Window])
@@ -90,15 +90,12 @@ class ReadSet:
     def copy(self) -> ReadSet:
         """Return a copy that can be changed independently. References are shared, so that
         concurrent calls never give the same name twice."""
-        seen = {chunk: set(sentences) for chunk, sentences in self.seen.items()}
-        return ReadSet(
-            seen,
-            self.is_kept,
-            self.references,
-            list(self.windows),
-            self.step,
-            set(self.read),
-        )
+        seen, windows, read = dict(self.seen), list(self.windows), set(self.read)
+        return ReadSet(seen, self.is_kept, self.references, windows, self.step, read)
+
+    def note(self, chunk: str, checksums: Iterable[int]) -> None:
+        """Count sentences of a chunk as shown."""
+        self.seen[chunk] = self.seen.get(chunk, frozenset()).union(checksums)
 
     def window(self, reference: str, first: int, last: int) -> Window | None:
         """Return an opened window that holds all these lines of a reference, or None."""
@@ -117,7 +114,8 @@ class ReadSet:
     def add(self, other: ReadSet) -> None:
         """Add everything that another set counts as shown."""
         for chunk, checksums in other.seen.items():
-            self.seen.setdefault(chunk, set()).update(checksums)
+            if self.seen.get(chunk) is not checksums:
+                self.note(chunk, checksums)
         self.read |= other.read
         self.windows += [window for window in other.windows if window not in self.windows]
 

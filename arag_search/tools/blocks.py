@@ -272,7 +272,7 @@ def note_seen(block: Block, read_set: ReadSet) -> None:
     texts = [block.sentences[number] for number in block.shown]
     if block.cut is not None:
         texts = [text for text in texts if text.strip() in block.cut]
-    read_set.seen.setdefault(block.id, set()).update(map(checksum, texts))
+    read_set.note(block.id, map(checksum, texts))
 
 
 def checksum(sentence: str) -> int:

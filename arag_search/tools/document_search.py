@@ -179,7 +179,7 @@ class ShownDocument(NamedTuple):
         for number in block.shown if block.cut is None else ():
             at, unit = units[number]
             if unit.is_whole:
-                read_set.seen.setdefault(self.parts[at].id, set()).add(checksum(unit.text))
+                read_set.note(self.parts[at].id, [checksum(unit.text)])
 
     def _paragraphs(self, block: Block) -> list[Paragraph]:
         units = self.units()

@@ -15,13 +15,13 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
     ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_304,
-    ("arag_search/tools/",): 4_575,
+    ("arag_search/tools/",): 4_573,
     ("arag_search/agent/",): 4_228,
     ("arag_search/evaluation/",): 2_648,
     ("arag_search/vectors/", "index_jobs/embedding/"): 5_965,
     ("arag_search/engines/opensearch/",): 4_645,
     ("arag_search/engines/",): 6_906,
-    ("arag_search/mcp_server/",): 2_297,
+    ("arag_search/mcp_server/",): 2_318,
     ("arag_search/cli/",): 4_328,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_140,
     ("arag_search/endpoints/", "arag_search/system/"): 1_866,
@@ -31,7 +31,7 @@ CEILINGS = {
     ("tests/",): 57_635,
     ("",): 1_146,  # what is in no other row
 }
-ALL = 142_815
+ALL = 142_834
 
 
 def _counts() -> Counter[tuple[str, ...]]:

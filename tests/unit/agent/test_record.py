@@ -127,7 +127,7 @@ def test_a_state_is_plain_json_and_is_read_back_whole() -> None:
     state.add(Message("assistant", "", (ToolCall("c1", "chunk_read", "{}"),)))
     state.add(Message("tool", "text", (), "c1"), 1)
     state.steps.append(STEP)
-    state.read_set.seen["a.1"] = {2}
+    state.read_set.note("a.1", {2})
     state.shown_ids.update(("a.1", "b.1"))
     state.calls["key"] = 1
     state.spend(Usage(1, 2, "endpoint"))
