@@ -4,7 +4,10 @@ import java.io.ByteArrayOutputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
 import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.PriorityQueue;
+import java.util.TreeMap;
 import org.apache.lucene.index.IndexReader;
 import org.apache.lucene.index.LeafReaderContext;
 import org.apache.lucene.index.MultiDocValues;
@@ -13,6 +16,7 @@ import org.apache.lucene.index.NumericDocValues;
 import org.apache.lucene.index.PointValues;
 import org.apache.lucene.index.PostingsEnum;
 import org.apache.lucene.index.SortedNumericDocValues;
+import org.apache.lucene.index.SortedSetDocValues;
 import org.apache.lucene.index.Terms;
 import org.apache.lucene.index.TermsEnum;
 import org.apache.lucene.search.DocIdSetIterator;
@@ -27,7 +31,8 @@ import org.apache.lucene.util.NumericUtils;
 /**
  * The values of fields in the documents that match a query, exactly. They are read from terms,
  * doc values and norms, in time linear in the number of values of the field (without a query and
- * deletions, in the number of distinct values), and in space of a bit per document.
+ * deletions, in the number of distinct values; where few documents match, in that of theirs), and in
+ * space of a bit per document.
  */
 final class Fields {
     private final IndexReader reader;
@@ -74,9 +79,53 @@ final class Fields {
      * terms: their number, then the documents, the length and the bytes of each.
      */
     void writeTerms(String field, int most) throws IOException {
+        Most frequent = new Most(most);
+        long documents = allowed != null && isSparse() ? ofFew(field, frequent) : -1;
+        if (documents < 0) {
+            documents = ofMany(field, frequent);
+        }
+        out.writeLong(documents);
+        frequent.write(out);
+    }
+
+    /** Return whether reading the values of each document is faster than reading all terms. */
+    private boolean isSparse() {
+        return 4L * allowed.cardinality() < reader.maxDoc();
+    }
+
+    /** Count the terms of each document; return -1 if documents do not have them in a column. */
+    private long ofFew(String field, Most frequent) throws IOException {
+        TreeMap<BytesRef, Integer> counts = new TreeMap<>();
+        long documents = 0;
+        for (LeafReaderContext leaf : reader.leaves()) {
+            SortedSetDocValues values = leaf.reader().getSortedSetDocValues(field);
+            if (values == null) {
+                return -1;
+            }
+            Map<Long, Integer> ofLeaf = new HashMap<>();
+            int end = leaf.docBase + leaf.reader().maxDoc();
+            int next = leaf.docBase < allowed.length() ? allowed.nextSetBit(leaf.docBase) : end;
+            while (next < end) {
+                limit.shouldExit();
+                if (values.advanceExact(next - leaf.docBase)) {
+                    documents++;
+                    for (int left = values.docValueCount(); left > 0; left--) {
+                        ofLeaf.merge(values.nextOrd(), 1, Integer::sum);
+                    }
+                }
+                next = next + 1 < allowed.length() ? allowed.nextSetBit(next + 1) : end;
+            }
+            for (Map.Entry<Long, Integer> term : ofLeaf.entrySet()) {
+                BytesRef value = BytesRef.deepCopyOf(values.lookupOrd(term.getKey()));
+                counts.merge(value, term.getValue(), Integer::sum);
+            }
+        }
+        counts.forEach((term, count) -> frequent.add(count, term));
+        return documents;
+    }
+
+    private long ofMany(String field, Most frequent) throws IOException {
         FixedBitSet with = allowed == null ? null : new FixedBitSet(allowed.length());
-        PriorityQueue<Frequent> frequent = new PriorityQueue<>();
-        long distinct = 0;
         Terms terms = MultiTerms.getTerms(reader, field);
         TermsEnum iterator = terms == null ? TermsEnum.EMPTY : terms.iterator();
         PostingsEnum postings = null;
@@ -87,26 +136,11 @@ final class Fields {
                 postings = iterator.postings(postings, PostingsEnum.NONE);
                 documents = count(postings, with);
             }
-            if (documents == 0) {
-                continue;
-            }
-            distinct++;
-            // Terms come in ascending order, so that the earlier of two equal counts stays.
-            frequent.add(new Frequent(documents, distinct, BytesRef.deepCopyOf(term)));
-            if (frequent.size() > most) {
-                frequent.poll();
+            if (documents > 0) {
+                frequent.add(documents, term);
             }
         }
-        out.writeLong(with == null ? reader.getDocCount(field) : with.cardinality());
-        out.writeLong(distinct);
-        Frequent[] best = frequent.toArray(new Frequent[0]);
-        Arrays.sort(best);
-        out.writeInt(best.length);
-        for (int at = best.length - 1; at >= 0; at--) {
-            out.writeLong(best[at].documents());
-            out.writeInt(best[at].term().length);
-            out.write(best[at].term().bytes, best[at].term().offset, best[at].term().length);
-        }
+        return with == null ? reader.getDocCount(field) : with.cardinality();
     }
 
     private int count(PostingsEnum postings, FixedBitSet with) throws IOException {
@@ -149,6 +183,40 @@ final class Fields {
         out.writeLong(documents);
         out.writeLong(documents == 0 ? 0L : least);
         out.writeLong(documents == 0 ? 0L : greatest);
+    }
+
+    /** The most frequent of terms, which are added in ascending order, and how many there were. */
+    private static final class Most {
+        private final int most;
+        private final PriorityQueue<Frequent> frequent = new PriorityQueue<>();
+        private long distinct = 0;
+
+        Most(int most) {
+            this.most = most;
+        }
+
+        void add(int documents, BytesRef term) {
+            distinct++;
+            // The earlier of two equal counts stays.
+            if (frequent.size() < most) {
+                frequent.add(new Frequent(documents, distinct, BytesRef.deepCopyOf(term)));
+            } else if (most > 0 && documents > frequent.peek().documents()) {
+                frequent.poll();
+                frequent.add(new Frequent(documents, distinct, BytesRef.deepCopyOf(term)));
+            }
+        }
+
+        void write(DataOutputStream out) throws IOException {
+            out.writeLong(distinct);
+            Frequent[] best = frequent.toArray(new Frequent[0]);
+            Arrays.sort(best);
+            out.writeInt(best.length);
+            for (int at = best.length - 1; at >= 0; at--) {
+                out.writeLong(best[at].documents());
+                out.writeInt(best[at].term().length);
+                out.write(best[at].term().bytes, best[at].term().offset, best[at].term().length);
+            }
+        }
     }
 
     /** A term by its number of documents; of equal ones, the later term is the lesser. */
