@@ -10,8 +10,8 @@ import typer
 from arag_search.cli.options.index import IndexFolder, Json, ScopeFilter, located
 from arag_search.cli.output.printing import print_result
 from arag_search.query.field_types import FIELD_TYPES
+from arag_search.search.advice.told import values_json
 from arag_search.search.fields import FieldSummary
-from arag_search.search.nearest import values_json
 from arag_search.search.opening import open_index
 from arag_search.tools.words import fields_text, words_text
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 
 from arag_search.corpus import (
     NO_OUTLINE,
@@ -274,7 +274,12 @@ class FieldsPage:
 
 
 class SearchEngine(Protocol):
-    """An executor of plans over one index. Thread-safe until it is closed."""
+    """An executor of plans over one index. Thread-safe until it is closed.
+
+    ``is_remote`` says that a call takes a round trip, so that what may be needed is asked at once.
+    """
+
+    is_remote: ClassVar[bool]
 
     @property
     def manifest(self) -> Manifest: ...

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 
-from arag_search.engines.base import KeywordRequest, SearchRequest
+from arag_search.engines.base import Deadline, KeywordRequest, SearchRequest
+from arag_search.errors import QueryTimeoutError
 from arag_search.plan.clauses import ResolvedPlan, any_of
 from arag_search.plan.lower import words_clause
 from arag_search.query import analysis
+from arag_search.search.advice.parts import MAX_COUNTED
+from arag_search.search.advice.told import ClauseCount
 from arag_search.search.asked import Keywords
-from arag_search.search.branches import keyword_counts
 from arag_search.search.hints import KEYWORD_NARROWING
 from arag_search.search.hits import hit_of
 from arag_search.search.keywords import keyword_notes, keyword_scores
@@ -57,6 +59,25 @@ def keyword_search(state: IndexState, asked: Keywords) -> SearchResult:
         keyword_notes(wanted) if matching == "token" else [],
         started,
         page,
-        branches=keyword_counts(engine, wanted, scope, deadline) if has_counts else (),
+        branches=_counts(state, asked, scope, deadline) if has_counts else (),
         highlighter=Highlighter.of_keywords(wanted, as_substrings=matching == "substring"),
+    )
+
+
+def _counts(
+    state: IndexState, asked: Keywords, scope: ResolvedPlan | None, deadline: Deadline | None
+) -> tuple[ClauseCount, ...]:
+    """Return how many passages have each keyword, of the first MAX_COUNTED; none if there is only
+    one, or no time left."""
+    words = [word for word in dict.fromkeys(asked.keywords) if analysis.terms(word)]
+    if len(words) < 2:
+        return ()
+    phrases = [ResolvedPlan(words_clause(word, "")) for word in words[:MAX_COUNTED]]
+    try:
+        counts = state.engine.counts([(phrase, "chunk") for phrase in phrases], scope, deadline)
+    except QueryTimeoutError:
+        return ()
+    return tuple(
+        ClauseCount(str(phrase), count, leaf=True)
+        for phrase, count in zip(phrases, counts, strict=True)
     )

@@ -18,6 +18,8 @@ from arag_search.engines.base import DEFAULT_SEARCH_TIMEOUT_S, SearchEngine, che
 from arag_search.manifest import Manifest
 from arag_search.plan.clauses import ResolvedPlan
 from arag_search.query.reading import Operator, Query, parse
+from arag_search.search.advice.frequent import FrequentWords
+from arag_search.search.advice.spelling import Spelling
 from arag_search.search.asked import Hybrid, Keywords, Meaning, Naive, Search
 from arag_search.search.by_keywords import keyword_search
 from arag_search.search.by_vectors import NearSentence, VectorSearch
@@ -36,11 +38,9 @@ from arag_search.search.fields import (
     fields_of,
 )
 from arag_search.search.following import Use, part_of
-from arag_search.search.hints import FrequentWords
 from arag_search.search.lines import DocumentLines
 from arag_search.search.logical import logical_search
 from arag_search.search.results import SearchResult
-from arag_search.search.spelling import Spelling
 from arag_search.search.state import IndexState
 from arag_search.search.words import WordSummary, words_of
 from arag_search.system.arguments import checked, takes
@@ -83,7 +83,7 @@ class Index:
             search_timeout_s,
             is_outdated,
             FrequentWords(engine),
-            Spelling(engine),
+            Spelling(),
         )
         self._use: Use = lambda asked, within: nullcontext(state)
         self._closes = (state.close, *([] if on_close is None else [on_close]))

@@ -22,11 +22,26 @@ def meeting(
 
     O(length of their texts x (1 + conditions)), less where texts lack the words of conditions.
     """
-    passages = [_Passage(hit, metadata) for hit in hits] if conditions else []
-    return [
-        {hit.id for hit, passage in zip(hits, passages, strict=True) if passage.meets(condition)}
-        for condition in conditions
-    ]
+    return Judge(hits, metadata).meeting(conditions)
+
+
+class Judge:
+    """Hits, which carry their text, and whose words are counted once for all conditions."""
+
+    def __init__(self, hits: Sequence[Hit], metadata: Mapping[str, MetadataType]) -> None:
+        self._hits = hits
+        self._metadata = metadata
+        self._passages: list[_Passage] = []
+
+    def meeting(self, conditions: Sequence[Clause]) -> list[set[str]]:
+        """See ``meeting``."""
+        if conditions and not self._passages:
+            self._passages = [_Passage(hit, self._metadata) for hit in self._hits]
+        pairs = list(zip(self._hits, self._passages, strict=False))
+        return [
+            {hit.id for hit, passage in pairs if passage.meets(condition)}
+            for condition in conditions
+        ]
 
 
 class _Passage:

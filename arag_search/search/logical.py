@@ -3,44 +3,33 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 
 from arag_search.corpus import MAX_SENTENCES, nfc
-from arag_search.engines.base import Granularity, LeafScore, Page, SearchRequest
-from arag_search.errors import NotServedError, QueryTimeoutError
-from arag_search.plan.clauses import Clause, ResolvedPlan, leaves, wanted_leaves
+from arag_search.engines.base import LeafScore, Page, SearchRequest
+from arag_search.errors import NotServedError
+from arag_search.plan.clauses import ResolvedPlan, leaves, wanted_leaves
 from arag_search.plan.lower import lower
 from arag_search.query.fields import TITLE
 from arag_search.query.problems import NOTE_UNRANKED
-from arag_search.query.reading import Options, Query, parse_checked
+from arag_search.query.reading import Options, parse_checked
+from arag_search.search.advice.feedback import feedback
+from arag_search.search.advice.parts import parts
+from arag_search.search.advice.preferences import lowered_by, unmet_preferences
+from arag_search.search.advice.questions import Advice, Questions, Subject, answered
+from arag_search.search.advice.relaxing import relaxed
+from arag_search.search.advice.told import Told
 from arag_search.search.asked import Search
-from arag_search.search.branches import Branches
 from arag_search.search.documents import unknown_chunks
-from arag_search.search.feedback import ClauseCount, Feedback
-from arag_search.search.feedback import feedback as feedback_on
 from arag_search.search.fields import parse_sort
 from arag_search.search.hints import narrowing
-from arag_search.search.hits import BranchHit, NearestHit, SearchHit, hit_of
-from arag_search.search.nearest import lowered_by, unmet_preferences
-from arag_search.search.relaxing import nearest_hits, relaxed_requests
+from arag_search.search.hits import SearchHit, hit_of
 from arag_search.search.resolve import resolve
 from arag_search.search.results import CORPUS_ORDER, SearchResult
 from arag_search.search.shown.form import Listing
 from arag_search.search.snippets import Highlighter, Snippets
 from arag_search.search.state import IndexState
-
-
-@dataclass(slots=True)
-class _Beside:
-    """What is said beside the hits of a page."""
-
-    page: Page
-    feedback: Feedback | None = None
-    nearest: tuple[NearestHit, ...] = ()
-    branches: tuple[ClauseCount, ...] = ()
-    unrepresented: tuple[BranchHit, ...] = ()
-    note: str = ""
 
 
 def logical_search(state: IndexState, asked: Search) -> SearchResult:
@@ -74,25 +63,54 @@ def logical_search(state: IndexState, asked: Search) -> SearchResult:
             1 if form.of_documents else asked.per_document,
             None if asked.after is None else _ordinal_after(state, asked.after, scope),
         )
-        beside = _searched(state, asked, request)
-        listing = form.fetch(engine, request, beside.page)
+        page = None if engine.is_remote else engine.search(request)
+        subject = Subject(asked, request, state.manifest.metadata)
+        page, advice = answered(
+            engine, request, [ask(subject, page) for ask in _advice(state)], page
+        )
+        listing = form.fetch(engine, request, page)
         hits = _hits(state, asked, listing)
-    marked = tuple([leaf for leaf in wanted_leaves(plan) if not leaf.is_metadata])
+    notes = parsed.notes
+    if sort is not None or (asked.feedback and not page.count):
+        notes = tuple(note for note in notes if note != NOTE_UNRANKED)
     in_order = listing.request.from_ordinal is not None
+    marked = tuple([leaf for leaf in wanted_leaves(plan) if not leaf.is_metadata])
     return SearchResult.of(
         asked,
         f"{parsed.text}{within}",
         hits,
-        _notes(state, asked, parsed, listing, beside),
+        [*notes, *chain(*(piece.notes for piece in advice))],
         started,
         listing.page,
         sort=CORPUS_ORDER if in_order else str(sort or ""),
-        feedback=beside.feedback,
-        nearest=beside.nearest,
-        branches=beside.branches,
-        unrepresented=beside.unrepresented,
+        feedback=next((piece.feedback for piece in advice if piece.feedback is not None), None),
+        nearest=tuple(chain(*(piece.nearest for piece in advice))),
+        branches=tuple(chain(*(piece.branches for piece in advice))),
+        unrepresented=tuple(chain(*(piece.unrepresented for piece in advice))),
         highlighter=Highlighter(marked, by_sentence=asked.granularity == "sentence"),
     )
+
+
+def _advice(state: IndexState) -> Iterator[Callable[[Subject, Page | None], Advice[Told]]]:
+    """Yield the pieces of advice on a search, in the order of their notes."""
+    yield from (parts, feedback, relaxed, _titles(state))
+    if state.scope is None:  # the note is about all passages
+        yield state.frequent_words.advise
+    yield from (unmet_preferences, state.spelling.advise)
+
+
+def _titles(state: IndexState) -> Callable[[Subject, Page | None], Advice[Told]]:
+    """Return the note on clauses on titles where there are none."""
+
+    def advise(subject: Subject, page: Page | None) -> Advice[Told]:
+        del page
+        names_title = any(leaf.is_text and leaf.field == TITLE for leaf in leaves(subject.query))
+        if not names_title or state.contents.has_titles:
+            return Told()
+        return Told(("no passage of this index has a title: title: finds nothing.",))
+        yield Questions()
+
+    return advise
 
 
 def _ordinal_after(state: IndexState, id: str, scope: ResolvedPlan | None) -> int:
@@ -122,122 +140,3 @@ def _hits(state: IndexState, asked: Search, listing: Listing) -> list[SearchHit]
         )
         for at, hit in enumerate(page.hits)
     ]
-
-
-def _notes(
-    state: IndexState, asked: Search, parsed: Query, listing: Listing, beside: _Beside
-) -> list[str]:
-    """Return the notes on a query and on what it found."""
-    request, page, _ = listing
-    notes = [*parsed.notes, *([beside.note] if beside.note else [])]
-    if asked.sort is not None or (asked.feedback and not page.count):
-        notes = [note for note in notes if note != NOTE_UNRANKED]
-    may_name_title = f"{TITLE}:" in parsed.text
-    if may_name_title and not state.contents.has_titles and _names_title(request.query.root):
-        notes.append("no passage of this index has a title: title: finds nothing.")
-    is_list = asked.form.is_list
-    if page.hits and state.scope is None and not is_list:  # the note is about all passages
-        deadline, unit = request.deadline, asked.granularity
-        texts = [leaf for leaf in wanted_leaves(request.query.root) if leaf.is_text]
-        note = state.frequent_words.note(texts, unit, deadline)
-        notes += [note] if note else []
-    if asked.offset:
-        return notes
-    if request.with_text and page.hits:
-        notes += _preference_notes(state, request, page)
-    if asked.feedback and (request.with_text or (is_list and not page.hits)):
-        is_told = beside.feedback is not None
-        notes += state.spelling.notes(request, page.hits, is_told=is_told)
-    return notes
-
-
-def _names_title(clause: Clause) -> bool:
-    return any(leaf.is_text and leaf.field == TITLE for leaf in leaves(clause))
-
-
-def _preference_notes(state: IndexState, request: SearchRequest, page: Page) -> list[str]:
-    """Return the notes on preferences that no passage meets. Only preferences that no shown
-    passage meets are counted."""
-    unmet = unmet_preferences(request, page.hits, state.manifest.metadata)
-    if not unmet:
-        return []
-    queries: list[tuple[ResolvedPlan, Granularity]] = [
-        (ResolvedPlan(condition), "chunk") for _, condition in unmet
-    ]
-    try:
-        counts = state.engine.counts(queries, request.scope, request.deadline)
-    except QueryTimeoutError:  # the search itself was in time
-        return []
-    return [
-        f"{prefer}: no passage that matches has it."
-        for (prefer, _), count in zip(unmet, counts, strict=True)
-        if not count
-    ]
-
-
-def _searched(state: IndexState, asked: Search, request: SearchRequest) -> _Beside:
-    """Return the page of a search, in one round trip, or in two if it finds nothing.
-
-    On a server, values of fields take one more.
-    """
-    engine = state.engine
-    parts = None
-    if asked.branches and _is_plain(request):
-        parts = Branches(
-            request, state.manifest, exclusions=not asked.published, operators=asked.operators
-        )
-    if parts is not None and (parts.requests or parts.queries):
-        counts, pages = engine.counts_and_pages(
-            parts.queries, [request, *parts.requests], request.scope, request.deadline
-        )
-        beside = _Beside(pages[0], note=parts.exclusion_note(pages[0], counts))
-        if beside.page.count:
-            beside.branches, beside.unrepresented = parts.told(
-                beside.page, counts, pages[1:], engine
-            )
-    else:
-        beside = _Beside(engine.search(request))
-    has_feedback = asked.feedback and asked.after is None
-    if beside.page.count == 0 and (has_feedback or asked.relax):
-        _explain_nothing(state, asked, request, beside)
-    return beside
-
-
-def _explain_nothing(
-    state: IndexState, asked: Search, request: SearchRequest, beside: _Beside
-) -> None:
-    """Count the parts of a query that found nothing, and find the nearest passages."""
-    relaxed = relaxed_requests(request) if asked.relax and request.with_text else []
-    pages: list[Page] = []
-
-    def counts(queries: Sequence[tuple[ResolvedPlan, Granularity]]) -> list[int]:
-        counted, nearest = state.engine.counts_and_pages(
-            queries, relaxed, request.scope, request.deadline
-        )
-        pages.extend(nearest)
-        return counted
-
-    if asked.feedback and asked.after is None:
-        beside.feedback = feedback_on(
-            request.query.root,
-            request.granularity,
-            counts,
-            lambda fields: state.engine.field_values(
-                replace(fields, scope=request.scope, deadline=request.deadline)
-            ),
-        )
-    elif relaxed:
-        counts(())
-    if pages:
-        beside.nearest = nearest_hits(request.query.root, relaxed, pages, state.manifest.metadata)
-
-
-def _is_plain(request: SearchRequest) -> bool:
-    """Return whether a search is for the first passages by score, with their text."""
-    return (
-        request.granularity == "chunk"
-        and not request.offset
-        and request.with_text
-        and request.sort is None
-        and request.per_document is None
-    )

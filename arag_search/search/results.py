@@ -9,8 +9,8 @@ from typing import Any
 
 from arag_search.engines.base import Page
 from arag_search.query.forms import is_code
+from arag_search.search.advice.told import ClauseCount, Feedback
 from arag_search.search.asked import Keywords, Meaning, Search
-from arag_search.search.feedback import ClauseCount, Feedback
 from arag_search.search.hits import BranchHit, NearestHit, SearchHit
 from arag_search.search.snippets import Highlighter, Highlights
 from arag_search.tokens import count_tokens

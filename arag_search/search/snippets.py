@@ -21,6 +21,7 @@ from arag_search.query import analysis
 from arag_search.query.analysis import spellings_of
 from arag_search.query.fields import CONTENT, TITLE
 from arag_search.query.forms import HOLE, is_code
+from arag_search.search.hits import SearchHit, hit_of
 from arag_search.search.occurrences import Mark, Sentences, TextField, merged, spans
 from arag_search.vectors.base import (
     FloatArray,
@@ -97,6 +98,10 @@ class Snippets:
             return sorted(n for n in points if points[n] == most) or first_sentence(hit)
         best = sorted(points, key=lambda number: (-points[number], number))
         return sorted(best[:MAX_SENTENCES]) or first_sentence(hit)
+
+    def shown(self, hit: Hit) -> SearchHit:
+        """Return a hit beside those of a page, with the sentences to show."""
+        return hit_of(hit, self.choose(hit), None, is_named=self.names(hit))
 
     def _named_units(self, hit: Hit) -> Iterator[int]:
         """Yield the first sentence of each unit whose name a clause on titles matches."""

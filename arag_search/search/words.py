@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 
 from arag_search.engines.base import Deadline, Granularity, Page, SearchEngine, SearchRequest
-from arag_search.errors import ArgumentError, QueryTimeoutError
+from arag_search.errors import ArgumentError
 from arag_search.plan.clauses import (
     Clause,
     ResolvedPlan,
@@ -32,8 +32,9 @@ from arag_search.query.printing import quoted
 from arag_search.query.problems import QueryError
 from arag_search.query.reading import Query, parse
 from arag_search.query.tree import EXACT_MARK
+from arag_search.search.advice.questions import answered
+from arag_search.search.advice.spelling import nearest_words
 from arag_search.search.resolve import resolve
-from arag_search.search.spelling import nearest_words
 
 MAX_WORDS = 70
 """Fifty words, and twenty pairs of them."""
@@ -94,10 +95,10 @@ def words_of(
     counts = dict(zip(counted, numbers, strict=True))
     forms = _forms(engine, request, dict(zip(expanded, pages, strict=True)))
     nowhere = [clause for clause in clauses if clause.kind == "word" and not counts[clause]]
-    try:
-        nearest = nearest_words(engine, request, nowhere, exact=True)
-    except QueryTimeoutError:  # the counts were in time
-        nearest = {}
+    none = Page((), 0, True)
+    asked = [nearest_words(request, nowhere)]
+    _, answers = answered(engine, request, asked, none, exact=True)
+    nearest = answers[0] if answers else {}  # the counts were in time
     summaries: list[WordSummary] = []
     for query, clause in zip(parsed, clauses, strict=True):
         title, text = [counts[leaf] for leaf in in_fields.get(clause, ())] or (None, None)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from arag_search.corpus import split_at
 from arag_search.query import analysis
 from arag_search.query.problems import shortened
-from arag_search.search.feedback import ClauseCount, count_text
+from arag_search.search.advice.told import ClauseCount, count_text
 from arag_search.search.hits import SearchHit
 from arag_search.search.results import SearchResult
 from arag_search.search.shown.writing import header_line, shown_title

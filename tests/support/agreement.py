@@ -44,9 +44,14 @@ from arag_search.query.tree import (
     has_patterns,
     leaves,
 )
-from arag_search.search.hints import FrequentWords
+from arag_search.search.advice.frequent import FrequentWords
+from arag_search.search.advice.relaxing import (
+    MAX_NEAREST,
+    nearest_hits,
+    relaxed_queries,
+    relaxed_requests,
+)
 from arag_search.search.index import Index
-from arag_search.search.relaxing import MAX_NEAREST, nearest_hits, relaxed_requests
 from arag_search.search.resolve import resolve
 from arag_search.search.shown.form import documents_with
 from arag_search.search.shown.registry import FORMS
@@ -205,14 +210,17 @@ def agree_on_relaxing(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:
             return
         note(f"{query} within {scope}")
         within = scoped(scope)
-        requests = relaxed_requests(SearchRequest(planned(query), scope=within))
+        root = planned(query).root
+        steps = relaxed_queries(root)
+        requests = relaxed_requests(SearchRequest(planned(query), scope=within), steps)
         conditions = [str(clause) for clause in query.positive]
         if right.search(SearchRequest(planned(query), scope=within)).count:
             return
         if len(requests) < len(conditions) - 1:  # too many clauses
             return
         _, pages = tested.counts_and_pages((), requests, within)
-        nearest = nearest_hits(planned(query).root, requests, pages, METADATA)
+        first = next((at for at, page in enumerate(pages) if page.hits), None)
+        nearest = () if first is None else nearest_hits(root, steps[first], pages[first], METADATA)
         met: dict[str, list[str]] = {}
         scores: dict[str, float] = {}
         ordinals: dict[str, int] = {}
@@ -454,10 +462,9 @@ def agree_on_lists(pairs: Sequence[Pair]) -> None:
         assert documents_with(tested, verified(request, tested)) == documents_with(right, request)
         documents = _counted_documents(right, request)
         assert _counted_documents(tested, request) == documents
-        everything = replace(request, top_k=_EVERYTHING, from_ordinal=None)
-        of_chunk = [(hit, len(hit.matched_sentences) or 1) for hit in right.search(everything).hits]
-        for doc_id, matches in documents[0]:
-            assert matches == sum(number for hit, number in of_chunk if hit.doc_id == doc_id)
+        counted, matches, in_all = documents
+        if len(counted) == in_all:
+            assert sum(number for _, number in counted) == matches
         listed.append(len(ordinals))
 
     assert sum(map(bool, listed)) >= 0.3 * len(listed)
@@ -562,12 +569,10 @@ def agree_on_frequent_words(pairs: Sequence[Pair]) -> None:
         right, tested = (FrequentWords(engine) for engine in pair)
         for text, granularity in itertools.product((*WORDS, "a", "OR"), granularities):
             for word in (Term(text), Term(text, "content"), Term(text, "title")):
-                note_on_word = right.note([written(word).root], granularity, None)
-                assert tested.note([written(word).root], granularity, None) == note_on_word, (
-                    text,
-                    granularity,
-                )
-                noted += bool(note_on_word)
+                words = [written(word).root]
+                is_frequent = right.are_frequent(words, granularity, None)
+                assert tested.are_frequent(words, granularity, None) == is_frequent, word
+                noted += is_frequent
     assert noted
 
 

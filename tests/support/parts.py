@@ -22,8 +22,8 @@ from arag_search.mcp_server.addresses import read_address
 from arag_search.mcp_server.catalogue import Catalogue
 from arag_search.mcp_server.served import ServedIndex
 from arag_search.query.fields import MetadataType
+from arag_search.search.advice.relaxing import MAX_NEAREST
 from arag_search.search.index import Index
-from arag_search.search.relaxing import MAX_NEAREST
 from arag_search.search.results import SearchResult
 from arag_search.tools.base import ReadSet, ToolResult
 from arag_search.tools.preset import SearchBackend

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import ClassVar
 
 from arag_search.corpus import MAX_SENTENCES, SENTENCE_BITS, Chunk, chunk_ordinal
 from arag_search.engines.base import (
@@ -80,6 +81,8 @@ class IndexStatistics:
 
 class LuceneEngine:
     """See SearchEngine. Threads may share it; ``close`` waits for their calls."""
+
+    is_remote: ClassVar[bool] = False
 
     def __init__(
         self, chunks: Snapshot, sentences: Snapshot | None, manifest: Manifest, where: str

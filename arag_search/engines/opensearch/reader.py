@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from arag_search.corpus import MAX_SENTENCES, Chunk
 from arag_search.engines.base import (
@@ -102,6 +102,8 @@ class OpenSearchEngine:
     Every method raises UnavailableError if the cluster gives no complete answer in time, and
     IndexNotFoundError if the index was removed.
     """
+
+    is_remote: ClassVar[bool] = True
 
     def __init__(self, client: Client, indexes: PhysicalIndexes, where: str) -> None:
         """Use ``OpenSearchEngine.open``."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import ClassVar
 
 import numpy as np
 
@@ -53,6 +54,8 @@ _NO_METADATA: Mapping[str, MetadataType] = {}
 
 class MemoryEngine:
     """A SearchEngine over chunks held in memory."""
+
+    is_remote: ClassVar[bool] = False
 
     def __init__(
         self,

@@ -11,9 +11,9 @@ from arag_search.engines.base import FieldsPage, FieldsRequest, ValueCount
 from arag_search.errors import ArgumentError
 from arag_search.query.field_types import MetadataType
 from arag_search.query.reading import parse_scope
+from arag_search.search.advice.values import nearest_values
 from arag_search.search.fields import FieldSummary
 from arag_search.search.index import Index
-from arag_search.search.nearest import nearest_values
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import VIVALDI, chunk, index_of
 from tests.support.plans import scoped

@@ -25,7 +25,7 @@ CHUNKS = [chunk(n, TEXTS[n % 4] * 2, metadata={"lang": "de"}) for n in range(52)
 @pytest.fixture(autouse=True)
 def _without_spelling(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out the notes on spelling, whose requests are not those that are counted here."""
-    monkeypatch.setattr("arag_search.search.spelling.Spelling.notes", lambda *_, **__: [])
+    monkeypatch.setattr("arag_search.search.advice.spelling._unseen", lambda *_: [])
 
 
 class CountingEngine(MemoryEngine):

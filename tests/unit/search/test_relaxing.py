@@ -8,8 +8,8 @@ import pytest
 from arag_search.agent.presets import load_preset
 from arag_search.agent.toolbox import tools_of
 from arag_search.query.reading import parse
+from arag_search.search.advice.relaxing import MAX_CLAUSES, relaxed_queries
 from arag_search.search.index import Index
-from arag_search.search.relaxing import MAX_CLAUSES, relaxed_queries
 from arag_search.tools.base import ReadSet, ToolResult
 from tests.support.passages import SCHEMA, VIVALDI, chunk, index_of
 from tests.support.plans import planned

@@ -85,7 +85,7 @@ def test_an_index_without_forms_suggests_words_as_they_are_written() -> None:
 def test_counts_that_are_forgotten_meanwhile_are_not_missed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("arag_search.search.spelling._MAX_KNOWN", 1)
+    monkeypatch.setattr("arag_search.search.advice.spelling._MAX_KNOWN", 1)
     index = index_of(*PASSAGES)
     index.logical_search("river OR zzzz")
     notes = index.logical_search("river OR zzzz OR qqqq").notes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -104,8 +105,9 @@ def test_all_words_are_counted_in_one_request_and_their_forms_in_another() -> No
 def test_where_the_nearest_words_take_too_long_they_are_left_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def slow(*_: object, **__: object) -> None:
+    def slow(*_: object) -> Iterator[None]:
         raise Deadline(1).exceeded()
+        yield
 
     monkeypatch.setattr("arag_search.search.words.nearest_words", slow)
     assert index_of(*PASSAGES).words("vivladi", "film")[0] == WordSummary("vivladi", 0, 0, 0)

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 
-from arag_search.engines.base import Granularity, Hit, Page, SearchEngine, SearchRequest
-from arag_search.errors import QueryTimeoutError
+from arag_search.engines.base import Granularity, Hit, Page, SearchRequest
 from arag_search.plan.clauses import Clause, ResolvedPlan, wanted_leaves
 from arag_search.plan.lower import lower, words_clause
 from arag_search.plan.matching import within_edits
@@ -22,7 +22,8 @@ from arag_search.query.fields import CONTENT, TITLE
 from arag_search.query.operators import SPELLED
 from arag_search.query.printing import quoted
 from arag_search.query.tree import EXACT_MARK, Fuzzy, Prefix
-from arag_search.search.feedback import count_text
+from arag_search.search.advice.questions import Advice, Answers, Questions, Subject
+from arag_search.search.advice.told import Told, count_text
 
 MAX_WORDS = 3
 """The number of words without a match for which others are looked up."""
@@ -38,49 +39,53 @@ _OTHER_ENDING = 3  # more than the edits of a fuzzy word
 _ENDING = 2
 """Letters at the end of a word that may be another ending."""
 
+_Word = tuple[Clause, Granularity]
+
 
 class Spelling:
     """What is known of the words of an index. Safe to use from several threads."""
 
-    def __init__(self, engine: SearchEngine) -> None:
-        self._engine = engine
-        self._known: dict[tuple[Clause, Granularity], tuple[int, int]] = {}
+    def __init__(self) -> None:
+        self._known: dict[_Word, tuple[int, int]] = {}
 
-    def notes(self, request: SearchRequest, hits: Sequence[Hit], *, is_told: bool) -> list[str]:
-        """Return the notes on the words of a query that are on no hit as they are written. The hits
-        carry their text. ``is_told`` says that the reply names the clauses that occur nowhere.
-
-        It takes no request if all are there or their counts in the whole index are known, one more
-        for counts, and two more for the nearest words if any occurs nowhere. What takes too long is
-        left out.
-        """
-        words = _unseen(request.query.root, hits, is_told)
+    def advise(self, subject: Subject, page: Page | None) -> Advice[Told]:
+        """Tell which words of a query are on no hit as they are written, unless the reply names
+        the clauses that occur nowhere. It takes no step if all are there or their counts in the
+        whole index are known, one for counts, and up to four for the nearest words."""
+        asked, request = subject.asked, subject.request
+        if not asked.feedback or asked.offset or not (request.with_text or asked.form.is_list):
+            return Told()
+        if page is None:
+            first: Answers = yield Questions()
+            page = first.page
+        if page.hits and not request.with_text:
+            return Told()
+        is_told = not page.count and asked.after is None  # by feedback
+        words = _unseen(subject.query, page.hits, is_told)
         if not words:
-            return []
-        try:
-            counts = self._counts(request, words)
-            return _notes(self._engine, request, dict(zip(words, counts, strict=True)), is_told)
-        except QueryTimeoutError:  # the search itself was in time
-            return []
+            return Told()
+        counts = yield from self._counts(request, words)
+        return Told(tuple((yield from _notes(request, counts, is_told))))
 
-    def _counts(self, request: SearchRequest, words: Sequence[Clause]) -> list[tuple[int, int]]:
+    def _counts(
+        self, request: SearchRequest, words: Sequence[Clause]
+    ) -> Advice[dict[Clause, tuple[int, int]]]:
         """Return in how many units of the scope each word is, by its forms and as written."""
         unit = request.granularity
-        keys: list[tuple[Clause, Granularity]] = [(word, unit) for word in words]
-        kept = self._known if request.scope is None else {}
-        known = {key: counts for key in keys if (counts := kept.get(key))}
-        if unknown := [key for key in keys if key not in known]:
-            queries: list[tuple[ResolvedPlan, Granularity]] = [
-                (ResolvedPlan(clause), unit)
-                for word, _ in unknown
-                for clause in (word, words_clause(word.typed, "", word.text_field, "word"))
-            ]
-            counted = self._engine.counts(queries, request.scope, request.deadline)
-            new = dict(zip(unknown, zip(counted[::2], counted[1::2], strict=True), strict=True))
+        kept = self._known if request.scope is None else dict[_Word, tuple[int, int]]()
+        known = {word: counts for word in words if (counts := kept.get((word, unit)))}
+        if unknown := [word for word in words if word not in known]:
+            written = [words_clause(word.typed, "", word.text_field, "word") for word in unknown]
+            answers: Answers = yield Questions([(word, unit) for word in (*unknown, *written)])
+            new = {
+                word: (answers.counts[word, unit], answers.counts[exact, unit])
+                for word, exact in zip(unknown, written, strict=True)
+            }
             known |= new
             if request.scope is None:  # another thread may read what is replaced here
-                self._known = new if len(kept) >= _MAX_KNOWN else {**kept, **new}
-        return [known[key] for key in keys]
+                keyed: dict[_Word, tuple[int, int]] = {(w, unit): n for w, n in new.items()}
+                self._known = keyed if len(kept) >= _MAX_KNOWN else {**kept, **keyed}
+        return {word: known[word] for word in words}
 
 
 def _unseen(query: Clause, hits: Sequence[Hit], in_fields: bool) -> list[Clause]:
@@ -123,11 +128,8 @@ def _has(text: str, word: str) -> bool:
 
 
 def _notes(
-    engine: SearchEngine,
-    request: SearchRequest,
-    counts: Mapping[Clause, tuple[int, int]],
-    is_told: bool,
-) -> list[str]:
+    request: SearchRequest, counts: Mapping[Clause, tuple[int, int]], is_told: bool
+) -> Advice[list[str]]:
     notes: list[str] = []
     bare = {leaf.typed for leaf in wanted_leaves(request.query.root) if leaf.kind == "word"}
     mostly_forms = {
@@ -139,7 +141,7 @@ def _notes(
         exact = quoted(f"{EXACT_MARK}{next(iter(mostly_forms)).typed}")
         notes.append(f"as written: {', '.join(mostly_forms.values())}; {exact} is exact.")
     nowhere = [word for word, (all_forms, _) in counts.items() if not all_forms]
-    nearest = nearest_words(engine, request, nowhere[:MAX_WORDS])
+    nearest = yield from nearest_words(request, nowhere[:MAX_WORDS])
     for word in nowhere:
         others = nearest.get(word, {}).items()
         near = ", ".join(f"{other} {count_text(count)}" for other, count in others)
@@ -151,32 +153,28 @@ def _notes(
 
 
 def nearest_words(
-    engine: SearchEngine, request: SearchRequest, words: Sequence[Clause], exact: bool = False
-) -> dict[Clause, dict[str, int]]:
+    request: SearchRequest, words: Sequence[Clause]
+) -> Advice[dict[Clause, dict[str, int]]]:
     """Return for each word up to MAX_SHOWN others of the index, with their counts: those of one
     edit and the parts that it may have or, if there are none, those of two and other endings. Scope
-    and deadline are those of the request; ``exact`` is as in ``SearchEngine.counts``."""
+    and deadline are those of the request."""
     nearest: dict[Clause, dict[str, int]] = {}
     for most in (1, 2):
         left = [word for word in words if word not in nearest]
         if not left:
             break
         searches = {word: list(_searches(word, request, most)) for word in left}
-        requests = [search for word in left for search in searches[word]]
-        _, pages = engine.counts_and_pages((), requests, request.scope, request.deadline)
+        near: Answers = yield Questions(pages=list(chain(*searches.values())))
+        pages = iter(near.pages)
         others: dict[Clause, list[Clause]] = {}
-        for word in left:
-            own, pages = pages[: len(searches[word])], pages[len(searches[word]) :]
+        for word, own in searches.items():
             parts = list(_parts(word)) if most == 1 else []
-            others[word] = [*parts, *_candidates(word, own, most)]
-        queries: list[tuple[ResolvedPlan, Granularity]] = [
-            (ResolvedPlan(other), request.granularity) for word in left for other in others[word]
-        ]
-        counts = engine.counts(queries, request.scope, request.deadline, exact) if queries else []
-        for word in left:
-            own_counts, counts = counts[: len(others[word])], counts[len(others[word]) :]
-            counted = zip((other.text for other in others[word]), own_counts, strict=True)
-            if shown := [(other, count) for other, count in counted if count]:
+            others[word] = [*parts, *_candidates(word, list(islice(pages, len(own))), most)]
+        unit = request.granularity
+        counted: Answers = yield Questions([(o, unit) for o in chain(*others.values())])
+        for word, own in others.items():
+            counts = {other.text: counted.counts[other, unit] for other in own}
+            if shown := [(other, count) for other, count in counts.items() if count]:
                 nearest[word] = dict(shown[:MAX_SHOWN])
     return nearest
 

@@ -6,7 +6,6 @@ They are found by ordinary queries, so that every engine gives the same ones in 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import combinations
 from math import comb
 
@@ -21,7 +20,9 @@ from arag_search.plan.clauses import (
     wanted,
 )
 from arag_search.query.fields import MetadataType
-from arag_search.search.hits import NearestHit, hit_of
+from arag_search.search.advice.questions import Advice, Answers, Questions, Subject
+from arag_search.search.advice.told import Told
+from arag_search.search.hits import NearestHit
 from arag_search.search.judging import meeting
 from arag_search.search.snippets import Snippets
 
@@ -61,55 +62,50 @@ def relaxed_queries(query: Clause) -> list[Clause]:
     return queries
 
 
-def relaxed_requests(request: SearchRequest) -> list[SearchRequest]:
-    """Return the searches for the passages nearest to one that finds nothing, nearest first.
+def relaxed(subject: Subject, page: Page | None) -> Advice[Told]:
+    """Tell the passages nearest to a query that found nothing: those of the first step that has
+    any, each with what it lacks: all that lack what the best one lacks, and the best one of each
+    other lack.
 
     Conditions on a sentence are first judged on the whole passage; those with patterns, which were
     matched in sentences, are not.
     """
-    query = request.query.root
-    if request.granularity == "sentence" and has_patterns(query):
-        return []
-    whole = [query] if request.granularity == "sentence" else []
+    request, query = subject.request, subject.query
+    by_sentence = request.granularity == "sentence"
+    if not (subject.asked.relax and request.with_text) or (by_sentence and has_patterns(query)):
+        return Told()
+    if page is None:
+        first: Answers = yield Questions()
+        page = first.page
+    steps = [] if page.count else [*([query] if by_sentence else []), *relaxed_queries(query)]
+    if not steps:
+        return Told()
+    answers: Answers = yield Questions(pages=relaxed_requests(request, steps))
+    for step, near in zip(steps, answers.pages, strict=True):
+        if near.hits:
+            return Told(nearest=nearest_hits(query, step, near, subject.metadata))
+    return Told()
+
+
+def relaxed_requests(request: SearchRequest, steps: Sequence[Clause]) -> list[SearchRequest]:
+    """Return the searches of the steps for the passages nearest to those of a search."""
+    most = min(request.top_k, MAX_NEAREST)
     return [
-        replace(
-            request,
-            query=ResolvedPlan(relaxed),
-            top_k=min(request.top_k, MAX_NEAREST),
-            offset=0,
-            granularity="chunk",
-            sort=None,
-            per_document=None,
-        )
-        for relaxed in [*whole, *relaxed_queries(query)]
+        SearchRequest(ResolvedPlan(step), most, scope=request.scope, deadline=request.deadline)
+        for step in steps
     ]
 
 
 def nearest_hits(
-    query: Clause,
-    requests: Sequence[SearchRequest],
-    pages: Sequence[Page],
-    metadata: Mapping[str, MetadataType],
+    query: Clause, step: Clause, page: Page, metadata: Mapping[str, MetadataType]
 ) -> tuple[NearestHit, ...]:
-    """Return the passages of the first page that has any, each with what it lacks: all that lack
-    what the best one lacks, and the best one of each other lack."""
-    first = next(
-        ((asked, page) for asked, page in zip(requests, pages, strict=True) if page.hits), None
-    )
-    if first is None:
-        return ()
-    asked, page = first
-    chooser = Snippets(asked.query.root)
+    """Return the passages of a step with what each lacks of the query."""
+    chooser = Snippets(step)
     lacks = _lacking(query, page.hits, metadata)
     nearest = lacks[page.hits[0].id]
     firsts = {lacks[hit.id]: hit.id for hit in reversed(page.hits)}
     kept = [hit for hit in page.hits if lacks[hit.id] == nearest or firsts[lacks[hit.id]] == hit.id]
-    return tuple(
-        NearestHit(
-            hit_of(hit, chooser.choose(hit), None, is_named=chooser.names(hit)), lacks[hit.id]
-        )
-        for hit in kept
-    )
+    return tuple(NearestHit(chooser.shown(hit), lacks[hit.id]) for hit in kept)
 
 
 def _lacking(

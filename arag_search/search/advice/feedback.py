@@ -1,0 +1,98 @@
+"""Why nothing matched: the hits of the parts of a query."""
+
+from __future__ import annotations
+
+from arag_search.engines.base import Page
+from arag_search.plan.clauses import (
+    Clause,
+    all_of,
+    has_patterns,
+    leaves,
+    wanted,
+    wanted_leaves,
+)
+from arag_search.search.advice.questions import Advice, Answers, Counted, Questions, Subject
+from arag_search.search.advice.told import ClauseCount, Feedback, Told
+from arag_search.search.advice.values import (
+    MAX_FIELDS,
+    case_variants,
+    missing_values,
+    values_request,
+)
+
+MAX_CLAUSES = 8
+"""The maximum number of top-level clauses, and of further leaves, that are counted."""
+
+
+def feedback(subject: Subject, page: Page | None) -> Advice[Told]:
+    """Count the parts of a query that matched nothing, which are at most 41, and then read the
+    values of metadata clauses without a match.
+
+    What a pattern matches is known only where the rest of the query matches, so a part with one is
+    counted only if it is an alternative.
+    """
+    if not subject.asked.feedback or subject.asked.after is not None:
+        return Told()
+    if page is None:
+        first: Answers = yield Questions()
+        page = first.page
+    if page.count:
+        return Told()
+    query, granularity = subject.query, subject.request.granularity
+    clauses = (query,)
+    if query.kind == "any":
+        clauses = query.parts[:MAX_CLAUSES]
+    elif query.kind == "all":  # what is preferred or demoted does not decide what matches
+        clauses = (*query.having("wanted"), *query.having("excluded"))[:MAX_CLAUSES]
+    parts: dict[Clause, bool] = {}  # whether it is excluded
+    for clause in clauses:
+        if not (query.kind == "all" and has_patterns(clause)):
+            parts.setdefault(wanted(clause), clause.role == "excluded")
+    inner = dict.fromkeys(
+        leaf
+        for clause in clauses
+        if clause.parts
+        for leaf in map(wanted, leaves(clause))
+        if leaf.kind != "pattern" and leaf not in parts
+    )
+    parts |= dict.fromkeys(list(inner)[:MAX_CLAUSES], False)
+    rest = _without_each(query) if query.kind == "all" and len(clauses) > 2 else []
+    rest = [(clause, node) for clause, node in rest if not has_patterns(node)]
+    in_chunks = [query] if granularity == "sentence" and not has_patterns(query) else []
+    variants = case_variants(query)
+    queries: list[Counted] = [
+        *((part, granularity) for part in (*parts, *(node for _, node in rest))),
+        *((part, "chunk") for part in (*in_chunks, *variants)),
+    ]
+    answers: Answers = yield Questions(queries)
+    counts = answers.counts
+    alone = [
+        ClauseCount(part.text, counts[part, granularity], not part.parts, excluded)
+        for part, excluded in parts.items()
+    ]
+    without = [ClauseCount(str(clause), counts[node, granularity], False) for clause, node in rest]
+    nowhere = {row.clause for row in alone if row.leaf and not row.count and not row.excluded}
+    unmatched = [leaf for leaf in wanted_leaves(query) if leaf.is_metadata and leaf.text in nowhere]
+    unmatched = list(dict.fromkeys(unmatched))[:MAX_FIELDS]
+    if wanted_values := values_request(unmatched, subject.request):
+        answers = yield Questions(values=wanted_values)
+    of_variants = [(variant, counts[variant, "chunk"]) for variant in variants]
+    missing = missing_values(unmatched, [pair for pair in of_variants if pair[1]], answers.values)
+    counted = Feedback(
+        tuple(alone),
+        tuple(row for row in without if row.count),
+        counts[query, "chunk"] if in_chunks else None,
+        missing,
+    )
+    return Told(feedback=counted)
+
+
+def _without_each(query: Clause) -> list[tuple[Clause, Clause]]:
+    """Return the first clauses with the query without each, if something positive is left."""
+    clauses = (*query.having("wanted"), *query.having("excluded"))
+    result: list[tuple[Clause, Clause]] = []
+    for dropped in range(min(len(clauses), MAX_CLAUSES)):
+        rest = [part for at, part in enumerate(clauses) if at != dropped]
+        if any(part.role == "wanted" for part in rest):
+            result.append((clauses[dropped], all_of(rest)))
+    return result

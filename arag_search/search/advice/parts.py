@@ -1,0 +1,243 @@
+"""The results of each part of a query alone: counts, and the best passage of an alternative of an
+OR that has no passage on the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from arag_search.engines.base import MAX_TOTAL, Hit, Page, SearchRequest
+from arag_search.errors import QueryTimeoutError
+from arag_search.plan.clauses import (
+    Clause,
+    ResolvedPlan,
+    all_of,
+    has_patterns,
+    leaves,
+    wanted_leaves,
+)
+from arag_search.query.fields import TITLE
+from arag_search.query.problems import shortened
+from arag_search.search.advice.questions import Advice, Answers, Questions, Subject
+from arag_search.search.advice.told import ClauseCount, Told
+from arag_search.search.hits import BranchHit
+from arag_search.search.snippets import Snippets
+from arag_search.system.progress import counted
+
+MAX_COUNTED = 8
+"""The most parts of each kind: alternatives, names, conditions."""
+MAX_TITLES = 3
+"""The most passages elsewhere of a condition that are named."""
+_NEXT_TO_NOTHING = 3
+_MAX_READ = 6
+
+
+class Parts:
+    """The parts of a query that are worth a count of their own.
+
+    Parts are the ``alternatives`` of an OR, ``names`` (phrases and clauses on titles), and the
+    conditions of an AND, at the top or in the OR (``conjunctions``), that finds next to nothing.
+    The alternatives of an OR in an AND (``inner``) have a search, but no count; ``words``, those of
+    an OR of plain words, have a count, but no search. Without ``operators``, each space is an OR,
+    and plain words beside a phrase are no parts.
+    """
+
+    def __init__(self, query: Clause, *, operators: bool) -> None:
+        parts = [part for part in _alternatives(query) if operators or _says_more(part)]
+        self.alternatives = parts[:MAX_COUNTED]
+        self.words = _plain_words(query)[:MAX_COUNTED]
+        self.inner = _inner_alternatives(query)[:MAX_COUNTED]
+        self.conjunctions = [
+            part
+            for part in (query, *self.alternatives)
+            if part.kind == "all" and part.having("wanted")[1:]
+        ]
+        named = list(dict.fromkeys(filter(_is_name, wanted_leaves(query))))
+        self.names = named[:MAX_COUNTED] if self.alternatives or named[1:] else []
+        conditions = dict.fromkeys(
+            part
+            for group in self.conjunctions
+            for part in group.having("wanted")
+            if not has_patterns(part)  # whose matches elsewhere are not known
+        )
+        counted = dict.fromkeys([*self.words, *self.names, *list(conditions)[:MAX_COUNTED]])
+        self.counted = [part for part in counted if part not in self.alternatives]
+
+    def searches(self) -> list[tuple[Clause, Clause]]:
+        """Return the parts whose best passage is searched, each with the query for it."""
+        return [*((part, part) for part in self.alternatives), *self.inner]
+
+
+def parts(subject: Subject, page: Page | None) -> Advice[Told]:
+    """Tell the counts of the parts, the best passages of those that the page lacks, and the NOTs
+    that remove more than half of what the rest finds.
+
+    A part that a known page has is counted, and not searched. Alternatives are not counted if the
+    page shows all of their passages. What else the conditions of an AND find, if it finds next to
+    nothing, takes a second step.
+    """
+    query, asked, request = subject.query, subject.asked, subject.request
+    if not (asked.branches and _is_plain(request)):
+        return Told()
+    of_query = Parts(query, operators=asked.operators)
+    rest = None if asked.published else without_exclusions(query)
+    searches, counted = of_query.searches(), of_query.counted
+    if page is not None:
+        if not page.count:
+            searches, counted = [], []
+        met = subject.meeting([part for part, _ in searches], page)
+        seen = [part for (part, _), ids in zip(searches, met, strict=True) if ids]
+        counted = [*counted, *(part for part in seen if part in of_query.alternatives)]
+        searches = [(part, searched) for part, searched in searches if part not in seen]
+    asks = [*counted, *([] if rest is None else [rest])]
+    if not (asks or searches):
+        return Told()
+    answers: Answers = yield Questions(
+        [(part, "chunk") for part in asks], [_search(request, plan, 1) for _, plan in searches]
+    )
+    page = answers.page
+    counts = {part: answers.counts[part, "chunk"] for part in asks}
+    notes = () if rest is None else _exclusion_notes(query, page.count, counts[rest])
+    if not page.count:
+        return Told(notes)
+    alone_by_part = list(zip(searches, answers.pages, strict=True))
+    counts |= {
+        part: min(alone.count, MAX_TOTAL + 1)
+        for (part, plan), alone in alone_by_part
+        if plan is part
+    }
+    is_all_shown = page.count <= len(page.hits)
+    totals = {**counts, query: page.count if is_all_shown else MAX_TOTAL}
+    scarce = [part for part in of_query.conjunctions if totals[part] <= _NEXT_TO_NOTHING]
+    conditions = dict.fromkeys(part for group in scarce for part in _rare(group, counts))
+    others: dict[Clause, list[Hit]] = {}
+    if rare := [part for part in conditions if counts[part] <= _MAX_READ]:
+        try:
+            answers = yield Questions(pages=[_search(request, part, _MAX_READ) for part in rare])
+            others = _elsewhere(rare, answers.pages, page)
+        except QueryTimeoutError:  # the counts were in time
+            pass
+    listed = [part for part in of_query.alternatives if not (is_all_shown and counts[part])]
+    listed += [] if is_all_shown else of_query.words
+    listed += [p for p in (*of_query.names, *conditions) if p not in of_query.alternatives]
+    best = [(part, plan, alone.hits[0]) for (part, plan), alone in alone_by_part if alone.hits]
+    met = subject.meeting([part for part, _, _ in best], page)
+    best = [branch for branch, ids in zip(best, met, strict=True) if not ids]
+    if query in scarce and page.count == 1:
+        best += [(part, part, hits[0]) for part, hits in others.items() if hits and _is_name(part)]
+    passages: dict[str, BranchHit] = {}
+    for part, plan, hit in best:
+        passages.setdefault(hit.id, BranchHit(Snippets(plan).shown(hit), part.text))
+    return Told(
+        notes,
+        branches=tuple(
+            ClauseCount(
+                part.text,
+                counts[part],
+                not part.parts,
+                titles=tuple(
+                    hit.title
+                    for hit in sorted(others.get(part, ()), key=lambda hit: hit.ordinal)
+                    if hit.title and hit.id not in passages
+                ),
+            )
+            for part in dict.fromkeys(listed)
+        ),
+        unrepresented=tuple(passages.values()),
+    )
+
+
+def _is_plain(request: SearchRequest) -> bool:
+    """Return whether a search is for the first passages by score, with their text."""
+    is_first = not (request.offset or request.sort or request.per_document)
+    return is_first and request.granularity == "chunk" and request.with_text
+
+
+def _search(request: SearchRequest, part: Clause, top_k: int) -> SearchRequest:
+    return replace(request, query=ResolvedPlan(part), top_k=top_k)
+
+
+def _elsewhere(
+    parts: Sequence[Clause], pages: Sequence[Page], shown: Page
+) -> dict[Clause, list[Hit]]:
+    """Return the passages of parts that the page lacks, of those that have only a few."""
+    ids = {hit.id for hit in shown.hits}
+    others = ([hit for hit in page.hits if hit.id not in ids] for page in pages)
+    return {part: hits for part, hits in zip(parts, others, strict=True) if len(hits) <= MAX_TITLES}
+
+
+def _alternatives(query: Clause) -> list[Clause]:
+    """Return the alternatives of an OR with one that is more than a plain word."""
+    if query.kind != "any" or not any(map(_says_more, query.parts)):
+        return []
+    return list(dict.fromkeys(query.parts))
+
+
+def _plain_words(query: Clause) -> list[Clause]:
+    """Return the alternatives of an OR of plain words."""
+    if query.kind != "any" or any(map(_says_more, query.parts)):
+        return []
+    return [part for part in dict.fromkeys(query.parts) if part.kind == "word"]
+
+
+def _inner_alternatives(query: Clause) -> list[tuple[Clause, Clause]]:
+    """Return the alternatives of each OR in an AND, each with the AND narrowed to it."""
+    if query.kind != "all":
+        return []
+    return [
+        (part, all_of([part if other is group else other for other in query.parts]))
+        for group in query.having("wanted")
+        for part in _alternatives(group)
+    ]
+
+
+def _rare(group: Clause, counts: Mapping[Clause, int]) -> list[Clause]:
+    """Return the conditions of an AND that have a count, without the most frequent one if it is a
+    group."""
+    parts = [part for part in group.having("wanted") if part in counts]
+    most = max((counts[part] for part in parts), default=0)
+    return [part for part in parts if not part.parts or counts[part] < most]
+
+
+def _is_name(leaf: Clause) -> bool:
+    """Return whether a clause is a phrase or a clause on titles."""
+    return leaf.kind == "phrase" or (leaf.is_text and leaf.field == TITLE)
+
+
+def _says_more(part: Clause) -> bool:
+    """Return whether an alternative is more than a plain word."""
+    if part.kind == "word":
+        return _is_name(part)
+    return part.kind == "all" or part.is_text
+
+
+def without_exclusions(query: Clause) -> Clause | None:
+    """Return an AND without the NOTs that exclude words of the content, which is counted to say how
+    much they remove. None for other queries, and where what a pattern matches is not known."""
+    if query.kind != "all" or has_patterns(query):
+        return None
+    excluded = _excluded_words(query)
+    kept = [part for part in query.parts if part not in excluded]
+    return None if len(kept) == len(query.parts) else all_of(kept)
+
+
+def _exclusion_notes(query: Clause, remaining: int, count: int) -> tuple[str, ...]:
+    """Return the note on NOTs that remove more than half of what the rest of a query finds, whose
+    ``count`` is that of ``without_exclusions``."""
+    if 2 * remaining >= count:
+        return ()
+    excluded = " ".join(map(str, _excluded_words(query)))
+    share = f"{count - remaining:,} of {counted(count, 'passage')}"
+    if count > MAX_TOTAL:
+        share = f"all but {remaining:,} of more than {MAX_TOTAL:,} passages"
+    note = f"{shortened(excluded)} removes {share}: DEMOTE instead of NOT keeps and lowers them."
+    return (note,)
+
+
+def _excluded_words(query: Clause) -> list[Clause]:
+    """Return the NOTs of an AND that exclude words of the content."""
+    return [
+        part
+        for part in query.having("excluded")
+        if any(leaf.is_text and leaf.field != TITLE for leaf in leaves(part))
+    ]

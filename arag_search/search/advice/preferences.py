@@ -1,0 +1,88 @@
+"""What PREFER and DEMOTE did to the passages shown: which were lowered, and preferences unmet.
+
+The texts of the hits are judged here, so that no engine is asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from arag_search.corpus import split_at
+from arag_search.engines.base import Hit, Page
+from arag_search.plan.clauses import Clause, all_of, condition_of, wanted
+from arag_search.query.field_types import MetadataType
+from arag_search.search.advice.questions import Advice, Answers, Counted, Questions, Subject
+from arag_search.search.advice.told import Told
+from arag_search.search.judging import meeting
+
+
+def unmet_preferences(subject: Subject, page: Page | None) -> Advice[Told]:
+    """Tell which PREFERs of the whole query no passage meets. A PREFER raises what meets it:
+    only those are counted that no hit meets."""
+    query = subject.query
+    preferred = query.having("preferred")
+    is_asked = preferred and not (subject.asked.offset or subject.request.granularity == "sentence")
+    if not is_asked or not subject.request.with_text:
+        return Told()
+    if page is None:
+        first: Answers = yield Questions()
+        page = first.page
+    if not page.hits:
+        return Told()
+    condition = condition_of(query)
+    unmet: list[tuple[Clause, Counted]] = [
+        (prefer, (all_of([condition, condition_of(wanted(prefer))]), "chunk"))
+        for prefer, met in zip(preferred, subject.meeting(preferred, page), strict=True)
+        if not met
+    ]
+    if not unmet:
+        return Told()
+    answers: Answers = yield Questions([counted for _, counted in unmet])
+    return Told(
+        tuple(
+            f"{prefer}: no passage that matches has it."
+            for prefer, counted in unmet
+            if not answers.counts[counted]
+        )
+    )
+
+
+def lowered_by(
+    query: Clause, hits: Sequence[Hit], metadata: Mapping[str, MetadataType]
+) -> dict[str, tuple[str, ...]]:
+    """Return by id the DEMOTEs that lowered each hit, as written; the hits carry their text.
+
+    At sentence granularity, those that every matching sentence of the hit meets.
+    """
+    lowered: dict[str, tuple[str, ...]] = {}
+    demotions = list(_demotions(query, ()))
+    sentences = {hit.id: _sentences(hit) for hit in hits} if demotions else {}
+    judged = [sentence for parts in sentences.values() for sentence in parts]
+    judgements = meeting([condition for _, condition in demotions], judged, metadata)
+    for (demote, _), met in zip(demotions, judgements, strict=True):
+        for id, parts in sentences.items():
+            if all(part.id in met for part in parts):
+                lowered[id] = (*lowered.get(id, ()), str(demote))
+    return lowered
+
+
+def _demotions(group: Clause, conditions: tuple[Clause, ...]) -> list[tuple[Clause, Clause]]:
+    """Return the DEMOTEs in a group, each with what a hit meets that it lowers; ``conditions`` are
+    the group and those around it, without the whole query, which every hit meets."""
+    pairs: list[tuple[Clause, Clause]] = []
+    for part in group.parts:
+        if part.parts and part.role in ("wanted", "preferred"):
+            pairs += _demotions(part, (*conditions, condition_of(wanted(part))))
+    demoted = group.having("demoted")
+    return [*pairs, *((part, all_of([*conditions, wanted(part)])) for part in demoted)]
+
+
+def _sentences(hit: Hit) -> list[Hit]:
+    """Return the matching sentences of a hit as hits of their own; the hit itself without any."""
+    if not hit.matched_sentences:
+        return [hit]
+    texts = split_at(hit.content or "", hit.sentence_ends)
+    return [
+        hit._replace(id=f"{hit.id} {number}", content=texts[number], sentence_ends=())
+        for number in hit.matched_sentences
+    ]

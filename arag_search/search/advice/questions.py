@@ -1,0 +1,142 @@
+"""Advice: what it asks of the index, beside the page of a search, and how all questions of a search
+are asked together.
+
+A piece of advice is a generator. It yields what it asks, gets the answers, and returns what it
+tells. The questions that all pieces ask at the same step go to the engine in one call: on a server
+with the search itself, if they need no page; an embedded engine searches first, so that nothing is
+asked that the page answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+from arag_search.engines.base import (
+    FieldsPage,
+    FieldsRequest,
+    Granularity,
+    Page,
+    SearchEngine,
+    SearchRequest,
+)
+from arag_search.errors import QueryTimeoutError
+from arag_search.plan.clauses import Clause, ResolvedPlan
+from arag_search.query.field_types import MetadataType
+from arag_search.search.asked import Search
+from arag_search.search.judging import Judge
+
+_T = TypeVar("_T")
+Counted = tuple[Clause, Granularity]
+
+
+class Questions(NamedTuple):
+    """What is counted, searched (for chunks) and read of fields; nothing waits for the page."""
+
+    counts: Sequence[Counted] = ()
+    pages: Sequence[SearchRequest] = ()
+    values: FieldsRequest | None = None
+
+
+class Answers(NamedTuple):
+    """The page of the search, and the answers to questions: the counts by what was counted."""
+
+    page: Page
+    counts: Mapping[Counted, int]
+    pages: Sequence[Page]
+    values: FieldsPage | None
+
+
+Advice = Generator[Questions, Any, _T]
+
+
+@dataclass(slots=True)
+class Subject:
+    """A search as advice sees it, with the fields of its index."""
+
+    asked: Search
+    request: SearchRequest
+    metadata: Mapping[str, MetadataType]
+    _judge: Judge | None = None
+
+    @property
+    def query(self) -> Clause:
+        """What is searched."""
+        return self.request.query.root
+
+    def meeting(self, conditions: Sequence[Clause], page: Page) -> list[set[str]]:
+        """Return for each condition the ids of the hits of the page that match it."""
+        if self._judge is None:
+            self._judge = Judge(page.hits, self.metadata)
+        return self._judge.meeting(conditions)
+
+
+def answered(
+    engine: SearchEngine,
+    request: SearchRequest,
+    pieces: Sequence[Advice[_T]],
+    page: Page | None,
+    *,
+    exact: bool = False,
+) -> tuple[Page, list[_T]]:
+    """Return the page of a search, unless it is known, and what pieces of advice tell. One whose
+    answers take too long gets that as an error, and if it has no answer to it, tells nothing.
+    ``exact`` is as in ``SearchEngine.counts``. Raises QueryTimeoutError if the search takes too
+    long."""
+    results: dict[int, _T] = {}
+    running = dict(enumerate(pieces))
+    messages: dict[int, Answers | QueryTimeoutError | None] = dict.fromkeys(running)
+    while running or page is None:
+        asked: dict[int, Questions] = {}
+        for at, advice in running.items():
+            message = messages[at]
+            try:
+                is_late = isinstance(message, QueryTimeoutError)
+                asked[at] = advice.throw(message) if is_late else advice.send(message)
+            except StopIteration as end:
+                results[at] = end.value
+            except QueryTimeoutError:  # the search itself was in time
+                pass
+        running = {at: running[at] for at in asked}
+        if running or page is None:
+            page, messages = _answers(engine, request, page, asked, exact)
+    return page, [results[at] for at in sorted(results)]
+
+
+def _answers(
+    engine: SearchEngine,
+    request: SearchRequest,
+    page: Page | None,
+    asked: Mapping[int, Questions],
+    exact: bool,
+) -> tuple[Page, dict[int, Answers | QueryTimeoutError | None]]:
+    """Ask all questions, and for the page if it is not known, in one call, and in another one for
+    values of fields."""
+    counted = list(dict.fromkeys(part for questions in asked.values() for part in questions.counts))
+    plans: list[tuple[ResolvedPlan, Granularity]] = [
+        (ResolvedPlan(clause), unit) for clause, unit in counted
+    ]
+    searched = [search for questions in asked.values() for search in questions.pages]
+    try:
+        if page is None and not (plans or searched):
+            page = engine.search(request)
+        searches = searched if page is not None else [request, *searched]
+        numbers, pages = list[int](), list[Page]()
+        if plans or searches:
+            numbers, pages = engine.counts_and_pages(
+                plans, searches, request.scope, request.deadline, exact
+            )
+        if page is None:
+            page, pages = pages[0], pages[1:]
+        counts = dict(zip(counted, numbers, strict=True))
+        answers: dict[int, Answers | QueryTimeoutError | None] = {}
+        for at, (_, own, values) in asked.items():
+            read = None if values is None else engine.field_values(values)
+            answers[at] = Answers(page, counts, pages[: len(own)], read)
+            pages = pages[len(own) :]
+        return page, answers
+    except QueryTimeoutError as error:
+        if page is None:
+            raise
+        return page, dict.fromkeys(asked, error)

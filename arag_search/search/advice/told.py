@@ -1,0 +1,155 @@
+"""What advice tells, in words and in types of JSON."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from arag_search.engines.base import MAX_TOTAL, ValueCount
+from arag_search.query.printing import quoted
+from arag_search.search.hits import BranchHit, NearestHit
+from arag_search.system.progress import counted
+
+_MAX_SHOWN_CHARACTERS = 80
+_CONTROL = re.compile(r"[\s\x00-\x1f\x7f]+")
+
+
+@dataclass(frozen=True, slots=True)
+class MissingValue:
+    """A metadata clause that no passage in scope satisfies, and the values that there are.
+
+    ``passages`` is the number of passages with any value of the field. ``near`` are values of a
+    keyword field that resemble the wanted value, or the most frequent ones if none does, as
+    ``resembling`` says. ``least`` and ``greatest`` are those of a number or date.
+    """
+
+    clause: str
+    field: str
+    wanted: str
+    passages: int
+    near: tuple[ValueCount, ...] = ()
+    resembling: bool = False
+    least: str | None = None
+    greatest: str | None = None
+
+    def __str__(self) -> str:
+        if not self.passages:
+            return f"no passage has a value of {self.field}"
+        missing = f"{self.field} has no value {self.wanted}"
+        if self.near:
+            near = ", ".join(map(value_text, self.near))
+            return f"{missing}; {'nearest' if self.resembling else 'most frequent'}: {near}"
+        if self.least is None:
+            return missing
+        if self.least == self.greatest:
+            return f"{missing}; only value: {self.least}"
+        return f"{missing}; values: {self.least} to {self.greatest}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the clause and the values in types of JSON, with the ``text`` in words."""
+        return {
+            "clause": self.clause,
+            "field": self.field,
+            "text": str(self),
+            "nearest": values_json(self.near if self.resembling else ()),
+            "least": self.least,
+            "greatest": self.greatest,
+        }
+
+
+def values_json(counts: Sequence[ValueCount]) -> list[dict[str, Any]]:
+    """Return values of a keyword field and their numbers of passages in types of JSON."""
+    return [{"value": count.value, "passages": count.chunks} for count in counts]
+
+
+def value_text(count: ValueCount) -> str:
+    """Return a value in quotes, on one line and shortened, with its number of passages."""
+    shown = quoted_value(count.value)
+    if count.chunks is None:
+        return shown
+    return f"{shown} ({counted(count.chunks, 'passage')})"
+
+
+def quoted_value(value: str) -> str:
+    """Return a value in quotes, on one line and shortened."""
+    line = _CONTROL.sub(" ", value)
+    if len(line) > _MAX_SHOWN_CHARACTERS:
+        line = f"{line[: _MAX_SHOWN_CHARACTERS - 3]}..."
+    return quoted(line)
+
+
+@dataclass(frozen=True, slots=True)
+class ClauseCount:
+    """A clause and its hits on its own; ``count`` above MAX_TOTAL means "more than 1,000".
+    ``titles`` are those of its hits that are not shown, if they are few."""
+
+    clause: str
+    count: int
+    leaf: bool
+    excluded: bool = False
+    titles: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.leaf and not self.count:
+            return f"{self.clause} occurs nowhere"
+        excluded = " (excluded)" if self.excluded else ""
+        return f"{self.clause} {count_text(self.count)}{excluded}"
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """The hits of the parts of a query that matched nothing.
+
+    ``alone`` counts each top-level clause, then each leaf within these. ``without`` counts a query
+    of more than two clauses without one, for clauses whose removal gives hits. ``in_chunks`` is, at
+    sentence granularity, the count of the whole query at chunk granularity, else None. ``missing``
+    are the metadata clauses without a match, each with the values that there are.
+    """
+
+    alone: tuple[ClauseCount, ...]
+    without: tuple[ClauseCount, ...]
+    in_chunks: int | None = None
+    missing: tuple[MissingValue, ...] = ()
+
+    def __str__(self) -> str:
+        explained = {value.clause for value in self.missing}
+        alone = [clause for clause in self.alone if clause.clause not in explained]
+        sentences = [f"Alone: {'; '.join(map(str, alone))}"] if alone else []
+        sentences += [f"Without {rest.clause}: {count_text(rest.count)}" for rest in self.without]
+        if self.in_chunks is not None:
+            sentences.append(f"With granularity chunk: {count_text(self.in_chunks)}")
+        sentences += map(str, self.missing)
+        return f"{'. '.join(sentences)}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts in types of JSON, and the ``text`` that says the same in words."""
+        return {
+            "text": str(self),
+            "alone": [
+                {"clause": clause.clause, "count": clause.count, "excluded": clause.excluded}
+                for clause in self.alone
+            ],
+            "without": [
+                {"clause": clause.clause, "count": clause.count} for clause in self.without
+            ],
+            "in_chunks": self.in_chunks,
+            "missing_values": [value.to_dict() for value in self.missing],
+        }
+
+
+def count_text(count: int) -> str:
+    """Return the count as text, or "more than 1,000"."""
+    return f"{count:,}" if count <= MAX_TOTAL else f"more than {MAX_TOTAL:,}"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a piece of advice tells: see ``SearchResult``."""
+
+    notes: tuple[str, ...] = ()
+    feedback: Feedback | None = None
+    nearest: tuple[NearestHit, ...] = ()
+    branches: tuple[ClauseCount, ...] = ()
+    unrepresented: tuple[BranchHit, ...] = ()
