@@ -438,7 +438,9 @@ class _Reader:
             is_bare = text is raw and raw[-1] not in _COMMAS and raw[0] not in "=≥≤"
             if not is_bare or (self.typed and _OPENING_QUOTES.search(raw)):
                 return None
-            return _value(text, field) if name or has_token(raw) else None
+            if not name and (not has_token(raw) or (self.typed and _is_noted(raw))):
+                return None
+            return _value(text, field)
         if self.typed and len(text) == 1 and group.modifier is NOT and field is None:
             return None
         weight = self._weight(factor)

@@ -14,7 +14,7 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
-    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_410,
+    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_412,
     ("arag_search/tools/",): 4_573,
     ("arag_search/agent/",): 4_228,
     ("arag_search/evaluation/",): 2_648,
@@ -31,7 +31,7 @@ CEILINGS = {
     ("tests/",): 57_645,
     ("",): 1_146,  # what is in no other row
 }
-ALL = 143_028
+ALL = 143_030
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -31,7 +31,7 @@ PIECES = r"""
     AND OR NOT PREFER DEMOTE DEMOTE^0.2 DEMOTE^2 && || and TO XOR NEAR/5 ( (( ) )) )^2 NOT( -( -
     ! + -OR -19 -x --x title:( lang:( year:( title: Title: year:[1 TO 2] year:>=1970 year:1-2 [sic]
     [a lang:en lang:"en_GB" published:2001-05 published:>=2001-05-31T12:00
-    lang:en, lang:=x year:> year:=5 12:30 x:y
+    lang:(en_or_de) lang:(en_NEAR/5) lang:en, lang:=x year:> year:=5 12:30 x:y
     librett* ab* a* vivladi~1 it~2 x~ a^2 a^0.5 a^2000 "a"~2 "a_b" "a_b"~3^2 "=films" "*" "a*" 東京
     ? who what .NET C++ A&B a.b O'Brien 'tis rock’n’roll \AND \-x \x a\:b /x/ /a_b/i title:/a/ Émile
     /etc/x “a_b” a"b" a(b _ 北
