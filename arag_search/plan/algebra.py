@@ -20,8 +20,6 @@ Way = tuple[str, tuple[str, ...]]
 SpreadWay = tuple[str, str, int]
 """A field of the index, a word, and the edits in which terms may differ from it (1 or 2); 0 is for
 the terms that begin with it."""
-MAX_KNOWN = 60_000
-"""The most ordinals of a Known: OpenSearch takes lists of 65,536."""
 
 
 @value
@@ -66,7 +64,8 @@ class Interval:
 
 @value
 class Known:
-    """The match of the passages, or sentences, with these ordinals, which ascend."""
+    """The match of the passages, or sentences, with these ordinals, which ascend: at most as many
+    as ``search.resolve`` verifies."""
 
     ordinals: tuple[int, ...]
 

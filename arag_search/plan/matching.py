@@ -145,14 +145,6 @@ def within_edits(word: str, other: str, most: int) -> bool:
     return row[-1] <= most
 
 
-def phrase_starts(positions: Positions) -> set[int]:
-    """Return the positions at which the words stand side by side, in order."""
-    starts = set(positions[0])
-    for number, word_positions in enumerate(positions[1:], 1):
-        starts.intersection_update([at - number for at in word_positions])
-    return starts
-
-
 def loose_matches(positions: Positions, slop: int) -> Iterator[Positions]:
     """Yield the ways in which a loose phrase matches: for each word the positions it may take.
 

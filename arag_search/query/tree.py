@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from typing import ClassVar, Literal, TypeVar, assert_never, cast
+from typing import ClassVar, Literal, assert_never, cast
 
 from arag_search.errors import ArgumentError
 from arag_search.query.analysis import (
@@ -298,26 +298,6 @@ class And(_Printed):
                 allowed="positive children, then Nots, Prefers and Demotes",
             )
 
-    @property
-    def positive(self) -> tuple[Node, ...]:
-        """The children that must match."""
-        return tuple(child for child in self.children if not isinstance(child, Modifier))
-
-    @property
-    def excluded(self) -> tuple[Not, ...]:
-        """The children that must not match."""
-        return tuple(child for child in self.children if isinstance(child, Not))
-
-    @property
-    def preferred(self) -> tuple[Prefer, ...]:
-        """The children that add to the score."""
-        return tuple(child for child in self.children if isinstance(child, Prefer))
-
-    @property
-    def demoted(self) -> tuple[Demote, ...]:
-        """The children that lower the score."""
-        return tuple(child for child in self.children if isinstance(child, Demote))
-
 
 @value
 class Or(_Printed):
@@ -339,7 +319,6 @@ MODIFIERS: dict[OperatorWord, type[Modifier]] = {
     kind.operator: kind for kind in (Not, Prefer, Demote)
 }
 Compound = And | Or
-N = TypeVar("N", bound=Node | Modifier)
 
 
 @value
@@ -356,12 +335,6 @@ class Scope:
     def __post_init__(self) -> None:
         for node in (*self.include, *self.exclude):
             _check_condition(node, "scope")
-
-    @property
-    def searches_text(self) -> bool:
-        """Whether it has clauses on text, which only an engine can evaluate."""
-        nodes = (*self.include, *self.exclude)
-        return any(isinstance(leaf, TextLeaf | Regex) for node in nodes for leaf in leaves(node))
 
     def __str__(self) -> str:
         parts = [*map(str, self.include), *(f"NOT {node}" for node in self.exclude)]
@@ -434,11 +407,6 @@ def positive_leaves(node: Node | Modifier) -> list[Leaf]:
     if isinstance(node, Modifier):
         return positive_leaves(node.child) if isinstance(node, Prefer) else []
     return [node]
-
-
-def has_patterns(node: Node | Modifier) -> bool:
-    """Return whether a Regex is in a node. O(nodes)."""
-    return any(isinstance(leaf, Regex) for leaf in leaves(node))
 
 
 def scores(node: Node | Modifier) -> bool:

@@ -22,8 +22,8 @@ def narrowed(
     """
     if filter is None:
         return scope, ""
-    own = scope_of(parse_filter(filter, schema))
-    return joined(scope, own), f" within {own}"
+    own = parse_filter(filter, schema)
+    return joined(scope, scope_of(own)), f" within {own}"
 
 
 def scope_of(filter: Scope) -> ResolvedPlan:

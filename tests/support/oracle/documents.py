@@ -24,6 +24,7 @@ from arag_search.query.tree import (
     DateRange,
     KeywordEquals,
     Node,
+    Not,
     NumberRange,
     Or,
     Regex,
@@ -39,6 +40,8 @@ from tests.support.oracle.plan import (
     Filter,
     Plan,
     alternatives,
+    having,
+    positive,
 )
 
 
@@ -94,7 +97,7 @@ class Documents:
             case DateRange():
                 return self._with_values(node.field, ("date",), lambda value: _during(node, value))
             case And():
-                return self._all(node.positive, [child.child for child in node.excluded])
+                return self._all(positive(node), [child.child for child in having(node, Not)])
             case Or():
                 return set[int]().union(*map(self.matches, node.children))
             case Regex():

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from ctypes import c_float
 
-from arag_search.plan.matching import Pattern, Positions, loose_matches, phrase_starts
+from arag_search.plan.matching import Pattern, Positions, loose_matches
 from arag_search.query.forms import HOLE
 
 
@@ -109,7 +109,7 @@ def _inverse_norm(length: int, average: float, k1: float, b: float) -> float:
 def _frequency(positions: Positions, slop: int, repeats: bool) -> float:
     """Return the frequency of a phrase in a text with these positions of its words."""
     if not slop:
-        return len(phrase_starts(positions))
+        return len(_phrase_starts(positions))
     if repeats:
         return _repeated_frequency(positions, slop)
     return _sloppy_frequency(
@@ -162,3 +162,11 @@ def _repeated_frequency(positions: Positions, slop: int) -> float:
     if not matches(slop):
         return 0.0
     return float32(1 / (1 + bisect_left(range(slop), True, key=matches)))
+
+
+def _phrase_starts(positions: Positions) -> set[int]:
+    """Return the positions at which the words stand side by side, in order."""
+    starts = set(positions[0])
+    for number, word_positions in enumerate(positions[1:], 1):
+        starts.intersection_update([at - number for at in word_positions])
+    return starts

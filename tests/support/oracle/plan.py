@@ -13,6 +13,7 @@ before it looks for equal parts.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 from arag_search.plan.matching import Pattern
 from arag_search.query.analysis import spellings_of
@@ -21,10 +22,14 @@ from arag_search.query.forms import folded, normal_spellings
 from arag_search.query.tree import (
     EXACT_MARK,
     And,
+    Demote,
     Fuzzy,
+    Modifier,
     Node,
+    Not,
     Or,
     Phrase,
+    Prefer,
     Prefix,
     Term,
     TextLeaf,
@@ -32,6 +37,7 @@ from arag_search.query.tree import (
 )
 from tests.support.oracle.field import float32
 
+K = TypeVar("K", bound=Modifier)
 Alternative = tuple[str, Pattern]
 """A field, and the pattern of one spelling that its text matches."""
 
@@ -95,8 +101,8 @@ def plan_of(node: Node, language: str) -> Plan:
         return Filter(node)
     if isinstance(node, And):
         plan = _all_of(node, language)
-        if node.demoted:
-            factors = ((demote.child, float32(demote.factor)) for demote in node.demoted)
+        if demoted := having(node, Demote):
+            factors = ((demote.child, float32(demote.factor)) for demote in demoted)
             plan = Demoted(plan, tuple(factors))
         return _boosted(node.weight, plan)
     return _boosted(
@@ -135,12 +141,22 @@ def _patterns(leaf: TextLeaf, language: str) -> list[Pattern]:
             return [pattern, of_forms] if language else [pattern]
 
 
+def positive(node: And) -> list[Node]:
+    """Return the children that must match."""
+    return [child for child in node.children if not isinstance(child, Modifier)]
+
+
+def having(node: And, kind: type[K]) -> list[K]:
+    """Return the children that are modifiers of a kind."""
+    return [child for child in node.children if isinstance(child, kind)]
+
+
 def _all_of(node: And, language: str) -> Plan:
     """Return the plan of all children but the demoted ones."""
-    filters = {child for child in node.positive if not scores(child)}
-    excluded = {child.child for child in node.excluded}
-    parts: list[Plan] = [plan_of(child, language) for child in node.positive if scores(child)]
-    preferred = tuple(plan_of(child.child, language) for child in node.preferred)
+    filters = {child for child in positive(node) if not scores(child)}
+    excluded = {child.child for child in having(node, Not)}
+    parts: list[Plan] = [plan_of(child, language) for child in positive(node) if scores(child)]
+    preferred = tuple(plan_of(child.child, language) for child in having(node, Prefer))
     optional = _any_of(preferred) if preferred else None
     while True:
         merged = _merged(tuple(parts))
