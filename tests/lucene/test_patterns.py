@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from arag_search.query.problems import QueryError
-from arag_search.search import patterns
+from arag_search.search import resolve
 from arag_search.search.index import Index
 from arag_search.search.opening import open_index
 from index_jobs.build.new_index import build_index
@@ -83,6 +83,16 @@ def test_an_alternative_that_is_a_pattern_is_counted_and_found(index: Index) -> 
     assert found(index, r"vivaldi OR /^class/") == {"opera.md", "models.txt"}
 
 
+def test_what_a_pattern_excludes_is_not_near(index: Index) -> None:
+    query = r"user AND nowhere NOT /def \w+_by_id\(/"
+    near = {hit.hit.doc_id for hit in index.logical_search(query, relax=True).nearest}
+    assert near == {"views.txt", "notes.md"}
+    query = r"get_user_by_id AND nowhere NOT /def \w+_by_id\(/"
+    assert "models.txt" not in {
+        h.hit.doc_id for h in index.logical_search(query, relax=True).nearest
+    }
+
+
 def test_within_a_part_only_its_passages_are_read(index: Index) -> None:
     part = index.within("doc_id:models.txt")
     assert found(part, "/get_user/") == {"models.txt"}
@@ -92,7 +102,7 @@ def test_within_a_part_only_its_passages_are_read(index: Index) -> None:
 def test_too_many_candidates_are_refused_with_what_to_add(
     index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patterns, "MAX_VERIFIED", 1)
+    monkeypatch.setattr(resolve, "MAX_VERIFIED", 1)
     with pytest.raises(QueryError, match=r"more than 1 passages.*Add a word or phrase with AND"):
         index.logical_search("/get_user/")
     assert found(index, "opera AND /Griselda|Vivaldi/") == {"opera.md"}
@@ -102,7 +112,7 @@ def test_too_many_candidates_are_refused_with_what_to_add(
 def test_a_refused_pattern_is_named_at_its_column_in_the_query_as_it_was_written(
     index: Index, monkeypatch: pytest.MonkeyPatch, query: str
 ) -> None:
-    monkeypatch.setattr(patterns, "MAX_VERIFIED", 1)
+    monkeypatch.setattr(resolve, "MAX_VERIFIED", 1)
     with pytest.raises(QueryError) as refusal:
         index.logical_search(query)
     (problem,) = refusal.value.problems
@@ -112,7 +122,7 @@ def test_a_refused_pattern_is_named_at_its_column_in_the_query_as_it_was_written
 def test_a_pattern_that_takes_too_long_is_refused_and_not_answered_in_part(
     index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patterns, "MAX_QUERY_S", 0.0)
+    monkeypatch.setattr(resolve, "MAX_QUERY_S", 0.0)
     with pytest.raises(QueryError, match="takes too long"):
         index.logical_search("opera AND /Vivaldi/")
 

@@ -14,7 +14,7 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
-    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_371,
+    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_373,
     ("arag_search/tools/",): 4_573,
     ("arag_search/agent/",): 4_228,
     ("arag_search/evaluation/",): 2_648,
@@ -28,10 +28,10 @@ CEILINGS = {
     ("index_jobs/sources/",): 6_797,
     ("index_jobs/",): 5_080,
     ("bench/",): 18_255,
-    ("tests/",): 57_677,
+    ("tests/",): 57_687,
     ("",): 1_146,  # what is in no other row
 }
-ALL = 143_021
+ALL = 143_033
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -99,12 +99,14 @@ def relaxed_requests(request: SearchRequest, steps: Sequence[Clause]) -> list[Se
 def nearest_hits(
     query: Clause, step: Clause, page: Page, metadata: Mapping[str, MetadataType]
 ) -> tuple[NearestHit, ...]:
-    """Return the passages of a step with what each lacks of the query."""
+    """Return the passages of a step with what each lacks of the query. Those that a pattern
+    excludes are left out: what it matches was looked up only where the query might match."""
     chooser = Snippets(step)
     lacks = _lacking(query, page.hits, metadata)
-    nearest = lacks[page.hits[0].id]
-    firsts = {lacks[hit.id]: hit.id for hit in reversed(page.hits)}
-    kept = [hit for hit in page.hits if lacks[hit.id] == nearest or firsts[lacks[hit.id]] == hit.id]
+    hits = [hit for hit in page.hits if hit.id in lacks]
+    nearest = lacks[hits[0].id] if hits else ()
+    firsts = {lacks[hit.id]: hit.id for hit in reversed(hits)}
+    kept = [hit for hit in hits if lacks[hit.id] == nearest or firsts[lacks[hit.id]] == hit.id]
     return tuple(NearestHit(chooser.shown(hit), lacks[hit.id]) for hit in kept)
 
 
