@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from arag_search.corpus import MAX_SENTENCES, nfc
@@ -17,7 +17,7 @@ from arag_search.query.reading import Options, parse_checked
 from arag_search.search.advice.feedback import feedback
 from arag_search.search.advice.parts import parts
 from arag_search.search.advice.preferences import lowered_by, unmet_preferences
-from arag_search.search.advice.questions import Advice, Questions, Subject, answered
+from arag_search.search.advice.questions import Advice, Subject, answered
 from arag_search.search.advice.relaxing import relaxed
 from arag_search.search.advice.told import Told
 from arag_search.search.asked import Search
@@ -66,13 +66,22 @@ def logical_search(state: IndexState, asked: Search) -> SearchResult:
         page = None if engine.is_remote else engine.search(request)
         subject = Subject(asked, request, state.manifest.metadata)
         page, advice = answered(
-            engine, request, [ask(subject, page) for ask in _advice(state)], page
+            engine,
+            request,
+            page,
+            parts(subject, page),
+            lambda page: _advice(state, subject, page),
         )
         listing = form.fetch(engine, request, page)
         hits = _hits(state, asked, listing)
-    notes = parsed.notes
+    notes = list(parsed.notes)
     if sort is not None or (asked.feedback and not page.count):
-        notes = tuple(note for note in notes if note != NOTE_UNRANKED)
+        notes = [note for note in notes if note != NOTE_UNRANKED]
+    names_title = any(leaf.is_text and leaf.field == TITLE for leaf in leaves(plan))
+    if names_title and not state.contents.has_titles:
+        notes.append("no passage of this index has a title: title: finds nothing.")
+    if state.scope is None:  # the note is about all passages
+        notes += state.frequent_words.notes(subject, page)
     in_order = listing.request.from_ordinal is not None
     marked = tuple([leaf for leaf in wanted_leaves(plan) if not leaf.is_metadata])
     return SearchResult.of(
@@ -91,26 +100,12 @@ def logical_search(state: IndexState, asked: Search) -> SearchResult:
     )
 
 
-def _advice(state: IndexState) -> Iterator[Callable[[Subject, Page | None], Advice[Told]]]:
-    """Yield the pieces of advice on a search, in the order of their notes."""
-    yield from (parts, feedback, relaxed, _titles(state))
-    if state.scope is None:  # the note is about all passages
-        yield state.frequent_words.advise
-    yield from (unmet_preferences, state.spelling.advise)
-
-
-def _titles(state: IndexState) -> Callable[[Subject, Page | None], Advice[Told]]:
-    """Return the note on clauses on titles where there are none."""
-
-    def advise(subject: Subject, page: Page | None) -> Advice[Told]:
-        del page
-        names_title = any(leaf.is_text and leaf.field == TITLE for leaf in leaves(subject.query))
-        if not names_title or state.contents.has_titles:
-            return Told()
-        return Told(("no passage of this index has a title: title: finds nothing.",))
-        yield Questions()
-
-    return advise
+def _advice(state: IndexState, subject: Subject, page: Page) -> Iterator[Advice[Told]]:
+    """Yield the pieces of advice on a page, in the order of their notes."""
+    yield feedback(subject, page)
+    yield relaxed(subject, page)
+    yield unmet_preferences(subject, page)
+    yield state.spelling.advise(subject, page)
 
 
 def _ordinal_after(state: IndexState, id: str, scope: ResolvedPlan | None) -> int:

@@ -24,7 +24,7 @@ MAX_CLAUSES = 8
 """The maximum number of top-level clauses, and of further leaves, that are counted."""
 
 
-def feedback(subject: Subject, page: Page | None) -> Advice[Told]:
+def feedback(subject: Subject, page: Page) -> Advice[Told]:
     """Count the parts of a query that matched nothing, which are at most 41, and then read the
     values of metadata clauses without a match.
 
@@ -33,9 +33,6 @@ def feedback(subject: Subject, page: Page | None) -> Advice[Told]:
     """
     if not subject.asked.feedback or subject.asked.after is not None:
         return Told()
-    if page is None:
-        first: Answers = yield Questions()
-        page = first.page
     if page.count:
         return Told()
     query, granularity = subject.query, subject.request.granularity

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from arag_search.engines.base import Deadline, Granularity, Page, SearchEngine, SearchRequest
+from arag_search.errors import QueryTimeoutError
 from arag_search.plan.clauses import Clause, ResolvedPlan, wanted_leaves
-from arag_search.search.advice.questions import Advice, Answers, Questions, Subject
-from arag_search.search.advice.told import Told
+from arag_search.search.advice.questions import Subject
 
 NOTE = "only very frequent words rank here, each in more than half of all {unit}: add a rarer one."
 MAX_CHARACTERS = 5
@@ -28,8 +28,8 @@ class FrequentWords:
         self._engine = engine
         self._known: dict[tuple[str, str | None, Granularity], bool] = {}
 
-    def advise(self, subject: Subject, page: Page | None) -> Advice[Told]:
-        """Tell if every word that a query ranks by is very frequent.
+    def notes(self, subject: Subject, page: Page) -> list[str]:
+        """Return the note if every word that a query ranks by is very frequent.
 
         A query that ranks by phrases, prefixes or metadata has none. The longest word is counted
         first, so that an ordinary query of short words costs one count, and none when repeated.
@@ -39,13 +39,12 @@ class FrequentWords:
         is_about_words = texts and all(leaf.kind == "word" and _is_short(leaf) for leaf in texts)
         unit = request.granularity
         if not is_about_words or subject.asked.form.is_list or self._units(unit) < MIN_UNITS:
-            return Told()
-        if page is None:
-            first: Answers = yield Questions()
-            page = first.page
-        if not page.hits or not self.are_frequent(texts, unit, request.deadline):
-            return Told()
-        return Told((NOTE.format(unit=subject.asked.unit),))
+            return []
+        try:
+            is_noted = page.hits and self.are_frequent(texts, unit, request.deadline)
+        except QueryTimeoutError:  # the search itself was in time
+            return []
+        return [NOTE.format(unit=subject.asked.unit)] if is_noted else []
 
     def are_frequent(
         self, words: Sequence[Clause], granularity: Granularity, deadline: Deadline | None

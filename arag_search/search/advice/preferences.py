@@ -16,7 +16,7 @@ from arag_search.search.advice.told import Told
 from arag_search.search.judging import meeting
 
 
-def unmet_preferences(subject: Subject, page: Page | None) -> Advice[Told]:
+def unmet_preferences(subject: Subject, page: Page) -> Advice[Told]:
     """Tell which PREFERs of the whole query no passage meets. A PREFER raises what meets it:
     only those are counted that no hit meets."""
     query = subject.query
@@ -24,9 +24,6 @@ def unmet_preferences(subject: Subject, page: Page | None) -> Advice[Told]:
     is_asked = preferred and not (subject.asked.offset or subject.request.granularity == "sentence")
     if not is_asked or not subject.request.with_text:
         return Told()
-    if page is None:
-        first: Answers = yield Questions()
-        page = first.page
     if not page.hits:
         return Told()
     condition = condition_of(query)

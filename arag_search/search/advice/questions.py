@@ -9,7 +9,7 @@ asked that the page answers.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -75,22 +75,27 @@ class Subject:
 def answered(
     engine: SearchEngine,
     request: SearchRequest,
-    pieces: Sequence[Advice[_T]],
     page: Page | None,
+    first: Advice[_T],
+    rest: Callable[[Page], Iterable[Advice[_T]]] = lambda _: (),
     *,
     exact: bool = False,
 ) -> tuple[Page, list[_T]]:
-    """Return the page of a search, unless it is known, and what pieces of advice tell. One whose
-    answers take too long gets that as an error, and if it has no answer to it, tells nothing.
-    ``exact`` is as in ``SearchEngine.counts``. Raises QueryTimeoutError if the search takes too
-    long."""
+    """Return the page of a search, unless it is known, and what pieces of advice tell: the first,
+    whose questions are asked with the page, and the rest, which begin with it. One whose answers
+    take too long gets that as an error, and tells nothing unless it handles it. ``exact`` is as in
+    ``SearchEngine.counts``. Raises QueryTimeoutError if the search takes too long."""
     results: dict[int, _T] = {}
-    running = dict(enumerate(pieces))
-    messages: dict[int, Answers | QueryTimeoutError | None] = dict.fromkeys(running)
-    while running or page is None:
+    running = {0: first}
+    messages: dict[int, Answers | QueryTimeoutError | None] = {}
+    is_complete = False
+    while running or not is_complete:
+        if page is not None and not is_complete:
+            is_complete = True
+            running |= dict(enumerate(rest(page), 1))
         asked: dict[int, Questions] = {}
         for at, advice in running.items():
-            message = messages[at]
+            message = messages.get(at)
             try:
                 is_late = isinstance(message, QueryTimeoutError)
                 asked[at] = advice.throw(message) if is_late else advice.send(message)
@@ -99,8 +104,9 @@ def answered(
             except QueryTimeoutError:  # the search itself was in time
                 pass
         running = {at: running[at] for at in asked}
-        if running or page is None:
+        if asked or page is None:
             page, messages = _answers(engine, request, page, asked, exact)
+    assert page is not None
     return page, [results[at] for at in sorted(results)]
 
 

@@ -62,7 +62,7 @@ def relaxed_queries(query: Clause) -> list[Clause]:
     return queries
 
 
-def relaxed(subject: Subject, page: Page | None) -> Advice[Told]:
+def relaxed(subject: Subject, page: Page) -> Advice[Told]:
     """Tell the passages nearest to a query that found nothing: those of the first step that has
     any, each with what it lacks: all that lack what the best one lacks, and the best one of each
     other lack.
@@ -74,9 +74,6 @@ def relaxed(subject: Subject, page: Page | None) -> Advice[Told]:
     by_sentence = request.granularity == "sentence"
     if not (subject.asked.relax and request.with_text) or (by_sentence and has_patterns(query)):
         return Told()
-    if page is None:
-        first: Answers = yield Questions()
-        page = first.page
     steps = [] if page.count else [*([query] if by_sentence else []), *relaxed_queries(query)]
     if not steps:
         return Told()
