@@ -134,7 +134,7 @@ class _Lowering:
 
     def _spread(self, node: Prefix | Fuzzy, kind: Kind, edits: int) -> Clause:
         language, field = self._language, node.field
-        spellings = spellings_of(node.text)
+        spellings = tuple([words for words in spellings_of(node.text) if len(words) == 1])
         names = TEXT_FIELDS if field is None else (field,)
         ways = [(name, word, edits) for name in names for (word,) in spellings]
         if language:  # words match whose written or normal form is like this one

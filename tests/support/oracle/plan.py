@@ -135,7 +135,8 @@ def _patterns(leaf: TextLeaf, language: str) -> list[Pattern]:
             return [Pattern(normal_spellings(leaf.text, language), slop, language=language)]
         case Prefix() | Fuzzy():
             edits = leaf.edits if isinstance(leaf, Fuzzy) else 0
-            pattern = Pattern(spellings_of(leaf.text), 0, not edits, edits=edits)
+            spellings = tuple(words for words in spellings_of(leaf.text) if len(words) == 1)
+            pattern = Pattern(spellings, 0, not edits, edits=edits)
             forms = ((folded(leaf.text),),)
             of_forms = pattern._replace(spellings=forms, language=language)
             return [pattern, of_forms] if language else [pattern]

@@ -31,6 +31,7 @@ TOKENS = TEXT.split()
         (Phrase("opera opera", slop=4), [(1, 1), (6, 6)]),
         (Prefix("ope"), [(1, 1), (6, 6)]),
         (Prefix("it's"), [(10, 10)]),
+        (Prefix("א'1"), []),  # a word which is two with the other apostrophe
         (Term("opera", "title", 3.0), [(1, 1), (6, 6)]),
     ],
 )
