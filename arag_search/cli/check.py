@@ -16,12 +16,12 @@ from arag_search.query.reading import parse
 from arag_search.query.tree import (
     And,
     Demote,
+    MetadataLeaf,
     Modifier,
     Node,
     Not,
     Or,
     Prefer,
-    Regex,
     TextLeaf,
     condition_of,
 )
@@ -90,7 +90,7 @@ def _node_json(node: Node | Modifier, language: str, among: str = "") -> dict[st
             described = {"kind": kind, "query": str(node)}
             if isinstance(node, TextLeaf):
                 described["tokens"] = [list(spelling) for spelling in lower(node, language).words]
-            if isinstance(node, TextLeaf | Regex):
+            if not isinstance(node, MetadataLeaf):
                 described["fields"] = [node.field] if node.field else ["title", "content"]
             return described
 

@@ -10,7 +10,6 @@ Fields of text are those of the index: ``title`` and ``content`` hold words as t
 from __future__ import annotations
 
 import struct
-from typing import Literal
 
 from arag_search.query.field_types import Storage
 from arag_search.system.values import value
@@ -107,20 +106,14 @@ class Lowered:
 
 
 @value
-class Lookup:
-    """A regular expression in title, content or (None) either: not an operation of engines, but
-    what must be looked up first. See ``search.resolve``, which makes it a Known.
+class Unknown:
+    """The match of what must be looked up first: not an operation of engines. ``search.resolve``
+    makes it a Known. ``number`` counts the lookups of a query from 0, in the order typed."""
 
-    ``number`` counts the patterns of a query from 0, in the order typed.
-    """
-
-    pattern: str
-    ignore_case: bool
-    field: Literal["title", "content"] | None
     number: int
 
 
-Operation = Best | Spread | Values | Interval | Known | AllOf | AnyOf | Boost | Lowered | Lookup
+Operation = Best | Spread | Values | Interval | Known | AllOf | AnyOf | Boost | Lowered | Unknown
 
 
 def is_scored(operation: Operation) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 from arag_search.plan.algebra import (
     AllOf,
@@ -18,23 +18,31 @@ from arag_search.plan.algebra import (
     Best,
     Boost,
     Known,
-    Lookup,
     Lowered,
     Operation,
     Spread,
+    Unknown,
     Values,
     float32,
     is_scored,
 )
-from arag_search.query.analysis import Spellings
+from arag_search.query.analysis import Spellings, spellings_of
 from arag_search.query.fields import CONTENT, FORMS, TEXT_FIELDS, TITLE
+from arag_search.query.forms import normal_spellings
 from arag_search.query.limits import DEFAULT_FACTOR
 from arag_search.query.operators import DEMOTE, NOT, PREFER, OperatorWord
-from arag_search.query.printing import keyword_text, operator_text, weight_text
+from arag_search.query.printing import (
+    keyword_text,
+    operator_text,
+    phrase_text,
+    weight_text,
+    word_text,
+)
+from arag_search.query.regexes import Stopwatch
+from arag_search.query.tree import EXACT_MARK, TextField
 from arag_search.system.values import value
 
-Kind = Literal["word", "phrase", "prefix", "fuzzy", "pattern", "value", "range", "all", "any"]
-TextField = Literal["title", "content"] | None
+Kind = Literal["word", "phrase", "prefix", "fuzzy", "lookup", "value", "range", "all", "any"]
 Role = Literal["wanted", "excluded", "preferred", "demoted"]
 """What a clause does in the group around it; "preferred" adds to the score, "demoted" lowers it."""
 
@@ -43,6 +51,24 @@ _METADATA = frozenset({"value", "range"})
 
 
 _OPERATORS: dict[Role, OperatorWord] = {"excluded": NOT, "preferred": PREFER, "demoted": DEMOTE}
+
+
+class Lookup(Protocol):
+    """What must be looked up in the texts of an index before an engine runs a query. It is all that
+    the rest of the project knows of it; ``plan.lookup`` has the kinds."""
+
+    def candidates(self) -> Clause | None:
+        """Return a condition that all texts meet that match; None if that is everything."""
+        ...
+
+    def matches(self, title: str, content: str, watch: Stopwatch | None = None) -> bool:
+        """Return whether a title and a content match. Raises SlowPatternError."""
+        ...
+
+    def places(self, text: str) -> list[tuple[int, int]]:
+        """Return the offsets of the first character and after the last of each match in a text;
+        none if that takes too long, which hides a mark and no passage."""
+        ...
 
 
 @value
@@ -54,7 +80,7 @@ class Clause:
     are the terms of its spellings, in normal forms of ``language`` or, if that is empty, as they
     are written; those of a prefix and a fuzzy word are always as written. ``slop`` is that of a
     phrase, ``edits`` are those of a fuzzy word, ``factor`` is that of a demotion, and ``lookup`` is
-    what a pattern looks for. Clauses are equal if their text, role and language are.
+    what must be looked up first. Clauses are equal if their text, role and language are.
     """
 
     text: str
@@ -143,9 +169,9 @@ def wanted_leaves(clause: Clause) -> list[Clause]:
     ]
 
 
-def has_patterns(clause: Clause) -> bool:
-    """Return whether a leaf of a clause is a pattern."""
-    return any(leaf.kind == "pattern" for leaf in leaves(clause))
+def has_lookups(clause: Clause) -> bool:
+    """Return whether a leaf of a clause must be looked up first."""
+    return any(leaf.lookup is not None for leaf in leaves(clause))
 
 
 def wanted(clause: Clause) -> Clause:
@@ -213,9 +239,9 @@ def condition_of(clause: Clause) -> Clause:
 
 
 def resolved(clause: Clause, ordinals: Sequence[Sequence[int]]) -> Clause:
-    """Return a clause whose patterns match these ordinals, by their number, ascending."""
-    if clause.lookup is not None:
-        return replace(clause, operation=Known(tuple(ordinals[clause.lookup.number])))
+    """Return a clause whose lookups match these ordinals, by their number, ascending."""
+    if isinstance(clause.operation, Unknown):
+        return replace(clause, operation=Known(tuple(ordinals[clause.operation.number])))
     return _with_parts(clause, [resolved(part, ordinals) for part in clause.parts])
 
 
@@ -281,6 +307,37 @@ def disjunction(parts: Sequence[Clause]) -> Operation:
 def values_of(field: str, values: Iterable[str]) -> ResolvedPlan:
     """Return the plan for the passages that have any of one or more values of a keyword field."""
     return ResolvedPlan(any_of([value_of(field, value) for value in values]))
+
+
+def words_clause(
+    text: str,
+    language: str,
+    field: TextField = None,
+    kind: Kind = "phrase",
+    slop: int = 0,
+    weight: float = 1.0,
+) -> Clause:
+    """Return the clause of a text that holds a word, or of words that stand side by side."""
+    if kind == "phrase" and text.startswith(EXACT_MARK):
+        language = ""
+    spellings = normal_spellings(text, language) if language else spellings_of(text)
+    names = TEXT_FIELDS if field is None else (field,)
+    if language:
+        names = [FORMS[name] for name in names]
+    best = Best(tuple([(name, terms) for name in names for terms in spellings]), slop)
+    written = word_text(text, field) if kind == "word" else phrase_text(text, field, slop)
+    return Clause(
+        written + weight_text(weight),
+        kind,
+        boosted(best, weight),
+        "wanted",
+        field,
+        text,
+        spellings,
+        language,
+        weight,
+        slop,
+    )
 
 
 def value_of(field: str, value: str) -> Clause:

@@ -6,14 +6,22 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
-from arag_search.plan.algebra import Best, Interval, Lookup, Spread
-from arag_search.plan.clauses import Clause, Kind, all_of, any_of, boosted, value_of
+from arag_search.plan.algebra import Interval, Spread, Unknown
+from arag_search.plan.clauses import (
+    Clause,
+    Kind,
+    Lookup,
+    all_of,
+    any_of,
+    boosted,
+    value_of,
+    words_clause,
+)
+from arag_search.plan.lookup import RegexLookup
 from arag_search.query.analysis import spellings_of
 from arag_search.query.fields import FORMS, TEXT_FIELDS
-from arag_search.query.forms import folded, normal_spellings
-from arag_search.query.printing import phrase_text, weight_text, word_text
+from arag_search.query.forms import folded
 from arag_search.query.tree import (
-    EXACT_MARK,
     And,
     DateRange,
     Demote,
@@ -30,7 +38,6 @@ from arag_search.query.tree import (
     Regex,
     Scope,
     Term,
-    TextField,
     render,
 )
 
@@ -48,43 +55,12 @@ def lower_scope(scope: Scope, language: str = "") -> Clause:
     return all_of([*wanted, *(lowering.part(Not(node)) for node in scope.exclude)])
 
 
-def words_clause(
-    text: str,
-    language: str,
-    field: TextField = None,
-    kind: Kind = "phrase",
-    slop: int = 0,
-    weight: float = 1.0,
-) -> Clause:
-    """Return the clause of a text that holds a word, or of words that stand side by side."""
-    if kind == "phrase" and text.startswith(EXACT_MARK):
-        language = ""
-    spellings = normal_spellings(text, language) if language else spellings_of(text)
-    names = TEXT_FIELDS if field is None else (field,)
-    if language:
-        names = [FORMS[name] for name in names]
-    best = Best(tuple([(name, terms) for name in names for terms in spellings]), slop)
-    written = word_text(text, field) if kind == "word" else phrase_text(text, field, slop)
-    return Clause(
-        written + weight_text(weight),
-        kind,
-        boosted(best, weight),
-        "wanted",
-        field,
-        text,
-        spellings,
-        language,
-        weight,
-        slop,
-    )
-
-
 class _Lowering:
-    """The clauses of a query whose patterns are numbered."""
+    """The clauses of a query whose lookups are numbered, in the order typed."""
 
     def __init__(self, language: str) -> None:
         self._language = language
-        self._patterns = 0
+        self._lookups = 0
 
     def part(self, node: Node | Modifier) -> Clause:
         """Return a clause of an And, with its role."""
@@ -113,9 +89,9 @@ class _Lowering:
             case Fuzzy():
                 return self._spread(node, "fuzzy", node.edits)
             case Regex():
-                number, self._patterns = self._patterns, self._patterns + 1
-                lookup = Lookup(node.pattern, node.ignore_case, node.field, number)
-                return Clause(render(node), "pattern", lookup, field=node.field, lookup=lookup)
+                return self._looked_up(
+                    node, RegexLookup(node.pattern, node.ignore_case, node.field)
+                )
             case KeywordEquals():
                 return value_of(node.field, node.value)
             case NumberRange():
@@ -128,6 +104,10 @@ class _Lowering:
                 return Clause(render(node), "range", period, field=node.field)
             case _:
                 assert_never(node)
+
+    def _looked_up(self, node: Regex, lookup: Lookup) -> Clause:
+        operation, self._lookups = Unknown(self._lookups), self._lookups + 1
+        return Clause(render(node), "lookup", operation, field=node.field, lookup=lookup)
 
     def _words(self, node: Term | Phrase, kind: Kind, slop: int) -> Clause:
         return words_clause(node.text, self._language, node.field, kind, slop, node.weight)

@@ -51,10 +51,10 @@ from arag_search.query.tree import (
     Compound,
     Fuzzy,
     Leaf,
+    MetadataLeaf,
     Modifier,
     Node,
     Prefix,
-    Regex,
     Scope,
     Term,
     TextLeaf,
@@ -231,7 +231,7 @@ def parse_scope(text: str, schema: Schema) -> Scope:
 def _text_leaf(nodes: Iterable[Node | Modifier]) -> Leaf | None:
     """Return the first clause on text."""
     clauses = (leaf for node in nodes for leaf in leaves(node))
-    return next((leaf for leaf in clauses if isinstance(leaf, TextLeaf | Regex)), None)
+    return next((leaf for leaf in clauses if not isinstance(leaf, MetadataLeaf)), None)
 
 
 def _mended(reading: _Reading, corrected: str | None, options: Options) -> str | None:

@@ -6,8 +6,7 @@ import time
 
 from arag_search.engines.base import Deadline, KeywordRequest, SearchRequest
 from arag_search.errors import QueryTimeoutError
-from arag_search.plan.clauses import ResolvedPlan, any_of
-from arag_search.plan.lower import words_clause
+from arag_search.plan.clauses import ResolvedPlan, any_of, words_clause
 from arag_search.query import analysis
 from arag_search.search.advice.parts import MAX_COUNTED
 from arag_search.search.advice.told import ClauseCount

@@ -22,8 +22,15 @@ from arag_search.engines.base import (
     SearchRequest,
 )
 from arag_search.errors import NotServedError, TooManyMatchesError
-from arag_search.plan.clauses import Clause, ResolvedPlan, any_of, joined, wanted_leaves
-from arag_search.plan.lower import lower, words_clause
+from arag_search.plan.clauses import (
+    Clause,
+    ResolvedPlan,
+    any_of,
+    joined,
+    wanted_leaves,
+    words_clause,
+)
+from arag_search.plan.lower import lower
 from arag_search.query import analysis
 from arag_search.query.limits import MAX_CHARACTERS, MAX_LEAVES
 from arag_search.query.problems import LONE_SURROGATE, TOO_LONG, Problem, QueryError, shortened

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from arag_search.engines.base import Hit
 from arag_search.plan.algebra import Interval, Operation, Values
 from arag_search.plan.clauses import Clause
-from arag_search.plan.lookup import matches
 from arag_search.plan.matching import Pattern, Words, patterns_of
 from arag_search.query import analysis
 from arag_search.query.field_types import FIELD_TYPES, MetadataType, Storage
@@ -64,9 +63,9 @@ class _Passage:
                 )
             case "any":
                 return any(map(self.meets, condition.parts))
-            case "pattern":
+            case "lookup":
                 lookup, hit = condition.lookup, self._hit
-                return lookup is not None and matches(lookup, hit.title, hit.content or "")
+                return lookup is not None and lookup.matches(hit.title, hit.content or "")
             case "value" | "range":
                 return self._has_value(condition.operation)
             case _:

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from arag_search.corpus import is_unicode, nfc
 from arag_search.engines.base import Deadline, Granularity, Hit, LeafScore, Matching, SearchEngine
 from arag_search.errors import ArgumentError, QueryTimeoutError
-from arag_search.plan.clauses import ResolvedPlan
-from arag_search.plan.lower import words_clause
+from arag_search.plan.clauses import ResolvedPlan, words_clause
 from arag_search.plan.matching import Pattern
 from arag_search.query import analysis
 from arag_search.query.analysis import has_few_apostrophes, spellings_of

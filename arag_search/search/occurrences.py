@@ -12,13 +12,11 @@ from functools import lru_cache
 from typing import Literal
 
 from arag_search.corpus import split_at
-from arag_search.plan.algebra import Lookup
-from arag_search.plan.clauses import Clause
+from arag_search.plan.clauses import Clause, Lookup
 from arag_search.plan.matching import Pattern, Words, patterns_of
 from arag_search.query import analysis
 from arag_search.query.analysis import Token
 from arag_search.query.forms import Form, normal_forms, normal_terms
-from arag_search.query.regexes import SlowPatternError, places
 
 _EDGES = frozenset(" \t\r\n()[]{}<>|/\\!?*+=-–—“”")
 """Characters that no token holds, and that end a token next to them."""
@@ -70,8 +68,8 @@ class Sentences:
         return matched
 
     def with_places(self, lookup: Lookup) -> set[int]:
-        """Return the numbers of the sentences in which a match of a pattern begins."""
-        return {bisect_right(self._ends, start) for start, _ in places_of(lookup, self._text)}
+        """Return the numbers of the sentences in which a match of a lookup begins."""
+        return {bisect_right(self._ends, start) for start, _ in lookup.places(self._text)}
 
     def _search(self, wanted: str, is_prefix: bool, matched: set[int], unsure: set[int]) -> None:
         """Add sentences that certainly have this text as tokens, and those that might."""
@@ -147,22 +145,13 @@ def spans(text: str, leaves: Iterable[Clause], field: TextField, code: bool = Fa
     all_marks: set[Mark] = set()
     for leaf in wanted:
         if leaf.lookup is not None:
-            all_marks.update(places_of(leaf.lookup, text))
+            all_marks.update(leaf.lookup.places(text))
             continue
         for pattern in patterns_of(leaf):
             words, terms = _words(text, pattern.language, code)
             runs = pattern.runs(terms)
             all_marks.update((words[first].start, words[last].end) for first, last in runs)
     return sorted(all_marks)
-
-
-def places_of(lookup: Lookup, text: str) -> list[Mark]:
-    """Return where a pattern matches in a text; nowhere if that takes too long, which hides a mark
-    and no passage."""
-    try:
-        return places(lookup.pattern, lookup.ignore_case, text)
-    except SlowPatternError:
-        return []
 
 
 @lru_cache(maxsize=2_000)

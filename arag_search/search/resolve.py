@@ -1,8 +1,8 @@
-"""Plan -> resolved plan: the regular expressions of a query, verified on stored text before an
-engine answers it.
+"""Plan -> resolved plan: the lookups of a query, such as patterns, verified on stored text before
+an engine answers it.
 
-An engine has no patterns. It lists what the query lets match with every pattern taken as true, also
-one under a NOT; these texts are read and matched; and each pattern of the query becomes the list of
+An engine has no lookups. It lists what the query lets match with every lookup taken as true, also
+one under a NOT; these texts are read and matched; and each lookup of the query becomes the list of
 those that match it. So hits, scores, totals and counts are exact, and the same on every engine.
 """
 
@@ -13,8 +13,9 @@ from itertools import islice
 
 from arag_search.corpus import chunk_ordinal
 from arag_search.engines.base import Deadline, Granularity, SearchEngine
+from arag_search.plan.algebra import Unknown
 from arag_search.plan.clauses import Clause, ResolvedPlan, joined, leaves, resolved
-from arag_search.plan.lookup import candidates, matches
+from arag_search.plan.lookup import candidates
 from arag_search.query.lexer import pattern_start
 from arag_search.query.problems import (
     SLOW_PATTERN,
@@ -38,13 +39,13 @@ def resolve(
     deadline: Deadline | None = None,
     typed: str = "",
 ) -> ResolvedPlan:
-    """Return a plan that engines can run: with the ordinals of what its patterns match.
+    """Return a plan that engines can run: with the ordinals of what its lookups match.
 
     ``typed`` is the query as typed, in which errors find a pattern. Raises QueryError if more than
     MAX_VERIFIED texts might match, or a pattern takes too long, and QueryTimeoutError.
     """
-    patterns = [(leaf, leaf.lookup) for leaf in leaves(plan) if leaf.lookup is not None]
-    if not patterns:
+    lookups = [(leaf, leaf.lookup) for leaf in leaves(plan) if leaf.lookup is not None]
+    if not lookups:
         return ResolvedPlan(plan)
     within = candidates(plan)
     narrowed = scope if within is None else joined(scope, ResolvedPlan(within))
@@ -53,18 +54,18 @@ def resolve(
     if len(ordinals) > MAX_VERIFIED:
         unit = "sentences" if granularity == "sentence" else "passages"
         message = TOO_MANY_FOR_PATTERN.format(limit=MAX_VERIFIED, unit=unit)
-        raise _refused(plan, patterns[0][0], message, typed)
-    matching: list[list[int]] = [[] for _ in patterns]
+        raise _refused(plan, lookups[0][0], message, typed)
+    matching: list[list[int]] = [[] for _ in lookups]
     watch = Stopwatch(MAX_QUERY_S)
     for ordinal, title, content in _texts(engine, ordinals, granularity, scope):
         if deadline is not None:
             deadline.check()
-        for (pattern, lookup), members in zip(patterns, matching, strict=True):
+        for (leaf, lookup), members in zip(lookups, matching, strict=True):
             try:
-                if matches(lookup, title, content, watch):
+                if lookup.matches(title, content, watch):
                     members.append(ordinal)
             except SlowPatternError:
-                raise _refused(plan, pattern, SLOW_PATTERN, typed) from None
+                raise _refused(plan, leaf, SLOW_PATTERN, typed) from None
     return ResolvedPlan(resolved(plan, matching))
 
 
@@ -88,8 +89,8 @@ def _texts(
                 yield ordinal, chunk.title, sentences[ordinal - chunk.ordinal]
 
 
-def _refused(plan: Clause, pattern: Clause, message: str, typed: str) -> QueryError:
-    """Return the error for a pattern whose matches cannot be found."""
-    number = 0 if pattern.lookup is None else pattern.lookup.number
-    problem = Problem(pattern_start(typed, number) + 1, shortened(pattern.text), message)
+def _refused(plan: Clause, leaf: Clause, message: str, typed: str) -> QueryError:
+    """Return the error for a lookup whose matches cannot be found."""
+    number = leaf.operation.number if isinstance(leaf.operation, Unknown) else 0
+    problem = Problem(pattern_start(typed, number) + 1, shortened(leaf.text), message)
     return QueryError(str(plan), (problem,), None)

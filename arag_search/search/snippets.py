@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from arag_search.corpus import Chunk, chunk_ordinal, heading_of, split_at
 from arag_search.engines.base import Hit, Matching
-from arag_search.plan.clauses import Clause, ResolvedPlan, wanted_leaves
-from arag_search.plan.lower import words_clause
+from arag_search.plan.clauses import Clause, ResolvedPlan, wanted_leaves, words_clause
 from arag_search.plan.matching import Pattern, Words, patterns_of
 from arag_search.query import analysis
 from arag_search.query.analysis import spellings_of

@@ -22,8 +22,9 @@ from arag_search.plan.clauses import (
     any_of,
     condition_of,
     in_field,
+    words_clause,
 )
-from arag_search.plan.lower import lower, words_clause
+from arag_search.plan.lower import lower
 from arag_search.plan.matching import Words, patterns_of
 from arag_search.query import analysis
 from arag_search.query.fields import CONTENT, TITLE, Schema

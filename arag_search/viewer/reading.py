@@ -9,8 +9,8 @@ from typing import cast
 from arag_search.agent.record import Step
 from arag_search.errors import ArgumentError
 from arag_search.evaluation.trajectories import arguments_of
-from arag_search.plan.clauses import Clause, wanted_leaves
-from arag_search.plan.lower import lower, words_clause
+from arag_search.plan.clauses import Clause, wanted_leaves, words_clause
+from arag_search.plan.lower import lower
 from arag_search.query import analysis
 from arag_search.query.fields import Schema
 from arag_search.query.lexer import Piece, pieces

@@ -27,8 +27,7 @@ from arag_search.evaluation.bootstrap import SEED
 from arag_search.evaluation.measurement import ranking_values
 from arag_search.evaluation.measures import parse_measures
 from arag_search.evaluation.text_match import evidence_recall
-from arag_search.plan.clauses import ResolvedPlan
-from arag_search.plan.lower import words_clause
+from arag_search.plan.clauses import ResolvedPlan, words_clause
 from arag_search.query import analysis
 from arag_search.query.forms import folded, normal_terms, parts_of
 from arag_search.questions.files import Question, load_questions

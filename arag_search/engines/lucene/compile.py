@@ -18,10 +18,10 @@ from arag_search.plan.algebra import (
     Boost,
     Interval,
     Known,
-    Lookup,
     Lowered,
     Operation,
     Spread,
+    Unknown,
     Values,
 )
 from arag_search.query.analysis import spellings_of
@@ -65,8 +65,8 @@ def compiled(operation: Operation) -> Compiled:
                 for lowering, factor in operation.demotions
             ]
             return f"~\0{query}{len(demoted)}\0{''.join(demoted)}", scored
-        case Lookup():
-            raise ValueError(f"what /{operation.pattern}/ matches is not known")
+        case Unknown():
+            raise ValueError(f"what lookup {operation.number} matches is not known")
         case _:
             assert_never(operation)
 

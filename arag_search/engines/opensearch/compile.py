@@ -17,10 +17,10 @@ from arag_search.plan.algebra import (
     Boost,
     Interval,
     Known,
-    Lookup,
     Lowered,
     Operation,
     Spread,
+    Unknown,
     Values,
     Way,
 )
@@ -67,8 +67,8 @@ def compiled(operation: Operation, boost: float = 1.0) -> Compiled:
             return any_value(ORDINAL, operation.ordinals), False
         case Lowered():
             return _lowered(operation, boost)
-        case Lookup():
-            raise ValueError(f"what /{operation.pattern}/ matches is not known")
+        case Unknown():
+            raise ValueError(f"what lookup {operation.number} matches is not known")
         case _:
             assert_never(operation)
 

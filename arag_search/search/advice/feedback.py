@@ -6,7 +6,7 @@ from arag_search.engines.base import Page
 from arag_search.plan.clauses import (
     Clause,
     all_of,
-    has_patterns,
+    has_lookups,
     leaves,
     wanted,
     wanted_leaves,
@@ -43,19 +43,19 @@ def feedback(subject: Subject, page: Page) -> Advice[Told]:
         clauses = (*query.having("wanted"), *query.having("excluded"))[:MAX_CLAUSES]
     parts: dict[Clause, bool] = {}  # whether it is excluded
     for clause in clauses:
-        if not (query.kind == "all" and has_patterns(clause)):
+        if not (query.kind == "all" and has_lookups(clause)):
             parts.setdefault(wanted(clause), clause.role == "excluded")
     inner = dict.fromkeys(
         leaf
         for clause in clauses
         if clause.parts
         for leaf in map(wanted, leaves(clause))
-        if leaf.kind != "pattern" and leaf not in parts
+        if leaf.lookup is None and leaf not in parts
     )
     parts |= dict.fromkeys(list(inner)[:MAX_CLAUSES], False)
     rest = _without_each(query) if query.kind == "all" and len(clauses) > 2 else []
-    rest = [(clause, node) for clause, node in rest if not has_patterns(node)]
-    in_chunks = [query] if granularity == "sentence" and not has_patterns(query) else []
+    rest = [(clause, node) for clause, node in rest if not has_lookups(node)]
+    in_chunks = [query] if granularity == "sentence" and not has_lookups(query) else []
     variants = case_variants(query)
     queries: list[Counted] = [
         *((part, granularity) for part in (*parts, *(node for _, node in rest))),

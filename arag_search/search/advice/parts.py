@@ -12,7 +12,7 @@ from arag_search.plan.clauses import (
     Clause,
     ResolvedPlan,
     all_of,
-    has_patterns,
+    has_lookups,
     leaves,
     wanted_leaves,
 )
@@ -58,7 +58,7 @@ class Parts:
             part
             for group in self.conjunctions
             for part in group.having("wanted")
-            if not has_patterns(part)  # whose matches elsewhere are not known
+            if not has_lookups(part)  # whose matches elsewhere are not known
         )
         counted = dict.fromkeys([*self.words, *self.names, *list(conditions)[:MAX_COUNTED]])
         self.counted = [part for part in counted if part not in self.alternatives]
@@ -214,7 +214,7 @@ def _says_more(part: Clause) -> bool:
 def without_exclusions(query: Clause) -> Clause | None:
     """Return an AND without the NOTs that exclude words of the content, which is counted to say how
     much they remove. None for other queries, and where what a pattern matches is not known."""
-    if query.kind != "all" or has_patterns(query):
+    if query.kind != "all" or has_lookups(query):
         return None
     excluded = _excluded_words(query)
     kept = [part for part in query.parts if part not in excluded]

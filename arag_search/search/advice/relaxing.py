@@ -15,7 +15,7 @@ from arag_search.plan.clauses import (
     ResolvedPlan,
     all_of,
     any_of,
-    has_patterns,
+    has_lookups,
     leaves,
     wanted,
 )
@@ -72,7 +72,7 @@ def relaxed(subject: Subject, page: Page) -> Advice[Told]:
     """
     request, query = subject.request, subject.query
     by_sentence = request.granularity == "sentence"
-    if not (subject.asked.relax and request.with_text) or (by_sentence and has_patterns(query)):
+    if not (subject.asked.relax and request.with_text) or (by_sentence and has_lookups(query)):
         return Told()
     steps = [] if page.count else [*([query] if by_sentence else []), *relaxed_queries(query)]
     if not steps:

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 
 from arag_search.engines.base import Granularity, Hit, Page, SearchRequest
-from arag_search.plan.clauses import Clause, ResolvedPlan, wanted_leaves
-from arag_search.plan.lower import lower, words_clause
+from arag_search.plan.clauses import Clause, ResolvedPlan, wanted_leaves, words_clause
+from arag_search.plan.lower import lower
 from arag_search.plan.matching import within_edits
 from arag_search.query import analysis
 from arag_search.query.analysis import has_token, is_fuzzy, is_prefix
