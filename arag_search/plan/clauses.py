@@ -53,6 +53,19 @@ _METADATA = frozenset({"value", "range"})
 _OPERATORS: dict[Role, OperatorWord] = {"excluded": NOT, "preferred": PREFER, "demoted": DEMOTE}
 
 
+class Passage(Protocol):
+    """What a lookup reads: a Chunk, or a Hit that carries its text."""
+
+    @property
+    def doc_id(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def content(self) -> str | None: ...
+    @property
+    def sentence_ends(self) -> tuple[int, ...]: ...
+
+
 class Lookup(Protocol):
     """What must be looked up in the texts of an index before an engine runs a query. It is all that
     the rest of the project knows of it; ``plan.lookup`` has the kinds."""
@@ -61,8 +74,13 @@ class Lookup(Protocol):
         """Return a condition that all texts meet that match; None if that is everything."""
         ...
 
-    def matches(self, title: str, content: str, watch: Stopwatch | None = None) -> bool:
-        """Return whether a title and a content match. Raises SlowPatternError."""
+    def matches(self, passage: Passage, watch: Stopwatch | None = None) -> bool:
+        """Return whether a passage, or what a sentence makes one, matches. Raises
+        SlowPatternError."""
+        ...
+
+    def sentences(self, passage: Passage) -> set[int]:
+        """Return the numbers of the sentences of a passage that show why it matches."""
         ...
 
     def places(self, text: str) -> list[tuple[int, int]]:

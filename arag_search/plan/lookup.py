@@ -3,7 +3,17 @@ that has some may match."""
 
 from __future__ import annotations
 
-from arag_search.plan.clauses import Clause, all_of, any_of, has_lookups, wanted, words_clause
+from bisect import bisect_right
+
+from arag_search.plan.clauses import (
+    Clause,
+    Passage,
+    all_of,
+    any_of,
+    has_lookups,
+    wanted,
+    words_clause,
+)
 from arag_search.query.fields import CONTENT, TITLE
 from arag_search.query.regexes import (
     MAX_QUERY_S,
@@ -31,14 +41,21 @@ class RegexLookup:
         exact = [words_clause(EXACT_MARK + word, "", self.field) for word in certain]
         return all_of(exact) if exact else None
 
-    def matches(self, title: str, content: str, watch: Stopwatch | None = None) -> bool:
+    def matches(self, passage: Passage, watch: Stopwatch | None = None) -> bool:
         """See ``Lookup``."""
         watch = watch or Stopwatch(MAX_QUERY_S)
         return any(
             is_found(self.pattern, self.ignore_case, text, watch)
-            for name, text in ((TITLE, title), (CONTENT, content))
+            for name, text in ((TITLE, passage.title), (CONTENT, passage.content or ""))
             if self.field in (None, name)
         )
+
+    def sentences(self, passage: Passage) -> set[int]:
+        """See ``Lookup``: those in which a match begins."""
+        if self.field == TITLE:
+            return set()
+        starts = (start for start, _ in self.places(passage.content or ""))
+        return {bisect_right(passage.sentence_ends, start) for start in starts}
 
     def places(self, text: str) -> list[tuple[int, int]]:
         """See ``Lookup``."""

@@ -64,8 +64,7 @@ class _Passage:
             case "any":
                 return any(map(self.meets, condition.parts))
             case "lookup":
-                lookup, hit = condition.lookup, self._hit
-                return lookup is not None and lookup.matches(hit.title, hit.content or "")
+                return condition.lookup is not None and condition.lookup.matches(self._hit)
             case "value" | "range":
                 return self._has_value(condition.operation)
             case _:

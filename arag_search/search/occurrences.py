@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Literal
 
 from arag_search.corpus import split_at
-from arag_search.plan.clauses import Clause, Lookup
+from arag_search.plan.clauses import Clause
 from arag_search.plan.matching import Pattern, Words, patterns_of
 from arag_search.query import analysis
 from arag_search.query.analysis import Token
@@ -66,10 +66,6 @@ class Sentences:
             if self.words(number).match(pattern):
                 matched.add(number)
         return matched
-
-    def with_places(self, lookup: Lookup) -> set[int]:
-        """Return the numbers of the sentences in which a match of a lookup begins."""
-        return {bisect_right(self._ends, start) for start, _ in lookup.places(self._text)}
 
     def _search(self, wanted: str, is_prefix: bool, matched: set[int], unsure: set[int]) -> None:
         """Add sentences that certainly have this text as tokens, and those that might."""

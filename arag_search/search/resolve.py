@@ -9,9 +9,10 @@ those that match it. So hits, scores, totals and counts are exact, and the same 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 
-from arag_search.corpus import chunk_ordinal
+from arag_search.corpus import Chunk, chunk_ordinal
 from arag_search.engines.base import Deadline, Granularity, SearchEngine
 from arag_search.plan.algebra import Unknown
 from arag_search.plan.clauses import Clause, ResolvedPlan, joined, leaves, resolved
@@ -57,22 +58,23 @@ def resolve(
         raise _refused(plan, lookups[0][0], message, typed)
     matching: list[list[int]] = [[] for _ in lookups]
     watch = Stopwatch(MAX_QUERY_S)
-    for ordinal, title, content in _texts(engine, ordinals, granularity, scope):
+    for ordinal, passage in _passages(engine, ordinals, granularity, scope):
         if deadline is not None:
             deadline.check()
         for (leaf, lookup), members in zip(lookups, matching, strict=True):
             try:
-                if lookup.matches(title, content, watch):
+                if lookup.matches(passage, watch):
                     members.append(ordinal)
             except SlowPatternError:
                 raise _refused(plan, leaf, SLOW_PATTERN, typed) from None
     return ResolvedPlan(resolved(plan, matching))
 
 
-def _texts(
+def _passages(
     engine: SearchEngine, ordinals: list[int], granularity: Granularity, scope: ResolvedPlan | None
-) -> Iterator[tuple[int, str, str]]:
-    """Yield ordinal, title and content of each passage or sentence that is still there."""
+) -> Iterator[tuple[int, Chunk]]:
+    """Yield the ordinal of each passage that is still there with the passage, or that of each
+    sentence with the passage that it makes by itself."""
     by_chunk: dict[int, list[int]] = {}
     for ordinal in ordinals:
         by_chunk.setdefault(chunk_ordinal(ordinal), []).append(ordinal)
@@ -82,11 +84,12 @@ def _texts(
             if chunk is None:
                 continue
             if granularity == "chunk":
-                yield chunk.ordinal, chunk.title, chunk.content
+                yield chunk.ordinal, chunk
                 continue
             sentences = chunk.sentences()
             for ordinal in by_chunk[chunk.ordinal]:
-                yield ordinal, chunk.title, sentences[ordinal - chunk.ordinal]
+                text = sentences[ordinal - chunk.ordinal]
+                yield ordinal, replace(chunk, content=text, sentence_ends=(len(text),))
 
 
 def _refused(plan: Clause, leaf: Clause, message: str, typed: str) -> QueryError:

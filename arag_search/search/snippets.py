@@ -54,9 +54,7 @@ class Snippets:
                 for pattern in patterns_of(leaf):
                     patterns[leaf.kind, leaf.typed, pattern] = pattern
         self._patterns = list(patterns.values())
-        self._lookups = [
-            leaf.lookup for leaf in wanted if leaf.lookup is not None and leaf.field != TITLE
-        ]
+        self._lookups = [leaf.lookup for leaf in wanted if leaf.lookup is not None]
         self._titles = [
             pattern for leaf in texts if leaf.field == TITLE for pattern in patterns_of(leaf)
         ]
@@ -91,7 +89,7 @@ class Snippets:
         if hit.outline.units:
             points.update(self._named_units(hit))
         for lookup in self._lookups:
-            points.update(text.with_places(lookup))
+            points.update(lookup.sentences(hit))
         if every:
             most = max(points.values(), default=0)
             return sorted(n for n in points if points[n] == most) or first_sentence(hit)

@@ -14,7 +14,7 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
-    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_360,
+    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_440,
     ("arag_search/tools/",): 4_573,
     ("arag_search/agent/",): 4_228,
     ("arag_search/evaluation/",): 2_648,
@@ -27,11 +27,11 @@ CEILINGS = {
     ("arag_search/endpoints/", "arag_search/system/"): 1_866,
     ("index_jobs/sources/",): 6_797,
     ("index_jobs/",): 5_080,
-    ("bench/",): 18_255,
-    ("tests/",): 57_687,
+    ("bench/",): 18_254,
+    ("tests/",): 57_689,
     ("",): 1_146,  # what is in no other row
 }
-ALL = 143_020
+ALL = 143_101
 
 
 def _counts() -> Counter[tuple[str, ...]]:
