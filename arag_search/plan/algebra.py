@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 
-from arag_search.query.field_types import Storage
+from arag_search.query.field_types import FIELD_TYPES, MetadataType, Storage
 from arag_search.system.values import value
 
 Way = tuple[str, tuple[str, ...]]
@@ -47,18 +47,18 @@ class Values:
 
 @value
 class Interval:
-    """The match of a metadata field whose values are numbers, between two bounds; None is open.
-
-    ``storage`` says whether they are 64-bit integers, such as milliseconds, whose bounds are both
-    included, or floats.
-    """
+    """The match of a metadata field of an ordered type, ``kind``, from ``lower`` to ``upper``, both
+    included: doubles or 64-bit integers, as the type stores its values."""
 
     field: str
-    storage: Storage
-    lower: float | None
-    upper: float | None
-    include_lower: bool = True
-    include_upper: bool = True
+    kind: MetadataType
+    lower: float
+    upper: float
+
+    @property
+    def storage(self) -> Storage:
+        """What values are stored as."""
+        return FIELD_TYPES[self.kind].storage
 
 
 @value

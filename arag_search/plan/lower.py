@@ -23,18 +23,17 @@ from arag_search.query.fields import FORMS, TEXT_FIELDS
 from arag_search.query.forms import folded
 from arag_search.query.tree import (
     And,
-    DateRange,
     Demote,
     Fuzzy,
     KeywordEquals,
     Modifier,
     Node,
     Not,
-    NumberRange,
     Or,
     Phrase,
     Prefer,
     Prefix,
+    Range,
     Regex,
     Scope,
     Term,
@@ -94,14 +93,9 @@ class _Lowering:
                 )
             case KeywordEquals():
                 return value_of(node.field, node.value)
-            case NumberRange():
-                bounds = (node.lower, node.upper, node.include_lower, node.include_upper)
-                number_range = Interval(node.field, "double", *bounds)
-                return Clause(render(node), "range", number_range, field=node.field)
-            case DateRange():
-                last = None if node.end_ms is None else node.end_ms - 1
-                period = Interval(node.field, "long", node.first_ms, last)
-                return Clause(render(node), "range", period, field=node.field)
+            case Range():
+                interval = Interval(node.field, node.kind, *node.interval)
+                return Clause(render(node), "range", interval, field=node.field)
             case _:
                 assert_never(node)
 

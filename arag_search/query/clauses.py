@@ -10,9 +10,9 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import le
 
 from arag_search.corpus import nfc
-from arag_search.errors import ArgumentError
 from arag_search.query import analysis, fragments, problems
 from arag_search.query.analysis import has_few_apostrophes, has_token, is_fuzzy, is_prefix
 from arag_search.query.field_types import FieldType
@@ -25,8 +25,6 @@ from arag_search.query.grammar import (
     PATH,
     RANGE,
     WEIGHT,
-    guessed,
-    range_of,
 )
 from arag_search.query.lexer import find_special, unescape
 from arag_search.query.limits import (
@@ -39,7 +37,7 @@ from arag_search.query.operators import SPELLED
 from arag_search.query.printing import with_escaped_slashes
 from arag_search.query.problems import Findings, fill, shortened
 from arag_search.query.regexes import check_regex, literal
-from arag_search.query.tree import EXACT_MARK, TextField
+from arag_search.query.tree import EXACT_MARK, Range, TextField
 
 _FUZZY_SUFFIX = re.compile(r"~[\d.]*")
 _MAYBE_SYMBOL = re.compile(r"[^\w\s.,;:!?'\"’()\[\]/-]")
@@ -427,13 +425,11 @@ class ClauseReader:
     def value(self, text: str, start: int, end: int, field: FieldRef) -> Fragment | None:
         """Return the leaf of one value of a metadata field, or of a comparison with one."""
         comparison = COMPARISON.fullmatch(text)
-        kind = field.type
+        kind = field.type_of_range(comparison[2]) if comparison else field.type
         if text[:1] in ("[", "{") and (kind.is_ordered or field.kind == "guess"):
             message = fill(problems.RANGE_SYNTAX, name=field.name)
             self.findings.reject(start, end, message, mended=False)
             return None
-        if field.kind == "guess" and comparison:
-            kind = guessed(comparison[2])
         if not kind.is_ordered:
             if not text:
                 message = fill(problems.EMPTY_FIELD, name=field.name)
@@ -492,7 +488,7 @@ class ClauseReader:
         lower, upper = (
             None if match[at].strip() in ("*", "") else match[at].strip() for at in (2, 3)
         )
-        kind = guessed(lower or upper or "0") if field.kind == "guess" else field.type
+        kind = field.type_of_range(lower or upper)
         if not kind.is_ordered:
             reject(start, end, fill(problems.RANGE_SYNTAX, name=field.name), mended=False)
             return None
@@ -515,18 +511,14 @@ class ClauseReader:
                 self.findings.reject(start, end, message, mended=False)
                 return None
         ends = (lower, upper, include_lower, include_upper)
-        try:
-            range_of(kind, field.name, *ends)
-        except ArgumentError:
-            ends = (upper, lower, include_upper, include_lower)
-            try:
-                fixed = range_of(kind, field.name, *ends)
-            except ArgumentError:  # equal bounds, one of them excluded
-                ends = (lower, upper, True, True)
-                fixed = range_of(kind, field.name, *ends)
-            message = fill(problems.RANGE_UPSIDE_DOWN, fixed=fixed)
+        turned = (upper, lower, include_upper, include_lower)
+        closed = ((lower, upper, True, True), (upper, lower, True, True))  # nothing is between
+        meant = next(at for at in (ends, turned, *closed) if le(*kind.interval(*at)))
+        node = Range(field.name, kind.name, *meant)
+        if meant is not ends:
+            message = fill(problems.RANGE_UPSIDE_DOWN, fixed=node)
             self.findings.reject(start, end, message, mended=True)
-        return fragments.between(field.name, *ends)
+        return fragments.between(node)
 
 
 def is_searchable(text: str) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from calendar import isleap, monthrange
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from arag_search.query.problems import INEXACT_NUMBER, NOT_A_VALUE, RANGE_ON_TER
 MetadataType = Literal["keyword", "number", "date", "boolean"]
 Storage = Literal["term", "double", "long"]
 
+_GREATEST: Mapping[Storage, float] = {"double": sys.float_info.max, "long": (1 << 63) - 1}
+
 MAX_KEYWORD_BYTES = 4_096
 """The longest keyword value in bytes of UTF-8; a longer value is rejected."""
 
@@ -36,8 +39,11 @@ class FieldType:
     returns it as engines keep and compare it. Both raise ValueError, which says what is allowed.
     ``holds`` says whether a text in a query is a value, ``is_exact`` whether it is told apart from
     all others, and ``allowed`` how values of a field ``{name}`` are written. ``meant`` returns the
-    term that a text plainly means which is no value, empty if there is none. ``written`` returns
-    the least or greatest double or long as a query writes it.
+    term that a text plainly means which is no value, empty if there is none.
+
+    Of an ordered type, ``ends`` returns the first and the last double or long that a value in a
+    query stands for, ``canonical`` this value as it is printed, and ``written`` a double or long
+    as a query writes it.
 
     A key of front matter gets a field of this type if a ``share`` of its values are of the type,
     and ``is_likely`` to be meant as such.
@@ -53,12 +59,38 @@ class FieldType:
     is_exact: Callable[[str], bool] = lambda _: True
     meant: Callable[[str], str] = lambda _: ""
     is_likely: Callable[[str], bool] = lambda _: True
+    ends: Callable[[str], tuple[float, float]] = lambda _: (0, 0)
+    canonical: Callable[[str], str] = str
     written: Callable[[float], str] = str
 
     @property
     def is_ordered(self) -> bool:
         """Whether queries ask for ranges of values."""
         return self.storage != "term"
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether values may begin with a minus sign, which then is no NOT."""
+        return self.is_ordered and self.holds("-1")
+
+    def interval(
+        self, lower: str | None, upper: str | None, include_lower: bool, include_upper: bool
+    ) -> tuple[float, float]:
+        """Return the least and the greatest double or long of a range between two values; None is
+        open. A range that holds nothing has a least above its greatest."""
+        greatest = _GREATEST[self.storage]
+        least = -greatest
+        if lower is not None:
+            first, last = self.ends(lower)
+            least = first if include_lower else self._beside(last, 1)
+        if upper is not None:
+            first, last = self.ends(upper)
+            greatest = last if include_upper else self._beside(first, -1)
+        return least, greatest
+
+    def _beside(self, value: float, step: int) -> float:
+        is_long = self.storage == "long"
+        return value + step if is_long else math.nextafter(value, step * math.inf)
 
     def compared(self, value: MetadataScalar, where: str) -> str | float:
         """Return a value as it is stored. Raises ArgumentError, with ``where``, for a value that is
@@ -155,7 +187,7 @@ _DATES = "a year, month, day or moment, such as 2001, 2001-05, 2001-05-31 or 200
 
 
 def period_ms(text: str) -> tuple[int, int]:
-    """Return the first millisecond of the period that ``text`` names, and the first one after it.
+    """Return the first and the last millisecond of the period that ``text`` names.
 
     Milliseconds count from 1970 in UTC, negative before. A moment without a zone is in UTC. A
     year, month, day, minute or second is a period of its usual length; a moment with a fraction of
@@ -181,19 +213,19 @@ def period_ms(text: str) -> tuple[int, int]:
         raise ValueError(f"{_DATES} ({error})") from None
     first = (start - _EPOCH) // _MILLISECOND
     if match["month"] is None:
-        return first, first + (366 if isleap(year) else 365) * _DAY_MS
+        return first, first + (366 if isleap(year) else 365) * _DAY_MS - 1
     if match["day"] is None:
-        return first, first + monthrange(year, month)[1] * _DAY_MS
+        return first, first + monthrange(year, month)[1] * _DAY_MS - 1
     zone = match["zone"]
     if zone and zone != "Z":
         minutes = int(zone[1:3]) * 60 + int(zone[4:6])
         first -= (minutes if zone[0] == "+" else -minutes) * 60_000
     if match["fraction"]:
         first += int(match["fraction"].ljust(3, "0")[:3])
-        return first, first + 1
+        return first, first
     if match["second"]:
-        return first, first + 1_000
-    return first, first + (60_000 if match["hour"] else _DAY_MS)
+        return first, first + 999
+    return first, first + (60_000 if match["hour"] else _DAY_MS) - 1
 
 
 def date_text(first_ms: float) -> str:
@@ -265,6 +297,8 @@ NUMBER: Final = FieldType(
     holds=_is_number,
     is_exact=_is_exact_number,
     is_likely=lambda text: _PLAIN_NUMBER.fullmatch(text) is not None,
+    ends=lambda text: (float(text) + 0.0, float(text) + 0.0),
+    canonical=lambda text: number_text(float(text) + 0.0),
     written=number_text,
 )
 DATE: Final = FieldType(
@@ -276,6 +310,8 @@ DATE: Final = FieldType(
     allowed=_DATES,
     holds=_is_date,
     is_likely=lambda text: "-" in text,
+    ends=period_ms,
+    canonical=lambda text: text.replace(" ", "T"),
     written=date_text,
 )
 

@@ -62,6 +62,14 @@ class FieldRef(NamedTuple):
         """The type of a metadata field; KEYWORD as long as it is guessed."""
         return FIELD_TYPES.get(self.kind, KEYWORD)
 
+    def type_of_range(self, bound: str | None) -> FieldType:
+        """Return the type of a metadata field; if it is guessed, the one that has such a bound."""
+        if self.kind != "guess":
+            return self.type
+        text = "0" if bound is None else bound
+        ordered = (kind for kind in FIELD_TYPES.values() if kind.is_ordered and kind.holds(text))
+        return next(ordered, KEYWORD)
+
 
 @dataclass(frozen=True, slots=True)
 class Schema:

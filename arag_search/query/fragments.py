@@ -20,7 +20,7 @@ from arag_search.query.printing import (
     weight_text,
     word_text,
 )
-from arag_search.query.tree import Span, TextField, are_weights
+from arag_search.query.tree import Range, Span, TextField, are_weights
 
 FragmentKind = Literal["word", "phrase", "prefix", "fuzzy", "pattern", "value", "group"]
 _SCORED: Span = (1.0, 1.0)
@@ -105,13 +105,11 @@ def keyword(field: str, value: str) -> Fragment:
     return Fragment(f"{field}:{keyword_text(value)}", "value")
 
 
-def between(
-    field: str, lower: str | None, upper: str | None, include_lower: bool, include_upper: bool
-) -> Fragment:
-    """Return a range of a field; None is open."""
-    lower, upper = (bound and bound.replace(" ", "T") for bound in (lower, upper))
-    opening, closing = "{["[include_lower], "}]"[include_upper]
-    return Fragment(f"{field}:{opening}{lower or '*'} TO {upper or '*'}{closing}", "value")
+def between(node: Range) -> Fragment:
+    """Return a range, in brackets whatever its bounds."""
+    opening, closing = "{["[node.include_lower], "}]"[node.include_upper]
+    inside = f"{node.lower or '*'} TO {node.upper or '*'}"
+    return Fragment(f"{node.field}:{opening}{inside}{closing}", "value")
 
 
 def all_of(*parts: Fragment | Modified) -> Fragment:

@@ -13,7 +13,6 @@ from typing import Literal, NamedTuple, cast
 from arag_search.errors import ArgumentError
 from arag_search.query import analysis
 from arag_search.query.analysis import has_few_apostrophes, has_token
-from arag_search.query.field_types import FIELD_TYPES, KEYWORD, FieldType
 from arag_search.query.fields import CONTENT, TITLE, FieldRef, Schema
 from arag_search.query.lexer import REGEX, find_special, unescape
 from arag_search.query.limits import (
@@ -35,16 +34,15 @@ from arag_search.query.signs import plain_signs
 from arag_search.query.tree import (
     EXACT_MARK,
     MODIFIERS,
-    DateRange,
     Demote,
     Fuzzy,
     KeywordEquals,
     MetadataLeaf,
     Modifier,
     Node,
-    NumberRange,
     Phrase,
     Prefix,
+    Range,
     Regex,
     Term,
     TextField,
@@ -404,7 +402,7 @@ class _Reader:
             return None
         sign, name, inside, slop, between, word, ending, factor = match.groups()
         field = group.field
-        if sign and field is not None and field.kind == "number" and sign == "-" and word:
+        if sign and field is not None and field.type.is_signed and sign == "-" and word:
             sign, word = "", sign + word
         is_number = self.typed and sign and piece[1].isdigit()
         if is_number or (sign and not self._takes(NOT, group)):
@@ -494,7 +492,7 @@ class _Reader:
         weight = float(text) if text else 1.0
         return weight if not self.typed or MIN_WEIGHT <= weight <= MAX_WEIGHT else 0.0
 
-    def _range(self, text: str, field: FieldRef) -> MetadataLeaf | None:
+    def _range(self, text: str, field: FieldRef) -> Range | None:
         match = RANGE.fullmatch(text)
         if match is None:
             return None
@@ -525,32 +523,7 @@ def _value(text: str, field: FieldRef) -> MetadataLeaf | None:
 
 def _between(
     field: FieldRef, lower: str | None, upper: str | None, include_lower: bool, include_upper: bool
-) -> MetadataLeaf | None:
+) -> Range:
     """Return the leaf of a range; None is open."""
-    kind = guessed(lower or upper or "0") if field.kind == "guess" else field.type
-    if not kind.is_ordered or any(
-        kind.problem(b, field.name) for b in (lower, upper) if b is not None
-    ):
-        return None
-    return range_of(kind, field.name, lower, upper, include_lower, include_upper)
-
-
-def range_of(
-    kind: FieldType,
-    field: str,
-    lower: str | None,
-    upper: str | None,
-    include_lower: bool,
-    include_upper: bool,
-) -> NumberRange | DateRange:
-    """Return the leaf of a range in a field of a type. Raises ArgumentError if it is empty."""
-    if kind.storage == "long":
-        return DateRange(field, lower, upper, include_lower, include_upper)
-    low, high = (None if bound is None else float(kind.stored(bound)) for bound in (lower, upper))
-    return NumberRange(field, low, high, include_lower, include_upper)
-
-
-def guessed(bound: str) -> FieldType:
-    """Return the type of a field that has such a value."""
-    ordered = (kind for kind in FIELD_TYPES.values() if kind.is_ordered and kind.holds(bound))
-    return next(ordered, KEYWORD)
+    kind = field.type_of_range(lower or upper).name
+    return Range(field.name, kind, lower, upper, include_lower, include_upper)

@@ -481,7 +481,7 @@ class _Reader:
             self._option(option, lexeme)
             return
         signs = len(raw) - len(raw.lstrip(NOT_SIGNS)) if raw[0] in NOT_SIGNS else 0
-        if outer is not None and outer.type.storage == "double" and raw[0] == "-":
+        if outer is not None and outer.type.is_signed and raw[0] == "-":
             signs = 0  # a negative number
         if signs:
             self.groups.signs(raw[:signs], start)

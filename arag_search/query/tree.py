@@ -5,14 +5,13 @@ raise ArgumentError. Printing is canonical, and ``parse(str(tree)) == tree`` for
 
 A query is any node but a modifier (Not, Prefer, Demote). Text leaves (Term, Phrase, Prefix, Fuzzy)
 are searched in ``field``, or in title and content if it is None, and so is a Regex. Metadata leaves
-(KeywordEquals, NumberRange, DateRange) filter; they and a Regex never score. An And holds its
-positive children first, then its Nots, Prefers and Demotes, each kind in the order typed.
+(KeywordEquals, Range) filter; they and a Regex never score. An And holds its positive children
+first, then its Nots, Prefers and Demotes, each kind in the order typed.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
 import re
 from typing import ClassVar, Literal, assert_never, cast
 
@@ -25,7 +24,7 @@ from arag_search.query.analysis import (
     is_prefix,
     spellings_of,
 )
-from arag_search.query.field_types import number_text, period_ms
+from arag_search.query.field_types import FIELD_TYPES, MetadataType
 from arag_search.query.fields import is_field_name
 from arag_search.query.limits import (
     DEFAULT_FACTOR,
@@ -176,64 +175,40 @@ class KeywordEquals(_Printed):
 
 
 @value
-class NumberRange(_Printed):
-    """The condition that a number field is between bounds; None is open.
+class Range(_Printed):
+    """The condition that a field of an ordered type, ``kind``, is between bounds, which are values
+    as typed; None is open.
 
-    A single value is a range from it to itself.
+    A single value, such as a year of dates, is a range from it to itself. ``interval`` has the
+    least and the greatest double or long that the range holds.
     """
 
     field: str
-    lower: float | None
-    upper: float | None
-    include_lower: bool = True
-    include_upper: bool = True
-
-    def __post_init__(self) -> None:
-        _check_field_name(self.field)
-        for bound in (self.lower, self.upper):
-            if bound is not None and not math.isfinite(bound):
-                raise ArgumentError(f"The bound {bound}.", allowed="a finite number")
-        _set(self, "lower", None if self.lower is None else float(self.lower) + 0.0)
-        _set(self, "upper", None if self.upper is None else float(self.upper) + 0.0)
-        _close_open_bounds(self)
-        if self.lower is not None and self.upper is not None:
-            closed = self.include_lower and self.include_upper
-            if self.lower > self.upper or (self.lower == self.upper and not closed):
-                raise ArgumentError("A range that holds nothing.", where=f"field {self.field}")
-
-
-@value
-class DateRange(_Printed):
-    """The condition that a date field is between bounds, which are periods as typed; None is open.
-
-    A single period is a range from it to itself. ``first_ms`` (inclusive) and ``end_ms``
-    (exclusive) are the range in milliseconds since 1970 UTC, None if it is open.
-    """
-
-    field: str
+    kind: MetadataType
     lower: str | None
     upper: str | None
     include_lower: bool = True
     include_upper: bool = True
-    first_ms: int | None = dataclasses.field(init=False, compare=False, repr=False, default=None)
-    end_ms: int | None = dataclasses.field(init=False, compare=False, repr=False, default=None)
+    interval: tuple[float, float] = dataclasses.field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         _check_field_name(self.field)
-        _close_open_bounds(self)
+        kind = FIELD_TYPES[self.kind]
+        if not kind.is_ordered:
+            raise ArgumentError(kind.no_range(self.field))
         for name in ("lower", "upper"):
             bound = getattr(self, name)
-            if bound is not None:
-                _set(self, name, bound.replace(" ", "T"))
-        try:
-            if self.lower is not None:
-                _set(self, "first_ms", period_ms(self.lower)[0 if self.include_lower else 1])
-            if self.upper is not None:
-                _set(self, "end_ms", period_ms(self.upper)[1 if self.include_upper else 0])
-        except ValueError as error:
-            raise ArgumentError("A bound that is not a date.", allowed=str(error)) from None
-        if self.first_ms is not None and self.end_ms is not None and self.first_ms >= self.end_ms:
+            if bound is None:
+                _set(self, f"include_{name}", True)  # so that equal ranges compare equal
+            elif problem := kind.problem(bound, self.field):
+                raise ArgumentError(problem)
+            else:
+                _set(self, name, kind.canonical(bound))
+        bounds = (self.lower, self.upper, self.include_lower, self.include_upper)
+        least, greatest = kind.interval(*bounds)
+        if least > greatest:
             raise ArgumentError("A range that holds nothing.", where=f"field {self.field}")
+        _set(self, "interval", (least, greatest))
 
 
 @value
@@ -311,7 +286,7 @@ class Or(_Printed):
 
 
 TextLeaf = Term | Phrase | Prefix | Fuzzy
-MetadataLeaf = KeywordEquals | NumberRange | DateRange
+MetadataLeaf = KeywordEquals | Range
 Leaf = TextLeaf | MetadataLeaf | Regex
 Node = Leaf | And | Or
 Modifier = Not | Prefer | Demote
@@ -477,18 +452,11 @@ def render(node: Node | Modifier, operators: bool = True) -> str:
             return field_text(node.field) + pattern_text(node.pattern, node.ignore_case)
         case KeywordEquals():
             return f"{node.field}:{keyword_text(node.value)}"
-        case NumberRange():
-            bounds = (node.lower, node.upper)
-            return _range(node, *(None if end is None else number_text(end) for end in bounds))
-        case DateRange():
-            return _range(node, node.lower, node.upper)
+        case Range():
+            bounds = (node.lower, node.upper, node.include_lower, node.include_upper)
+            return f"{node.field}:{range_text(*bounds)}"
         case _:
             assert_never(node)
-
-
-def _range(node: NumberRange | DateRange, lower: str | None, upper: str | None) -> str:
-    between = range_text(lower, upper, node.include_lower, node.include_upper)
-    return f"{node.field}:{between}"
 
 
 # Checks of constructors
@@ -593,11 +561,3 @@ def _check_compound(node: And | Or, kind: type[And] | type[Or]) -> None:
 def _check_field_name(name: str) -> None:
     if not is_field_name(name):
         raise ArgumentError(f'The field name "{name}".', allowed="a letter, then letters, digits")
-
-
-def _close_open_bounds(node: NumberRange | DateRange) -> None:
-    """Mark open bounds as included, which means nothing, so that equal ranges compare equal."""
-    if node.lower is None:
-        _set(node, "include_lower", True)
-    if node.upper is None:
-        _set(node, "include_upper", True)

@@ -78,7 +78,7 @@ class _Passage:
                 return not set(operation.values).isdisjoint(self._values(operation.field, "term"))
             case Interval():
                 values = self._values(operation.field, operation.storage)
-                return any(_is_within(operation, float(value)) for value in values)
+                return any(operation.lower <= float(value) <= operation.upper for value in values)
             case _:
                 return False
 
@@ -100,11 +100,3 @@ class _Passage:
             return []
         singles = values if isinstance(values, tuple) else (values,)
         return [kind.compared(value, f"field {field}") for value in singles]
-
-
-def _is_within(interval: Interval, number: float) -> bool:
-    lower, upper = interval.lower, interval.upper
-    is_above = lower is None or lower < number or (interval.include_lower and number == lower)
-    return is_above and (
-        upper is None or number < upper or (interval.include_upper and number == upper)
-    )

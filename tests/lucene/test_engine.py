@@ -31,10 +31,10 @@ from arag_search.query.tree import (
     KeywordEquals,
     Node,
     Not,
-    NumberRange,
     Or,
     Phrase,
     Prefix,
+    Range,
     Scope,
     Term,
     any_of,
@@ -67,8 +67,8 @@ CHUNKS = random_chunks(Random(1), 120)
 QUERIES: list[Node] = [
     And((Term("opera"), Or((Phrase("born in"), Prefix("libr", weight=2.0))), Not(Term("winter")))),
     Or((Term("vivaldi", "title", 3.0), Phrase("the season", 2), KeywordEquals("lang", "de"))),
-    And((Term("venice"), NumberRange("year", 1672, 1675))),
-    Or((KeywordEquals("lang", "en"), NumberRange("year", None, 1671))),
+    And((Term("venice"), Range("year", "number", "1672", "1675"))),
+    Or((KeywordEquals("lang", "en"), Range("year", "number", None, "1671"))),
     Term("nothing"),
 ]
 GERMAN_EXCLUDED = scoped(Scope(exclude=(KeywordEquals("lang", "de"),)))
@@ -201,7 +201,9 @@ def test_a_scope_of_thousands_of_clauses_is_obeyed(engine: LuceneEngine) -> None
     assert [passage.id for passage in engine.scan(excluded)] == [
         passage.id for passage in CHUNKS if passage.id not in expected_ids
     ]
-    ranges = (NumberRange("year", number, number + 0.5) for number in range(1670, 4000))
+    ranges = (
+        Range("year", "number", str(number), str(number + 0.5)) for number in range(1670, 4000)
+    )
     mixed = scoped(Scope(include=(Or((KeywordEquals("doc_id", "d1"), *ranges)),)))
     assert len(list(engine.scan(mixed))) == len(CHUNKS)
 

@@ -14,13 +14,13 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
-    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_440,
+    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_391,
     ("arag_search/tools/",): 4_573,
     ("arag_search/agent/",): 4_228,
     ("arag_search/evaluation/",): 2_648,
-    ("arag_search/vectors/", "index_jobs/embedding/"): 5_965,
-    ("arag_search/engines/opensearch/",): 4_647,
-    ("arag_search/engines/",): 6_982,
+    ("arag_search/vectors/", "index_jobs/embedding/"): 5_948,
+    ("arag_search/engines/opensearch/",): 4_634,
+    ("arag_search/engines/",): 6_960,
     ("arag_search/mcp_server/",): 2_318,
     ("arag_search/cli/",): 4_328,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_140,
@@ -28,10 +28,10 @@ CEILINGS = {
     ("index_jobs/sources/",): 6_797,
     ("index_jobs/",): 5_080,
     ("bench/",): 18_254,
-    ("tests/",): 57_689,
+    ("tests/",): 57_761,
     ("",): 1_146,  # what is in no other row
 }
-ALL = 143_101
+ALL = 143_072
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -25,7 +25,6 @@ from arag_search.errors import ArgumentError
 from arag_search.query.fields import MetadataType, Schema
 from arag_search.query.tree import (
     EXACT_MARK,
-    DateRange,
     Demote,
     Fuzzy,
     KeywordEquals,
@@ -33,10 +32,10 @@ from arag_search.query.tree import (
     Modifier,
     Node,
     Not,
-    NumberRange,
     Phrase,
     Prefer,
     Prefix,
+    Range,
     Regex,
     Scope,
     Term,
@@ -344,17 +343,19 @@ class _TreeMaker:
         inclusive = self.random.random() < 0.5, self.random.random() < 0.5
         if kind == 3:
             return self._valid(
-                lambda: NumberRange("year", self._number(), self._number(), *inclusive)
+                lambda: Range("year", "number", self._number(), self._number(), *inclusive)
             )
-        return self._valid(lambda: DateRange("published", self._date(), self._date(), *inclusive))
+        return self._valid(
+            lambda: Range("published", "date", self._date(), self._date(), *inclusive)
+        )
 
     def _date(self) -> str | None:
         return self.random.choice((None, *DATES))
 
-    def _number(self) -> float | None:
+    def _number(self) -> str | None:
         if self.awkward and self.random.random() < 0.3:
-            return self.random.choice((-1, 1)) * 10 ** self.random.uniform(-30, 300)
-        return self.random.choice((None, *NUMBERS))
+            return repr(self.random.choice((-1, 1)) * 10 ** self.random.uniform(-30, 300))
+        return self.random.choice((None, *map(str, NUMBERS)))
 
     def _weighted(self, node: Node) -> Node:
         if not scores(node) or self.random.random() < 0.6:

@@ -12,8 +12,8 @@ from arag_search.plan.clauses import ResolvedPlan
 from arag_search.query.tree import (
     KeywordEquals,
     Node,
-    NumberRange,
     Or,
+    Range,
     Scope,
     Term,
 )
@@ -91,7 +91,7 @@ def _in_scope(published: PublishedVectors, chunks: list[Chunk]) -> np.ndarray:
     [
         (scoped(Scope((ENGLISH,))), lambda at: at % 2 == 1),
         (scoped(Scope((), (ENGLISH,))), lambda at: at % 2 == 0),
-        (scoped(Scope((NumberRange("year", 1901, 1901),))), lambda at: at % 100 == 1),
+        (scoped(Scope((Range("year", "number", "1901", "1901"),))), lambda at: at % 100 == 1),
         (
             scoped(Scope((Or(tuple(KeywordEquals("doc_id", f"d{at}") for at in range(3, 10))),))),
             lambda at: 3 <= at < 10,
@@ -174,7 +174,7 @@ def test_lists_are_added_until_enough_rows_in_scope_are_found(
 ) -> None:
     monkeypatch.setattr(allowed, "FEW_ROWS", 10)
     scope = scoped(
-        Scope((NumberRange("year", 1901, 1901),))
+        Scope((Range("year", "number", "1901", "1901"),))
     )  # 60 sentences of 6,000, over 16 lists
     (hits,) = published.open().nearest("sentence", unit_vectors(1), 60, scope, nprobe=1)
     assert len(hits) == 60

@@ -31,7 +31,6 @@ EVERYTHING = "*\0"
 """The query that matches every document."""
 
 LAST_ORDINAL = (1 << 63) - 1
-_LAST_LONG = (1 << 63) - 1
 
 Compiled = tuple[str, bool]
 """A query, and whether its matches have a score."""
@@ -61,7 +60,7 @@ def compiled(operation: Operation) -> Compiled:
         case Lowered():
             query, scored = compiled(operation.operation)
             demoted = [
-                f"{_double(factor)}\0{compiled(lowering)[0]}"
+                f"{float(factor)}\0{compiled(lowering)[0]}"
                 for lowering, factor in operation.demotions
             ]
             return f"~\0{query}{len(demoted)}\0{''.join(demoted)}", scored
@@ -162,14 +161,8 @@ def _way(field: str, terms: tuple[str, ...], slop: int) -> str:
 
 
 def _interval(operation: Interval) -> str:
-    field, lower, upper = lucene_field(operation.field), operation.lower, operation.upper
-    if operation.storage == "long":
-        first = -_LAST_LONG if lower is None else int(lower)
-        return f"l\0{field}\0{first}\0{_LAST_LONG if upper is None else int(upper)}\0"
-    least = _double(float("-inf") if lower is None else lower)
-    most = _double(float("inf") if upper is None else upper)
-    ends = f"{least}\0{operation.include_lower:d}\0{most}\0{operation.include_upper:d}\0"
-    return f"n\0{field}\0{ends}"
+    kind = "l" if operation.storage == "long" else "n"
+    return f"{kind}\0{lucene_field(operation.field)}\0{operation.lower}\0{operation.upper}\0"
 
 
 def _values(field: str, values: Sequence[str]) -> str:
@@ -179,12 +172,7 @@ def _values(field: str, values: Sequence[str]) -> str:
 
 
 def _boosted(query: str, weight: float) -> str:
-    return f"^\0{_double(weight)}\0{query}"
-
-
-def _double(number: float) -> str:
-    text = repr(float(number))
-    return text.replace("inf", "Infinity") if "inf" in text else text
+    return f"^\0{float(weight)}\0{query}"
 
 
 def _escaped(value: str) -> str:

@@ -38,8 +38,6 @@ NO_SCORE = 1e-30
 """The boost of terms that are added only for their statistics."""
 
 _MAX_SCALE = 27_720  # divisible by 1 to 12 words
-_LAST_NUMBER = 1.7976931348623157e308
-_LAST_LONG = (1 << 63) - 1
 
 
 def compiled(operation: Operation, boost: float = 1.0) -> Compiled:
@@ -62,7 +60,8 @@ def compiled(operation: Operation, boost: float = 1.0) -> Compiled:
                 return {"term": {field: {"value": operation.values[0]}}}, False
             return any_value(field, operation.values), False
         case Interval():
-            return _interval(operation), False
+            field = opensearch_field(operation.field)
+            return between(field, operation.lower, operation.upper), False
         case Known():
             return any_value(ORDINAL, operation.ordinals), False
         case Lowered():
@@ -180,8 +179,8 @@ def any_value(field: str, values: Iterable[str | int]) -> Dsl:
     return {"terms": {field: terms}}
 
 
-def between(field: str, first: int, last: int) -> Dsl:
-    """Match documents whose field has an integer from ``first`` to ``last``, both included."""
+def between(field: str, first: float, last: float) -> Dsl:
+    """Match documents whose field has a number from ``first`` to ``last``, both included."""
     return {"range": {field: {"gte": first, "lte": last}}}
 
 
@@ -266,15 +265,3 @@ def _any_place(queries: list[Dsl]) -> Dsl:
     if len(queries) == 1:
         return queries[0]
     return {"bool": {"should": queries, "minimum_should_match": 1}}
-
-
-def _interval(operation: Interval) -> Dsl:
-    field, lower, upper = opensearch_field(operation.field), operation.lower, operation.upper
-    if operation.storage == "long":
-        first = -_LAST_LONG if lower is None else int(lower)
-        return between(field, first, _LAST_LONG if upper is None else int(upper))
-    bounds = {
-        "gte" if operation.include_lower else "gt": -_LAST_NUMBER if lower is None else lower,
-        "lte" if operation.include_upper else "lt": _LAST_NUMBER if upper is None else upper,
-    }
-    return {"range": {field: bounds}}

@@ -22,7 +22,6 @@ from arag_search.plan.clauses import (
     value_of,
     wanted_leaves,
 )
-from arag_search.query.field_types import DATE, NUMBER
 from arag_search.query.fields import DOC_ID
 from arag_search.search.advice.told import MissingValue, quoted_value
 from arag_search.search.fields import bound_text
@@ -95,8 +94,7 @@ def _missing(clause: Clause, field: FieldValues) -> MissingValue | None:
         return MissingValue(text, name, quoted_value(clause.typed), field.chunks, near, is_near)
     condition = text.removeprefix(f"{name}:")
     lacking = f"in {condition}" if condition[0] in "[{" else condition
-    kind = NUMBER if interval.storage == "double" else DATE
-    ends = (bound_text(end, kind.name) for end in (field.least, field.greatest))
+    ends = (bound_text(end, interval.kind) for end in (field.least, field.greatest))
     return MissingValue(text, name, lacking, field.chunks, (), False, *ends)
 
 

@@ -145,13 +145,7 @@ class Columns:
                 equal = [self._equal(operation.field, value) for value in operation.values]
                 return np.logical_or.reduce(equal)
             case Interval():
-                lower, upper = operation.lower, operation.upper
-                return self._between(
-                    operation.field,
-                    operation.storage,
-                    None if lower is None else (lower, operation.include_lower),
-                    None if upper is None else (upper, operation.include_upper),
-                )
+                return self._between(operation)
             case AllOf():
                 mask = np.ones(self._chunks, np.bool_)
                 for included in operation.filters:
@@ -181,29 +175,18 @@ class Columns:
             first = end
         return mask
 
-    def _between(
-        self,
-        field: str,
-        storage: Storage,
-        lower: tuple[float, bool] | None,
-        upper: tuple[float, bool] | None,
-    ) -> Mask:
-        """Return, for each chunk, whether it has a value between two bounds. A bound is a value
-        and whether it is included."""
+    def _between(self, interval: Interval) -> Mask:
         import numpy as np
 
         mask = np.zeros(self._chunks, np.bool_)
-        if self._storage.get(field) != storage:
+        if self._storage.get(interval.field) != interval.storage:
             return mask
-        arrays = self._arrays[field]
+        arrays = self._arrays[interval.field]
         first = 0
         for end in arrays["segments"].tolist():
             values = arrays["values"][first:end]
-            start, stop = 0, len(values)
-            if lower is not None:
-                start = np.searchsorted(values, lower[0], side="left" if lower[1] else "right")
-            if upper is not None:
-                stop = np.searchsorted(values, upper[0], side="right" if upper[1] else "left")
+            start = np.searchsorted(values, interval.lower, side="left")
+            stop = np.searchsorted(values, interval.upper, side="right")
             mask[arrays["positions"][first + start : first + stop]] = True
             first = end
         return mask

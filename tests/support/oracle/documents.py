@@ -21,12 +21,11 @@ from arag_search.query.fields import DOC_ID, TEXT_FIELDS, Schema
 from arag_search.query.reading import parse
 from arag_search.query.tree import (
     And,
-    DateRange,
     KeywordEquals,
     Node,
     Not,
-    NumberRange,
     Or,
+    Range,
     Regex,
     TextLeaf,
 )
@@ -90,12 +89,10 @@ class Documents:
                 return self._with_values(
                     node.field, ("keyword", "boolean"), lambda value: value == node.value
                 )
-            case NumberRange():
+            case Range():
                 return self._with_values(
-                    node.field, ("number",), lambda value: _within(node, value)
+                    node.field, (node.kind,), lambda value: _within(node, value)
                 )
-            case DateRange():
-                return self._with_values(node.field, ("date",), lambda value: _during(node, value))
             case And():
                 return self._all(positive(node), [child.child for child in having(node, Not)])
             case Or():
@@ -227,17 +224,15 @@ def _sums(parts: Sequence[Mapping[int, float]]) -> dict[int, float]:
     return {document: float32(score) for document, score in sums.items()}
 
 
-def _within(node: NumberRange, value: str | float) -> bool:
-    number = float(value)
-    low = node.lower is None or (
-        number >= node.lower if node.include_lower else number > node.lower
-    )
-    return low and (
-        node.upper is None or (number <= node.upper if node.include_upper else number < node.upper)
-    )
-
-
-def _during(node: DateRange, value: str | float) -> bool:
-    first, end = node.first_ms, node.end_ms
-    moment = float(value)
-    return (first is None or moment >= first) and (end is None or moment < end)
+def _within(node: Range, value: str | float) -> bool:
+    """Return whether a value, which is stored, is between the periods of the bounds."""
+    ends, stored = FIELD_TYPES[node.kind].ends, float(value)
+    if node.lower is not None:
+        first, last = ends(node.lower)
+        if stored < first or (not node.include_lower and stored <= last):
+            return False
+    if node.upper is not None:
+        first, last = ends(node.upper)
+        if stored > last or (not node.include_upper and stored >= first):
+            return False
+    return True

@@ -12,12 +12,11 @@ from arag_search.corpus import MetadataValue
 from arag_search.engines.base import KeywordRequest, SearchRequest
 from arag_search.query.tree import (
     And,
-    DateRange,
     KeywordEquals,
     Node,
     Not,
-    NumberRange,
     Phrase,
+    Range,
     Term,
 )
 from tests.support.oracle.engine import MemoryEngine
@@ -58,15 +57,15 @@ def tagged_engine() -> MemoryEngine:
         (KeywordEquals("topics", "y"), ["d1"]),
         (KeywordEquals("doc_id", "d3"), ["d3"]),
         (KeywordEquals("nowhere", "en"), []),
-        (NumberRange("year", 1678, 1678), ["d0"]),
-        (NumberRange("year", 1678, None, include_lower=False), ["d1", "d2"]),
-        (NumberRange("year", None, 1678), ["d0", "d2"]),
-        (NumberRange("year", 1651, 1699), ["d0", "d1"]),
-        (NumberRange("year", None, None), ["d0", "d1", "d2"]),
-        (DateRange("published", "2001", "2001"), ["d0", "d1"]),
-        (DateRange("published", "2001-05", None, include_lower=False), ["d2"]),
-        (DateRange("published", "2001-05-01", "2001-05-01"), ["d0"]),
-        (DateRange("published", None, "2001-05-31", include_upper=False), ["d0", "d2"]),
+        (Range("year", "number", "1678", "1678"), ["d0"]),
+        (Range("year", "number", "1678", None, include_lower=False), ["d1", "d2"]),
+        (Range("year", "number", None, "1678"), ["d0", "d2"]),
+        (Range("year", "number", "1651", "1699"), ["d0", "d1"]),
+        (Range("year", "number", None, None), ["d0", "d1", "d2"]),
+        (Range("published", "date", "2001", "2001"), ["d0", "d1"]),
+        (Range("published", "date", "2001-05", None, include_lower=False), ["d2"]),
+        (Range("published", "date", "2001-05-01", "2001-05-01"), ["d0"]),
+        (Range("published", "date", None, "2001-05-31", include_upper=False), ["d0", "d2"]),
     ],
 )
 def test_metadata_clauses_match_any_value_of_their_field(

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
-from arag_search.query.field_types import BOOLEAN, KEYWORD, date_text, period_ms
+from arag_search.engines.base import Hit
+from arag_search.plan.algebra import Interval
+from arag_search.plan.lower import lower
+from arag_search.query.field_types import (
+    BOOLEAN,
+    FIELD_TYPES,
+    KEYWORD,
+    FieldType,
+    date_text,
+    period_ms,
+)
 from arag_search.query.fields import ANY_SCHEMA, Schema
 from arag_search.query.problems import QueryError
 from arag_search.query.reading import parse, parse_scope
 from arag_search.query.tree import KeywordEquals
+from arag_search.search.judging import meeting
+from tests.support.passages import chunk
 
 SCHEMA = Schema({"draft": "boolean", "year": "number"})
 NOT_A_BOOLEAN = (
@@ -36,6 +50,63 @@ def test_a_moment_is_written_as_the_shortest_date_that_begins_there(text: str) -
 def test_moments_that_a_zone_moves_out_of_the_calendar_become_its_ends() -> None:
     assert date_text(period_ms("0001-01-01T00:00+05:00")[0]) == "0001"
     assert date_text(period_ms("9999-12-31T23:59-05:00")[0]) == "9999"
+
+
+# Ranges
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical", "least", "greatest"),
+    [
+        ("size:2K", "size:2k", 2_000, 2_999),
+        ("size:>2k", "size:>2k", 3_000, (1 << 63) - 1),
+        ("size:{2k TO 4K}", "size:{2k TO 4k}", 3_000, 3_999),
+    ],
+)
+def test_an_ordered_type_costs_its_row_alone(
+    monkeypatch: pytest.MonkeyPatch, text: str, canonical: str, least: int, greatest: int
+) -> None:
+    size = FieldType(
+        "size",  # type: ignore[arg-type]
+        "long",
+        read=str,
+        stored=lambda value: int(str(value)),
+        share=1,
+        allowed="{name}:2k",
+        holds=lambda text: text[:-1].isdigit() and text[-1] in "kK",
+        ends=lambda text: (int(text[:-1]) * 1_000, int(text[:-1]) * 1_000 + 999),
+        canonical=str.lower,
+    )
+    monkeypatch.setitem(cast("dict[str, FieldType]", FIELD_TYPES), "size", size)
+    parsed = parse(text, Schema({"size": "size"}))  # type: ignore[dict-item]
+    assert parsed.text == canonical
+    clause = lower(parsed.tree)
+    assert clause.operation == Interval("size", "size", least, greatest)  # type: ignore[arg-type]
+    hits = [
+        Hit.of(chunk(at, f"d{at}", "", "Text.", size=number), 0.0, text=True)
+        for at, number in enumerate((least - 1, least, least + 1))
+    ]
+    assert meeting([clause], hits, {"size": "size"}) == [  # type: ignore[dict-item]
+        {"d1.1", "d2.1"}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "mended"),
+    [
+        ("published:{2002 TO 2001}", "published:[2001 TO 2002]"),
+        ("published:{2001 TO 2001-05}", "published:[2001 TO 2001-05]"),
+        ("year:{5 TO 5]", "year:5"),
+        ("year:[5 TO 4}", "year:{4 TO 5]"),
+        ("year:{1.0000000000000002 TO 1}", "year:[1 TO 1.0000000000000002]"),
+    ],
+)
+def test_a_range_that_holds_nothing_is_refused_with_one_that_holds_something(
+    text: str, mended: str
+) -> None:
+    with pytest.raises(QueryError) as caught:
+        parse(text, Schema({"published": "date", "year": "number"}))
+    assert caught.value.mended == mended
 
 
 # Booleans

@@ -16,13 +16,12 @@ from arag_search.query.problems import QueryError
 from arag_search.query.reading import parse, parse_scope
 from arag_search.query.tree import (
     And,
-    DateRange,
     KeywordEquals,
     Not,
-    NumberRange,
     Or,
     Phrase,
     Prefix,
+    Range,
     Scope,
     Term,
     render,
@@ -496,8 +495,8 @@ def test_without_an_index_other_fields_are_noted() -> None:
     assert parsed.tree == And(
         (
             KeywordEquals("lang", "en"),
-            NumberRange("year", 1970, None),
-            DateRange("published", "2001-05", "2002"),
+            Range("year", "number", "1970", None),
+            Range("published", "date", "2001-05", "2002"),
         )
     )
     assert parsed.notes[0] == (
@@ -553,10 +552,10 @@ def test_an_invalid_tree_cannot_be_built() -> None:
         lambda: Phrase("it's " * 8),
         lambda: Prefix("vi"),
         lambda: Prefix("AT&T"),
-        lambda: NumberRange("year", 2, 1),
-        lambda: NumberRange("year", float("nan"), 1),
-        lambda: DateRange("published", "2001-13", None),
-        lambda: DateRange("published", "2002", "2001"),
+        lambda: Range("year", "number", "2", "1"),
+        lambda: Range("year", "number", "nan", "1"),
+        lambda: Range("published", "date", "2001-13", None),
+        lambda: Range("published", "date", "2002", "2001"),
         lambda: Or((KeywordEquals("x", "a"), KeywordEquals("x", "b")), weight=2),
     ]
     for make in wrong:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from arag_search.corpus import Chunk
 from arag_search.engines.base import Hit, SearchRequest
-from arag_search.query.tree import Node, NumberRange, condition_of
+from arag_search.query.tree import Node, Range, condition_of
 from arag_search.search.judging import meeting
 from tests.support.examples import examples
 from tests.support.oracle.engine import MemoryEngine
@@ -36,7 +36,9 @@ def test_passages_meet_the_conditions_that_the_oracle_finds_them_by(
 @pytest.mark.parametrize("include_upper", [True, False])
 def test_the_ends_of_a_range_are_in_it_as_written(include_lower: bool, include_upper: bool) -> None:
     hits = [Hit.of(chunk(n, f"d{n}", "", "Text.", year=n), 0.0, text=True) for n in range(4)]
-    years = NumberRange("year", 1, 2, include_lower=include_lower, include_upper=include_upper)
+    years = Range(
+        "year", "number", "1", "2", include_lower=include_lower, include_upper=include_upper
+    )
     expected = {"d1.1"} if include_lower else set[str]()
     expected |= {"d2.1"} if include_upper else set[str]()
     assert meeting([planned(years).root], hits, METADATA) == [expected]

@@ -73,14 +73,14 @@ public final class Queries {
             case 's' -> values();
             case 'o' -> ordinals();
             case 'l' -> LongPoint.newRangeQuery(word(), integer(), integer());
-            case 'n' -> numbers();
+            case 'n' -> DoublePoint.newRangeQuery(word(), real(), real());
             case '*' -> MatchAllDocsQuery.INSTANCE;
             default -> throw new IllegalArgumentException("no query is written " + kind);
         };
     }
 
     private Query boosted() {
-        float weight = (float) Double.parseDouble(word());
+        float weight = (float) real();
         return new BoostQuery(next(), weight);
     }
 
@@ -134,7 +134,7 @@ public final class Queries {
         float[] factors = new float[number()];
         List<Query> queries = new ArrayList<>(factors.length);
         for (int i = 0; i < factors.length; i++) {
-            factors[i] = (float) Double.parseDouble(word());
+            factors[i] = (float) real();
             queries.add(next());
         }
         return new Demoted(query, queries, factors);
@@ -177,22 +177,12 @@ public final class Queries {
         return LongPoint.newSetQuery(field, ordinals);
     }
 
-    /** Read a range of doubles; each end is followed by whether the range includes it. */
-    private Query numbers() {
-        String field = word();
-        double lower = Double.parseDouble(word());
-        if (number() == 0) {
-            lower = DoublePoint.nextUp(lower);
-        }
-        double upper = Double.parseDouble(word());
-        if (number() == 0) {
-            upper = DoublePoint.nextDown(upper);
-        }
-        return DoublePoint.newRangeQuery(field, lower, upper);
-    }
-
     private int number() {
         return Integer.parseInt(word());
+    }
+
+    private double real() {
+        return Double.parseDouble(word());
     }
 
     private long integer() {
