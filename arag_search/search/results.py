@@ -10,7 +10,7 @@ from typing import Any
 from arag_search.engines.base import Page
 from arag_search.query.forms import is_code
 from arag_search.search.advice.told import ClauseCount, Feedback
-from arag_search.search.asked import Keywords, Meaning, Search
+from arag_search.search.asked import Keywords, Meaning, Search, Unit
 from arag_search.search.hits import BranchHit, NearestHit, SearchHit
 from arag_search.search.snippets import Highlighter, Highlights
 from arag_search.tokens import count_tokens
@@ -81,6 +81,16 @@ class SearchResult:
         return self.asked.offset
 
     @property
+    def show(self) -> str:
+        """The form of reply that was asked for."""
+        return getattr(self.asked, "show", "text")
+
+    @property
+    def total_unit(self) -> Unit:
+        """What the total counts."""
+        return self.asked.unit
+
+    @property
     def per_document(self) -> int | None:
         """The limit of passages of a document, if there is one."""
         return self.asked.per_document if isinstance(self.asked, Search) else None
@@ -138,7 +148,7 @@ class SearchResult:
             "total": self.total,
             "total_is_exact": self.total_is_exact,
             "total_text": self.total_text,
-            "total_unit": self.asked.unit,
+            "total_unit": self.total_unit,
             "offset": self.offset,
             **({"documents": self.passages} if self.asked.form.of_documents else {}),
             **({"sort": self.sort} if self.sort else {}),

@@ -14,7 +14,7 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
-    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_391,
+    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_401,
     ("arag_search/tools/",): 4_573,
     ("arag_search/agent/",): 4_228,
     ("arag_search/evaluation/",): 2_648,
@@ -31,7 +31,7 @@ CEILINGS = {
     ("tests/",): 57_761,
     ("",): 1_146,  # what is in no other row
 }
-ALL = 143_072
+ALL = 143_082
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -26,7 +26,7 @@ class FrequentWords:
 
     def __init__(self, engine: SearchEngine) -> None:
         self._engine = engine
-        self._known: dict[tuple[str, str | None, Granularity], bool] = {}
+        self._known: dict[tuple[str, str | None, str, Granularity], bool] = {}
 
     def notes(self, subject: Subject, page: Page) -> list[str]:
         """Return the note if every word that a query ranks by is very frequent.
@@ -57,7 +57,7 @@ class FrequentWords:
     def _is_frequent(
         self, word: Clause, granularity: Granularity, deadline: Deadline | None
     ) -> bool:
-        key = word.typed.lower(), word.field, granularity
+        key = word.typed.lower(), word.field, word.language, granularity
         known = self._known.get(key)
         if known is None:
             request = SearchRequest(
