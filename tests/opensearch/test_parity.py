@@ -12,10 +12,10 @@ import pytest
 
 from arag_search.engines.base import FieldsRequest, SearchRequest
 from arag_search.engines.opensearch import reader, values
+from arag_search.plan.clauses import leaves
 from arag_search.query.fields import DOC_ID
 from arag_search.query.limits import MAX_LEAVES, MAX_WORDS
 from arag_search.query.reading import parse
-from arag_search.query.tree import TextLeaf, leaves, spelled_words
 from arag_search.search.index import Index
 from bench.cluster.cluster import LocalCluster
 from tests.support import agreement
@@ -59,12 +59,12 @@ def test_opensearch_takes_queries_of_as_many_words_as_the_limits_allow(pairs: li
     threes = [f'"{first} {second} {first}"' for first, second in pairwise([*words, "w"])]
     dotted = [f"{word}.max" for word in words]  # the whole and its parts
     for text in (" ".join(threes[:MAX_LEAVES]), " ".join(dotted[:MAX_LEAVES])):
-        query = parse(text, SCHEMA).tree
-        texts = [leaf for leaf in leaves(query) if isinstance(leaf, TextLeaf)]
-        assert 180 <= sum(map(spelled_words, texts)) <= MAX_WORDS
-        assert len(texts) == MAX_LEAVES
+        plan = planned(parse(text, SCHEMA).tree)
+        words = [sum(map(len, leaf.words)) for leaf in leaves(plan.root)]
+        assert 180 <= sum(words) <= MAX_WORDS
+        assert len(words) == MAX_LEAVES
         for right, tested in pairs:
-            request = SearchRequest(planned(query))
+            request = SearchRequest(plan)
             agreement.assert_equal(tested.search(request), right.search(request))
 
 
