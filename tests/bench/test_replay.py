@@ -80,7 +80,7 @@ def test_keywords_of_a_run_become_alternatives(tmp_path: Path) -> None:
     )
     (query,) = recorded_queries.queries
     assert query.words == ("antonio", "vivaldi", "opera")
-    assert str(query.tree) == '("antonio vivaldi" OR "opera")'
+    assert query.plan.root.text == '("antonio vivaldi" OR "opera")'
 
 
 def test_a_run_without_a_search_is_an_error(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import orjson
 import pytest
 
-from arag_search.query.tree import Prefix, leaves
+from arag_search.plan.clauses import leaves
 from arag_search.search.index import Index
 from arag_search.search.opening import open_index
 from bench import BenchError
@@ -148,7 +148,7 @@ def test_values_by_question_take_a_line_each_also_after_another_figure(tmp_path:
 
 def test_queries_are_different_and_the_same_for_a_seed() -> None:
     queries = logical_queries(passages(40), 150)
-    assert len({query.tree for query in queries}) == 150
+    assert len({query.plan for query in queries}) == 150
     assert queries == logical_queries(passages(40), 150)
     assert queries != logical_queries(passages(40), 150, seed=2)
 
@@ -158,9 +158,9 @@ def test_queries_are_of_every_kind() -> None:
     for piece in ("AND", "OR", "NOT", '"', "~", "*", "title:", "^", "("):
         assert piece in texts
     for query in logical_queries(passages(40), 150):
-        query_leaves = list(leaves(query.tree))
+        query_leaves = list(leaves(query.plan.root))
         assert 1 <= len(query_leaves) <= 5
-        assert sum(isinstance(leaf, Prefix) for leaf in query_leaves) <= 4
+        assert sum(leaf.kind == "prefix" for leaf in query_leaves) <= 4
 
 
 def test_too_few_passages_for_so_many_queries_are_an_error(
