@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from operator import is_
 from typing import Literal, NamedTuple, Protocol
 
 from arag_search.plan.algebra import (
@@ -27,7 +28,7 @@ from arag_search.plan.algebra import (
     is_scored,
 )
 from arag_search.query.analysis import Spellings, spellings_of
-from arag_search.query.fields import CONTENT, FORMS, TEXT_FIELDS, TITLE
+from arag_search.query.fields import CONTENT, FORMS, TITLE, index_field, searched_fields
 from arag_search.query.forms import normal_spellings
 from arag_search.query.limits import DEFAULT_FACTOR
 from arag_search.query.operators import DEMOTE, NOT, PREFER, OperatorWord
@@ -265,14 +266,10 @@ def resolved(clause: Clause, ordinals: Sequence[Sequence[int]]) -> Clause:
 
 def _with_parts(clause: Clause, parts: Sequence[Clause]) -> Clause:
     """Return a group with other parts; the same clause if they are the same."""
-    if all(map(_is, parts, clause.parts)) and len(parts) == len(clause.parts):
+    if all(map(is_, parts, clause.parts)) and len(parts) == len(clause.parts):
         return clause
     group = all_of(parts, clause.weight) if clause.kind == "all" else any_of(parts, clause.weight)
     return replace(group, role=clause.role, factor=clause.factor)
-
-
-def _is(first: object, second: object) -> bool:
-    return first is second
 
 
 # Operations of groups
@@ -339,9 +336,7 @@ def words_clause(
     if kind == "phrase" and text.startswith(EXACT_MARK):
         language = ""
     spellings = normal_spellings(text, language) if language else spellings_of(text)
-    names = TEXT_FIELDS if field is None else (field,)
-    if language:
-        names = [FORMS[name] for name in names]
+    names = [index_field(name, language) for name in searched_fields(field)]
     best = Best(tuple([(name, terms) for name in names for terms in spellings]), slop)
     written = word_text(text, field) if kind == "word" else phrase_text(text, field, slop)
     return Clause(
@@ -389,10 +384,9 @@ def scored_leaves(clause: Clause) -> list[tuple[str, list[ScoredLeaf]]]:
                 if inner.role in ("wanted", "preferred"):
                     add(inner, weight, conditions)
         elif part.is_text:
-            names = TEXT_FIELDS if part.field is None else (part.field,)
             in_fields = [
                 ScoredLeaf(name, boosted(_in(part.operation, name), weight), conditions)
-                for name in names
+                for name in searched_fields(part.field)
             ]
             scored.append((part.text, in_fields))
 

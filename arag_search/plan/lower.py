@@ -19,7 +19,7 @@ from arag_search.plan.clauses import (
 )
 from arag_search.plan.lookup import RegexLookup
 from arag_search.query.analysis import spellings_of
-from arag_search.query.fields import FORMS, TEXT_FIELDS
+from arag_search.query.fields import FORMS, searched_fields
 from arag_search.query.forms import folded
 from arag_search.query.tree import (
     And,
@@ -109,7 +109,7 @@ class _Lowering:
     def _spread(self, node: Prefix | Fuzzy, kind: Kind, edits: int) -> Clause:
         language, field = self._language, node.field
         spellings = tuple([words for words in spellings_of(node.text) if len(words) == 1])
-        names = TEXT_FIELDS if field is None else (field,)
+        names = searched_fields(field)
         ways = [(name, word, edits) for name in names for (word,) in spellings]
         if language:  # words match whose written or normal form is like this one
             ways += [(FORMS[name], folded(node.text), edits) for name in names]

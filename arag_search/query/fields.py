@@ -19,6 +19,11 @@ FORMS = {TITLE: "title_forms", CONTENT: "content_forms"}
 """The fields with the normal forms of the words of each."""
 
 
+def searched_fields(field: str | None) -> tuple[str, ...]:
+    """Return the fields in which a text is searched whose clause names this one, or none."""
+    return TEXT_FIELDS if field is None else (field,)
+
+
 def index_field(name: str, language: str) -> str:
     """Return the field of the index that has the words of a text field: their normal forms, or
     without a language the words as they are written."""

@@ -10,7 +10,7 @@ from arag_search.plan.clauses import Clause
 from arag_search.plan.matching import Pattern, Words, patterns_of
 from arag_search.query import analysis
 from arag_search.query.field_types import FIELD_TYPES, MetadataType, Storage
-from arag_search.query.fields import CONTENT, DOC_ID, TITLE
+from arag_search.query.fields import CONTENT, DOC_ID, TITLE, searched_fields
 from arag_search.query.forms import is_code
 
 
@@ -68,8 +68,7 @@ class _Passage:
             case "value" | "range":
                 return self._has_value(condition.operation)
             case _:
-                names = (condition.field,) if condition.field else self._texts
-                patterns = patterns_of(condition)
+                names, patterns = searched_fields(condition.field), patterns_of(condition)
                 return any(self._matches(name, pattern) for name in names for pattern in patterns)
 
     def _has_value(self, operation: Operation) -> bool:

@@ -31,9 +31,7 @@ def feedback(subject: Subject, page: Page) -> Advice[Told]:
     What a pattern matches is known only where the rest of the query matches, so a part with one is
     counted only if it is an alternative.
     """
-    if not subject.asked.feedback or subject.asked.after is not None:
-        return Told()
-    if page.count:
+    if page.count or not subject.asked.feedback or subject.asked.after is not None:
         return Told()
     query, granularity = subject.query, subject.request.granularity
     clauses = (query,)
