@@ -9,9 +9,9 @@ from arag_search.errors import QueryTimeoutError
 from arag_search.plan.clauses import ResolvedPlan, any_of, words_clause
 from arag_search.query import analysis
 from arag_search.search.advice.parts import MAX_COUNTED
+from arag_search.search.advice.timeouts import KEYWORD_NARROWING
 from arag_search.search.advice.told import ClauseCount
 from arag_search.search.asked import Keywords
-from arag_search.search.hints import KEYWORD_NARROWING
 from arag_search.search.hits import hit_of
 from arag_search.search.keywords import keyword_notes, keyword_scores
 from arag_search.search.results import SearchResult

@@ -35,8 +35,8 @@ from arag_search.query import analysis
 from arag_search.query.limits import MAX_CHARACTERS, MAX_LEAVES
 from arag_search.query.problems import LONE_SURROGATE, TOO_LONG, Problem, QueryError, shortened
 from arag_search.query.reading import condition_error, parse
+from arag_search.search.advice.timeouts import HYBRID_NARROWING, advising_on_timeout, narrowing
 from arag_search.search.asked import Hybrid, Meaning, Naive, check_page
-from arag_search.search.hints import HYBRID_NARROWING, advising_on_timeout, narrowing
 from arag_search.search.hits import HybridRanks, SearchHit, hit_of
 from arag_search.search.keywords import missing_names_note
 from arag_search.search.resolve import resolve

@@ -19,11 +19,11 @@ from arag_search.search.advice.parts import parts
 from arag_search.search.advice.preferences import lowered_by, unmet_preferences
 from arag_search.search.advice.questions import Advice, Subject, answered
 from arag_search.search.advice.relaxing import relaxed
+from arag_search.search.advice.timeouts import narrowing
 from arag_search.search.advice.told import Told
 from arag_search.search.asked import Search
 from arag_search.search.documents import unknown_chunks
 from arag_search.search.fields import parse_sort
-from arag_search.search.hints import narrowing
 from arag_search.search.hits import SearchHit, hit_of
 from arag_search.search.resolve import resolve
 from arag_search.search.results import CORPUS_ORDER, SearchResult

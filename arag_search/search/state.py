@@ -13,9 +13,9 @@ from arag_search.plan.clauses import ResolvedPlan
 from arag_search.query.fields import Schema
 from arag_search.search.advice.frequent import FrequentWords
 from arag_search.search.advice.spelling import Spelling
+from arag_search.search.advice.timeouts import advising_on_timeout
 from arag_search.search.by_vectors import VectorSearch
 from arag_search.search.fields import Contents, FieldSummary, contents_of, metadata_fields
-from arag_search.search.hints import advising_on_timeout
 from arag_search.search.lines import LinesCache
 from arag_search.search.scope import narrowed
 

@@ -11,9 +11,9 @@ from arag_search.corpus import split_at
 from arag_search.engines.base import Hit, Page
 from arag_search.plan.clauses import Clause, all_of, condition_of, wanted
 from arag_search.query.field_types import MetadataType
+from arag_search.search.advice.judging import meeting
 from arag_search.search.advice.questions import Advice, Answers, Counted, Questions, Subject
 from arag_search.search.advice.told import Told
-from arag_search.search.judging import meeting
 
 
 def unmet_preferences(subject: Subject, page: Page) -> Advice[Told]:

@@ -24,8 +24,8 @@ from arag_search.engines.base import (
 from arag_search.errors import QueryTimeoutError
 from arag_search.plan.clauses import Clause, ResolvedPlan
 from arag_search.query.field_types import MetadataType
+from arag_search.search.advice.judging import Judge
 from arag_search.search.asked import Search
-from arag_search.search.judging import Judge
 
 _T = TypeVar("_T")
 Counted = tuple[Clause, Granularity]

@@ -20,10 +20,10 @@ from arag_search.plan.clauses import (
     wanted,
 )
 from arag_search.query.fields import MetadataType
+from arag_search.search.advice.judging import meeting
 from arag_search.search.advice.questions import Advice, Answers, Questions, Subject
 from arag_search.search.advice.told import Told
 from arag_search.search.hits import NearestHit
-from arag_search.search.judging import meeting
 from arag_search.search.snippets import Snippets
 
 MAX_CLAUSES = 8

@@ -21,7 +21,7 @@ from arag_search.query.fields import ANY_SCHEMA, Schema
 from arag_search.query.problems import QueryError
 from arag_search.query.reading import parse, parse_scope
 from arag_search.query.tree import KeywordEquals
-from arag_search.search.judging import meeting
+from arag_search.search.advice.judging import meeting
 from tests.support.passages import chunk
 
 SCHEMA = Schema({"draft": "boolean", "year": "number"})

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from arag_search.corpus import Chunk
 from arag_search.engines.base import Hit, SearchRequest
 from arag_search.query.tree import Node, Range, condition_of
-from arag_search.search.judging import meeting
+from arag_search.search.advice.judging import meeting
 from tests.support.examples import examples
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import chunk

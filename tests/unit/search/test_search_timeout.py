@@ -8,7 +8,7 @@ import pytest
 from arag_search.engines.opensearch.faults import fault_of_answer, fault_of_reply
 from arag_search.errors import ArgumentError, QueryTimeoutError
 from arag_search.query.reading import parse
-from arag_search.search.hints import narrowing
+from arag_search.search.advice.timeouts import narrowing
 from arag_search.search.index import Index
 from arag_search.search.opening import open_index
 from arag_search.tools.keyword_search import KeywordSearch
