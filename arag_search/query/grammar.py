@@ -217,8 +217,9 @@ def read(
     """Return the tree of a text of the language, or None. A text of nothing but modifiers, which
     only a filter may be, is these.
 
-    ``typed`` is for a text as it was typed: it is None for one that may need a note too, other than
-    one on a doubt; these are added to ``doubts``. The limits of the whole are not checked.
+    ``typed`` says that the text is as it was typed: None is returned for one that may need a note,
+    too, unless that is a note on a doubt, which is added to ``doubts``. The limits of the whole are
+    not checked.
     """
     if typed and plain_signs(text, options.schema)[0] is not text:
         return None

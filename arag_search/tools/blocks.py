@@ -213,7 +213,7 @@ def passage_block(
 
 
 def one_paragraph(block: Block, text: str) -> list[Paragraph]:
-    """Return the text of a block as that of its passage."""
+    """Return a text as the only paragraph of a block, with the sentences that it shows."""
     sentences = tuple([number + 1 for number in block.shown])
     whole = block.left_out is None and len(block.shown) == len(block.sentences)
     return [Paragraph(block.id, text, sentences, whole)]
