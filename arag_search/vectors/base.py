@@ -29,6 +29,18 @@ VectorUnit = Literal["sentence", "passage"]
 VECTOR_UNITS: tuple[VectorUnit, ...] = ("sentence", "passage")
 KEY_BYTES = 16
 
+PROBE_TEXTS = (
+    "The first performance of the opera was in Venice in 1735.",
+    "Invoice 4711: 30 pumps, delivered late, to be paid by Friday.",
+    "植物の葉は光を受けて糖を作る。",
+    "Почта закрыта до понедельника.",
+)
+"""Texts without a common meaning, by whose vectors an encoder is known again. The last is neither
+the longest nor the shortest, so that it stands elsewhere in a batch that was sorted."""
+
+_SAME_MODEL = 0.99  # the least cosine; half precision and other runtimes stay above .999
+_ONE_VECTOR = 0.9999
+_PROBE_DIGITS = 6
 _SHOWN_DIGITS = 12
 _SHOWN_CHARACTERS = 60
 
@@ -134,9 +146,9 @@ class Vectors(Protocol):
 
 
 def row_key(text: str) -> bytes:
-    """Return the key of the vector of a text: the first 16 bytes of the SHA-256 of exactly the
-    string that is encoded."""
-    return hashlib.sha256(text.encode("utf-8")).digest()[:KEY_BYTES]
+    """Return the key of the vector of a text: the BLAKE2b, of 16 bytes, of exactly the string that
+    is encoded, without a prefix."""
+    return hashlib.blake2b(text.encode("utf-8"), digest_size=KEY_BYTES).digest()
 
 
 def rows_of(
@@ -182,7 +194,10 @@ def unit_rows(rows: Any, texts: Sequence[str], where: str) -> FloatArray:
         text = texts[int(np.flatnonzero(~np.isfinite(lengths))[0])]
         shown = text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "..."
         raise EncoderReplyError(
-            f"The vector of a text holds numbers that are not finite: {shown!r}.", where=where
+            f"The vector of a text holds numbers that are not finite: {shown!r}.",
+            where=where,
+            allowed="finite numbers",
+            do="Run the model with another precision or server, or name another model.",
         )
     vectors[lengths == 0, 0] = lengths[lengths == 0] = 1.0
     vectors /= lengths[:, None].astype(np.float32)
@@ -201,6 +216,57 @@ def check_same_encoder(made_by: EncoderIdentity, encoder: EncoderIdentity, where
             allowed="the encoder that made the vectors",
             do="Name that one, or embed the index again with the other.",
         )
+
+
+def probe_vectors(encoder: Encoder, where: str) -> tuple[tuple[float, ...], ...]:
+    """Return the vectors of PROBE_TEXTS, to be kept beside the vectors that an encoder makes.
+
+    Raises EncoderReplyError for an encoder that gives all of them one vector (or zeros, or numbers
+    that are not finite), or that gives a text another vector in a batch than alone, which is how
+    an endpoint that mixes up the order shows; and what ``encode`` raises.
+    """
+    vectors = encoder.encode(PROBE_TEXTS)
+    alone = encoder.encode(PROBE_TEXTS[-1:])
+    if (vectors @ vectors[0]).min() > _ONE_VECTOR:
+        problem = "one vector to texts that have nothing in common"
+    elif (cosine := float(alone[0] @ vectors[-1])) < _SAME_MODEL:
+        problem = f"a text another vector in a batch than alone (cosine {cosine:.2f})"
+    else:
+        return tuple(
+            tuple(round(number, _PROBE_DIGITS) for number in row) for row in vectors.tolist()
+        )
+    raise EncoderReplyError(
+        f"Encoder {encoder.identity.name} gives {problem}.",
+        where=where,
+        allowed="a model for embeddings that gives each text its own vector, whatever is sent "
+        "beside it",
+        do="Name another model, or mend the server that runs this one; nothing was embedded.",
+    )
+
+
+def check_same_model(probes: Sequence[Sequence[float]], encoder: Encoder, where: str) -> None:
+    """Raise VectorsMismatchError if an encoder no longer gives PROBE_TEXTS the vectors that
+    ``probe_vectors`` returned: another model behind the same name. ``where`` names the vectors in
+    errors. Raises what ``encode`` raises."""
+    import numpy as np
+
+    vectors = encoder.encode(PROBE_TEXTS)
+    kept = np.array(probes, np.float32)
+    if kept.shape == vectors.shape:
+        cosine = float(np.einsum("ij,ij->i", kept, vectors).min())
+        if cosine >= _SAME_MODEL:
+            return
+        difference = f"cosine {cosine:.2f}"
+    else:
+        difference = f"{vectors.shape[1]} numbers instead of {kept.shape[1]}"
+    raise VectorsMismatchError(
+        f"There is another model behind the name {encoder.identity.name}: it gives texts other "
+        f"vectors than when the index was embedded ({difference}).",
+        where=where,
+        allowed=f"the model that made the vectors (cosine {_SAME_MODEL} or more)",
+        do="Run that model again under this name, or embed the index again with arag-search embed "
+        "--overwrite.",
+    )
 
 
 def _differing(made_by: EncoderIdentity, now: EncoderIdentity) -> list[str]:

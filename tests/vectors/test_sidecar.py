@@ -25,7 +25,6 @@ from arag_search.vectors.base import (
     VECTOR_UNITS,
     EncoderIdentity,
     VectorUnit,
-    check_same_encoder,
 )
 from arag_search.vectors.storage.manifest import MANIFEST, VectorManifest
 from arag_search.vectors.storage.shards import StoredType, shard_file
@@ -239,39 +238,6 @@ def test_a_sidecar_of_another_version_is_refused(tmp_path: Path) -> None:
     assert str(raised.value) == (
         f"The vectors have format version 9.\nWhere: {published.folder}\nAllowed: version 3\n"
         f"Do: Embed the index again: arag-search embed index --vectors {published.root} --overwrite"
-    )
-
-
-@pytest.mark.parametrize(
-    ("other", "message"),
-    [
-        (
-            {"name": "minilm", "revision": "2"},
-            "The vectors were made by words (revision 1), but queries would be encoded by minilm"
-            " (revision 2).",
-        ),
-        (
-            {"dimension": 8},
-            "The vectors were made by words (dimension 16), but queries would be encoded by words"
-            " (dimension 8).",
-        ),
-        (
-            {"query_instruction": "Find: "},
-            "The vectors were made by words (query instruction ''), but queries would be encoded by"
-            " words (query instruction Find: ).",
-        ),
-    ],
-)
-def test_vectors_of_another_model_are_refused_naming_both(
-    other: dict[str, str], message: str
-) -> None:
-    fields = {"kind": "hashing", "name": "words", "revision": "1", "dimension": DIMENSION}
-    identity = EncoderIdentity(**{**fields, **other})
-    with pytest.raises(VectorsMismatchError) as raised:
-        check_same_encoder(ENCODER, identity, "my vectors")
-    assert str(raised.value) == (
-        f"{message}\nWhere: my vectors\nAllowed: the encoder that made the vectors\n"
-        "Do: Name that one, or embed the index again with the other."
     )
 
 

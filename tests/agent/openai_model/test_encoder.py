@@ -220,7 +220,8 @@ def test_a_vector_with_a_number_that_is_not_finite_names_its_text(
     endpoint.reply_with(embeddings(base64_of(1, 0), base64_of(float("nan"), 0)))
     assert error_text(make_encoder(), EncoderReplyError, "good", "b" * 99) == (
         f"The vector of a text holds numbers that are not finite: '{'b' * 60}...'.\n"
-        f"Where: encoder m at {endpoint.base_url}"
+        f"Where: encoder m at {endpoint.base_url}\nAllowed: finite numbers\n"
+        "Do: Run the model with another precision or server, or name another model."
     )
 
 
