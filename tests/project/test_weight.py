@@ -18,7 +18,7 @@ CEILINGS = {
     ("arag_search/tools/",): 4_573,
     ("arag_search/agent/",): 4_228,
     ("arag_search/evaluation/",): 2_648,
-    ("arag_search/vectors/", "index_jobs/embedding/"): 6_014,
+    ("arag_search/vectors/", "index_jobs/embedding/"): 6_903,
     ("arag_search/engines/opensearch/",): 4_634,
     ("arag_search/engines/",): 6_960,
     ("arag_search/mcp_server/",): 2_318,
@@ -28,10 +28,10 @@ CEILINGS = {
     ("index_jobs/sources/",): 6_797,
     ("index_jobs/",): 5_080,
     ("bench/",): 18_254,
-    ("tests/",): 57_881,
+    ("tests/",): 58_455,
     ("",): 1_146,  # what is in no other row
 }
-ALL = 143_265
+ALL = 144_728
 
 
 def _counts() -> Counter[tuple[str, ...]]:

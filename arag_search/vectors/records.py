@@ -1,0 +1,206 @@
+"""The records of vectors: what a store and a state of an index say about themselves, in JSON.
+
+Any deviation from what was written is an error. Reading a record needs no numpy.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import orjson
+
+from arag_search.errors import VectorsDamagedError, VectorsNotFoundError, VectorsVersionError
+from arag_search.vectors.base import EncoderIdentity, VectorUnit
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+VECTORS_VERSION = 4
+"""The number of the format of stores and states: every change of what is stored raises it, and
+others are not read."""
+
+EMBED_AGAIN = "Embed the index again: arag-search embed INDEX --overwrite"
+
+StoredType = Literal["float32", "float16"]
+
+STORE_NAME = re.compile(r"store-\d{5,}")
+STATE_ENDING = ".state"
+_NAME_DIGITS = 16
+_MOST_BYTES = 1 << 16
+_PLACEMENT = re.compile(r"[0-9a-f]{64}")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreRecord:
+    """The description of a store: what its vectors are, and how texts were written for them.
+
+    ``sentence_titles`` says that sentences were encoded below the title of their passage.
+    ``probes`` are the vectors that the encoder gave to fixed texts, by which an encoder of another
+    machine proves to be the same.
+    """
+
+    format_version: int = VECTORS_VERSION
+    encoder: EncoderIdentity
+    dtype: StoredType
+    sentence_titles: bool = False
+    probes: tuple[tuple[float, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Rows that were appended to a store at once; ``first`` is the row of the first in its unit.
+
+    ``cut`` is the number of texts that the encoder did not read to their end. ``vectors`` and
+    ``keys`` are the BLAKE2 checksums of their bytes. The rows of a block that was found to be
+    ``damaged`` are of no text.
+    """
+
+    number: int
+    unit: VectorUnit
+    first: int
+    rows: int
+    cut: int
+    vectors: str
+    keys: str
+    damaged: bool = False
+
+    @property
+    def end(self) -> int:
+        """The row after the last."""
+        return self.first + self.rows
+
+
+@dataclass(frozen=True, slots=True)
+class UnitRecord:
+    """The sizes of the arrays of a unit: its texts, and the rows of the store at the time."""
+
+    texts: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateRecord:
+    """The description of a state of an index, which ``placement`` and ``fingerprint`` identify.
+
+    ``chunks`` is the number of its chunks. ``store`` is the name of the folder of the rows, and
+    ``before`` the placement of the state that this one replaced, "" if none. ``arrays`` is the
+    BLAKE2 checksum of all that follows the record.
+    """
+
+    format_version: int = VECTORS_VERSION
+    placement: str
+    fingerprint: str
+    created: str
+    chunks: int
+    store: str
+    before: str = ""
+    units: dict[VectorUnit, UnitRecord] = field(default_factory=dict[VectorUnit, UnitRecord])
+    arrays: str
+
+    @property
+    def texts(self) -> dict[VectorUnit, int]:
+        """The number of texts of each unit."""
+        return {unit: arrays.texts for unit, arrays in self.units.items()}
+
+
+def read_record(kind: type[T], data: bytes, where: str) -> T:
+    """Read a record, a dataclass that has a field ``format_version``; ``where`` names its file.
+
+    Raises VectorsVersionError for another version, VectorsDamagedError for anything but such a
+    record.
+    """
+    from pydantic import ValidationError
+
+    try:
+        loaded: Any = orjson.loads(data)
+        version = loaded["format_version"]
+    except (orjson.JSONDecodeError, KeyError, TypeError, IndexError) as error:
+        raise unreadable(str(error), where) from error
+    if version != VECTORS_VERSION:
+        raise VectorsVersionError(
+            f"The vectors have format version {version}.",
+            where=where,
+            allowed=f"version {VECTORS_VERSION}",
+            do=EMBED_AGAIN,
+        )
+    try:
+        record: T = _strict(kind).validate_json(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(map(str, first["loc"]))
+        raise unreadable(f"{field}: {first['msg']}", where) from error
+    if disagreement := _disagreement(record):
+        raise unreadable(disagreement, where)
+    return record
+
+
+def state_path(root: Path, placement: str) -> Path:
+    """Return the file of the state of an index with this placement."""
+    return root / f"{placement[:_NAME_DIGITS]}{STATE_ENDING}"
+
+
+def read_state_record(path: Path) -> tuple[StateRecord, int]:
+    """Read the record of a state, and return it with the number of bytes before the arrays.
+
+    Raises VectorsNotFoundError, VectorsDamagedError, VectorsVersionError.
+    """
+    try:
+        with path.open("rb") as file:
+            line = file.readline(_MOST_BYTES)
+    except (FileNotFoundError, NotADirectoryError):
+        raise VectorsNotFoundError(
+            "There are no vectors of this state of the index.",
+            where=str(path),
+            do="Make them: arag-search embed INDEX",
+        ) from None
+    return read_record(StateRecord, line, str(path)), len(line)
+
+
+def read_block(line: bytes) -> Block | None:
+    """Read the line of a block; None for anything else."""
+    from pydantic import ValidationError
+
+    try:
+        return _strict(Block).validate_json(line)
+    except ValidationError:
+        return None
+
+
+def unreadable(why: str, where: str) -> VectorsDamagedError:
+    """Return the error of a record that cannot be read."""
+    return VectorsDamagedError(f"The record cannot be read ({why}).", where=where, do=EMBED_AGAIN)
+
+
+def missing_file(path: object) -> VectorsDamagedError:
+    """Return the error of a file that a record promises."""
+    return VectorsDamagedError("A file is missing.", where=str(path), do=EMBED_AGAIN)
+
+
+@cache
+def _strict(kind: type[T]) -> TypeAdapter[T]:
+    from pydantic import ConfigDict, TypeAdapter, with_config
+
+    return TypeAdapter(with_config(ConfigDict(strict=True, extra="forbid"))(kind))
+
+
+def _disagreement(record: object) -> str:
+    """Return what is impossible in a record; "" for nothing."""
+    if isinstance(record, StoreRecord):
+        dimension = record.encoder.dimension
+        if dimension < 1 or any(len(probe) != dimension for probe in record.probes):
+            return "its dimensions do not agree"
+    if isinstance(record, StateRecord):
+        if not _PLACEMENT.fullmatch(record.placement) or not STORE_NAME.fullmatch(record.store):
+            return "its names are not those of a state"
+        counts = [record.chunks]
+        for unit in record.units.values():
+            counts += [unit.texts, unit.rows]
+        if min(counts) < 0:
+            return "a number is negative"
+    return ""

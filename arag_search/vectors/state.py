@@ -1,0 +1,246 @@
+"""A state of an index: which row each of its texts has, and which texts each row has, in one file.
+
+The file is a line of JSON, the StateRecord, and for each unit four arrays, each of them aligned:
+
+``ordinals``  int64[texts]: the ordinal of each text, ascending
+``rows``      uint32[texts]: the row of each text in the store
+``starts``    uint32[rows + 1]: where the texts of each row start in
+``texts``     uint32[texts]: the numbers of the texts, ascending for each row; a dead row has none
+
+It is published by one rename, and mapped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from arag_search.corpus import MAX_SENTENCES
+from arag_search.errors import ArgumentError, VectorsDamagedError
+from arag_search.system.durable import replacing, sync
+from arag_search.vectors.base import VectorUnit
+from arag_search.vectors.records import (
+    EMBED_AGAIN,
+    StateRecord,
+    UnitRecord,
+    read_state_record,
+    state_path,
+)
+from arag_search.vectors.store import checksum
+
+CHECKED_BYTES = 1 << 26
+"""The largest state that is read and compared with its checksum when it is opened (64 MiB); a
+damaged byte would drop hits without a word."""
+
+_ALIGNED = 64
+
+Numbers = NDArray[np.int64]
+
+
+class UnitTexts(NamedTuple):
+    """The ordinal and the row of each text of a unit, in order of ordinal."""
+
+    ordinals: NDArray[Any]
+    rows: NDArray[Any]
+
+
+class UnitState(NamedTuple):
+    """The texts of a unit in a state, mapped: see the module. ``where`` names the file."""
+
+    ordinals: Numbers
+    rows: NDArray[np.uint32]
+    starts: NDArray[np.uint32]
+    texts: NDArray[np.uint32]
+    where: str
+
+    def expand(self, rows: Numbers) -> tuple[Numbers, Numbers]:
+        """Return the numbers of the texts of these rows, those of a row together in ascending
+        order, and for each text the place of its row in ``rows``. Raises VectorsDamagedError if
+        the arrays do not agree."""
+        if len(rows) and not 0 <= rows.min() <= rows.max() < len(self.starts) - 1:
+            raise self._damaged("a row that does not exist is named")
+        starts, ends = self.starts[rows].astype(np.int64), self.starts[rows + 1].astype(np.int64)
+        if (starts > ends).any() or (ends > len(self.texts)).any():
+            raise self._damaged("a row has impossible texts")
+        counts = ends - starts
+        places = np.repeat(np.arange(len(rows)), counts)
+        within = np.arange(len(places)) - np.repeat(np.cumsum(counts) - counts, counts)
+        texts = self.texts[starts[places] + within].astype(np.int64)
+        if (texts >= len(self.ordinals)).any():
+            raise self._damaged("a row has impossible texts")
+        return texts, places
+
+    def _damaged(self, why: str) -> VectorsDamagedError:
+        return VectorsDamagedError(
+            f"The file has changed since it was written: {why}.", where=self.where, do=EMBED_AGAIN
+        )
+
+    def live_mask(self) -> NDArray[np.bool_]:
+        """Return for each row of the store at the time whether it has a text."""
+        return self.starts[1:] > self.starts[:-1]
+
+
+class State:
+    """A state that is open: ``record`` describes it."""
+
+    def __init__(self, path: Path, record: StateRecord, units: Mapping[VectorUnit, UnitState]):
+        """Take mapped arrays; callers use ``State.open``."""
+        self.path = path
+        self.record = record
+        self._units = units
+
+    @staticmethod
+    def write(
+        root: Path,
+        *,
+        placement: str,
+        fingerprint: str,
+        chunks: int,
+        store: str,
+        units: Mapping[VectorUnit, UnitTexts],
+        store_rows: Mapping[VectorUnit, int],
+        before: str = "",
+    ) -> State:
+        """Publish the state of an index with a placement, in place of an earlier one, and open it.
+
+        ``store`` is the name of the folder of the store, ``store_rows`` the number of its rows.
+        Raises ArgumentError for ordinals that do not ascend and for rows that do not exist,
+        OSError.
+        """
+        digest = hashlib.blake2b(digest_size=16)
+        arrays: list[NDArray[Any]] = []
+        for unit, texts in units.items():
+            arrays += _both_directions(unit, texts, store_rows[unit])
+        for part in _parts(arrays):
+            digest.update(part)
+        record = StateRecord(
+            placement=placement,
+            fingerprint=fingerprint,
+            created=datetime.now(UTC).isoformat(timespec="microseconds"),
+            chunks=chunks,
+            store=store,
+            before=before,
+            units={
+                unit: UnitRecord(len(texts.ordinals), store_rows[unit])
+                for unit, texts in units.items()
+            },
+            arrays=digest.hexdigest(),
+        )
+        path = state_path(root, placement)
+        # deletions take no lock, and several indexes of the same documents may share the folder
+        with replacing(path, shared=True) as temporary, temporary.open("wb") as file:
+            line = orjson.dumps(record)
+            file.write(line + b" " * (-(len(line) + 1) % _ALIGNED) + b"\n")
+            file.writelines(_parts(arrays))
+        sync(root)
+        return State.open(path)
+
+    @staticmethod
+    def open(path: Path) -> State:
+        """Map a state. Its size is checked, its content too up to CHECKED_BYTES. Raises
+        VectorsNotFoundError, VectorsDamagedError, VectorsVersionError."""
+        record, first = read_state_record(path)
+        where = str(path)
+        data: NDArray[np.uint8] = np.memmap(path, np.uint8, "r")[first:]
+        sizes = [(length * int(kind[-1]), kind) for length, kind in _shapes(record)]
+        expected = sum(_aligned(size) for size, _ in sizes)
+        if len(data) != expected:
+            raise VectorsDamagedError(
+                f"The file has {first + len(data):,} bytes, not {first + expected:,}.",
+                where=where,
+                do=EMBED_AGAIN,
+            )
+        if len(data) <= CHECKED_BYTES and checksum(data) != record.arrays:
+            raise VectorsDamagedError(
+                "The file has changed since it was written: its checksum differs.",
+                where=where,
+                do=EMBED_AGAIN,
+            )
+        ends = np.cumsum([0, *(_aligned(size) for size, _ in sizes)])
+        # plain views: each operation on a memmap takes some microseconds longer
+        arrays = iter(
+            data[start : start + size].view(kind).view(np.ndarray)
+            for start, (size, kind) in zip(ends[:-1], sizes, strict=True)
+        )
+        units: dict[VectorUnit, UnitState] = {
+            unit: UnitState(next(arrays), next(arrays), next(arrays), next(arrays), where)
+            for unit in record.units
+        }
+        return State(path, record, units)
+
+    @property
+    def units(self) -> tuple[VectorUnit, ...]:
+        """The units that have vectors."""
+        return tuple(self._units)
+
+    def unit(self, unit: VectorUnit) -> UnitState:
+        """Return the texts of a unit. Raises KeyError for one without vectors."""
+        return self._units[unit]
+
+    @property
+    def live_rows(self) -> dict[VectorUnit, int]:
+        """The number of rows of each unit that have a text."""
+        return {unit: int(np.count_nonzero(part.live_mask())) for unit, part in self._units.items()}
+
+    def changed(
+        self, deleted_chunks: Sequence[int], added: Mapping[VectorUnit, UnitTexts]
+    ) -> dict[VectorUnit, UnitTexts]:
+        """Return the texts of each unit of this state without those of the chunks with these
+        ordinals, followed by those that were ``added``, whose ordinals are above all others."""
+        gone = np.unique(np.array(deleted_chunks, np.int64))
+        texts: dict[VectorUnit, UnitTexts] = {}
+        for unit, part in self._units.items():
+            starts, ends = np.searchsorted(part.ordinals, (gone, gone + MAX_SENTENCES))
+            edges = np.zeros(len(part.ordinals) + 1, np.int8)
+            np.add.at(edges, starts, 1)
+            np.subtract.at(edges, ends, 1)
+            kept = np.cumsum(edges[:-1], dtype=np.int8) == 0
+            before = UnitTexts(part.ordinals[kept], part.rows[kept])
+            new = added.get(unit, UnitTexts(before.ordinals[:0], before.rows[:0]))
+            texts[unit] = UnitTexts(*map(np.concatenate, zip(before, new, strict=True)))
+        return texts
+
+
+def _both_directions(unit: VectorUnit, texts: UnitTexts, store_rows: int) -> list[NDArray[Any]]:
+    """Return the four arrays of a unit. Raises ArgumentError."""
+    ordinals = np.ascontiguousarray(texts.ordinals, np.int64)
+    rows = np.asarray(texts.rows, np.int64)
+    if len(ordinals) != len(rows) or (ordinals[:-1] >= ordinals[1:]).any():
+        raise ArgumentError(
+            "The ordinals of texts do not ascend, or have not one row each.", where=f"unit {unit}"
+        )
+    if len(rows) and not (0 <= rows.min() <= rows.max() < store_rows):
+        raise ArgumentError(
+            f"A text has row {rows.min() if rows.min() < 0 else rows.max()}.",
+            where=f"unit {unit}",
+            allowed=f"rows from 0 and below {store_rows}",
+        )
+    starts = np.zeros(store_rows + 1, np.uint32)
+    np.cumsum(np.bincount(rows, minlength=store_rows), out=starts[1:])
+    by_row = np.argsort(rows, kind="stable").astype(np.uint32)
+    return [ordinals, rows.astype(np.uint32), starts, by_row]
+
+
+def _shapes(record: StateRecord) -> Iterator[tuple[int, str]]:
+    """Yield the length and the type of each array."""
+    for unit in record.units.values():
+        yield unit.texts, "<i8"
+        for length in (unit.texts, unit.rows + 1, unit.texts):
+            yield length, "<u4"
+
+
+def _aligned(size: int) -> int:
+    return size + -size % _ALIGNED
+
+
+def _parts(arrays: Sequence[NDArray[Any]]) -> Iterator[memoryview | bytes]:
+    for array in arrays:
+        yield array.view(np.uint8).data
+        yield bytes(-array.nbytes % _ALIGNED)

@@ -1,0 +1,437 @@
+"""A store of rows: vectors in files that only grow, beside them the keys of their texts.
+
+A store has the rows of one encoder, stored as one type, in a folder:
+
+``store.json``       the StoreRecord
+``<unit>.vectors``   the vectors of a unit, one after the other
+``<unit>.keys``      their keys in the same order, 16 bytes each
+``blocks.jsonl``     a line for each block of rows, with its checksums
+
+A row exists once the line of its block does: bytes behind the last block are what an interrupted
+writer left, and the next one cuts them off. One process at a time appends, the one that holds the
+lock of the folder of the store (folder.py); readers map the rows that they found, and need no lock.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from arag_search.errors import ArgumentError, VectorsDamagedError, VectorsNotFoundError
+from arag_search.system.durable import sync, write_atomically
+from arag_search.system.journal import ForeignLineError, JsonLinesFile, split_lines
+from arag_search.system.progress import Progress
+from arag_search.vectors.base import KEY_BYTES, VECTOR_UNITS, FloatArray, VectorUnit
+from arag_search.vectors.records import (
+    EMBED_AGAIN,
+    Block,
+    StoreRecord,
+    missing_file,
+    read_block,
+    read_record,
+    unreadable,
+)
+
+_RECORD = "store.json"
+_BLOCKS = "blocks.jsonl"
+_SCANNED_KEYS = 1 << 18
+_COPIED_ROWS = 1 << 14
+
+Keys = NDArray[np.uint8]
+Rows = NDArray[np.int64]
+
+
+class StoredRows:
+    """The vectors of a unit as one array of shape (rows, dimension), mapped into memory."""
+
+    def __init__(self, array: NDArray[Any], where: str) -> None:
+        self._array = array
+        self._where = where
+        self.rows, self.dimension = array.shape
+        self.is_converted = array.dtype != np.float32
+        """Whether blocks are converted copies rather than views of the mapped file."""
+
+    def blocks(self, most_rows: int, first: int = 0) -> Iterator[tuple[int, FloatArray]]:
+        """Yield the vectors from a row on as float32 in blocks, each with the number of its first
+        row."""
+        for start in range(first, self.rows, most_rows):
+            part = self._array[start : start + most_rows]
+            # a plain view: each operation on a memmap takes some microseconds longer
+            yield start, np.asarray(part, np.float32).view(np.ndarray)
+
+    def gather(self, rows: Rows) -> FloatArray:
+        """Return the vectors of these rows, in their order, as float32. Raises VectorsDamagedError
+        for a row that does not exist: a damaged file may name one."""
+        vectors = np.empty((len(rows), self.dimension), np.float32)
+        if not (rows[:-1] <= rows[1:]).all():  # in order, neighbours share a page of the file
+            order = np.argsort(rows)
+            vectors[order] = self.gather(rows[order])
+            return vectors
+        if len(rows) and not 0 <= rows[0] <= rows[-1] < self.rows:
+            raise VectorsDamagedError(
+                f"A row {rows[-1] if rows[0] >= 0 else rows[0]} is named.",
+                where=self._where,
+                allowed=f"rows from 0 and below {self.rows}",
+                do=EMBED_AGAIN,
+            )
+        if self.is_converted:
+            vectors[:] = self._array[rows]
+        else:  # "clip" changes nothing, and lets numpy write to the array without a copy
+            np.take(self._array, rows, 0, vectors, "clip")
+        return vectors
+
+
+class Store:
+    """A store, with the rows that it had when it was opened and those appended since.
+
+    Safe to use from several threads, but for appending.
+    """
+
+    def __init__(self, folder: Path, record: StoreRecord) -> None:
+        """Read the blocks and map the rows; callers use ``Store.open``."""
+        self.folder = folder
+        self.record = record
+        self._load()
+
+    @staticmethod
+    def create(folder: Path, record: StoreRecord) -> Store:
+        """Create an empty store, which appears whole or not at all. Raises OSError."""
+        with _appearing(folder, record):
+            pass
+        return Store.open(folder)
+
+    @staticmethod
+    def open(folder: Path) -> Store:
+        """Open a store. The sizes of its files are checked. Raises VectorsNotFoundError,
+        VectorsDamagedError, VectorsVersionError."""
+        path = folder / _RECORD
+        try:
+            data = path.read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            raise VectorsNotFoundError(
+                "There is no store of vectors.",
+                where=str(folder),
+                do="Embed the index again: arag-search embed INDEX",
+            ) from None
+        return Store(folder, read_record(StoreRecord, data, str(path)))
+
+    # Reading
+
+    def rows(self, unit: VectorUnit) -> int:
+        """Return the number of rows of a unit."""
+        return len(self._keys[unit])
+
+    def keys(self, unit: VectorUnit) -> Keys:
+        """Return the keys of the rows of a unit, of shape (rows, 16)."""
+        return self._keys[unit]
+
+    def vectors(self, unit: VectorUnit, rows: int | None = None) -> StoredRows:
+        """Return the vectors of a unit, or of its first ``rows`` rows. Raises VectorsDamagedError
+        if there are not so many."""
+        where = str(self._file(unit, "vectors"))
+        if rows is not None and rows > self.rows(unit):
+            raise VectorsDamagedError(
+                f"The store has {self.rows(unit)} rows, not {rows}.", where=where, do=EMBED_AGAIN
+            )
+        return StoredRows(self._vectors[unit][:rows], where)
+
+    def find(self, unit: VectorUnit, keys: Keys) -> Rows:
+        """Return the row of each key of an array of shape (n, 16), -1 if there is none.
+
+        Keys may be repeated. Of several rows with one key the last is returned; those of damaged
+        blocks are ignored. All stored keys are read once, in a time that grows with n log n.
+        """
+        wanted = np.ascontiguousarray(keys, np.uint8).view(np.uint64).reshape(-1, 2)
+        order = np.argsort(wanted[:, 0])
+        wanted = wanted[order]
+        # A group has one key. If two keys share their first half, each may have several groups.
+        is_first = np.ones(len(wanted), np.bool_)
+        is_first[1:] = (wanted[1:] != wanted[:-1]).any(axis=1)
+        groups = wanted[is_first]
+        halves = groups[:, 0].copy()
+        last_rows = np.full(len(groups), -1, np.int64)
+        for first, end in self._ranges(unit) if len(groups) else ():
+            stored = self._keys[unit][first:end].view(np.ndarray).view(np.uint64)
+            by_key = np.argsort(stored[:, 0])  # so that each search is near the one before it
+            rows, stored = first + by_key, stored[by_key]
+            at = np.searchsorted(halves, stored[:, 0])
+            while len(at):
+                near = halves.take(at, mode="clip") == stored[:, 0]
+                near &= at < len(groups)
+                at, rows, stored = at[near], rows[near], stored[near]
+                same = groups[at, 1] == stored[:, 1]
+                np.maximum.at(last_rows, at[same], rows[same])
+                at += 1
+        result = np.empty(len(wanted), np.int64)
+        result[order] = last_rows[np.cumsum(is_first) - 1]
+        return result
+
+    def cut_texts(self, unit: VectorUnit) -> int:
+        """Return how many texts the encoder did not read to their end; at most so many if dead
+        rows were left out since."""
+        return sum(block.cut for block in self._blocks if block.unit == unit and not block.damaged)
+
+    def damaged(self, progress: Progress | None = None) -> list[Block]:
+        """Read all rows, and return the blocks that are not as they were written, without those
+        that were dropped."""
+        shown = progress or Progress()
+        changed: list[Block] = []
+        for done, block in enumerate(self._blocks):
+            shown.stage("verifying vectors", done, len(self._blocks))
+            if not block.damaged and not self._is_whole(block):
+                changed.append(block)
+        shown.stage("verifying vectors", len(self._blocks), len(self._blocks))
+        return changed
+
+    def _is_whole(self, block: Block) -> bool:
+        rows = slice(block.first, block.end)
+        return block.vectors == checksum(
+            self._vectors[block.unit][rows]
+        ) and block.keys == checksum(self._keys[block.unit][rows])
+
+    def _ranges(self, unit: VectorUnit) -> Iterator[tuple[int, int]]:
+        """Yield first row and end of parts of a unit that have no damaged block."""
+        first = end = 0
+        for block in self._blocks:
+            if block.unit != unit:
+                continue
+            if block.damaged or end - first >= _SCANNED_KEYS:
+                yield first, end
+                first = block.end if block.damaged else block.first
+            end = block.end
+        yield first, end
+
+    # Writing
+
+    def append(
+        self, unit: VectorUnit, keys: Sequence[bytes], vectors: FloatArray, cut: int = 0
+    ) -> int:
+        """Append the vectors of texts with these keys, of shape (texts, dimension), as a block;
+        return the row of the first.
+
+        The rows are on disk on return, and none of them exists after an error. ``cut`` is that of
+        Block. Raises ArgumentError unless there is one finite vector for each key,
+        VectorsDamagedError, OSError that names the file.
+        """
+        joined = np.frombuffer(b"".join(keys), np.uint8)
+        if len(joined) != KEY_BYTES * len(keys):
+            raise ArgumentError("A key has another length.", allowed=f"{KEY_BYTES} bytes")
+        return self._append(unit, joined.reshape(-1, KEY_BYTES), vectors, cut)
+
+    def drop(self, block: Block) -> None:
+        """Note that a block is damaged, so that its texts have no rows. Raises OSError."""
+        with self._journal() as journal:
+            self._note(journal, replace(block, damaged=True))
+
+    def copy_to(
+        self, folder: Path, live: Mapping[VectorUnit, Rows]
+    ) -> tuple[Store, dict[VectorUnit, Rows]]:
+        """Copy rows of each unit, distinct and in ascending order, to a new store, which appears
+        whole or not at all.
+
+        Return it, with an array for each unit that has the new row of each old one, -1 for those
+        that were left out. Memory does not grow with the vectors. Raises VectorsDamagedError if a
+        block with such rows is not as it was written, OSError.
+        """
+        moved: dict[VectorUnit, Rows] = {}
+        with _appearing(folder, self.record) as copy:
+            for unit, rows in live.items():
+                moved[unit] = np.full(self.rows(unit), -1, np.int64)
+                moved[unit][rows] = np.arange(len(rows))
+                self._copy_rows(unit, rows, copy)
+        return Store.open(folder), moved
+
+    def _copy_rows(self, unit: VectorUnit, live: Rows, copy: Store) -> None:
+        vectors = self.vectors(unit)
+        done = end = cut = 0
+        for block in (block for block in self._blocks if block.unit == unit):
+            before, end = end, int(np.searchsorted(live, block.end))
+            if end > before and not self._is_whole(block):
+                raise VectorsDamagedError(
+                    f"Block {block.number} has changed since it was written.",
+                    where=str(self._file(unit, "vectors")),
+                    do="Embed the index: its texts are encoded again: arag-search embed INDEX",
+                )
+            cut += min(block.cut, end - before)
+            if end - done >= _COPIED_ROWS or end == len(live):
+                rows = live[done:end]
+                copy._append(unit, self._keys[unit][rows], vectors.gather(rows), cut)
+                done, cut = end, 0
+
+    def _append(self, unit: VectorUnit, keys: Keys, vectors: FloatArray, cut: int) -> int:
+        with np.errstate(over="ignore"):  # an overflow of float16 is not finite
+            stored = np.ascontiguousarray(vectors, self.record.dtype)
+        self._check(stored, len(keys), unit)
+        with self._journal() as journal:
+            first = self.rows(unit)
+            if not len(keys):
+                return first
+            for array, role in ((stored, "vectors"), (np.ascontiguousarray(keys), "keys")):
+                _extend(self._file(unit, role), first * array[0].nbytes, array)
+            block = Block(
+                len(self._blocks), unit, first, len(keys), cut, checksum(stored), checksum(keys)
+            )
+            self._note(journal, block)
+        return first
+
+    def _check(self, vectors: NDArray[Any], keys: int, unit: VectorUnit) -> None:
+        dimension = self.record.encoder.dimension
+        if vectors.shape != (keys, dimension):
+            shape = " x ".join(map(str, vectors.shape))
+            raise ArgumentError(
+                f"There are vectors of shape {shape} for {keys} rows.",
+                where=f"unit {unit}",
+                allowed=f"one vector of {dimension} numbers per row",
+            )
+        if not np.isfinite(vectors).all():
+            raise ArgumentError(
+                "A vector is not finite.",
+                where=f"unit {unit}",
+                allowed="numbers, neither infinite nor NaN",
+            )
+
+    @contextmanager
+    def _journal(self) -> Generator[JsonLinesFile]:
+        """Open the file of blocks without a torn last line, after reading what others appended."""
+        path = self.folder / _BLOCKS
+        try:
+            journal = JsonLinesFile(path, "number", read_block)
+            try:
+                journal.repair()
+                if journal.size != self._size:
+                    self._load()
+                yield journal
+            finally:
+                journal.close()
+        except ForeignLineError as error:
+            raise unreadable("its last line is of another kind", str(path)) from error
+
+    def _note(self, journal: JsonLinesFile, block: Block) -> None:
+        line = orjson.dumps(block) + b"\n"
+        journal.append(line)
+        self._blocks[block.number : block.number + 1] = [block]
+        self._map(block.unit, max(self.rows(block.unit), block.end))
+        self._size += len(line)  # last: after an interruption all is read again
+
+    # Files
+
+    def _file(self, unit: VectorUnit, role: str) -> Path:
+        return self.folder / f"{unit}.{role}"
+
+    def _load(self) -> None:
+        """Read the lines of all blocks, and map their rows. Raises VectorsDamagedError."""
+        path = self.folder / _BLOCKS
+        try:
+            lines = split_lines(path.read_bytes())
+        except FileNotFoundError:
+            raise missing_file(path) from None
+        blocks: list[Block] = []
+        self._size = 0
+        ends = dict.fromkeys(VECTOR_UNITS, 0)
+        for number, line in enumerate(lines, 1):
+            block = read_block(line)
+            if block is None and number == len(lines) and not _is_json(line):
+                break  # torn by a crash, or being written
+            if block is None or not _follows(block, blocks, ends):
+                raise unreadable(f"line {number} is not that of a block", str(path))
+            self._size += len(line) + 1
+            blocks[block.number : block.number + 1] = [block]
+            ends[block.unit] = max(ends[block.unit], block.end)
+        self._blocks = blocks
+        self._keys: dict[VectorUnit, Keys] = {}
+        self._vectors: dict[VectorUnit, NDArray[Any]] = {}
+        for unit, rows in ends.items():
+            self._map(unit, rows)
+
+    def _map(self, unit: VectorUnit, rows: int) -> None:
+        dimension = self.record.encoder.dimension
+        vectors = _mapped(self._file(unit, "vectors"), self.record.dtype, (rows, dimension))
+        keys = _mapped(self._file(unit, "keys"), "uint8", (rows, KEY_BYTES))
+        self._vectors[unit], self._keys[unit] = vectors, keys
+
+
+@contextmanager
+def _appearing(folder: Path, record: StoreRecord) -> Generator[Store]:
+    """Yield a new store beside ``folder``, and rename it to that once the block has filled it."""
+    aside = folder.with_name(folder.name + ".new")
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir()
+    for unit in VECTOR_UNITS:
+        (aside / f"{unit}.vectors").touch()
+        (aside / f"{unit}.keys").touch()
+    (aside / _BLOCKS).touch()
+    write_atomically(aside / _RECORD, orjson.dumps(record))
+    yield Store.open(aside)
+    os.rename(aside, folder)
+    sync(folder.parent)
+
+
+def _extend(path: Path, size: int, array: NDArray[Any]) -> None:
+    """Write an array behind the first ``size`` bytes of a file, instead of what is there. Raises
+    OSError that names the file."""
+    try:
+        with path.open("r+b") as file:
+            file.truncate(size)
+            file.seek(size)
+            file.write(array.data)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
+
+
+def checksum(array: NDArray[Any]) -> str:
+    """Return the BLAKE2 checksum of the bytes of an array, 32 hexadecimal digits."""
+    data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return hashlib.blake2b(data.data, digest_size=16).hexdigest()
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return False
+    return True
+
+
+def _follows(block: Block, blocks: Sequence[Block], ends: Mapping[VectorUnit, int]) -> bool:
+    """Return whether a block can be the next line, or notes that one of the blocks is damaged."""
+    if block.damaged:
+        return 0 <= block.number < len(blocks) and block == replace(
+            blocks[block.number], damaged=True
+        )
+    return (
+        block.number == len(blocks)
+        and block.first == ends[block.unit]
+        and 0 <= block.cut <= block.rows
+        and block.rows > 0
+    )
+
+
+def _mapped(path: Path, dtype: str, shape: tuple[int, int]) -> NDArray[Any]:
+    """Map the beginning of a file. Raises VectorsDamagedError if it is missing or too short."""
+    needed = shape[0] * shape[1] * np.dtype(dtype).itemsize
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size < needed:
+                raise VectorsDamagedError(
+                    f"The file has {size:,} bytes, not {needed:,}.",
+                    where=str(path),
+                    do=EMBED_AGAIN,
+                )
+            # numpy cannot map an array without elements
+            return np.memmap(file, dtype, "r", shape=shape) if needed else np.empty(shape, dtype)
+    except FileNotFoundError:
+        raise missing_file(path) from None

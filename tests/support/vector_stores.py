@@ -1,0 +1,49 @@
+"""Stores of random vectors, and states that name their rows."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arag_search.vectors.base import EncoderIdentity, VectorUnit, row_key
+from arag_search.vectors.records import StoredType, StoreRecord
+from arag_search.vectors.store import Store
+
+DIMENSION = 16
+ENCODER = EncoderIdentity(kind="hashing", name="words", revision="1", dimension=DIMENSION)
+
+Vectors = NDArray[np.float32]
+
+
+def unit_vectors(rows: int, seed: int = 0, dimension: int = DIMENSION) -> Vectors:
+    """Draw random directions."""
+    vectors = np.random.default_rng(seed).standard_normal((rows, dimension), dtype=np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def keys_of(texts: Sequence[object]) -> list[bytes]:
+    """Return the keys of texts that print so."""
+    return [row_key(str(text)) for text in texts]
+
+
+def key_array(keys: Sequence[bytes]) -> NDArray[np.uint8]:
+    """Return keys as a store takes and gives them."""
+    return np.frombuffer(b"".join(keys), np.uint8).reshape(-1, 16)
+
+
+def record_of(dtype: StoredType = "float32") -> StoreRecord:
+    """Return the record of a store of such vectors."""
+    return StoreRecord(encoder=ENCODER, dtype=dtype)
+
+
+def new_store(root: Path, dtype: StoredType = "float32") -> Store:
+    """Create an empty store."""
+    return Store.create(root / "store-00001", record_of(dtype))
+
+
+def append(store: Store, unit: VectorUnit, texts: Sequence[object], seed: int = 0) -> Vectors:
+    """Append rows of random vectors with the keys of these texts, and return the vectors."""
+    vectors = unit_vectors(len(texts), seed)
+    store.append(unit, keys_of(texts), vectors)
+    return vectors
