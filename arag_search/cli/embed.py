@@ -80,6 +80,21 @@ def embed_command(
             metavar="NAME",
         ),
     ] = None,
+    query_prefix: Annotated[
+        str | None,
+        typer.Option(
+            help="Text put directly before each query.  [default: the model's own, by its files or "
+            "its name]",
+            metavar="TEXT",
+        ),
+    ] = None,
+    document_prefix: Annotated[
+        str | None,
+        typer.Option(
+            help="Text put directly before each sentence and passage.  [default: the model's own]",
+            metavar="TEXT",
+        ),
+    ] = None,
     overwrite: Annotated[
         bool,
         typer.Option(
@@ -123,6 +138,8 @@ def embed_command(
         dtype=dtype,
         workers=workers,
         device=device,
+        query_prefix=query_prefix,
+        document_prefix=document_prefix,
         sentence_titles=sentence_titles,
         overwrite=overwrite,
         ray=ray,

@@ -40,6 +40,7 @@ the longest nor the shortest, so that it stands elsewhere in a batch that was so
 
 _SAME_MODEL = 0.99  # the least cosine; half precision and other runtimes stay above .999
 _ONE_VECTOR = 0.9999
+_PROBE_COPIES = 8  # in a batch; one server mixed up batches of 16 texts and more
 _PROBE_DIGITS = 6
 _SHOWN_DIGITS = 12
 _SHOWN_CHARACTERS = 60
@@ -52,8 +53,8 @@ class EncoderIdentity:
     ``name`` is what the user wrote: a model, a folder or a package. Since that may depend on the
     machine, ``revision`` identifies the weights by the SHA-256 of their files ("" for endpoints).
     ``kind`` is "sentence-transformers", "onnx", "endpoint" or "hashing". ``max_tokens`` is the
-    length to which the model cuts a text, None if unknown. ``query_instruction`` is put before
-    queries, never before documents; "" for none.
+    length to which the model cuts a text, None if unknown. ``query_prefix`` is put directly before
+    queries and ``document_prefix`` before documents; "" for none.
     """
 
     kind: str
@@ -61,7 +62,8 @@ class EncoderIdentity:
     revision: str
     dimension: int
     max_tokens: int | None = None
-    query_instruction: str = ""
+    query_prefix: str = ""
+    document_prefix: str = ""
     normalised: bool = True
 
     @property
@@ -78,13 +80,18 @@ class Encoder(Protocol):
     @property
     def identity(self) -> EncoderIdentity: ...
 
+    @property
+    def cut_texts(self) -> int:
+        """How many documents so far were longer than the encoder reads, so that their ends are not
+        in their vectors."""
+        ...
+
     def encode(self, texts: Sequence[str]) -> FloatArray:
         """Return the vectors of documents, float32 of shape (texts, dimension), in their order."""
         ...
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
-        """Return the vectors of queries, with the model's instruction, in the shape of
-        ``encode``."""
+        """Return the vectors of queries, in the shape of ``encode``."""
         ...
 
     def close(self) -> None: ...
@@ -225,12 +232,14 @@ def probe_vectors(encoder: Encoder, where: str) -> tuple[tuple[float, ...], ...]
     that are not finite), or that gives a text another vector in a batch than alone, which is how
     an endpoint that mixes up the order shows; and what ``encode`` raises.
     """
-    vectors = encoder.encode(PROBE_TEXTS)
-    alone = encoder.encode(PROBE_TEXTS[-1:])
-    if (vectors @ vectors[0]).min() > _ONE_VECTOR:
-        problem = "one vector to texts that have nothing in common"
-    elif (cosine := float(alone[0] @ vectors[-1])) < _SAME_MODEL:
+    batch = encoder.encode(PROBE_TEXTS * _PROBE_COPIES)
+    vectors = batch[: len(PROBE_TEXTS)]
+    alone = encoder.encode(PROBE_TEXTS[-1:])[0]
+    cosine = (batch[len(PROBE_TEXTS) - 1 :: len(PROBE_TEXTS)] @ alone).min()
+    if cosine < _SAME_MODEL:
         problem = f"a text another vector in a batch than alone (cosine {cosine:.2f})"
+    elif (vectors @ vectors[0]).min() > _ONE_VECTOR:
+        problem = "one vector to texts that have nothing in common"
     else:
         return tuple(
             tuple(round(number, _PROBE_DIGITS) for number in row) for row in vectors.tolist()
@@ -288,5 +297,6 @@ def _described(encoder: EncoderIdentity, fields: Sequence[str]) -> str:
         if name == "revision":
             value = str(value)[:_SHOWN_DIGITS] or "none"
         if name != "name":
-            parts.append(f"{name.replace('_', ' ')} {value if value != '' else repr(value)}")
+            shown = repr(value) if name.endswith("prefix") else value
+            parts.append(f"{name.replace('_', ' ')} {shown}")
     return f"{encoder.name} ({', '.join(parts)})" if parts else encoder.name

@@ -146,14 +146,18 @@ def _open_encoder(named: str | None, made_by: EncoderIdentity) -> Encoder:
     from arag_search.vectors.encoders.choose import open_encoder
 
     name = named or made_by.name
-    instruction, dimension = made_by.query_instruction, made_by.dimension
     try:
-        return open_encoder(name, query_instruction=instruction, dimension=dimension)
+        return open_encoder(
+            name,
+            query_prefix=made_by.query_prefix,
+            document_prefix=made_by.document_prefix,
+            dimension=made_by.dimension,
+        )
     except ArgumentError as error:
         raise VectorsMismatchError(
             f"Encoder {name} cannot encode queries for vectors of {made_by.name}: {error.what}",
             where=error.where,
-            allowed=f"encoder {made_by.name}, dimension {dimension}",
+            allowed=f"encoder {made_by.name}, dimension {made_by.dimension}",
             do="Name that one, or embed the index again with arag-search embed.",
         ) from error
 
@@ -163,6 +167,7 @@ class _Borrowed:
 
     def __init__(self, encoder: Encoder) -> None:
         self.identity = encoder.identity
+        self.cut_texts = 0  # of queries, none is counted
         self.encode = encoder.encode
         self.encode_queries = encoder.encode_queries
 
@@ -190,6 +195,11 @@ class QueryCache:
     def identity(self) -> EncoderIdentity:
         """The identity of the cached encoder."""
         return self._encoder.identity
+
+    @property
+    def cut_texts(self) -> int:
+        """How many documents were cut."""
+        return self._encoder.cut_texts
 
     def encode(self, texts: Sequence[str]) -> FloatArray:
         """Return the vectors of documents, which are not cached."""

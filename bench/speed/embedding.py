@@ -91,7 +91,9 @@ def measure(
         raise EncoderNotFoundError(
             f"Model {name!r} is not on this machine.", allowed="a folder, an installed package"
         )
-    encoder = SentenceTransformerEncoder(name, batch_size=batch_size, query_instruction="")
+    encoder = SentenceTransformerEncoder(
+        name, batch_size=batch_size, query_prefix="", document_prefix=""
+    )
     bare = _bare(folder, batch_size)
     difference = float(abs(encoder.encode(sentences) - bare(sentences)).max())
     if difference > _TOLERANCE:

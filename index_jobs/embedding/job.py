@@ -105,7 +105,13 @@ def embed_index(
 def open_making(encoder: str | Encoder | EncoderIdentity, options: EmbedOptions) -> ShardMaking:
     """Open the encoders that the options specify. Raises ArgumentError."""
     if isinstance(encoder, str | EncoderIdentity):
-        choice = EncoderChoice.of(encoder, options.device, options.batch_size)
+        choice = EncoderChoice.of(
+            encoder,
+            options.device,
+            options.batch_size,
+            options.query_prefix,
+            options.document_prefix,
+        )
         if options.ray is not None:
             from index_jobs.embedding.making import ClusterMaking
 

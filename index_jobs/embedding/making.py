@@ -185,21 +185,28 @@ class EncoderChoice:
     name: str
     device: str | None
     batch_size: int | None
-    query_instruction: str | None = None
+    query_prefix: str | None = None
+    document_prefix: str | None = None
     dimension: int | None = None
 
     @staticmethod
     def of(
-        encoder: str | EncoderIdentity, device: str | None, batch_size: int | None
+        encoder: str | EncoderIdentity,
+        device: str | None,
+        batch_size: int | None,
+        query_prefix: str | None = None,
+        document_prefix: str | None = None,
     ) -> EncoderChoice:
-        """Choose an encoder by name, or the encoder of existing vectors with its settings."""
+        """Choose an encoder by name, or the encoder of existing vectors with its settings, of
+        which the prefixes may be others."""
         if isinstance(encoder, str):
-            return EncoderChoice(encoder, device, batch_size)
+            return EncoderChoice(encoder, device, batch_size, query_prefix, document_prefix)
         return EncoderChoice(
             encoder.name,
             device,
             batch_size,
-            encoder.query_instruction,
+            encoder.query_prefix if query_prefix is None else query_prefix,
+            encoder.document_prefix if document_prefix is None else document_prefix,
             encoder.dimension,
         )
 
@@ -211,7 +218,8 @@ class EncoderChoice:
             self.name,
             device=self.device,
             batch_size=self.batch_size,
-            query_instruction=self.query_instruction,
+            query_prefix=self.query_prefix,
+            document_prefix=self.document_prefix,
             dimension=self.dimension,
         )
 

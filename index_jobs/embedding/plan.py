@@ -40,7 +40,8 @@ class EmbedOptions:
     never splits a passage. ``workers`` is the number of encoding processes; 0 encodes in this
     process. With ``ray``, the address of a Ray cluster (see ``Cluster``), they work there (None:
     one for each GPU, or else for each machine).
-    If ``device`` or ``batch_size`` is None, the encoder chooses it. With ``sentence_titles``,
+    If ``device``, ``batch_size``, ``query_prefix`` or ``document_prefix`` is None, the encoder
+    chooses it. With ``sentence_titles``,
     sentences are encoded below the title of their passage (None: as in existing vectors, else yes).
     Existing vectors with the same encoder and dtype are reused. ``overwrite`` makes all vectors
     again; it also replaces existing vectors and an interrupted embedding with another plan. Raises
@@ -55,6 +56,8 @@ class EmbedOptions:
     workers: int | None = None
     batch_size: int | None = None
     device: str | None = None
+    query_prefix: str | None = None
+    document_prefix: str | None = None
     sentence_titles: bool | None = None
     overwrite: bool = False
     ray: str | None = None

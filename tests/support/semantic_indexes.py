@@ -30,7 +30,7 @@ class TableEncoder:
             kind="table", name="table", revision="1", dimension=dimension
         )
         self.encoded: list[list[str]] = []
-        self.closed = 0
+        self.closed = self.cut_texts = 0
         self._table = table
         self._lock = threading.Lock()
 

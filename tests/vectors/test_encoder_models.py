@@ -25,7 +25,6 @@ from tests.support.patience import PATIENCE_S
 from tests.support.real_model import MINILM as PACKAGE
 
 WEIGHTS = "model.safetensors"
-QUERY = "Given a web search query, retrieve relevant passages that answer the query"
 TEXTS = [
     "Antonio Vivaldi wrote the opera Griselda.",
     "a",
@@ -78,7 +77,6 @@ def test_an_installed_package_is_a_model_identified_by_all_that_makes_its_vector
         revision=encoder.identity.revision,
         dimension=384,
         max_tokens=256,
-        query_instruction="",
     )
     assert len(encoder.identity.revision) == 64
 
@@ -102,11 +100,17 @@ def test_odd_texts_get_unit_vectors_and_an_empty_list_gets_none(
     assert encoder.encode([]).shape == encoder.encode_queries([]).shape == (0, 384)
 
 
-def test_text_beyond_the_last_token_of_the_model_changes_nothing(
+def test_text_beyond_the_last_token_of_the_model_changes_nothing_and_is_counted(
     encoder: SentenceTransformerEncoder,
 ) -> None:
     long_text = "word " * 10_000
+    before = encoder.cut_texts
     assert_close(encoder.encode([long_text + "Vivaldi"]), encoder.encode([long_text]))
+    assert encoder.cut_texts - before == 2
+    # Of 256 tokens, two are the model's own.
+    encoder.encode(["word " * 254, "word " * 255, "漢" * 254, "漢" * 255, "unintelligible " * 64])
+    encoder.encode_queries([long_text])
+    assert encoder.cut_texts - before == 5
 
 
 def test_threads_that_share_an_encoder_get_their_own_vectors(
@@ -141,31 +145,26 @@ def test_one_flipped_byte_of_the_weights_changes_the_identity(
     other.close()
 
 
-def test_the_instruction_is_that_of_the_model_unless_another_is_given(
+def test_the_prefixes_are_those_of_the_model_unless_others_are_given(
     tmp_path: Path, encoder: SentenceTransformerEncoder
 ) -> None:
-    folder = str(changed_copy(tmp_path / "m", prompts={"query": "query: ", "document": "doc: "}))
-    own = open_encoder(folder)
-    assert own.identity.query_instruction == "query: "
-    assert_close(own.encode_queries(["opera"]), encoder.encode(["query: opera"]))
-    assert_close(own.encode(["opera"]), encoder.encode(["doc: opera"]))
-    own.close()
-    for instruction in ("Find: ", ""):
-        other = open_encoder(folder, query_instruction=instruction)
-        assert other.identity.query_instruction == instruction
-        assert_close(other.encode_queries(["opera"]), encoder.encode([f"{instruction}opera"]))
+    # With "passage" alone, the library puts nothing before documents.
+    folder = str(changed_copy(tmp_path / "e5-base", prompts={"query": "Q: ", "passage": "P: "}))
+    for given in ({}, {"query_prefix": "Find: ", "document_prefix": ""}):
+        other = open_encoder(folder, **given)
+        query, document = given.get("query_prefix", "Q: "), given.get("document_prefix", "P: ")
+        assert (other.identity.query_prefix, other.identity.document_prefix) == (query, document)
+        assert_close(other.encode_queries(["opera"]), encoder.encode([f"{query}opera"]))
+        assert_close(other.encode(["opera"]), encoder.encode([f"{document}opera"]))
         other.close()
 
 
-def test_a_copy_of_qwen3_embedding_without_an_instruction_gets_that_of_the_model(
+def test_a_copy_of_a_known_model_without_prompts_gets_its_prefixes(
     tmp_path: Path, encoder: SentenceTransformerEncoder
 ) -> None:
-    folder = changed_copy(tmp_path / "Qwen3-Embedding-0.6B")
-    named = open_encoder(str(folder))
-    assert named.identity.query_instruction == f"Instruct: {QUERY}\nQuery:"
-    assert_close(
-        named.encode_queries(["opera"]), encoder.encode([f"Instruct: {QUERY}\nQuery:opera"])
-    )
+    named = open_encoder(str(changed_copy(tmp_path / "multilingual-e5-small")))
+    assert_close(named.encode_queries(["opera"]), encoder.encode(["query: opera"]))
+    assert_close(named.encode(["opera"]), encoder.encode(["passage: opera"]))
     named.close()
 
 

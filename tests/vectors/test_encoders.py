@@ -178,8 +178,8 @@ ALLOWED = (
         ("hashing:8", {"dimension": 9}, "Encoder 'hashing:8' and dimension 9 do not agree."),
         (
             "hashing",
-            {"device": "cuda", "query_instruction": "Find: "},
-            "Encoder 'hashing' has no options: device, query_instruction.\n"
+            {"device": "cuda", "query_prefix": "Find: "},
+            "Encoder 'hashing' has no options: device, query_prefix.\n"
             "Do: Leave them out, or name a model that runs in this process.",
         ),
         (
@@ -243,6 +243,10 @@ def test_the_token_limit_of_an_endpoint_is_set_by_a_variable() -> None:
     assert isinstance(encoder, EndpointEncoder)
     assert encoder.identity.max_tokens == 512
     encoder.close()
+    for name, tokens in (("endpoint:BAAI/bge-base-en-v1.5", 448), ("endpoint:m", 8_000)):
+        known = open_encoder(name, dimension=3, environment=OWN)
+        assert known.identity.max_tokens == tokens
+        known.close()
     with pytest.raises(AragError) as raised:
         open_encoder("endpoint:m", environment={**OWN, "ARAG_EMBEDDING_MAX_TOKENS": "-1"})
     assert str(raised.value) == "ARAG_EMBEDDING_MAX_TOKENS is '-1'.\nAllowed: 1 or more"

@@ -11,6 +11,7 @@ import pytest
 
 from arag_search.cli.app import run
 from arag_search.corpus import split_at
+from arag_search.vectors.base import check_same_model, probe_vectors
 from arag_search.vectors.encoders.choose import open_encoder
 from arag_search.vectors.encoders.sentence_transformer import SentenceTransformerEncoder
 from index_jobs.cutting.sentences import sentence_ends
@@ -37,8 +38,9 @@ def test_onnx_files_give_the_vectors_of_the_model_in_batches_and_alone(
 ) -> None:
     torch = SentenceTransformerEncoder(minilm, device="cpu")
     onnx = open_encoder(f"onnx:{exported}")
-    for field in ("dimension", "max_tokens", "query_instruction"):
+    for field in ("dimension", "max_tokens", "query_prefix", "document_prefix"):
         assert getattr(onnx.identity, field) == getattr(torch.identity, field)
+    check_same_model(probe_vectors(torch, "torch"), onnx, "onnx")
     lines = Path(SAMPLE).read_text("utf-8").splitlines()
     articles: list[str] = [json.loads(line)["text"] for line in lines]
     sentences = [part for text in articles for part in split_at(text, tuple(sentence_ends(text)))]
@@ -48,8 +50,10 @@ def test_onnx_files_give_the_vectors_of_the_model_in_batches_and_alone(
         for more, start in (divmod(number, len(sentences)) for number in range(count))
     ]
     texts = [*ODD, *(text * 40 for text in whole[:3]), *whole][:count]
+    torch_cut, onnx_cut = torch.cut_texts, onnx.cut_texts
     vectors = torch.encode(texts)
     assert (onnx.encode(texts) * vectors).sum(1).min() >= LEAST_COSINE
+    assert onnx.cut_texts - onnx_cut == torch.cut_texts - torch_cut >= 3
     assert (onnx.encode_queries(texts) * torch.encode_queries(texts)).sum(1).min() >= LEAST_COSINE
     for text, vector in zip(texts[::5], vectors[::5], strict=True):
         assert onnx.encode([text])[0] @ vector >= LEAST_COSINE

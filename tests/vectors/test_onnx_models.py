@@ -51,6 +51,7 @@ def test_a_vector_is_pooled_as_the_files_of_the_model_say(
     np.testing.assert_allclose(encoder.encode(TEXTS), expected, atol=1e-6)
     alone = [encoder.encode([text])[0] for text in TEXTS]
     np.testing.assert_allclose(alone, expected, atol=1e-6)
+    assert encoder.cut_texts == 2  # the fourth text, once in the batch and once alone
     assert encoder.encode([]).shape == (0, 4)
     encoder.close()
     with pytest.raises(EncoderUnavailableError):
@@ -67,13 +68,13 @@ def test_prompts_lengths_and_dimensions_are_those_of_the_files_unless_others_are
     identity = encoder.identity
     assert (identity.kind, identity.name) == ("onnx", f"onnx:{folder}")
     assert (identity.dimension, identity.max_tokens) == (4, 5)
-    assert identity.query_instruction == "rome "
+    assert (identity.query_prefix, identity.document_prefix) == ("rome ", "rain ")
     mean = [
         unit(token_vectors()[tokens_of(text, 5)].mean(0)) for text in ("rome opera", "rain opera")
     ]
     np.testing.assert_allclose(encoder.encode_queries(["opera"]), mean[:1], atol=1e-6)
     np.testing.assert_allclose(encoder.encode(["opera"]), mean[1:], atol=1e-6)
-    again = open_encoder(identity.name, query_instruction="", dimension=2, threads=1, device="cpu")
+    again = open_encoder(identity.name, query_prefix="", dimension=2, threads=1, device="cpu")
     assert again.identity.revision == identity.revision
     short = unit(token_vectors()[tokens_of("opera", 5)].mean(0)[:2])
     np.testing.assert_allclose(again.encode_queries(["opera"]), [short], atol=1e-6)

@@ -466,7 +466,7 @@ def test_eight_threads_get_the_results_of_one_thread() -> None:
 def test_weights_of_one_revision_may_have_two_names() -> None:
     maker = EncoderIdentity(kind="st", name="package", revision="ab" * 32, dimension=3)
     check_same_encoder(maker, replace(maker, name="/a/folder"), "here")
-    for change in ({"revision": "cd" * 32}, {"query_instruction": "Query: "}, {"dimension": 4}):
+    for change in ({"revision": "cd" * 32}, {"document_prefix": "passage: "}, {"dimension": 4}):
         with pytest.raises(VectorsMismatchError):
             check_same_encoder(maker, replace(maker, **change), "here")
     endpoint = EncoderIdentity(kind="endpoint", name="a", revision="", dimension=3)

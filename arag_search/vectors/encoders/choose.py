@@ -16,7 +16,6 @@ from arag_search.errors import ArgumentError, ConfigError
 from arag_search.vectors.base import Encoder
 from arag_search.vectors.encoders.endpoint import (
     BASE_URL_VARIABLE,
-    DEFAULT_MAX_TOKENS,
     KEY_VARIABLE,
     MAX_TOKENS_VARIABLE,
     EndpointEncoder,
@@ -45,7 +44,8 @@ def open_encoder(
     *,
     device: str | None = None,
     batch_size: int | None = None,
-    query_instruction: str | None = None,
+    query_prefix: str | None = None,
+    document_prefix: str | None = None,
     dimension: int | None = None,
     threads: int | None = None,
     on_retry: Callable[[Retry], None] | None = None,
@@ -57,20 +57,24 @@ def open_encoder(
     OpenAI-compatible endpoint: key and base URL are ARAG_EMBEDDING_API_KEY and
     ARAG_EMBEDDING_BASE_URL, otherwise those of the chat model; ``https://HOST/v1#MODEL`` contains
     the base URL. The chat model's key is sent to the chat model's base URL and to no other. Texts
-    for an endpoint are cut to ARAG_EMBEDDING_MAX_TOKENS. Any other name is a model of
-    sentence-transformers: a folder, an installed package with a model, or a name on the hub. It is
-    run by its ONNX files if it is written ``onnx:MODEL``, if it has no others, or if nothing that
-    runs others is installed.
+    for an endpoint are cut to ARAG_EMBEDDING_MAX_TOKENS, else to what is known of the model. Any
+    other name is a model of sentence-transformers: a folder, an installed package with a model, or
+    a name on the hub. It is run by its ONNX files if it is written ``onnx:MODEL``, if it has no
+    others, or if nothing that runs others is installed.
 
-    ``device`` and ``threads`` are for models of this process, ``on_retry`` for endpoints.
-    Raises ArgumentError, ConfigError, MissingExtraError and what the encoders raise.
+    The prefixes are put directly before queries and documents; None are the model's own, by its
+    files, else by its name (``known_models``). ``device`` and ``threads`` are for models of this
+    process, ``on_retry`` for endpoints. Raises ArgumentError, ConfigError, MissingExtraError and
+    what the encoders raise.
     """
     name = name.strip()
     if not name:
         raise ArgumentError("The encoder has no name.", allowed=_ALLOWED)
     kind = name.partition(":")[0]
     if kind == HASHING:
-        _check_unused(name, device=device, query_instruction=query_instruction)
+        _check_unused(
+            name, device=device, query_prefix=query_prefix, document_prefix=document_prefix
+        )
         return HashingEncoder(_hashing_dimension(name, dimension))
     if kind in ("endpoint", "http", "https"):
         _check_unused(name, device=device)
@@ -81,7 +85,8 @@ def open_encoder(
             base_url=base_url,
             key=key,
             batch_size=ENDPOINT_BATCH_SIZE if batch_size is None else batch_size,
-            query_instruction=query_instruction or "",
+            query_prefix=query_prefix,
+            document_prefix=document_prefix,
             dimension=dimension,
             max_tokens=_max_tokens(variables),
             on_retry=on_retry,
@@ -91,7 +96,8 @@ def open_encoder(
         return OnnxEncoder(
             name,
             batch_size=batch_size,
-            query_instruction=query_instruction,
+            query_prefix=query_prefix,
+            document_prefix=document_prefix,
             dimension=dimension,
             threads=threads,
         )
@@ -99,7 +105,8 @@ def open_encoder(
         name,
         device=device,
         batch_size=batch_size,
-        query_instruction=query_instruction,
+        query_prefix=query_prefix,
+        document_prefix=document_prefix,
         dimension=dimension,
         threads=threads,
     )
@@ -145,10 +152,10 @@ def endpoint_address(name: str, variables: Mapping[str, str]) -> tuple[str, str,
     return model, base_url, own_key or (chat_key if is_chat_url else "")
 
 
-def _max_tokens(variables: Mapping[str, str]) -> int:
+def _max_tokens(variables: Mapping[str, str]) -> int | None:
     value, _ = first_set(variables, (MAX_TOKENS_VARIABLE,))
     if not value:
-        return DEFAULT_MAX_TOKENS
+        return None
     if not (value.isascii() and value.isdecimal() and int(value) > 0):
         raise ConfigError(f"{MAX_TOKENS_VARIABLE} is {value!r}.", allowed="1 or more")
     return int(value)

@@ -24,6 +24,7 @@ from arag_search.errors import (
 from arag_search.system.extras import check_extra
 from arag_search.tokens import count_tokens, cut_to, encodable
 from arag_search.vectors.base import EncoderIdentity, FloatArray, unit_rows
+from arag_search.vectors.encoders.known_models import known_model, prefixes_of
 
 KEY_VARIABLE = "ARAG_EMBEDDING_API_KEY"
 BASE_URL_VARIABLE = "ARAG_EMBEDDING_BASE_URL"
@@ -31,6 +32,8 @@ MAX_TOKENS_VARIABLE = "ARAG_EMBEDDING_MAX_TOKENS"
 DEFAULT_BATCH_SIZE = 64
 DEFAULT_MAX_TOKENS = 8_000  # of a text; OpenAI's models take 8,192
 DEFAULT_MAX_REQUEST_TOKENS = 100_000  # OpenAI takes 300,000
+_SENT_SHARE = 7 / 8  # of the tokens of a model, which are more than ours in code and other scripts
+_LEAST_TOKENS = 16  # a text is not cut further
 _MOST_DIMENSIONS = 8_192  # of a model of unknown dimension, for the limit of a reply
 _MOST_NUMBER_BYTES = 32  # of a number in decimal, with its comma
 FAILURES = Failures(
@@ -43,15 +46,29 @@ FAILURES = Failures(
 )
 
 
+class _Sent:
+    """A text as it is sent, with its tokens."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens = count_tokens(text)
+        self.is_cut = False
+
+    def cut(self, max_tokens: int) -> None:
+        """Cut the text to a number of tokens."""
+        self.text, self.tokens, self.is_cut = cut_to(self.text, max_tokens), max_tokens, True
+
+
 class EndpointEncoder:
     """A model behind an OpenAI-compatible endpoint.
 
     A request holds up to ``batch_size`` texts with ``max_request_tokens`` in total (o200k tokens);
     one that is too long for the endpoint is halved. Texts are cut to ``max_tokens``, as a model of
-    this process would cut them; an empty one is sent as a blank. Vectors are received as base64 or,
-    if the endpoint refuses that, as lists. ``dimension`` is requested from the endpoint; None is
-    the model's own, learned from the first reply. ``query_instruction`` is put directly before a
-    query. ``options`` are those of Endpoint.
+    this process would cut them (None: what is known of the model, else DEFAULT_MAX_TOKENS), and
+    further if the endpoint refuses one as too long; an empty one is sent as a blank. Vectors are
+    received as base64 or, if the endpoint refuses that, as lists. ``dimension`` is requested from
+    the endpoint, unless it refuses that and has no other; None is the model's own, learned from
+    the first reply. The prefixes are those of ``prefixes_of``. ``options`` are those of Endpoint.
 
     Raises ConfigError for options that no endpoint accepts, and MissingExtraError.
     """
@@ -61,9 +78,10 @@ class EndpointEncoder:
         model: str,
         *,
         batch_size: int = DEFAULT_BATCH_SIZE,
-        query_instruction: str = "",
+        query_prefix: str | None = None,
+        document_prefix: str | None = None,
         dimension: int | None = None,
-        max_tokens: int = DEFAULT_MAX_TOKENS,
+        max_tokens: int | None = None,
         max_request_tokens: int = DEFAULT_MAX_REQUEST_TOKENS,
         **options: Unpack[EndpointOptions],
     ) -> None:
@@ -75,6 +93,9 @@ class EndpointEncoder:
             + batch_size * (dimension or _MOST_DIMENSIONS) * _MOST_NUMBER_BYTES,
             **options,
         )
+        if max_tokens is None:
+            known = known_model(model).max_tokens
+            max_tokens = int(known * _SENT_SHARE) if known else DEFAULT_MAX_TOKENS
         bounds = {
             "batch_size": batch_size,
             "dimension": 1 if dimension is None else dimension,
@@ -85,13 +106,19 @@ class EndpointEncoder:
             [f"{name} {value} (1 or more)" for name, value in bounds.items() if value < 1]
         )
         self._batch_size = batch_size
-        self._query_instruction = query_instruction
+        self._query_prefix, self._document_prefix = prefixes_of(
+            model, {}, query_prefix, document_prefix
+        )
         self._max_tokens = max_tokens
         self._max_request_tokens = max_request_tokens
-        self._requested_dimension = dimension
+        self._asked_dimension = dimension
         self._dimension: int | None = dimension
         self._learning = threading.Lock()
-        self._base64 = True  # until the endpoint refuses it
+        # What is asked for beside the vectors, until the endpoint refuses it.
+        self._options: dict[str, object] = {"encoding_format": "base64"}
+        if dimension is not None:
+            self._options["dimensions"] = dimension
+        self._cut_texts = 0
 
     def __repr__(self) -> str:
         return f"EndpointEncoder({self._endpoint.name!r}, base_url={self._endpoint.base_url!r})"
@@ -100,15 +127,21 @@ class EndpointEncoder:
     def identity(self) -> EncoderIdentity:
         """The identity of the encoder. Sends a request if the dimension is unknown."""
         if self._dimension is None:
-            self.encode(["dimension"])
+            self.encode_queries(["dimension"])
         return EncoderIdentity(
             kind="endpoint",
             name=f"endpoint:{self._endpoint.name}",
             revision="",
             dimension=cast(int, self._dimension),
             max_tokens=self._max_tokens,
-            query_instruction=self._query_instruction,
+            query_prefix=self._query_prefix,
+            document_prefix=self._document_prefix,
         )
+
+    @property
+    def cut_texts(self) -> int:
+        """How many documents so far were cut."""
+        return self._cut_texts
 
     def encode(self, texts: Sequence[str]) -> FloatArray:
         """Return unit vectors of documents, float32 of shape (texts, dimension), in their order.
@@ -116,58 +149,68 @@ class EndpointEncoder:
         Raises EncoderAccessError, EncoderLengthError and EncoderReplyError at once,
         EncoderUnavailableError if the last attempt failed or the encoder is closed.
         """
-        import numpy as np
-
-        if not texts:
-            return np.empty((0, self.identity.dimension), np.float32)
-        parts = [self._vectors(batch) for batch in self._batches(texts)]
-        return unit_rows(np.concatenate(parts), texts, self._endpoint.where)
+        vectors, cut = self._units(texts, self._document_prefix)
+        with self._learning:
+            self._cut_texts += cut
+        return vectors
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
         """Return unit vectors of queries, as ``encode`` does."""
-        return self.encode([self._query_instruction + query for query in queries])
+        return self._units(queries, self._query_prefix)[0]
 
     def close(self) -> None:
         """Close connections and end waits; a waiting call raises EncoderUnavailableError."""
         self._endpoint.close()
 
-    def _batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
-        """Yield the texts as they are sent, in batches within both limits."""
-        batch: list[str] = []
+    def _units(self, texts: Sequence[str], prefix: str) -> tuple[FloatArray, int]:
+        """Return unit vectors, and how many texts were cut."""
+        import numpy as np
+
+        if not texts:
+            return np.empty((0, self.identity.dimension), np.float32), 0
+        sent = [_Sent(encodable(prefix + text) or " ") for text in texts]
+        for text in sent:
+            if text.tokens > self._max_tokens:
+                text.cut(self._max_tokens)
+        rows = np.concatenate([self._vectors(batch) for batch in self._batches(sent)])
+        return unit_rows(rows, texts, self._endpoint.where), sum(text.is_cut for text in sent)
+
+    def _batches(self, texts: list[_Sent]) -> Iterator[list[_Sent]]:
+        """Yield the texts in batches within both limits."""
+        batch: list[_Sent] = []
         room = self._max_request_tokens
         for text in texts:
-            part = encodable(text)
-            tokens = count_tokens(part)
-            if tokens > self._max_tokens:
-                part, tokens = cut_to(part, self._max_tokens), self._max_tokens
-            if batch and (len(batch) == self._batch_size or tokens > room):
+            if batch and (len(batch) == self._batch_size or text.tokens > room):
                 yield batch
                 batch, room = [], self._max_request_tokens
-            batch.append(part or " ")
-            room -= tokens
+            batch.append(text)
+            room -= text.tokens
         yield batch
 
-    def _vectors(self, batch: list[str]) -> FloatArray:
-        """Return the vectors of a batch, which is halved while it is too long."""
+    def _vectors(self, batch: list[_Sent]) -> FloatArray:
+        """Return the vectors of a batch. While it is too long, it is halved, and a single text is
+        cut: the tokens of the model may be others than ours."""
         import numpy as np
 
         try:
-            vectors = self._request(batch)
+            vectors = self._request([text.text for text in batch])
         except EncoderLengthError as error:
-            if len(batch) == 1:
+            if half := len(batch) // 2:
+                return np.concatenate([self._vectors(batch[:half]), self._vectors(batch[half:])])
+            if batch[0].tokens <= _LEAST_TOKENS:
                 raise EncoderLengthError(
                     error.what,
                     where=error.where,
                     do=f"Set {MAX_TOKENS_VARIABLE} to what the model takes (it is "
                     f"{self._max_tokens} now); texts are cut there.",
                 ) from error
-            half = len(batch) // 2
-            return np.concatenate([self._vectors(batch[:half]), self._vectors(batch[half:])])
+            batch[0].cut(batch[0].tokens * 3 // 4)
+            return self._vectors(batch)
         with self._learning:
             if self._dimension is None:
                 self._dimension = vectors.shape[1]
         if vectors.shape[1] != self._dimension:
-            origin = "asked for" if self._requested_dimension else "before"
+            origin = "asked for" if self._asked_dimension else "before"
             raise EncoderReplyError(
                 f"The endpoint gave vectors of {vectors.shape[1]} numbers, not {self._dimension} "
                 f"as {origin}.",
@@ -176,21 +219,21 @@ class EndpointEncoder:
         return vectors
 
     def _request(self, batch: list[str]) -> FloatArray:
-        as_base64 = False
+        options: dict[str, object] = {}
 
         def send(client: Any) -> Any:
-            nonlocal as_base64
-            as_base64 = self._base64
-            options: dict[str, Any] = {"encoding_format": "base64" if as_base64 else "float"}
-            if self._requested_dimension is not None:
-                options["dimensions"] = self._requested_dimension
+            nonlocal options
+            options = dict(self._options)
             create: Any = client.embeddings.with_raw_response.create
             return create(model=self._endpoint.name, input=batch, **options)
 
         def again(refusal: Refusal) -> bool:
-            if not (as_base64 and is_about(refusal, "encoding_format")):
+            if options["encoding_format"] == "base64" and is_about(refusal, "encoding_format"):
+                self._options["encoding_format"] = "float"
+            elif "dimensions" in options and is_about(refusal, "dimensions"):
+                self._options.pop("dimensions", None)  # some refuse even that of the model itself
+            else:
                 return False
-            self._base64 = False
             return True
 
         where = self._endpoint.where
@@ -223,7 +266,8 @@ def read_vectors(body: str, count: int) -> FloatArray:
     vectors: dict[int, FloatArray] = {}
     for position, item in enumerate(cast(list[object], data)):
         fields = cast(dict[str, object], item) if isinstance(item, dict) else {}
-        index = fields.get("index", position)
+        index = fields.get("index")
+        index = position if index is None else index
         if type(index) is not int or index in vectors:
             raise ValueError(f"The endpoint's reply has index {index!r} where it cannot be")
         vectors[index] = _numbers(fields.get("embedding"), position)

@@ -21,7 +21,7 @@ class HashingEncoder:
     """An encoder that hashes each word, as analysed by the index, to a dimension and a sign.
 
     It needs numpy alone and gives the same vectors on every machine. They have no meaning beyond
-    shared words, and queries get no instruction. A text without words counts as one word. Raises
+    shared words, and take no prefix. A text without words counts as one word. Raises
     ArgumentError for a dimension below 2, and MissingExtraError.
     """
 
@@ -29,6 +29,7 @@ class HashingEncoder:
         if dimension < 2:
             raise ArgumentError(f"dimension is {dimension}.", allowed="2 or more")
         check_extra("vectors", "numpy")
+        self.cut_texts = 0
         self._identity = EncoderIdentity(
             kind="hashing",
             name="hashing" if dimension == DEFAULT_DIMENSION else f"hashing:{dimension}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,6 +15,7 @@ from arag_search.system.extras import check_extra
 from arag_search.system.processes import share_cores
 from arag_search.tokens import encodable
 from arag_search.vectors.base import EncoderIdentity, FloatArray, unit_rows
+from arag_search.vectors.encoders.known_models import prefixes_of
 from arag_search.vectors.encoders.model_files import (
     MODULES_FILE,
     ONNX_FILE,
@@ -28,7 +30,6 @@ from arag_search.vectors.encoders.sentence_transformer import (
     MOST_TOKENS,
     check_counts,
     kept_dimension,
-    known_instruction,
 )
 
 PREFIX = "onnx:"
@@ -114,8 +115,9 @@ class OnnxModel:
         self.max_tokens = max_tokens
         self._cut_to(max_tokens)
 
-    def rows(self, texts: Sequence[str], batch_size: int, pool: Pool) -> Any:
-        """Return what ``pool`` makes of each text, in the order of the texts."""
+    def rows(self, texts: Sequence[str], batch_size: int, pool: Pool) -> tuple[Any, int]:
+        """Return what ``pool`` makes of each text, in the order of the texts, and how many of them
+        were cut."""
         import numpy as np
 
         encodings = self._tokenizer.encode_batch(list(texts))
@@ -138,7 +140,7 @@ class OnnxModel:
         ordered = np.concatenate(rows)
         result = np.empty_like(ordered)
         result[order] = ordered
-        return result
+        return result, sum(bool(encoding.overflowing) for encoding in encodings)
 
     def _cut_to(self, max_tokens: int | None) -> None:
         self._tokenizer.no_truncation()
@@ -182,7 +184,8 @@ class OnnxEncoder:
         name: str,
         *,
         batch_size: int | None = None,
-        query_instruction: str | None = None,
+        query_prefix: str | None = None,
+        document_prefix: str | None = None,
         dimension: int | None = None,
         threads: int | None = None,
     ) -> None:
@@ -199,18 +202,19 @@ class OnnxEncoder:
         self._batch_size = batch_size or CPU_BATCH_SIZE
         saved = read_json(folder / "config_sentence_transformers.json").get("prompts")
         prompts = cast(dict[str, str], saved or {})
-        self._document_prompt = prompts.get("document") or ""
-        full = self._encoded(["a"]).shape[1]
+        query, document = prefixes_of(name, prompts, query_prefix, document_prefix)
+        full = self._encoded(["a"])[0].shape[1]
         kept = kept_dimension(dimension, full, self._where)
-        if query_instruction is None:
-            query_instruction = prompts.get("query") or known_instruction(name)
+        self._counting = threading.Lock()
+        self._cut_texts = 0
         self._identity = EncoderIdentity(
             kind="onnx",
             name=f"{PREFIX}{name}",
             revision=revision,
             dimension=kept,
             max_tokens=self._model.max_tokens,
-            query_instruction=query_instruction,
+            query_prefix=query,
+            document_prefix=document,
         )
 
     @property
@@ -218,32 +222,40 @@ class OnnxEncoder:
         """The identity of the encoder."""
         return self._identity
 
+    @property
+    def cut_texts(self) -> int:
+        """How many documents so far were longer than the model reads."""
+        return self._cut_texts
+
     def encode(self, texts: Sequence[str]) -> FloatArray:
         """Return unit vectors of documents, float32 of shape (texts, dimension), in their order.
 
         Raises EncoderUnavailableError once closed, EncoderReplyError for numbers that are not
         finite.
         """
-        return self._units(texts, self._document_prompt)
+        vectors, cut = self._units(texts, self._identity.document_prefix)
+        with self._counting:
+            self._cut_texts += cut
+        return vectors
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
         """Return unit vectors of queries, as ``encode`` does."""
-        return self._units(queries, self._identity.query_instruction)
+        return self._units(queries, self._identity.query_prefix)[0]
 
     def close(self) -> None:
         """Free the model; the encoder cannot be used afterwards."""
         self._model = None
 
-    def _units(self, texts: Sequence[str], prompt: str) -> FloatArray:
+    def _units(self, texts: Sequence[str], prefix: str) -> tuple[FloatArray, int]:
         import numpy as np
 
         dimension = self._identity.dimension
         if not texts:
-            return np.empty((0, dimension), np.float32)
-        rows = self._encoded([encodable(prompt + text) for text in texts])
-        return unit_rows(rows[:, :dimension], texts, self._where)
+            return np.empty((0, dimension), np.float32), 0
+        rows, cut = self._encoded([encodable(prefix + text) for text in texts])
+        return unit_rows(rows[:, :dimension], texts, self._where), cut
 
-    def _encoded(self, texts: Sequence[str]) -> Any:
+    def _encoded(self, texts: Sequence[str]) -> tuple[Any, int]:
         model = self._model
         if model is None:
             raise EncoderUnavailableError("The encoder was closed.", where=self._where)

@@ -16,15 +16,13 @@ from arag_search.system.extras import check_extra
 from arag_search.system.processes import share_cores
 from arag_search.tokens import encodable
 from arag_search.vectors.base import EncoderIdentity, FloatArray, unit_rows
+from arag_search.vectors.encoders.known_models import prefixes_of
 from arag_search.vectors.encoders.model_files import hub_folder, local_folder, revision_of
 
 DEFAULT_BATCH_SIZE = 64
 CPU_BATCH_SIZE = 16
 """The batch size on a CPU. On two cores, it was measured to encode a third more sentences and a
 quarter more passages per second than 64."""
-TASK = "Given a web search query, retrieve relevant passages that answer the query"
-_INSTRUCTED = {"qwen3-embedding": f"Instruct: {TASK}\nQuery:"}
-"""Instructions in the format of models, for copies of the models that have no instruction."""
 AUTO_DEVICE = "auto"
 _LOGGERS = ("sentence_transformers", "transformers", "huggingface_hub", "torch.onnx")
 _UNUSED_WEIGHTS = (
@@ -36,12 +34,9 @@ MOST_TOKENS = 10**7  # above it a model has no bound; tokenizers say 1e30
 class SentenceTransformerEncoder:
     """A model of sentence-transformers, by folder, installed package, or name on the hub.
 
-    ``query_instruction`` is put directly before a query. None is the model's own prompt "query",
-    or the instruction of Qwen3-Embedding for copies of it without one, otherwise nothing. A
-    document gets the model's own prompt for documents, if it has one. Texts are cut to the model's
-    length, and encoded in batches of ``batch_size`` sorted by length (None: CPU_BATCH_SIZE or
-    DEFAULT_BATCH_SIZE). ``dimension`` keeps the first numbers of a vector, for models trained for
-    that.
+    The prefixes are those of ``prefixes_of``. Texts are cut to the model's length, and encoded in
+    batches of ``batch_size`` sorted by length (None: CPU_BATCH_SIZE or DEFAULT_BATCH_SIZE).
+    ``dimension`` keeps the first numbers of a vector, for models trained for that.
 
     ``device`` is "auto" (CUDA if available, otherwise the processor) or as torch names it. On CUDA
     the model works in half precision, elsewhere in single, so that vectors of two devices differ by
@@ -59,7 +54,8 @@ class SentenceTransformerEncoder:
         *,
         device: str | None = None,
         batch_size: int | None = None,
-        query_instruction: str | None = None,
+        query_prefix: str | None = None,
+        document_prefix: str | None = None,
         dimension: int | None = None,
         threads: int | None = None,
     ) -> None:
@@ -76,8 +72,8 @@ class SentenceTransformerEncoder:
         self._model: Any = load_model(folder, chosen)
         full = int(self._encoded(self._model.encode, ["a"]).shape[1])
         self._dimension = kept_dimension(dimension, full, self._where)
-        if query_instruction is None:
-            query_instruction = _instruction_of(self._model, name)
+        query, document = prefixes_of(name, self._model.prompts, query_prefix, document_prefix)
+        self._cut_texts = 0
         bound = self._model.max_seq_length
         self._identity = EncoderIdentity(
             kind="sentence-transformers",
@@ -85,7 +81,8 @@ class SentenceTransformerEncoder:
             revision=revision,
             dimension=self._dimension,
             max_tokens=int(bound) if bound and bound < MOST_TOKENS else None,
-            query_instruction=query_instruction,
+            query_prefix=query,
+            document_prefix=document,
         )
 
     @property
@@ -98,27 +95,29 @@ class SentenceTransformerEncoder:
         """The SentenceTransformer; None once closed."""
         return self._model
 
+    @property
+    def cut_texts(self) -> int:
+        """How many documents so far were longer than the model reads."""
+        return self._cut_texts
+
     def encode(self, texts: Sequence[str]) -> FloatArray:
         """Return unit vectors of documents, float32 of shape (texts, dimension), in their order.
 
         Raises EncoderUnavailableError once closed, EncoderReplyError for numbers that are not
         finite.
         """
-        return self._units(texts, lambda model: model.encode_document)
+        return self._units(texts, are_queries=False)
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
         """Return unit vectors of queries, as ``encode`` does."""
-        prompt = self._identity.query_instruction
-        return self._units(queries, lambda model: model.encode_query, prompt=prompt)
+        return self._units(queries, are_queries=True)
 
     def close(self) -> None:
         """Free the model; the encoder cannot be used afterwards."""
         with self._lock:
             self._model = None
 
-    def _units(
-        self, texts: Sequence[str], method: Callable[[Any], Callable[..., Any]], **options: str
-    ) -> FloatArray:
+    def _units(self, texts: Sequence[str], are_queries: bool) -> FloatArray:
         import numpy as np
 
         if not texts:
@@ -126,8 +125,28 @@ class SentenceTransformerEncoder:
         with self._lock:  # a tokenizer cannot be used by two threads at once
             if self._model is None:
                 raise EncoderUnavailableError("The encoder was closed.", where=self._where)
-            rows = self._encoded(method(self._model), texts, **options)
+            if are_queries:
+                encode, prompt = self._model.encode_query, self._identity.query_prefix
+            else:
+                encode, prompt = self._model.encode_document, self._identity.document_prefix
+                self._cut_texts += self._count_longer(texts, prompt)
+            rows = self._encoded(encode, texts, prompt=prompt)
         return unit_rows(rows[:, : self._dimension], texts, self._where)
+
+    def _count_longer(self, texts: Sequence[str], prefix: str) -> int:
+        """Count the texts that the model cuts. Those of fewer bytes than tokens that it reads are
+        none of them, so that of most sentences no token is counted."""
+        bound = self._identity.max_tokens
+        if bound is None:
+            return 0
+        tokenizer = self._model.tokenizer
+        room = bound - tokenizer.num_special_tokens_to_add()
+        sent = [encodable(prefix + text) for text in texts]
+        long = [text for text in sent if len(text.encode()) > room]
+        if not long:
+            return 0
+        ids = tokenizer(long, truncation=False, verbose=False)["input_ids"]
+        return sum(len(tokens) > bound for tokens in ids)
 
     def _encoded(self, encode: Callable[..., Any], texts: Sequence[str], **options: str) -> Any:
         # sentence-transformers sorts by length and puts the vectors back in order.
@@ -152,17 +171,6 @@ def kept_dimension(dimension: int | None, full: int, where: str) -> int:
     if dimension is not None and not 1 < dimension <= full:
         raise ArgumentError(f"dimension is {dimension}.", where=where, allowed=f"2 to {full}")
     return dimension or full
-
-
-def _instruction_of(model: Any, name: str) -> str:
-    return str(model.prompts.get("query") or known_instruction(name))
-
-
-def known_instruction(name: str) -> str:
-    """Return the instruction of a model whose copies may have none, by its name; empty if it is not
-    known."""
-    known = (text for part, text in _INSTRUCTED.items() if part in name.lower())
-    return next(known, "")
 
 
 # Loading

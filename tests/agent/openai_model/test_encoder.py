@@ -31,7 +31,7 @@ def make_encoder(endpoint: Endpoint) -> Callable[..., EndpointEncoder]:
 
     def make(**options: object) -> EndpointEncoder:
         all_options = {"base_url": endpoint.base_url, "key": KEY, "sleep": fail_on_wait, **options}
-        return EndpointEncoder("m", **all_options)  # type: ignore[arg-type]
+        return EndpointEncoder(**{"model": "m", **all_options})  # type: ignore[arg-type]
 
     return make
 
@@ -76,7 +76,8 @@ def test_vectors_may_be_sent_as_base64(endpoint: Endpoint, make_encoder: Make) -
 def test_vectors_without_indexes_are_in_the_order_of_the_texts(
     endpoint: Endpoint, make_encoder: Make
 ) -> None:
-    endpoint.reply_with(Answer(body={"data": [{"embedding": [1, 0]}, {"embedding": [0, 1]}]}))
+    data = [{"embedding": [1, 0]}, {"index": None, "embedding": [0, 1]}]
+    endpoint.reply_with(Answer(body={"data": data}))
     assert make_encoder().encode(["a", "b"]).tolist() == [[1, 0], [0, 1]]
 
 
@@ -101,12 +102,13 @@ def test_requests_are_bounded_by_texts_and_by_tokens(
     assert inputs(endpoint) == [["a", "b"], [long], [long]]
 
 
-def test_a_long_text_is_truncated_and_an_empty_one_becomes_a_blank(
+def test_a_long_text_is_truncated_and_counted_and_an_empty_one_becomes_a_blank(
     endpoint: Endpoint, make_encoder: Make
 ) -> None:
     endpoint.reply_with(embeddings([1, 0], [1, 0], [1, 0]))
     encoder = make_encoder(max_tokens=10)
     encoder.encode(["word " * 10_000, "", "half \ud83d"])
+    assert encoder.cut_texts == 1
     [[truncated_text, blank, replaced_text]] = inputs(endpoint)
     assert 8 <= count_tokens(truncated_text) <= 10
     assert (blank, replaced_text) == (" ", "half ?")
@@ -125,7 +127,24 @@ def test_a_request_that_is_too_long_is_halved(endpoint: Endpoint, make_encoder: 
     assert inputs(endpoint) == [["a", "b", "c"], ["a"], ["b", "c"], ["b"], ["c"]]
 
 
-def test_a_text_that_is_too_long_alone_names_the_variable(
+def test_a_text_that_is_too_long_alone_is_cut_until_it_fits(
+    endpoint: Endpoint, make_encoder: Make
+) -> None:
+    too_long = refusal(400, "the input length exceeds the context length")
+    endpoint.reply_with(
+        *(too_long, embeddings([1, 0]), too_long, too_long, too_long),
+        *(embeddings([0, 1]), embeddings([-1, 0])),
+    )
+    encoder = make_encoder()
+    assert encoder.encode(["a", "word " * 99, "b"]).tolist() == [[1, 0], [0, 1], [-1, 0]]
+    sizes = [count_tokens(text) for [text] in inputs(endpoint)[3:6]]
+    assert sizes[0] == 100
+    assert 70 < sizes[1] <= 75
+    assert 50 < sizes[2] <= 56
+    assert encoder.cut_texts == 1
+
+
+def test_a_text_that_is_too_long_however_short_it_is_names_the_variable(
     endpoint: Endpoint, make_encoder: Make
 ) -> None:
     endpoint.reply_with(refusal(400, "This model's maximum context length is 512 tokens."))
@@ -137,26 +156,42 @@ def test_a_text_that_is_too_long_alone_names_the_variable(
     )
 
 
-def test_only_queries_have_the_instruction(endpoint: Endpoint, make_encoder: Make) -> None:
+@pytest.mark.parametrize(
+    ("model", "options", "expected"),
+    [
+        ("m", {}, [["a"], ["a"]]),
+        ("m", {"query_prefix": "Find: "}, [["Find: a"], ["a"]]),
+        ("nomic-embed-text:latest", {}, [["search_query: a"], ["search_document: a"]]),
+        ("nomic-embed-text", {"document_prefix": ""}, [["search_query: a"], ["a"]]),
+    ],
+)
+def test_the_prefixes_are_those_of_the_model_by_its_name_unless_others_are_given(
+    endpoint: Endpoint,
+    make_encoder: Make,
+    model: str,
+    options: dict[str, str],
+    expected: list[list[str]],
+) -> None:
     endpoint.reply_with(embeddings([1, 0]))
-    encoder = make_encoder(query_instruction="Find: ")
+    encoder = make_encoder(model=model, **options)
     encoder.encode_queries(["a"])
     encoder.encode(["a"])
-    assert inputs(endpoint) == [["Find: a"], ["a"]]
+    assert inputs(endpoint) == expected
 
 
 def test_the_dimension_is_learnt_once_and_an_empty_batch_is_not_sent(
     endpoint: Endpoint, make_encoder: Make
 ) -> None:
     endpoint.reply_with(embeddings([1, 0, 0]))
-    encoder = make_encoder(query_instruction="Find: ")
+    encoder = make_encoder(query_prefix="Find: ", document_prefix="Text: ")
     expected = EncoderIdentity(
         kind="endpoint",
         name="endpoint:m",
         revision="",
         dimension=3,
         max_tokens=8_000,
-        query_instruction="Find: ",
+        query_prefix="Find: ",
+        document_prefix="Text: ",
     )
     assert encoder.identity == encoder.identity == expected
     assert encoder.encode([]).shape == (0, 3)
@@ -180,6 +215,23 @@ def test_a_requested_dimension_is_checked(endpoint: Endpoint, make_encoder: Make
     assert endpoint.requests[0]["dimensions"] == 2
 
 
+def test_a_model_that_is_refused_its_own_dimension_is_asked_without_one(
+    endpoint: Endpoint, make_encoder: Make
+) -> None:
+    endpoint.reply_with(
+        refusal(
+            400,
+            "Model does not support matryoshka representation, changing output dimensions will "
+            "lead to poor results.",
+        ),
+        embeddings([1, 0]),
+    )
+    encoder = make_encoder(dimension=2)
+    encoder.encode(["a"])
+    encoder.encode(["b"])
+    assert ["dimensions" in request for request in endpoint.requests] == [True, False, False]
+
+
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
@@ -199,6 +251,7 @@ def test_a_requested_dimension_is_checked(endpoint: Endpoint, make_encoder: Make
             {"data": [{"embedding": [1]}, {"embedding": [1, 2]}]},
             "holds vectors of different lengths: ",
         ),
+        ({"data": [{"embedding": [1]}, {"embedding": None}]}, "holds no vector at data.1: "),
         ({"data": [{"embedding": [1]}, {"embedding": "#"}]}, "holds no vector at data.1: "),
         ({"data": [{"embedding": [1]}, {"embedding": []}]}, "holds no vector at data.1: "),
         ({"data": [{"embedding": [1]}, 7]}, "holds no vector at data.1: "),

@@ -39,9 +39,9 @@ ENCODER = EncoderIdentity(kind="hashing", name="words", revision="1", dimension=
             " (dimension 8).",
         ),
         (
-            {"query_instruction": "Find: "},
-            "The vectors were made by words (query instruction ''), but queries would be encoded by"
-            " words (query instruction Find: ).",
+            {"query_prefix": "Find: ", "document_prefix": "passage: "},
+            "The vectors were made by words (query prefix '', document prefix ''), but queries "
+            "would be encoded by words (query prefix 'Find: ', document prefix 'passage: ').",
         ),
     ],
 )

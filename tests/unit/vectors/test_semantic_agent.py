@@ -201,7 +201,8 @@ def test_a_run_records_the_encoder_and_is_not_resumed_with_another(tmp_path: Pat
         "revision": "1",
         "dimension": 64,
         "max_tokens": None,
-        "query_instruction": "",
+        "query_prefix": "",
+        "document_prefix": "",
         "normalised": True,
     }
     assert read_records(tmp_path).by_id["q"].fingerprints == {
