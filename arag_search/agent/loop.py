@@ -38,9 +38,9 @@ from arag_search.agent.models.base import (
     ModelReply,
     ModelRequest,
     ToolCall,
-    Usage,
     Verdict,
 )
+from arag_search.agent.models.usage import Usage, usage_warning
 from arag_search.agent.presets import preset_fingerprint
 from arag_search.agent.prompts import (
     PASSAGES_ABOVE,
@@ -380,7 +380,7 @@ class Agent:
         if usage is None or not usage.is_plausible:
             written = Message("assistant", reply.text + reply.reasoning, calls)
             usage = Usage(prompt_tokens, message_tokens(written), "counted")
-        state.spend(usage)
+        state.spend(usage, prompt_tokens)
         return reply
 
     def _is_plan(self, state: State, reply: ModelReply) -> bool:
@@ -550,6 +550,8 @@ class Agent:
             chunks_read_count=len(read),
             chunks_read_ids=tuple(read),
             usage=state.usage or Usage(0, 0, "counted"),
+            requests=tuple(state.requests),
+            usage_warning=usage_warning([state.requests], state.most_reported),
             seconds=state.seconds,
             fingerprints=dict(self.fingerprints),
             invented_ids=answer.invented_ids,

@@ -15,7 +15,8 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 
-from arag_search.agent.models.base import ModelReply, Usage
+from arag_search.agent.models.base import ModelReply
+from arag_search.agent.models.usage import Usage
 from arag_search.agent.prompts import prompt_text, system_prompt
 from arag_search.query.analysis import terms
 from arag_search.search.index import Index

@@ -14,7 +14,7 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from arag_search.agent.answers import Citation, CitedDocument, is_refusal
-from arag_search.agent.models.base import Usage
+from arag_search.agent.models.usage import RequestTokens, Usage
 from arag_search.errors import RunError
 from arag_search.tools.base import Status
 from arag_search.tools.references import ShownReference
@@ -114,7 +114,9 @@ class Record:
     was cut off is a failure). ``wrong_ids`` are named as sources but were never shown; of these,
     ``invented_ids`` belong to no passage. ``citation`` and ``failure`` (kind and message) are None
     if there is none. ``loops`` counts turns in which tools could be called, the answer's included.
-    ``total_cost`` is None without prices. ``fingerprints`` are of preset, index, model and code.
+    ``total_cost`` is None without prices. ``requests`` are the tokens of the requests whose usage
+    the endpoint reported, ``usage_warning`` says that it seems not to have read them whole.
+    ``fingerprints`` are of preset, index, model and code.
 
     Presets with document tools have further fields, which are empty in other records: ``citations``
     are the documents that the answer cites, best first, ``context`` is what was done to shorten the
@@ -148,6 +150,8 @@ class Record:
     route: Route | None = None
     reused: tuple[str, ...] = ()
     memory_state: MemoryState | None = None
+    requests: tuple[RequestTokens, ...] = ()
+    usage_warning: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as JSON values."""

@@ -12,7 +12,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from arag_search.agent.models.base import Message, ToolCall, Usage
+from arag_search.agent.models.base import Message, ToolCall
+from arag_search.agent.models.usage import RequestTokens, Usage, most_reported
 from arag_search.agent.record import ContextEvent, Route, Step
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import ReadSet
@@ -44,6 +45,9 @@ class State:
     conversation, and ``context_warned`` says whether the model was warned of its length.
     ``memory`` is what a model that reads in order has noted.
 
+    ``requests`` are the tokens of the requests of the question whose usage the endpoint reported,
+    ``most_reported`` the highest number that it reported for earlier questions.
+
     A conversation of several questions has one state: ``first_step`` and ``first_event`` are the
     numbers of the first step, and of the first event of the context, of the present question.
     """
@@ -69,6 +73,8 @@ class State:
     route: Route | None = None
     memory: str = ""
     usage: Usage | None = None
+    requests: list[RequestTokens] = field(default_factory=list[RequestTokens])
+    most_reported: int = 0
     seconds: float = 0.0
 
     def add(self, message: Message, content_tokens: int | None = None) -> None:
@@ -85,6 +91,8 @@ class State:
         self.calls.clear()
         self.route = None
         self.usage = None
+        self.most_reported = most_reported(self.requests, self.most_reported)
+        self.requests.clear()
         self.seconds = 0.0
         self.read_set.references.question += 1
 
@@ -93,17 +101,11 @@ class State:
         self.context_tokens += message_tokens(message) - message_tokens(self.messages[at])
         self.messages[at] = message
 
-    def spend(self, usage: Usage) -> None:
-        """Add the usage of one reply. A sum that includes our own count is marked as counted."""
-        if self.usage is None:
-            self.usage = usage
-            return
-        counted = "counted" in (self.usage.source, usage.source)
-        self.usage = Usage(
-            self.usage.prompt_tokens + usage.prompt_tokens,
-            self.usage.completion_tokens + usage.completion_tokens,
-            "counted" if counted else "endpoint",
-        )
+    def spend(self, usage: Usage, counted: int) -> None:
+        """Add the usage of one reply to a request of so many tokens by our count."""
+        self.usage = usage if self.usage is None else self.usage + usage
+        if usage.source == "endpoint":
+            self.requests.append(RequestTokens(counted, usage.prompt_tokens))
 
     def to_json(self) -> dict[str, Any]:
         """Return the state as JSON values."""

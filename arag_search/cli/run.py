@@ -84,8 +84,8 @@ def run_command(
     prices: Annotated[
         Path | None,
         typer.Option(
-            help="A YAML file of lines 'MODEL: {prompt: X, completion: Y}', USD per million "
-            "tokens.",
+            help="A YAML file of lines 'MODEL: {prompt: X, completion: Y, cached: Z}', USD per "
+            "million tokens; without cached, tokens from the cache count at full price.",
             metavar="FILE",
         ),
     ] = None,

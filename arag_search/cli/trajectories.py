@@ -109,9 +109,15 @@ def totals_line(record: Record, model: str) -> str:
     return (
         f"{steps} {'step' if steps == 1 else 'steps'}{forced}, "
         f"{record.total_retrieved_tokens:,} retrieved tokens; {model}: "
-        f"{usage.prompt_tokens:,} prompt and {usage.completion_tokens:,} completion tokens"
+        f"{usage.prompt_tokens:,} prompt{_of_which(usage.cached_tokens, 'cached')} and "
+        f"{usage.completion_tokens:,} completion tokens"
+        f"{_of_which(usage.reasoning_tokens, 'of thoughts')}"
         f"{counted}{cost}; {record.seconds:.1f} s"
     )
+
+
+def _of_which(count: int, kind: str) -> str:
+    return f" ({count:,} {kind})" if count else ""
 
 
 def trajectory_text(record: Record, model: str) -> str:
@@ -139,6 +145,6 @@ def trajectory_text(record: Record, model: str) -> str:
             lines.append(f"  (cites {', '.join(record.cited_ids)}, all of them shown)")
         elif warning := citation_warning(record):
             lines.append(f"  ({warning})")
-    lines += ["", totals_line(record, model)]
+    lines += ["", totals_line(record, model), *filter(None, [record.usage_warning])]
     lines.append(f"Preset {record.fingerprints.get('preset', '')}, {record.status}.")
     return "\n".join(lines)

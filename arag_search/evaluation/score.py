@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from arag_search.agent.models.usage import usage_warning
 from arag_search.agent.record import Record
 from arag_search.errors import ArgumentError, QuestionsError
 from arag_search.evaluation.evidence import FAILURES, Failure, failure_counts, failure_of
@@ -224,6 +225,7 @@ def score_run(
         notes=(
             *notes,
             *_notes(scores, run.description),
+            *filter(None, [usage_warning(record.requests for record in records.values())]),
             *_judge_notes(judged),
             *_factuality_notes(factuality),
         ),

@@ -18,7 +18,7 @@ import orjson
 from pydantic import AliasChoices, BaseModel, Field, ValidationError
 
 from arag_search.agent.answers import parse_answer
-from arag_search.agent.models.base import Usage
+from arag_search.agent.models.usage import Usage
 from arag_search.agent.record import Record, Step
 from arag_search.errors import RunError
 from arag_search.questions.files import json_records

@@ -9,22 +9,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from arag_search.agent.models.base import Usage
+from arag_search.agent.models.usage import Usage
 from arag_search.errors import ConfigError
 from arag_search.system.yaml_file import numbered, read_mapping
 
 TOKENS_A_PRICE = 1_000_000
-FIELDS = ("prompt", "completion")
+FIELDS = ("prompt", "completion", "cached")
 _NAMED = 20  # models in a message
 _FORM = "model: {prompt: USD per million tokens, completion: USD per million tokens}"
+_ALLOWED = f"{_FORM}, and cached, for tokens of the prompt that the endpoint read from its cache"
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """USD per million tokens."""
+    """USD per million tokens; without ``cached``, cached tokens cost as much as others."""
 
     prompt: float
     completion: float
+    cached: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Prices:
     def load(cls, file: Path | str) -> Prices:
         """Return the prices in a YAML file, one entry per model:
 
-        gpt-5-mini: {prompt: 0.25, completion: 2}
+        gpt-5-mini: {prompt: 0.25, completion: 2, cached: 0.025}
 
         Raises ConfigError that names every entry that is wrong.
         """
@@ -50,9 +52,9 @@ class Prices:
             problems += entry_problems
             if not entry_problems:
                 fields = cast(dict[str, float], entry)
-                by_model[str(model)] = Price(float(fields["prompt"]), float(fields["completion"]))
+                by_model[str(model)] = Price(**{key: float(fields[key]) for key in fields})
         if problems:
-            raise ConfigError(numbered("price list", problems), where=str(file), allowed=_FORM)
+            raise ConfigError(numbered("price list", problems), where=str(file), allowed=_ALLOWED)
         return cls(by_model, str(file))
 
     def cost(self, usage: Usage, model: str) -> float | None:
@@ -60,9 +62,17 @@ class Prices:
         price = self.by_model.get(model)
         if price is None:
             return None
+        cached = price.prompt if price.cached is None else price.cached
         return (
-            usage.prompt_tokens * price.prompt + usage.completion_tokens * price.completion
+            (usage.prompt_tokens - usage.cached_tokens) * price.prompt
+            + usage.cached_tokens * cached
+            + usage.completion_tokens * price.completion
         ) / TOKENS_A_PRICE
+
+    def full_price_tokens(self, usage: Usage, model: str) -> int:
+        """Return how many cached tokens ``cost`` counts at full price, for want of their own."""
+        price = self.by_model.get(model)
+        return 0 if price is None or price.cached is not None else usage.cached_tokens
 
 
 def check_cost_limit(max_cost_usd: float, prices: Prices | None, model: str) -> None:
@@ -98,7 +108,7 @@ def _price_problems(model: object, entry: object) -> list[str]:
     for key in FIELDS:
         value = fields.get(key)
         if key not in fields:
-            problems.append(f"{model}.{key} is missing")
+            problems += [f"{model}.{key} is missing"] if key != "cached" else []
         elif isinstance(value, bool) or not isinstance(value, int | float):
             problems.append(f"{model}.{key} is {value!r}, no number")
         elif not 0 <= value <= sys.float_info.max:

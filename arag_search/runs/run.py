@@ -13,12 +13,14 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Literal
 
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ChatModel, ModelReply, ModelRequest
+from arag_search.agent.models.usage import RequestTokens, most_reported, usage_warning
 from arag_search.agent.record import Record
 from arag_search.agent.toolbox import Evidence
 from arag_search.errors import ArgumentError, ModelAccessError
@@ -61,8 +63,9 @@ class Tally:
 
     ``total`` questions are to be answered; ``answered`` and ``failed`` have a record, including
     those of earlier runs into the folder, unless they are retried. ``asked`` were recorded by this
-    run, in ``seconds``. Tokens are of model calls of this run, ``cost_usd`` of the whole folder,
-    None if there are no prices.
+    run, in ``seconds``. Tokens are of model calls of this run, ``full_price_tokens`` those that the
+    endpoint had in its cache and that have no price of their own; ``cost_usd`` is of the whole
+    folder, None if there are no prices.
     """
 
     total: int
@@ -71,6 +74,7 @@ class Tally:
     asked: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    full_price_tokens: int = 0
     cost_usd: float | None = None
     seconds: float = 0.0
 
@@ -79,7 +83,7 @@ class Tally:
         """Questions that have no record yet."""
         return self.total - self.answered - self.failed
 
-    def with_record(self, record: Record, seconds: float) -> Tally:
+    def with_record(self, record: Record, seconds: float, full_price_tokens: int = 0) -> Tally:
         """Return the tally after one more record."""
         failed = record.status == "failed"
         cost = self.cost_usd
@@ -92,6 +96,7 @@ class Tally:
             asked=self.asked + 1,
             prompt_tokens=self.prompt_tokens + record.usage.prompt_tokens,
             completion_tokens=self.completion_tokens + record.usage.completion_tokens,
+            full_price_tokens=self.full_price_tokens + full_price_tokens,
             cost_usd=cost,
             seconds=seconds,
         )
@@ -100,6 +105,8 @@ class Tally:
         """Return the numbers of answers and failures, tokens and, if known, the cost, in words."""
         tokens = self.prompt_tokens + self.completion_tokens
         cost = "" if self.cost_usd is None else f", ${self.cost_usd:.4f}"
+        if self.full_price_tokens:
+            cost += f" ({self.full_price_tokens:,} cached tokens at full price)"
         return f"{self.answered:,} answered, {self.failed:,} failed, {tokens:,} tokens{cost}"
 
 
@@ -260,6 +267,8 @@ class _Batch:
         self._lock = threading.Lock()  # over the tally and what is waiting
         self._waiting: list[Question] = []
         self._tally = Tally(0)
+        self._requests: list[Sequence[RequestTokens]] = []
+        self._most_reported = 0
         self._began = time.monotonic()
         # What a signal handler touches must not need a lock that the main thread may hold.
         self._news: SimpleQueue[object] = SimpleQueue()
@@ -271,6 +280,8 @@ class _Batch:
         stored = self._folder.records
         waiting = [question for question in questions if _is_unanswered(records.get(question.id))]
         self._waiting = waiting[::-1]  # taken from the end
+        self._requests += [record.requests for record in records.values()]
+        self._most_reported = most_reported(chain(*self._requests))
         has_price = self._prices is not None and self._model.name in self._prices.by_model
         cost = stored.cost if has_price or stored.cost else None
         self._tally = Tally(len(questions), len(questions) - len(waiting), cost_usd=cost)
@@ -286,6 +297,8 @@ class _Batch:
                 self._watch(workers)
         finally:
             self._stopping = True
+        if warning := usage_warning(self._requests):
+            self._progress.note(warning)
         if self._model.refusal is not None and not self._model.has_replied:
             self._folder.discard()
             raise self._model.refusal
@@ -314,12 +327,19 @@ class _Batch:
         if record.question_id in self._model.refused_ids and not self._model.has_replied:
             self._stopping = True
             return
+        full_price = 0
         if self._prices is not None:
             cost = self._prices.cost(record.usage, self._model.name)
+            full_price = self._prices.full_price_tokens(record.usage, self._model.name)
             record = replace(record, total_cost=cost)
-        self._folder.append(record)
         with self._lock:
-            self._tally = self._tally.with_record(record, time.monotonic() - self._began)
+            warning = usage_warning([record.requests], self._most_reported)
+            self._most_reported = most_reported(record.requests, self._most_reported)
+        self._folder.append(replace(record, usage_warning=warning))
+        with self._lock:
+            self._requests.append(record.requests)
+            seconds = time.monotonic() - self._began
+            self._tally = self._tally.with_record(record, seconds, full_price)
             self._check_cost()
             self._news.put(self._tally)
 

@@ -229,6 +229,9 @@ def _answer(record: Record) -> dict[str, Any]:
             record.usage.prompt_tokens,
             record.usage.completion_tokens,
             record.usage.source == "counted",
+            record.usage.cached_tokens,
+            record.usage.reasoning_tokens,
+            record.usage_warning,
         ],
     }
 

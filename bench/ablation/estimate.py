@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from arag_search.agent.models.base import Usage
+from arag_search.agent.models.usage import Usage
 from arag_search.agent.prompts import system_prompt
 from arag_search.runs.prices import Prices
 from arag_search.tokens import count_tokens

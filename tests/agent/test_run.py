@@ -36,7 +36,7 @@ from tests.support.patience import PATIENCE_S
 from tests.support.runs import TEXTS, RecordingProgress, index_of, questions, without_times
 from tests.support.scripted_model import ScriptedModel
 
-PRICES = Prices({"scripted": Price(prompt=1_000_000, completion=0)})  # A token costs a dollar.
+PRICES = Prices({"scripted": Price(prompt=500, completion=0)})  # A request costs a dollar.
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def preset() -> Preset:
 
 def search_then_answer(request: ModelRequest) -> ModelReply:
     """Search once, then give an answer that depends on the question alone."""
-    usage = Usage(1, 1, "endpoint")
+    usage = Usage(2_000, 1, "endpoint")
     if request.messages[-1].role != "tool":
         call = ToolCall("1", "logical_search", '{"query": "opera AND vivaldi"}')
         return ModelReply("", (call,), usage=usage)
@@ -93,7 +93,7 @@ def test_every_question_gets_one_record(
     }
     assert outcome == RunOutcome(replace(outcome.tally, seconds=outcome.tally.seconds), None)
     tally = replace(outcome.tally, seconds=0.0)
-    assert tally == Tally(9, 9, 0, 9, prompt_tokens=18, completion_tokens=18)
+    assert tally == Tally(9, 9, 0, 9, prompt_tokens=36_000, completion_tokens=18)
     assert progress.recorded == list(range(10))
     assert progress.ended == 1
 
@@ -493,10 +493,12 @@ def test_the_cost_of_reading_in_order_is_estimated_before_the_first_question(
     (note,) = notes_before[0]
     cost = re.fullmatch(
         r"memory_agent reads 2 passages for each question: 3 calls, with a full memory about "
-        r"([\d,]+) tokens of requests and 10,000 of replies, \$(\d+)\.00 for 2 questions\.",
+        r"([\d,]+) tokens of requests and 10,000 of replies, \$(\d+\.\d\d) for 2 questions\.",
         note,
     )
     assert cost is not None
-    assert int(cost[2]) == 2 * int(cost[1].replace(",", "")) > 2 * 10_000
+    dollars = 2 * int(cost[1].replace(",", "")) * 500 / 1_000_000
+    assert float(cost[2]) == pytest.approx(dollars, abs=0.01)
+    assert dollars > 2 * 10_000 * 500 / 1_000_000
     run(index, questions(2), preset, asked, tmp_path, progress=progress)
     assert progress.notes == [note]  # nothing is left to ask

@@ -19,7 +19,8 @@ from arag_search.agent.presets import load_preset, preset_fingerprint
 from arag_search.cli.app import run
 from arag_search.errors import ModelAccessError
 from arag_search.search.opening import open_index
-from tests.support.commands import SAMPLE, Command, CommandResult
+from tests.support.commands import SAMPLE, Command, CommandResult, file_of
+from tests.support.endpoint import completion, running_endpoint
 from tests.support.scripted_model import ScriptedModel
 
 QUESTION = "Where did the man who revised the libretto of Vivaldi's Griselda die?"
@@ -287,3 +288,50 @@ def test_an_unknown_question_or_folder_is_reported(arag: Command, records: str) 
         "Where: sample/records.jsonl\n"
         "Allowed: the folder given to run --out\n",
     )
+
+
+def test_requests_that_the_server_cuts_and_cached_tokens_are_told_by_every_command(
+    arag: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    usage = {
+        "prompt_tokens": 700,
+        "completion_tokens": 50,
+        "prompt_tokens_details": {"cached_tokens": 600},
+        "completion_tokens_details": {"reasoning_tokens": 40},
+    }
+    replies = (
+        completion(None, ("logical_search", '{"query": "vivaldi OR venice"}'), usage=usage),
+        completion("Answer: Paris", usage=usage),
+    )
+    warning = "the endpoint reports 700 prompt tokens where we count "
+    with running_endpoint() as endpoint:
+        at = ("--model", "m", "--base-url", endpoint.base_url)
+        endpoint.reply_with(*replies)
+        asked = arag("ask", "sample", QUESTION, *at)
+        endpoint.reply_with(*replies)
+        shown = arag("ask", "sample", QUESTION, *at, "--json")
+        questions = file_of("cut.jsonl", {"id": "q1", "question": QUESTION, "answer": "Paris"})
+        run = ("run", "sample", questions, *at)
+        endpoint.reply_with(*replies)
+        full = arag(
+            *run, "--out", "full", "--prices", file_of("p", "m: {prompt: 1, completion: 2}")
+        )
+        endpoint.reply_with(*replies)
+        own = file_of("p", "m: {prompt: 1, completion: 2, cached: 0.1}")
+        priced = arag(*run, "--out", "priced", "--prices", own)
+    assert [done.code for done in (asked, shown, full, priced)] == [0] * 4
+    assert all(done.err.count(warning) == 1 for done in (asked, shown, full, priced))
+    assert "1,400 prompt (1,200 cached) and 100 completion tokens (80 of thoughts)" in asked.out
+    record = shown.json
+    assert record["usage"] == {
+        "prompt_tokens": 1_400, "completion_tokens": 100, "source": "endpoint",
+        "cached_tokens": 1_200, "reasoning_tokens": 80,
+    }  # fmt: skip
+    assert warning in record["usage_warning"]
+    first, second = record["requests"]
+    assert first["reported"] == second["reported"] == 700 < first["counted"] < second["counted"]
+    assert "$0.0016 (1,200 cached tokens at full price)" in full.out
+    assert "$0.0005," in priced.out
+    assert warning in arag("score", "full").out
+    assert warning in arag("view", "full", "q1").out

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from arag_search.agent.models.usage import Usage
 from arag_search.tokens import encodable
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -17,9 +18,6 @@ Verdict = Literal["answer", "calls", "thoughts", "broken off", "unread call", "n
 """What a reply is; an "unread call" is the markup of a call that the server did not read."""
 NO_CALL = "none"
 """The choice of tools of a request whose reply must be the answer."""
-
-MAX_USAGE_TOKENS = 1_000_000_000
-"""An upper bound on the tokens of any call: an endpoint that reports more counts something else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,22 +40,6 @@ class Message:
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Tokens of one or more calls. The source is ``counted`` if an endpoint reported none and we
-    counted them (o200k tokens)."""
-
-    prompt_tokens: int
-    completion_tokens: int
-    source: Literal["endpoint", "counted"]
-
-    @property
-    def is_plausible(self) -> bool:
-        """Whether one call can take this many tokens."""
-        counts: tuple[object, object] = (self.prompt_tokens, self.completion_tokens)
-        return all(type(count) is int and 0 <= count <= MAX_USAGE_TOKENS for count in counts)
 
 
 @dataclass(frozen=True, slots=True)

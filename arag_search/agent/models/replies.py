@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping
-from typing import Any, cast
+from typing import cast
 
-from arag_search.agent.models.base import ModelReply, ToolCall, Usage
+from arag_search.agent.models.base import ModelReply, ToolCall
+from arag_search.agent.models.usage import Usage, read_usage
 from arag_search.endpoints.refusals import fields_of, items_of
 from arag_search.tools.registry import meant_tool
 
@@ -102,7 +103,7 @@ def read_reply(body: str, position: int, offered: Collection[str] = ()) -> Model
     choice = fields_of(next(iter(cast(list[object], choices or ())), None))
     if choice.get("error"):
         raise ValueError("The endpoint's reply broke off with an error")
-    return _understood(choice, position, offered, _usage(completion.get("usage")))
+    return _understood(choice, position, offered, read_usage(completion.get("usage")))
 
 
 def _understood(
@@ -292,9 +293,3 @@ def _arguments(written: object) -> str:
 
 def _number(digits: str) -> float:
     return int(digits) if len(digits) <= _MAX_DIGITS else float(digits)
-
-
-def _usage(reported: object) -> Usage | None:
-    counts: Mapping[str, Any] = fields_of(reported)
-    usage = Usage(counts.get("prompt_tokens", -1), counts.get("completion_tokens", -1), "endpoint")
-    return usage if usage.is_plausible else None

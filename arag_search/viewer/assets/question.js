@@ -179,7 +179,7 @@ function evidenceCard(result) {
 
 function tokensCard(result) {
   if (!result.steps) return null;
-  const [prompt, completion, isCounted] = result.usage;
+  const [prompt, completion, isCounted, cached, thoughts, warning] = result.usage;
   return element(
     "section",
     { class: "card", "aria-label": "Tokens and time" },
@@ -194,10 +194,12 @@ function tokensCard(result) {
     element(
       "p",
       { class: "small muted" },
-      `${plural(prompt, "prompt token")}, ${plural(completion, "completion token")}`,
+      `${plural(prompt, "prompt token")}${cached ? ` (${count(cached)} cached)` : ""}, `,
+      `${plural(completion, "completion token")}${thoughts ? ` (${count(thoughts)} of thoughts)` : ""}`,
       isCounted && " (counted by us)",
       result.cost !== null && `, $${result.cost.toFixed(4)}`,
       ".",
     ),
+    warning && element("p", { class: "small" }, warning),
   );
 }

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arag_search.agent.models.base import Message, ToolCall, Usage
+from arag_search.agent.models.base import Message, ToolCall
+from arag_search.agent.models.usage import RequestTokens, Usage
 from arag_search.agent.record import Record, Step
 from arag_search.agent.state import State
 from arag_search.errors import RunError
@@ -49,7 +50,7 @@ def test_a_record_has_the_fields_of_arag_and_our_own() -> None:
     ours = {
         "answer_short", "explanation", "cited_ids", "wrong_ids", "citation", "status", "failure",
         "usage", "seconds", "fingerprints", "invented_ids", "citations", "context", "route",
-        "reused", "memory_state",
+        "reused", "memory_state", "requests", "usage_warning",
     }  # fmt: skip
     assert set(fields) == arag | ours
     assert fields["trajectory"][0] == {
@@ -71,7 +72,8 @@ def test_a_record_has_the_fields_of_arag_and_our_own() -> None:
         "from_text": False,
     }
     assert fields["usage"] == {
-        "prompt_tokens": 100, "completion_tokens": 10, "source": "counted"
+        "prompt_tokens": 100, "completion_tokens": 10, "source": "counted", "cached_tokens": 0,
+        "reasoning_tokens": 0,
     }  # fmt: skip
 
 
@@ -130,9 +132,12 @@ def test_a_state_is_plain_json_and_is_read_back_whole() -> None:
     state.read_set.note("a.1", {2})
     state.shown_ids.update(("a.1", "b.1"))
     state.calls["key"] = 1
-    state.spend(Usage(1, 2, "endpoint"))
-    state.spend(Usage(1, 2, "endpoint"))
-    assert state.usage == Usage(2, 4, "endpoint")
-    state.spend(Usage(1, 2, "counted"))
-    assert state.usage == Usage(3, 6, "counted")
+    state.spend(Usage(9, 5, "endpoint", 7, 3), 8)
+    state.spend(Usage(9, 5, "endpoint", 7, 3), 8)
+    assert state.usage == Usage(18, 10, "endpoint", 14, 6)
+    state.spend(Usage(1, 2, "counted"), 1)
+    assert state.usage == Usage(19, 12, "counted", 14, 6)
+    assert state.requests == [RequestTokens(8, 9)] * 2
+    state.begin("q2", "When?")
+    assert (state.requests, state.most_reported) == ([], 9)
     assert State.from_json(json.loads(json.dumps(state.to_json()))) == state

@@ -10,7 +10,10 @@ from arag_search.agent.models.base import Usage
 from arag_search.errors import ConfigError
 from arag_search.runs.prices import Price, Prices, check_cost_limit
 
-FORM = "model: {prompt: USD per million tokens, completion: USD per million tokens}"
+FORM = (
+    "model: {prompt: USD per million tokens, completion: USD per million tokens}, and cached, for "
+    "tokens of the prompt that the endpoint read from its cache"
+)
 
 
 def load(folder: Path, text: str) -> Prices:
@@ -37,10 +40,23 @@ def test_a_cost_is_tokens_times_usd_per_million(tmp_path: Path) -> None:
     assert prices.cost(Usage(8, 1, "endpoint"), "large") is None
 
 
+def test_cached_tokens_have_a_price_of_their_own_or_the_full_one(tmp_path: Path) -> None:
+    text = "own: {prompt: 1, completion: 2, cached: 0.1}\nfull: {prompt: 1, completion: 2}"
+    prices = load(tmp_path, text)
+    usage = Usage(10_000, 500, "endpoint", cached_tokens=9_000, reasoning_tokens=400)
+    assert prices.cost(usage, "own") == pytest.approx((1_000 + 900 + 1_000) / 1e6)
+    assert prices.cost(usage, "full") == pytest.approx((10_000 + 1_000) / 1e6)
+    names = ("own", "full", "none")
+    assert [prices.full_price_tokens(usage, name) for name in names] == [0, 9_000, 0]
+    assert problems(tmp_path, "a: {prompt: 1, completion: 2, cached: -1}").endswith(
+        "a.cached is -1, not 0 or above"
+    )
+
+
 def test_every_wrong_entry_of_a_price_list_is_named(tmp_path: Path) -> None:
     text = """
 a: {prompt: 1}
-b: {prompt: 1, completion: 2, cached: 3}
+b: {prompt: 1, completion: 2, cashed: 3}
 c: {prompt: cheap, completion: true}
 d: {prompt: -1, completion: .nan}
 e: 3
@@ -52,7 +68,7 @@ good: {prompt: 1, completion: 1}
     assert str(raised.value) == (
         "The price list has 8 problems.\n"
         "1. a.completion is missing\n"
-        "2. b.cached is unknown\n"
+        "2. b.cashed is unknown\n"
         "3. c.prompt is 'cheap', no number\n"
         "4. c.completion is True, no number\n"
         "5. d.prompt is -1, not 0 or above\n"
