@@ -308,6 +308,9 @@ _LABEL = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 
+_OPEN_ENDS = (",", ":", ";", "(", "[", " -", "–", "—")
+_MOST_LOWER_WORDS, _MOST_NAME_WORDS = 2, 5  # of a last line without a mark, by its last word
+
 Exists = Callable[[Sequence[str]], Collection[str]]
 """A function that returns which of the given ids are ids of passages in the index."""
 
@@ -386,6 +389,19 @@ def _cited_texts(parts: dict[str, str], known: Collection[str]) -> dict[str, Cit
 def has_answer_line(text: str) -> bool:
     """Return whether some line begins with ``Answer:``."""
     return any(label["answer"] for label in _LABEL.finditer(text))
+
+
+def is_half_sentence(text: str) -> bool:
+    """Return whether a reply seems to stop within a sentence: its last line has no mark that ends
+    one, and is no name, no title and no list of sources."""
+    label = next(reversed(list(_LABEL.finditer(text))), None)
+    last = text[0 if label is None else label.end() :].rstrip().rpartition("\n")[2]
+    if not last or last.endswith(_OPEN_ENDS):
+        return label is not None or bool(last)
+    words = last.split()
+    most = _MOST_LOWER_WORDS if words[-1].islower() else _MOST_NAME_WORDS
+    is_list = label is not None and bool(label["sources"])
+    return len(words) > most and last[-1].isalnum() and not is_list
 
 
 def _parts(text: str) -> dict[str, str]:

@@ -33,6 +33,8 @@ from arag_search.agent.context import SUMMARIZE, Context
 from arag_search.agent.memory_agent import MemoryReader
 from arag_search.agent.models.base import (
     NO_CALL,
+    REFUSED,
+    UNNAMED,
     ChatModel,
     Message,
     ModelReply,
@@ -76,6 +78,7 @@ LEFT_OUT = "(Left out: the conversation is too long for the model.)"
 _CUT_OFF = {
     "length": "it reached the token limit of a reply",
     "content_filter": "the endpoint's content filter withheld the rest",
+    UNNAMED: "it stops within a sentence, and the endpoint names no finish reason",
 }
 
 _NO_ANSWER: dict[Verdict, tuple[str, str, str]] = {
@@ -309,10 +312,14 @@ class Agent:
         state.add(Message("assistant", reply.text))
         if reply.cut is None:
             return _Ended(reply.text, status)
+        what = f"The answer was cut off: {_cut_off(reply.cut)}."
+        do = "Allow the model longer replies"
+        if reply.cut == REFUSED:
+            what, do = f"The model refused to answer: {reply.text[:200]!r}.", "Ask in other words"
         error = ModelReplyError(
-            f"The answer was cut off: {_cut_off(reply.cut)}.",
+            what,
             where=f"model {self.model.name}, finish reason {reply.cut}",
-            do="Allow the model longer replies, or try another model.",
+            do=f"{do}, or try another model.",
         )
         return _Ended(reply.text, "failed", _failure(error))
 

@@ -16,22 +16,22 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 CEILINGS = {
     ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_401,
     ("arag_search/tools/",): 4_573,
-    ("arag_search/agent/",): 4_228,
-    ("arag_search/evaluation/",): 2_648,
+    ("arag_search/agent/",): 4_404,
+    ("arag_search/evaluation/",): 2_650,
     ("arag_search/vectors/", "index_jobs/embedding/"): 7_086,
     ("arag_search/engines/opensearch/",): 4_634,
     ("arag_search/engines/",): 6_960,
     ("arag_search/mcp_server/",): 2_318,
-    ("arag_search/cli/",): 4_345,
-    ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_140,
+    ("arag_search/cli/",): 4_353,
+    ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_175,
     ("arag_search/endpoints/", "arag_search/system/"): 1_866,
     ("index_jobs/sources/",): 6_797,
     ("index_jobs/",): 5_080,
     ("bench/",): 18_263,
-    ("tests/",): 58_594,
+    ("tests/",): 58_893,
     ("",): 1_146,  # what is in no other row
 }
-ALL = 145_076
+ALL = 145_596
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -18,6 +18,10 @@ Verdict = Literal["answer", "calls", "thoughts", "broken off", "unread call", "n
 """What a reply is; an "unread call" is the markup of a call that the server did not read."""
 NO_CALL = "none"
 """The choice of tools of a request whose reply must be the answer."""
+REFUSED = "refusal"
+"""The ending of a reply whose text says that the model declines."""
+UNNAMED = "none"
+"""The ending of a reply that stops within a sentence, and whose endpoint names no ending."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +79,10 @@ class ModelReply:
     text.
 
     ``usage`` is None if the endpoint reports none. ``cut`` is the ending of a reply that did not
-    end well: "length" (the maximum number of tokens), "content_filter", or the endpoint's own word;
-    None if it is complete, or if the endpoint does not say. ``is_unread`` says that the text, or
-    the ending, is that of a call which the server did not read.
+    end well: "length" (the maximum number of tokens), "content_filter", REFUSED, UNNAMED, or the
+    endpoint's own word; None if it is complete, or seems so where the endpoint does not say.
+    ``is_unread`` says that the text, or the ending, is that of a call which the server did not
+    read.
     """
 
     text: str

@@ -11,7 +11,8 @@ import re
 from collections.abc import Collection, Mapping
 from typing import cast
 
-from arag_search.agent.models.base import ModelReply, ToolCall
+from arag_search.agent.answers import is_half_sentence
+from arag_search.agent.models.base import REFUSED, UNNAMED, ModelReply, ToolCall
 from arag_search.agent.models.usage import Usage, read_usage
 from arag_search.endpoints.refusals import fields_of, items_of
 from arag_search.tools.registry import meant_tool
@@ -123,14 +124,18 @@ def _understood(
             or (ending in ("tool_calls", "tool_use") and not text.strip())
         )
     from_text = bool(calls) and calls[0].from_text
-    refusal = message.get("refusal")
+    cut = None if ending in _GOOD_ENDINGS else _CUTS.get(ending, ending)
+    if refusal := _refusal(message):
+        text, cut = text or refusal, REFUSED
+    elif not ending and not calls and is_half_sentence(text):
+        cut = UNNAMED
     reasoning = "\n".join(filter(None, (thoughts, own_thoughts, text if from_text else "")))
     return ModelReply(
-        text="" if from_text else text or (refusal if isinstance(refusal, str) else ""),
+        text="" if from_text else text,
         tool_calls=calls,
         reasoning=reasoning,
         usage=usage,
-        cut=None if ending in _GOOD_ENDINGS else _CUTS.get(ending, ending),
+        cut=cut,
         is_unread=is_unread,
     )
 
@@ -157,6 +162,14 @@ def _text_and_thoughts(message: Mapping[str, object]) -> tuple[str, str]:
         elif isinstance(value, str):
             texts.append(value)
     return "".join(texts), thoughts
+
+
+def _refusal(message: Mapping[str, object]) -> str:
+    """Return why the model declines, from the message or a part of its content; empty if it does
+    not."""
+    parts = [message, *map(fields_of, items_of(message.get("content")))]
+    written = (part.get("refusal") for part in parts)
+    return next((text for text in written if isinstance(text, str) and text.strip()), "")
 
 
 def split_thoughts(text: str) -> tuple[str, str]:
@@ -198,7 +211,10 @@ def _calls(
     message: Mapping[str, object], position: int, offered: Collection[str]
 ) -> tuple[ToolCall, ...]:
     calls: list[ToolCall] = []
-    for number, item in enumerate(items_of(message.get("tool_calls")), 1):
+    items = items_of(message.get("tool_calls"))
+    if not items and (legacy := fields_of(message.get("function_call"))):
+        items = [{"function": legacy}]  # OpenAI's form of 2023
+    for number, item in enumerate(items, 1):
         call = fields_of(item)
         function = fields_of(call.get("function"))
         id_, name = call.get("id"), function.get("name")

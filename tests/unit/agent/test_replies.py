@@ -176,6 +176,9 @@ def test_what_is_no_reply_or_an_error_with_a_good_status_is_refused(
         read(called(function("logical_search", json.dumps(ARGUMENTS))), "tool_calls"),
         read(called(function("logical_search", ARGUMENTS)), "stop"),  # Ollama
         read(called(function("functions.logical_search", ARGUMENTS))),
+        read({"function_call": {"name": "logical_search", "arguments": json.dumps(ARGUMENTS)}},
+             "function_call"),  # OpenAI, 2023
+        read({"content": "", "tool_calls": [], "function_call": CALL}, None),
         read(called(function("default_api.logical_search", ARGUMENTS))),  # Gemini
         read(called(function("functions.logical_search:0", ARGUMENTS, 7))),  # Kimi
         text(f"<tool_call>\n{WRITTEN}\n</tool_call>", "tool_calls"),  # Hermes, Qwen
@@ -217,8 +220,46 @@ def test_calls_of_a_message_are_kept_as_written_and_get_ids_where_they_have_none
     ]
 
 
-def test_a_refusal_is_text_and_reasoning_is_apart_from_it() -> None:
-    assert text(None, refusal="I will not.") == ModelReply("I will not.")
+@pytest.mark.parametrize(
+    "reply",
+    [
+        text(None, refusal="I will not."),
+        text("", refusal="I will not."),  # Azure
+        text("I will not.", refusal="It is not allowed."),
+        text([{"type": "refusal", "refusal": "I will not."}]),
+        text("I will not.", "refusal"),  # Anthropic's
+    ],
+)
+def test_a_refusal_is_no_answer(reply: ModelReply) -> None:
+    assert reply == ModelReply("I will not.", cut="refusal")
+
+
+@pytest.mark.parametrize(
+    "half",
+    ["Half a sent", "Answer: He was born in", "The poet who wrote it in 1847 was Henry",
+     "Answer: Paris\nExplanation: Goldoni died in the", "Answer: Paris\nSources:", "Paris, Vienna,",
+     "Answer: Paris\nSources: goldoni.1,", "First:\n\nThe opera was"],
+)  # fmt: skip
+@pytest.mark.parametrize("ending", [None, ""])
+def test_half_a_sentence_without_an_ending_is_broken_off(half: str, ending: object) -> None:
+    reply = text(half, ending)
+    assert (reply.verdict, reply.text, reply.cut) == ("broken off", half, "none")
+    assert text(half).verdict == "answer"
+
+
+@pytest.mark.parametrize(
+    "whole",
+    ["Vivaldi", "Universal Declaration of Human Rights", "Answer: yes", "He was born in Venice.",
+     "He was born in Venice [goldoni.1]", "Answer: in the year of the war (1914)",
+     "他出生在威尼斯",
+     "Answer: Paris\nExplanation: He died there.\nSources: a.1, b.2, c.3, d.4, e.5, and f",
+     "<update></update>", "**The battle was fought near the bridge**"],
+)  # fmt: skip
+def test_a_whole_text_without_an_ending_is_an_answer(whole: str) -> None:
+    assert text(whole, None).verdict == "answer"
+
+
+def test_reasoning_is_apart_from_the_text() -> None:
     for field in ("reasoning_content", "reasoning"):
         assert text("Ada", **{field: "Hm."}) == ModelReply("Ada", reasoning="Hm.")
 

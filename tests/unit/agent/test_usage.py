@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any
@@ -17,6 +18,8 @@ from arag_search.agent.models.usage import (
     read_usage,
     usage_warning,
 )
+from arag_search.agent.record import Record
+from tests.support.shared_data import DATA
 
 
 def usage(prompt: int, completion: int, total: int | None = None, **more: Any) -> dict[str, Any]:
@@ -168,3 +171,17 @@ def test_the_warning_has_both_numbers_and_the_causes_that_it_cannot_tell_apart()
         "the model's template leaves the tools out; or it does not report cached tokens, and the "
         "usage is too low."
     )
+
+
+@pytest.mark.shared_data
+def test_replies_of_a_strong_model_are_whole() -> None:
+    from arag_search.agent.answers import is_half_sentence
+
+    answers = 0
+    for file in sorted(DATA.glob("model_runs*/*.jsonl")):
+        for line in file.read_bytes().splitlines():
+            if "trajectory" in (fields := json.loads(line)):
+                record = Record.from_json(fields)
+                assert not is_half_sentence(record.answer), (file, record.answer)
+                answers += 1
+    assert answers > 200
