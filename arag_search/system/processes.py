@@ -8,6 +8,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -93,6 +94,20 @@ def start_of(pid: int) -> str | None:
     except OSError:
         return None
     return None if stat[0] in "ZX" else f"{boot_id} {stat[19]}"
+
+
+def resident_bytes(pid: int) -> int:
+    """Return how much memory a process has; 0 if that is not known."""
+    try:
+        pages = (_PROC / str(pid) / "statm").read_text().split()[1]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, IndexError):
+        pass
+    with suppress(OSError, ValueError):  # macOS has no /proc
+        command = ["ps", "-o", "rss=", "-p", str(pid)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return int(done.stdout) << 10
+    return 0
 
 
 def _start_by_ps(pid: int) -> str | None:

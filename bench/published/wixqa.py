@@ -16,7 +16,7 @@ from arag_search.system.durable import write_atomically
 from bench.data import QUESTIONS
 from bench.published.made import MadeSet, made_set, missing_files, published_file
 from index_jobs.build.options import BuildOptions
-from index_jobs.sources.formats import Fields
+from index_jobs.sources.records import Fields
 
 GET = "hf download Wix/WixQA --repo-type dataset --local-dir FOLDER"
 CORPUS = "wix_kb_corpus/wix_kb_corpus.jsonl"

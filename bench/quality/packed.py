@@ -23,9 +23,9 @@ from arag_search.vectors.base import Encoder
 from bench import BenchError
 from bench.data import INDEX, own_index
 from bench.quality.data_sets import open_kept, open_with_vectors
-from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import open_sources
+from index_jobs.sources.records import Fields
 
 PUBLISHED = "published"
 ALLOWED = '"published", "packed N" with N tokens a document, or "packed N untitled"'

@@ -149,9 +149,9 @@ def compared(real: Path) -> dict[str, Any]:
     length."""
     from index_jobs.build.options import DEFAULT_CHUNK_TOKENS
     from index_jobs.cutting.chunking import cut
-    from index_jobs.sources.formats import Fields
     from index_jobs.sources.metadata import MetadataReader
     from index_jobs.sources.opening import open_source
+    from index_jobs.sources.records import Fields
 
     chunks: list[Chunk] = []
     for number, document in open_source(str(real), None, Fields(), MetadataReader({})).documents():

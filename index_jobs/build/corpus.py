@@ -75,8 +75,12 @@ class Corpus:
         }
 
     def workers(self, wanted: int | None) -> int:
-        """Return the number of worker processes; ``wanted`` None chooses by the size."""
-        return default_workers(self.size) if wanted is None else wanted
+        """Return the number of worker processes; ``wanted`` None chooses by the size. As many
+        processes convert files, and at least one."""
+        count = default_workers(self.size) if wanted is None else wanted
+        for source in self.sources:
+            source.at_once = max(1, count)
+        return count
 
     def note_formats(self, note: Callable[[str], None]) -> None:
         """Report the first formats that were detected."""

@@ -21,8 +21,8 @@ from index_jobs.cutting.chunking import (
     MIN_CHUNK_TOKENS,
     program_version,
 )
-from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import check_metadata
+from index_jobs.sources.records import Fields
 from index_jobs.sources.registry import FORMATS, Format
 from index_jobs.sources.selection import USUAL_FILES, FileSelection
 

@@ -14,10 +14,10 @@ import orjson
 from arag_search.corpus import Document
 from arag_search.engines.lucene.foreign import ForeignIndex
 from arag_search.errors import SourceError
-from index_jobs.sources.formats import Fields, ObjectFormat, text_of
+from index_jobs.sources.formats import ObjectFormat, text_of
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.reading import RecordSource, SourcePart
-from index_jobs.sources.records import readable
+from index_jobs.sources.records import Fields, readable
 from index_jobs.sources.registry import Format
 from index_jobs.sources.selection import FileSelection
 

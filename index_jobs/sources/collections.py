@@ -8,18 +8,10 @@ from typing import Any, ClassVar, cast
 
 from arag_search.corpus import Document
 from arag_search.errors import SourceError
-from index_jobs.sources.formats import (
-    Fields,
-    Layout,
-    ObjectFormat,
-    clean,
-    object_of,
-    strings_of,
-    text_of,
-)
+from index_jobs.sources.formats import Layout, ObjectFormat, clean, object_of, strings_of, text_of
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.record_file import LOOKED_AT_BYTES, RecordFile
-from index_jobs.sources.records import CorpusFile, line_records
+from index_jobs.sources.records import CorpusFile, Fields, line_records
 from index_jobs.sources.registry import folder_help
 from index_jobs.sources.selection import FileSelection, leads_out
 

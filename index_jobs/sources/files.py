@@ -10,12 +10,14 @@ import hashlib
 import os
 import sys
 import tempfile
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TextIO
 from weakref import WeakKeyDictionary
@@ -23,6 +25,8 @@ from weakref import WeakKeyDictionary
 from arag_search.corpus import Document, MetadataValue, is_unicode, nfc
 from arag_search.errors import BadFileError, MissingExtraError, SourceError
 from arag_search.query.forms import is_code
+from index_jobs.sources.conversion import Conversion, Conversions
+from index_jobs.sources.converters.child import Request
 from index_jobs.sources.converters.registry import (
     FILE_TYPES,
     ConvertedDocument,
@@ -30,18 +34,10 @@ from index_jobs.sources.converters.registry import (
     FileType,
     file_type_of,
 )
-from index_jobs.sources.formats import (
-    SKIP,
-    SKIP_FILE,
-    Fields,
-    checked_id,
-    clean,
-    metadata_of,
-    title_of,
-)
+from index_jobs.sources.formats import checked_id, clean, metadata_of, title_of
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.reading import Entry, SourcePart
-from index_jobs.sources.records import readable
+from index_jobs.sources.records import SKIP, SKIP_FILE, Fields, readable
 from index_jobs.sources.registry import Format
 from index_jobs.sources.repeats import Repeats
 from index_jobs.sources.selection import (
@@ -123,6 +119,8 @@ read."""
 _MOST_PART_FILES = 1_000
 _ROW_BITS = 32
 _CHECKED_ROWS = 4_096
+_AHEAD = 8
+"""How many files are looked at before they are needed, so that their conversion can begin."""
 
 
 class LeftOut:
@@ -201,6 +199,8 @@ class FileSource:
         self._named = frozenset(filter(None, (fields.id, fields.title, fields.text)))
         self._converters: dict[str, Converter] = {}
         self._metadata = metadata
+        self.at_once = 1
+        self._conversions = Conversions(files.limits)
         self._checks_files = files.skip_bad
         self._is_watched = files.only is not None  # changes while it is read will be heard of
         self._options = files.signature()
@@ -257,15 +257,44 @@ class FileSource:
         self.bytes_read = 0
         self.repeats = Repeats()  # of what this reading sees: a resumed one compares the rest
         left_out = LeftOut()
-        for number, file in enumerate(self._listing(left_out), self._files_before + 1):
+        for number, file, begun in self._begun(self._listing(left_out), first):
             if number >= first:
                 done = rows if number == first else 0
                 position = (number << _ROW_BITS) + done
-                for entry in self._entries(file, done):
+                for entry in self._entries(file, done, begun):
                     position += entry is not None
                     yield position, entry
             self.bytes_read += file.size
         self.damaged |= left_out.existing
+
+    def _begun(
+        self, listing: Iterator[SourceFile], first: int
+    ) -> Iterator[tuple[int, SourceFile, Conversion | None]]:
+        """Yield each file with its number and, from ``first`` on, its conversion, which was begun
+        while those before it were read."""
+        numbered = enumerate(listing, self._files_before + 1)
+        ahead: deque[tuple[int, SourceFile, Conversion | None]] = deque()
+        try:
+            while True:
+                for number, file in islice(numbered, _AHEAD - len(ahead)):
+                    is_wanted = number >= first and file.problem is None and file.type.packages
+                    begun = self._begin(file) if is_wanted else None
+                    ahead.append((number, file, begun))
+                if not ahead:
+                    return
+                yield ahead[0]
+                self._drop(ahead.popleft()[2])
+        finally:
+            for _, _, begun in ahead:
+                self._drop(begun)
+
+    def _drop(self, begun: Conversion | None) -> None:
+        if begun is not None:
+            self._conversions.drop(begun)
+
+    def _begin(self, file: SourceFile) -> Conversion:
+        request = Request(file.type.name, file.path, file.where, self._fields)
+        return self._conversions.begin(request, self.at_once)
 
     def parts(self, position: int, entries: int, most_bytes: int) -> Iterator[SourcePart]:
         """See Source. The documents of a file that may have many are counted."""
@@ -307,7 +336,9 @@ class FileSource:
             count += 1
         return count
 
-    def _entries(self, file: SourceFile, skip: int) -> Iterator[Document | SourceError | None]:
+    def _entries(
+        self, file: SourceFile, skip: int, begun: Conversion | None
+    ) -> Iterator[Document | SourceError | None]:
         """Yield the documents of a file and its bad records after the first ``skip`` of them, or
         the error of the file."""
         try:
@@ -315,8 +346,8 @@ class FileSource:
             if file.problem is not None:
                 raise file.problem
             own: dict[str, MetadataValue] | None = None
-            entries = self._checked(file) if self._checks_files else self._converted(file)
-            for entry in entries:
+            read = self._checked if self._checks_files else self._converted
+            for entry in read(file, begun):
                 if entry is None:
                     yield None
                     continue
@@ -335,14 +366,22 @@ class FileSource:
             if not skip:
                 yield bad_file(error)
 
-    def _converted(self, file: SourceFile) -> Iterator[ConvertedDocument | SourceError]:
+    def _converted(
+        self, file: SourceFile, begun: Conversion | None = None
+    ) -> Iterator[ConvertedDocument | SourceError]:
+        if file.type.packages:
+            begun = begun or self._begin(file)
+            yield from self._conversions.entries(begun)
+            return
         converter = self._converters.get(file.type.name)
         if converter is None:
             converter = self._converters[file.type.name] = file.type.converter()
         with readable(file.where):
             yield from converter(Path(file.path), file.where, self._fields)
 
-    def _checked(self, file: SourceFile) -> Iterator[ConvertedDocument | SourceError | None]:
+    def _checked(
+        self, file: SourceFile, begun: Conversion | None = None
+    ) -> Iterator[ConvertedDocument | SourceError | None]:
         """Yield the contents of a file only if all of it can be read: a skipped file must not leave
         its first documents in the index.
 
@@ -350,7 +389,7 @@ class FileSource:
         """
         documents: list[ConvertedDocument | SourceError] = []
         characters = 0
-        entries = self._converted(file)
+        entries = self._converted(file, begun)
         for entry in entries:
             documents.append(entry)
             characters += 0 if isinstance(entry, SourceError) else len(entry.text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal, Protocol, cast
 
@@ -19,6 +19,7 @@ from arag_search.corpus import (
 )
 from arag_search.errors import SourceError
 from index_jobs.sources.metadata import MetadataReader
+from index_jobs.sources.records import SKIP, Fields
 
 Layout = Literal["lines", "array", "rows"]
 """How records are arranged in a file: JSON lines, a JSON array, or rows with tabs."""
@@ -26,25 +27,9 @@ Layout = Literal["lines", "array", "rows"]
 MAX_ID_BYTES = 512
 """The longest document id in bytes of UTF-8; an id is shown with every hit."""
 
-SKIP = "Fix it, or skip it with --skip-bad-lines."
-SKIP_FILE = "Fix the file, or skip it with --skip-bad-files."
-
 SENTENCE_ENDS = "sentence_ends"
 PASSAGE_OUTLINES = "passage_outlines"
 PRE_CHUNKED_MARK = "pre_chunked"
-
-
-@dataclass(frozen=True, slots=True)
-class Fields:
-    """The names of the fields of a record. None stands for the usual name (id, title, text or
-    sentences).
-
-    If a name for the id is given, every record must have this field.
-    """
-
-    id: str | None = None
-    title: str | None = None
-    text: str | None = None
 
 
 _NO_NAMES = Fields()

@@ -15,11 +15,10 @@ from arag_search.errors import ArgumentError, SourceError
 from index_jobs.sources.converters.registry import file_type_of
 from index_jobs.sources.encodings import decoded
 from index_jobs.sources.files import open_file, open_input, spooled_input
-from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.reading import Source
 from index_jobs.sources.record_file import LOOKED_AT_BYTES, RecordFile, holds_passages
-from index_jobs.sources.records import readable
+from index_jobs.sources.records import Fields, readable
 from index_jobs.sources.registry import FORMATS, PRE_CHUNKED, Format, folder_help
 from index_jobs.sources.selection import STDIN, USUAL_FILES, FileSelection
 

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 from arag_search.corpus import Document
 from arag_search.errors import DuplicateIdError, SourceError
-from index_jobs.sources.formats import SKIP, Fields
 from index_jobs.sources.metadata import MetadataReader
+from index_jobs.sources.records import SKIP, Fields
 from index_jobs.sources.repeats import Repeats
 from index_jobs.sources.selection import FileSelection
 
@@ -44,6 +44,9 @@ class Source(Protocol):
 
     large_files: Sequence[str]
     """The first files that are left out because they are too large, each with its size."""
+
+    at_once: int
+    """How many processes convert its files."""
 
     @property
     def repeats(self) -> Repeats:
@@ -95,6 +98,7 @@ class RecordSource:
 
     left_out: Mapping[str, int] = {}
     large_files: Sequence[str] = ()
+    at_once = 1
     damaged: Sequence[str] = ()
     repeats = Repeats()
 

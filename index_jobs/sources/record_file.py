@@ -11,12 +11,13 @@ from typing import Any, cast
 from arag_search.corpus import Document
 from arag_search.errors import SourceError
 from index_jobs.sources.files import SpooledInput
-from index_jobs.sources.formats import Fields, Layout
+from index_jobs.sources.formats import Layout
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.reading import RecordSource, SourcePart
 from index_jobs.sources.records import (
     USUAL_COLUMNS,
     CorpusFile,
+    Fields,
     array_records,
     file_signature,
     header_of,

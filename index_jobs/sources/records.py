@@ -15,6 +15,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, cast
@@ -23,14 +24,23 @@ import ijson
 import orjson
 
 from arag_search.errors import SourceError
-from index_jobs.sources.formats import SKIP
+
+SKIP = "Fix it, or skip it with --skip-bad-lines."
+SKIP_FILE = "Fix the file, or skip it with --skip-bad-files."
 
 MAX_LINE_BYTES = 1 << 28
 """The longest line of a JSONL file, and item of an array (256 MiB)."""
 
+MAX_ROW_BYTES = 1 << 24
+"""The longest row of a table (16 MiB): each of its fields is held as a text of its own."""
+
+MAX_COLUMNS = 1 << 14
+"""The most columns of a table, as in a workbook."""
+
 MAX_DEPTH = 1_000
 """How deep the values of an array may be nested."""
 
+_SHOWN_COLUMNS = 50
 _PIECE_BYTES = 1 << 20
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
@@ -38,6 +48,19 @@ _KEY = re.compile(rb'"\s*:')
 
 Record = tuple[int, Any]
 """The number of a line or item (from 1), and its value or, if it is bad, a SourceError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The names of the fields of a record. None stands for the usual name (id, title, text or
+    sentences).
+
+    If a name for the id is given, every record must have this field.
+    """
+
+    id: str | None = None
+    title: str | None = None
+    text: str | None = None
 
 
 class CorpusFile:
@@ -169,18 +192,21 @@ def record_places(file: CorpusFile, *, rows: bool, header: bool) -> Iterator[tup
         place = file.stream.tell()
 
 
-def read_line(file: CorpusFile, number: int, allowed: str) -> bytes | SourceError:
+def read_line(
+    file: CorpusFile, number: int, allowed: str, most: int | None = None
+) -> bytes | SourceError:
     """Return the next line with its line end; it is empty at the end of the file. A line that is
     too long is read to its end, and a SourceError is returned for it."""
     with readable(file.name):
-        line = file.stream.readline(MAX_LINE_BYTES)
-        if len(line) < MAX_LINE_BYTES or line.endswith(b"\n"):
+        most = most or MAX_LINE_BYTES
+        line = file.stream.readline(most)
+        if len(line) < most or line.endswith(b"\n"):
             return line
         del line
         while (rest := file.stream.readline(_PIECE_BYTES)) and not rest.endswith(b"\n"):
             pass
     return SourceError(
-        f"The line is longer than {MAX_LINE_BYTES >> 20} MiB.",
+        f"The line is longer than {most >> 20} MiB.",
         where=f"{file.name}, line {number}",
         allowed=allowed,
         do=SKIP,
@@ -367,6 +393,7 @@ def table_rows(
     while True:
         number = lines.number + 1
         where = f"{file.name}, line {number}"
+        lines.row_bytes = 0
         try:
             row = next(reader)
         except StopIteration:
@@ -401,7 +428,8 @@ def row_object(
     return SourceError(
         f"The row has {len(row)} column{'s' * (len(row) != 1)}.",
         where=where,
-        allowed=f"{len(columns)}: {', '.join(columns)}",
+        allowed=f"{len(columns)}: {', '.join(columns[:_SHOWN_COLUMNS])}"
+        + ", ..." * (len(columns) > _SHOWN_COLUMNS),
         do=f"Check its quotes. {SKIP}",
     )
 
@@ -422,18 +450,22 @@ class _Lines:
         self._file = file
         self._encoding = encoding
         self.number = before
+        self.row_bytes = 0
         self.ended = False
 
     def __iter__(self) -> Iterator[str]:
         return self
 
     def __next__(self) -> str:
-        line = read_line(self._file, self.number + 1, "one row a line")
+        line = read_line(self._file, self.number + 1, "one row a line", MAX_ROW_BYTES)
         if not line:
             self.ended = True
             raise StopIteration
         self.number += 1
         if isinstance(line, SourceError):
             raise line
+        self.row_bytes += len(line)
+        if self.row_bytes > MAX_ROW_BYTES:
+            raise csv.Error("too long")
         is_marked = self.number == 1 and self._encoding == "utf-8"
         return line.decode("utf-8-sig" if is_marked else self._encoding)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arag_search.errors import ArgumentError, SourceError
+from index_jobs.sources.conversion import USUAL_LIMITS, FileLimits
 from index_jobs.sources.records import readable
 
 if TYPE_CHECKING:
@@ -356,6 +357,9 @@ MAX_FILE_BYTES = 50_000_000
 """The size above which files of a folder are left out by default. A document is held in memory
 several times while it is converted, cut and packed; text of this size is a hundred novels."""
 
+MAX_FILE_S = 86_400
+_LEAST_MEMORY = 256_000_000
+
 STDIN = "-"
 """The name of standard input as a source."""
 
@@ -380,8 +384,9 @@ class FileSelection:
     exclude. Files of folders that are larger than ``max_bytes`` are left out; None
     is no limit. Ids are paths relative to ``root``; None stands for the folder that all sources
     have in common. With ``skip_bad``, a file that cannot be read is counted, and no part of it is
-    indexed. ``only``, which an update by changed paths sets, is as in ``folder_entries``. Raises
-    ArgumentError for a value that is not allowed.
+    indexed. ``only``, which an update by changed paths sets, is as in ``folder_entries``. The
+    conversion of a file by a library may take what ``limits`` say. Raises ArgumentError for a value
+    that is not allowed.
     """
 
     include: tuple[str, ...] = ()
@@ -391,6 +396,7 @@ class FileSelection:
     root: str | None = None
     skip_bad: bool = False
     only: frozenset[str] | None = None
+    limits: FileLimits = USUAL_LIMITS
 
     def __post_init__(self) -> None:
         spec_of("--include", self.include)
@@ -452,6 +458,22 @@ def parse_size(text: str) -> int | None:
             allowed="bytes, kB, MB or GB, such as 50MB or 1.5GB; none for no limit",
         )
     return math.floor(float(match[1]) * _UNITS[match[2].lower()])
+
+
+def parse_limits(text: str) -> FileLimits:
+    """Parse what a file may take, such as ``300,4GB``. Raises ArgumentError."""
+    seconds, _, memory = text.partition(",")
+    try:
+        limits = FileLimits(float(seconds), parse_size(memory) or 0)
+    except ValueError:
+        limits = FileLimits(0)
+    if not 0 < limits.seconds <= MAX_FILE_S or limits.memory < _LEAST_MEMORY:
+        raise ArgumentError(
+            f'--file-limits: "{text}" are no limits.',
+            allowed=f"seconds up to {MAX_FILE_S:,} and memory from {shown_size(_LEAST_MEMORY)} on,"
+            " such as 300,4GB",
+        )
+    return limits
 
 
 def shown_size(size: int) -> str:

@@ -39,10 +39,10 @@ from index_jobs.build.report import SHOWN_EXAMPLES, AddReport, index_counts, sho
 from index_jobs.cutting.chunking import Packed, cut_only, program_version
 from index_jobs.cutting.counts import Counts, Cut
 from index_jobs.sources.files import path_id
-from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import open_sources
 from index_jobs.sources.reading import CorpusReader, Position, SeenIds, Source
+from index_jobs.sources.records import Fields
 from index_jobs.sources.registry import PRE_CHUNKED, Format
 from index_jobs.sources.selection import USUAL_FILES, FileSelection
 from index_jobs.updates.tally import (

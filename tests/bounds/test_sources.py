@@ -10,9 +10,9 @@ import pytest
 from arag_search.corpus import Document
 from arag_search.errors import SourceError
 from index_jobs.sources import records
-from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import open_source
+from index_jobs.sources.records import Fields
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.corpus_files import FIX, documents, source_at
 
@@ -34,6 +34,7 @@ def test_a_line_that_is_too_long_is_reported_and_later_lines_are_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(records, "MAX_LINE_BYTES", 1 << 20)
+    monkeypatch.setattr(records, "MAX_ROW_BYTES", 1 << 20)
     texts = ("x", "x" * (40 << 20), "x", "x" * (1 << 20))
     raw = head + "".join(row.format(number, text) for number, text in enumerate(texts))
     Path(name).write_bytes(compress(raw.encode()))

@@ -12,7 +12,7 @@ from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import AddReport
 from index_jobs.sources.converters.registry import FileType
-from index_jobs.sources.formats import Fields
+from index_jobs.sources.records import Fields
 from index_jobs.sources.selection import FileSelection
 from index_jobs.updates.addition import AddOptions, add_documents, sync_documents
 from tests.support.builds import in_own_folder  # noqa: F401

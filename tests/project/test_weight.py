@@ -22,16 +22,16 @@ CEILINGS = {
     ("arag_search/engines/opensearch/",): 4_634,
     ("arag_search/engines/",): 6_960,
     ("arag_search/mcp_server/",): 2_318,
-    ("arag_search/cli/",): 4_353,
+    ("arag_search/cli/",): 4_370,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_175,
-    ("arag_search/endpoints/", "arag_search/system/"): 1_866,
-    ("index_jobs/sources/",): 6_797,
-    ("index_jobs/",): 5_080,
+    ("arag_search/endpoints/", "arag_search/system/"): 1_881,
+    ("index_jobs/sources/",): 7_291,
+    ("index_jobs/",): 5_084,
     ("bench/",): 18_263,
-    ("tests/",): 58_893,
+    ("tests/",): 59_083,
     ("",): 1_146,  # what is in no other row
 }
-ALL = 145_596
+ALL = 146_316
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -8,10 +8,10 @@ import pytest
 
 from arag_search.corpus import Document
 from arag_search.errors import SourceError
-from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import MetadataReader, parse_metadata
 from index_jobs.sources.opening import open_source
 from index_jobs.sources.reading import Source
+from index_jobs.sources.records import Fields
 from index_jobs.sources.registry import Format
 
 USUAL = Fields()

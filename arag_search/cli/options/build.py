@@ -204,6 +204,15 @@ class SelectionOptions(NamedTuple):
             metavar="SIZE",
         ),
     ] = None
+    file_limits: Annotated[
+        str | None,
+        typer.Option(
+            "--file-limits",
+            help="What the conversion of a file such as a PDF may take: seconds and memory. A file "
+            "that needs more cannot be read.  [default: 60,1GiB]",
+            metavar="SECONDS,SIZE",
+        ),
+    ] = None
     root: Annotated[
         str | None,
         typer.Option(
@@ -230,6 +239,7 @@ def build_options(
     exclude: Sequence[str] | None = None,
     no_ignore: bool = False,
     max_file_size: str | None = None,
+    file_limits: str | None = None,
     root: str | None = None,
     skip_bad_files: bool = False,
     **others: Any,
@@ -237,9 +247,15 @@ def build_options(
     """Convert the options to those of a build; ``others`` have the same names in BuildOptions.
     Raises ArgumentError."""
     from index_jobs.build.options import BuildOptions, parse_bm25, parse_names
-    from index_jobs.sources.formats import Fields
+    from index_jobs.sources.conversion import USUAL_LIMITS
     from index_jobs.sources.metadata import parse_metadata
-    from index_jobs.sources.selection import MAX_FILE_BYTES, FileSelection, parse_size
+    from index_jobs.sources.records import Fields
+    from index_jobs.sources.selection import (
+        MAX_FILE_BYTES,
+        FileSelection,
+        parse_limits,
+        parse_size,
+    )
 
     if bm25 is not None:
         others["k1"], others["b"] = parse_bm25(bm25)
@@ -257,6 +273,7 @@ def build_options(
             exclude=tuple(exclude or ()),
             no_ignore=no_ignore,
             max_bytes=MAX_FILE_BYTES if max_file_size is None else parse_size(max_file_size),
+            limits=USUAL_LIMITS if file_limits is None else parse_limits(file_limits),
             root=root,
             skip_bad=skip_bad_files,
         ),

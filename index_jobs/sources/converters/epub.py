@@ -19,7 +19,7 @@ from index_jobs.sources.converters.registry import (
     reading,
     sensible_title,
 )
-from index_jobs.sources.formats import Fields
+from index_jobs.sources.records import Fields
 
 _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"

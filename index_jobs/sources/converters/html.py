@@ -16,7 +16,7 @@ from arag_search.errors import SourceError
 from index_jobs.sources.converters.outline import INDEX_LINES, Part, outline_of
 from index_jobs.sources.converters.registry import ConvertedDocument, whole_file
 from index_jobs.sources.encodings import decoded
-from index_jobs.sources.formats import Fields
+from index_jobs.sources.records import Fields
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode

@@ -26,8 +26,7 @@ from index_jobs.sources.converters.registry import (
     reading,
     sensible_title,
 )
-from index_jobs.sources.formats import Fields
-from index_jobs.sources.records import readable
+from index_jobs.sources.records import Fields, readable
 
 MAX_UNPACKED_BYTES = 1 << 29
 """The maximum total size of the unpacked files of an archive (512 MiB)."""

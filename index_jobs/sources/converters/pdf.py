@@ -7,7 +7,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
 from arag_search.errors import SourceError
@@ -17,14 +16,10 @@ from index_jobs.sources.converters.registry import (
     reading,
     sensible_title,
 )
-from index_jobs.sources.formats import Fields
-from index_jobs.sources.records import readable
+from index_jobs.sources.records import Fields, readable
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument
-
-_PDFIUM = Lock()
-"""PDFium must not be called by two threads at once."""
 
 _HYPHENATION = re.compile(r"[\ufffe\x02\u00ad](?:\r?\n)?(?=(\w?))")
 _CONTROLS = (*range(9), 11, 12, *range(14, 32), 127, 0xFFFE, 0xFFFF)
@@ -48,7 +43,7 @@ def convert(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocumen
     """
     with readable(where), path.open("rb"):
         pass
-    with _PDFIUM, reading("a PDF", where):
+    with reading("a PDF", where):
         document = _document(path, where)
     yield document
 

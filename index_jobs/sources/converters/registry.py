@@ -20,7 +20,7 @@ from arag_search.errors import AragError, SourceError
 from arag_search.system.extras import check_extra
 
 if TYPE_CHECKING:
-    from index_jobs.sources.formats import Fields
+    from index_jobs.sources.records import Fields
 
 MAX_FILE_BYTES = 1 << 28
 """The largest file that is read as a whole (256 MiB). Tables and mailboxes are streamed."""
@@ -100,7 +100,7 @@ def reading(kind: str, where: str) -> Generator[None]:
     "a PDF"."""
     try:
         yield
-    except AragError:
+    except (AragError, MemoryError):
         raise
     except Exception as error:  # the file is hostile, and libraries fail in ways of their own
         reason = " ".join(str(error).split())[:200] or type(error).__name__

@@ -10,7 +10,7 @@ from arag_search.corpus import Outline
 from index_jobs.sources.converters.outline import INDEX_LINES, Part, ends_by_indent, outline_of
 from index_jobs.sources.converters.registry import ConvertedDocument, whole_file
 from index_jobs.sources.encodings import decoded
-from index_jobs.sources.formats import Fields
+from index_jobs.sources.records import Fields
 
 _ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1+")
 _DIRECTIVE = re.compile(r"\.\. ([\w:.+-]+)::(?: +(.*))?$")

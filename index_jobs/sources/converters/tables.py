@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
@@ -18,8 +19,15 @@ from typing import IO, Any, cast
 from arag_search.errors import SourceError
 from index_jobs.sources.converters.registry import ConvertedDocument, reading
 from index_jobs.sources.encodings import stream_encoding
-from index_jobs.sources.formats import SKIP, Fields
-from index_jobs.sources.records import CorpusFile, readable, row_object, table_rows
+from index_jobs.sources.records import (
+    MAX_COLUMNS,
+    SKIP,
+    CorpusFile,
+    Fields,
+    readable,
+    row_object,
+    table_rows,
+)
 
 _DELIMITERS = ",;\t|"
 _SEPARATOR_LINE = re.compile(r'\ufeff?"?sep=(.)"?\r?\n', re.IGNORECASE)
@@ -211,13 +219,18 @@ def _header_line(sample: str, delimiter: str, quotes: bool, *, skip: bool) -> in
 def _columns(row: Sequence[str], where: str) -> list[str]:
     """Return the names of the columns; those without a name get their number, and a repeated name
     gets the number of the repetition."""
-    names: list[str] = []
+    if len(row) > MAX_COLUMNS:
+        raise SourceError(
+            f"The table has {len(row):,} columns.", where=where, allowed=f"at most {MAX_COLUMNS:,}"
+        )
+    names: dict[str, None] = {}
+    repetitions: Counter[str] = Counter()
     for number, given in enumerate(row, 1):
-        name = given.strip() or f"column {number}"
-        repetition = 1
-        while (unique := name if repetition == 1 else f"{name} ({repetition})") in names:
-            repetition += 1
-        names.append(unique)
+        name = unique = given.strip() or f"column {number}"
+        while unique in names:
+            repetitions[name] += 1
+            unique = f"{name} ({repetitions[name] + 1})"
+        names[unique] = None
     is_pivot = not row[0].strip() and len(row) > 1
     if not is_pivot and not any(character.isalpha() for name in row for character in name):
         raise SourceError(
@@ -226,7 +239,7 @@ def _columns(row: Sequence[str], where: str) -> list[str]:
             allowed="a first row with a name for each column",
             do="Add such a row.",
         )
-    return names
+    return list(names)
 
 
 class _Transcoded:

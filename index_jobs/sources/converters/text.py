@@ -16,13 +16,12 @@ from index_jobs.sources.converters.front_matter import NO_FRONT_MATTER, FrontMat
 from index_jobs.sources.converters.outline import Part, outline_of
 from index_jobs.sources.converters.registry import ConvertedDocument, whole_file
 from index_jobs.sources.encodings import decoded
-from index_jobs.sources.formats import Fields
-from index_jobs.sources.records import readable
+from index_jobs.sources.records import Fields, readable
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
-_OUTLINE_CHARACTERS = 1 << 24
+_OUTLINE_CHARACTERS = 1 << 21
 """How much of a text of Markdown is parsed."""
 
 _MARKDOWN = (".md", ".markdown")

@@ -1,7 +1,6 @@
 """PDF files: pages, titles, and files without text that could be read."""
 
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
@@ -61,18 +60,6 @@ def test_pages_that_are_pictures_are_refused_with_the_way_out(tmp_path: Path) ->
 @pytest.mark.parametrize("data", [b"", b"%PDF-1.7\n", b"no PDF", pdf_bytes([[(12, "x")]])[:-250]])
 def test_a_damaged_file_is_refused(tmp_path: Path, data: bytes) -> None:
     assert "PDF" in refusal_of(written(tmp_path / "a.pdf", data)).what
-
-
-def test_two_threads_read_at_once(tmp_path: Path) -> None:
-    path = written(tmp_path / "a.pdf", pdf_bytes([[(12, f"Page {n}.")] for n in range(30)]))
-    texts: list[str] = []
-    threads = [Thread(target=lambda: texts.append(document_of(path).text)) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(texts) == 4
-    assert len(set(texts)) == 1
 
 
 def test_a_hyphen_before_a_capital_or_a_digit_stays(tmp_path: Path) -> None:

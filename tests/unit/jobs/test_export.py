@@ -16,8 +16,9 @@ from arag_search.manifest import Manifest
 from arag_search.search.documents import IndexDocument
 from index_jobs.build.export import build_command, record_of
 from index_jobs.cutting.chunking import cut
-from index_jobs.sources.formats import Documents, Fields, PreChunked, joined
+from index_jobs.sources.formats import Documents, PreChunked, joined
 from index_jobs.sources.metadata import MetadataReader
+from index_jobs.sources.records import Fields
 from tests.support.oracle.engine import MemoryEngine
 
 METADATA: Any = {"year": "number", "lang": "keyword", "day": "date", "draft": "boolean"}

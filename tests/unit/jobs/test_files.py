@@ -21,10 +21,10 @@ from arag_search.errors import (
 from index_jobs.build.report import left_out_kinds
 from index_jobs.sources.converters.registry import ConvertedDocument, FileType
 from index_jobs.sources.files import FileSource, LeftOut, SourceFile
-from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import FILE_FIELDS, MetadataReader
 from index_jobs.sources.opening import open_source, open_sources
 from index_jobs.sources.reading import CorpusReader, Position, SeenIds, Source
+from index_jobs.sources.records import Fields
 from index_jobs.sources.registry import FORMATS
 from index_jobs.sources.selection import FileSelection, parse_size, shown_size
 from tests.support.corpus_files import documents, in_own_folder, problems, resumes, source_at  # noqa: F401

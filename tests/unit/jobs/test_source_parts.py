@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import open_source
 from index_jobs.sources.reading import Source, SourcePart
+from index_jobs.sources.records import Fields
 from index_jobs.sources.selection import FileSelection
 from tests.support.corpus_files import in_own_folder  # noqa: F401
 

@@ -11,9 +11,9 @@ import pytest
 from arag_search.corpus import Document, nfc, split_at
 from arag_search.errors import AragError, ArgumentError, SourceError
 from index_jobs.build.report import left_out_kinds
-from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import MetadataReader, parse_metadata
 from index_jobs.sources.opening import open_source, open_sources
+from index_jobs.sources.records import Fields
 from index_jobs.sources.registry import FORMATS
 from tests.support.corpus_files import FIX, documents, in_own_folder, problems, source_of  # noqa: F401
 from tests.support.shared_data import DATA

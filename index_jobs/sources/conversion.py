@@ -1,0 +1,277 @@
+"""Converting files of strangers in child processes, which are watched: a file that takes too long,
+or too much memory, cannot be read, and everything else goes on."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import IO, Any, NamedTuple
+
+from arag_search.errors import BuildError, SourceError
+from arag_search.system.processes import resident_bytes
+from index_jobs.sources.converters.child import OUT_OF_MEMORY, Reply, Request
+from index_jobs.sources.converters.registry import ConvertedDocument
+
+_MODULE = "index_jobs.sources.converters"
+_LOOK_S = 0.05
+_DOCUMENT_S = 0.02
+"""What each document of a table or a mailbox adds to the time of its file."""
+_KEPT_SHARE = 4
+"""A child that keeps more than this part of the memory it may have is replaced."""
+
+
+class FileLimits(NamedTuple):
+    """What the conversion of a file may take: seconds, and bytes of memory."""
+
+    seconds: float = 60.0
+    memory: int = 1 << 30
+
+    def __str__(self) -> str:
+        return f"{self.shown_seconds} and {self.shown_memory}"
+
+    @property
+    def shown_seconds(self) -> str:
+        return f"{self.seconds:g} s"
+
+    @property
+    def shown_memory(self) -> str:
+        return f"{self.memory >> 20:,} MiB of memory"
+
+
+USUAL_LIMITS = FileLimits()
+
+
+class Conversion:
+    """A file that is being converted, or waits for it."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.child: _Child | None = None
+
+
+class Conversions:
+    """The children of this process that convert the files of a source.
+
+    They start when they are needed, serve many files, and end with this object. Another process to
+    which it is sent has children of its own.
+    """
+
+    def __init__(self, limits: FileLimits) -> None:
+        self._most = 1
+        self._limits = limits
+        self._children: list[_Child] = []
+        self._waiting: deque[Conversion] = deque()
+        self._is_over = threading.Event()
+        weakref.finalize(self, _end, self._children, self._is_over)
+
+    def __reduce__(self) -> tuple[type[Conversions], tuple[FileLimits]]:
+        return Conversions, (self._limits,)
+
+    def begin(self, request: Request, at_once: int = 1) -> Conversion:
+        """Let a file be converted as soon as one of ``at_once`` children has time for it. What was
+        begun must be read in this order, or be dropped."""
+        self._most = at_once
+        conversion = Conversion(request)
+        self._waiting.append(conversion)
+        self._start()
+        return conversion
+
+    def entries(self, conversion: Conversion) -> Iterator[ConvertedDocument | SourceError]:
+        """Yield what a Converter yields. Raises what it raises, and SourceError for a file that
+        needs more than it may take."""
+        if conversion.child is None:
+            self._waiting.remove(conversion)
+            self._give(conversion, self._idle() or self._new())
+        child = conversion.child
+        assert child is not None
+        is_last = False
+        try:
+            while not is_last:
+                reply = child.receive()
+                is_last = reply.is_last
+                yield from reply.entries
+                if reply.error is not None:
+                    raise reply.error
+                if not is_last:
+                    child.go_on(len(reply.entries))
+        finally:
+            conversion.child = None
+            if not is_last or child.is_full:
+                self._end(child)
+            else:
+                child.is_idle = True
+            self._start()
+
+    def drop(self, conversion: Conversion) -> None:
+        """Forget a conversion, unless it was read to its end."""
+        if conversion in self._waiting:
+            self._waiting.remove(conversion)
+        if conversion.child is not None:
+            self._end(conversion.child)
+            conversion.child = None
+
+    def _start(self) -> None:
+        while self._waiting:
+            child = self._idle()
+            if child is None and len(self._children) < self._most:
+                child = self._new()
+            if child is None:
+                return
+            self._give(self._waiting.popleft(), child)
+
+    def _give(self, conversion: Conversion, child: _Child) -> None:
+        conversion.child = child
+        child.begin(conversion.request)
+
+    def _idle(self) -> _Child | None:
+        return next((child for child in self._children if child.is_idle), None)
+
+    def _new(self) -> _Child:
+        child = _Child(self._limits)
+        if not self._children:
+            self._is_over.clear()
+            watching = (self._children, self._is_over)
+            threading.Thread(target=_watch, args=watching, daemon=True).start()
+        self._children.append(child)
+        return child
+
+    def _end(self, child: _Child) -> None:
+        child.end()
+        self._children.remove(child)
+        if not self._children:
+            self._is_over.set()
+
+
+def _watch(children: list[_Child], is_over: threading.Event) -> None:
+    while not is_over.wait(_LOOK_S):
+        for child in list(children):
+            child.look()
+
+
+def _end(children: list[_Child], is_over: threading.Event) -> None:
+    is_over.set()
+    for child in children:
+        child.end()
+    children.clear()
+
+
+class _Child:
+    """A process that converts one file at a time. Another thread looks at it meanwhile."""
+
+    def __init__(self, limits: FileLimits) -> None:
+        self._limits = limits
+        path = os.pathsep.join(map(os.path.abspath, sys.path))
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", _MODULE, str(limits.seconds), str(limits.memory)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                process_group=0,  # Ctrl-C in a terminal reaches only its parent
+                env={**os.environ, "PYTHONPATH": path},
+            )
+        except OSError as error:
+            raise BuildError(
+                f"A process that converts files cannot be started ({error.strerror}).",
+                where=sys.executable,
+                do="Free memory, or end other processes.",
+            ) from error
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._requests: IO[bytes] = self._process.stdin
+        self._replies: IO[bytes] = self._process.stdout
+        self._where = ""
+        self._left_s = 0.0
+        self._deadline: float | None = None
+        self._excess = ""
+        self._lock = threading.Lock()
+        self.is_idle = True
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the process keeps much of the memory that its next file may take."""
+        return resident_bytes(self._process.pid) > self._limits.memory // _KEPT_SHARE
+
+    def begin(self, request: Request) -> None:
+        """Let the process convert a file."""
+        self.is_idle = False
+        self._where = request.where
+        self._left_s = self._limits.seconds
+        self._send(request)
+
+    def go_on(self, documents: int) -> None:
+        """Let the process go on with a file of which it has sent so many documents."""
+        self._left_s += documents * _DOCUMENT_S
+        self._send(None)
+
+    def receive(self) -> Reply:
+        """Wait for what the process has read of its file. Raises SourceError if it has ended."""
+        began = time.monotonic()
+        try:
+            reply: Reply = pickle.load(self._replies)
+        except (EOFError, pickle.UnpicklingError):  # it was cut off
+            raise self._ended() from None
+        self._left_s -= time.monotonic() - began
+        with self._lock:
+            self._deadline = None
+        return reply
+
+    def look(self) -> None:
+        """End the process if it takes more than it may, and has not answered yet."""
+        with self._lock:
+            if self._deadline is None or self._process.returncode is not None:
+                return
+            if resident_bytes(self._process.pid) > self._limits.memory:
+                self._excess = self._limits.shown_memory
+            elif time.monotonic() > self._deadline and not _is_readable(self._replies):
+                self._excess = self._limits.shown_seconds
+            if self._excess:
+                self._process.kill()
+
+    def end(self) -> None:
+        """End the process at once, and wait for it."""
+        with self._lock:
+            self._process.kill()
+            self._process.wait()
+        for pipe in (self._requests, self._replies):
+            with suppress(OSError):  # buffered data can no longer be sent
+                pipe.close()
+
+    def _send(self, request: Request | None) -> None:
+        with self._lock:
+            self._deadline = time.monotonic() + self._left_s
+        with suppress(BrokenPipeError):  # the process has ended: ``receive`` says so
+            pickle.dump(request, self._requests)
+            self._requests.flush()
+
+    def _ended(self) -> SourceError:
+        code = self._process.wait()
+        limits = self._limits
+        if code == OUT_OF_MEMORY:
+            self._excess = limits.shown_memory
+        elif code == -signal.SIGXCPU:
+            self._excess = limits.shown_seconds
+        how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        return SourceError(
+            f"The file cannot be read: it needs more than {self._excess}."
+            if self._excess
+            else f"The file cannot be read: it ends the process that converts it ({how}).",
+            where=self._where,
+            allowed=f"{limits} for a file",
+            do="Leave it out, or allow more with --file-limits.",
+        )
+
+
+def _is_readable(pipe: IO[bytes]) -> bool:
+    poll: Any = select.poll()
+    poll.register(pipe, select.POLLIN)
+    return bool(poll.poll(0))

@@ -1,0 +1,131 @@
+"""A process that converts files: it reads requests from its standard input, and writes what is in
+the files to its output.
+
+Libraries read files of strangers here, within limits of time and memory, so that no file stops or
+fills the process that needs it (see ``conversion.py``, which starts and watches this one). It ends
+when its input ends, and ignores Ctrl-C, which its parent handles.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import pickle
+import resource
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from arag_search.errors import SourceError
+from arag_search.system.terminal import guard_terminals
+from index_jobs.sources.converters.registry import FILE_TYPES, ConvertedDocument
+from index_jobs.sources.records import Fields
+
+OUT_OF_MEMORY = 77
+"""The exit code of a child that gets no more memory."""
+
+_BATCH_DOCUMENTS = 64
+_BATCH_CHARACTERS = 1 << 18
+_BATCH_S = 0.1
+_SPARE_S = 5
+_SPARE_MEMORY = 2
+"""The limits of the system are behind those that the parent keeps, which can name them."""
+
+
+class Request(NamedTuple):
+    """A file to convert: the name of its type, and what a Converter gets."""
+
+    type: str
+    path: str
+    where: str
+    fields: Fields
+
+
+class Reply(NamedTuple):
+    """The next documents of a file, and the error that ends it. A reply that is not the last is
+    followed by another one when the parent asks for it, by None."""
+
+    entries: list[ConvertedDocument | SourceError]
+    is_last: bool = False
+    error: Exception | None = None
+
+
+def main(limit_s: float, limit_bytes: int) -> None:
+    """Answer requests until the input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # output printed by a library must not mix with the replies
+    guard_terminals()
+    _lower(resource.RLIMIT_CORE, 0)
+    _lower(resource.RLIMIT_AS, _address_space() + _SPARE_MEMORY * limit_bytes)
+    entries: Iterator[ConvertedDocument | SourceError] = iter(())
+    while True:
+        try:
+            request: Request | None = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        if request is not None:
+            entries = _entries(request)
+        _lower(resource.RLIMIT_CPU, math.ceil(time.process_time() + limit_s) + _SPARE_S)
+        try:
+            reply = _dumped(_next(entries))
+        except MemoryError:
+            os._exit(OUT_OF_MEMORY)
+        replies.write(reply)
+        replies.flush()
+
+
+def _entries(request: Request) -> Iterator[ConvertedDocument | SourceError]:
+    convert = FILE_TYPES[request.type].converter()
+    yield from convert(Path(request.path), request.where, request.fields)
+
+
+def _next(entries: Iterator[ConvertedDocument | SourceError]) -> Reply:
+    taken: list[ConvertedDocument | SourceError] = []
+    characters = 0
+    began = time.monotonic()
+    try:
+        for entry in entries:
+            taken.append(entry)
+            characters += 0 if isinstance(entry, SourceError) else len(entry.text)
+            if (
+                len(taken) == _BATCH_DOCUMENTS
+                or characters > _BATCH_CHARACTERS
+                or time.monotonic() > began + _BATCH_S
+            ):
+                return Reply(taken)
+    except MemoryError:
+        raise
+    except Exception as error:
+        error.add_note(f"In a process that converts files:\n{traceback.format_exc()}")
+        return Reply(taken, is_last=True, error=error)
+    return Reply(taken, is_last=True)
+
+
+def _dumped(reply: Reply) -> bytes:
+    try:
+        return pickle.dumps(reply)
+    except (pickle.PicklingError, TypeError, AttributeError):  # what a library raises may be so
+        note = "".join(getattr(reply.error, "__notes__", []))
+        return pickle.dumps(reply._replace(error=RuntimeError(note)))
+
+
+def _lower(limit: int, most: int) -> None:
+    """Set a limit of the system, where it has it and allows so much."""
+    try:
+        _, hard = resource.getrlimit(limit)
+        within = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(limit, (within, hard))
+    except (OSError, ValueError):  # macOS has no limit of address space
+        pass
+
+
+def _address_space() -> int:
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    except OSError:
+        return 0
