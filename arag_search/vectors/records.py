@@ -28,6 +28,7 @@ EMBED_AGAIN = "Embed the index again: arag-search embed INDEX --overwrite"
 StoredType = Literal["float32", "float16"]
 
 STORE_NAME = re.compile(r"store-\d{5,}")
+STORE_RECORD = "store.json"
 STATE_ENDING = ".state"
 _NAME_DIGITS = 16
 _MOST_BYTES = 1 << 16

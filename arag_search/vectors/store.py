@@ -34,6 +34,7 @@ from arag_search.system.progress import Progress
 from arag_search.vectors.base import KEY_BYTES, VECTOR_UNITS, FloatArray, VectorUnit
 from arag_search.vectors.records import (
     EMBED_AGAIN,
+    STORE_RECORD,
     Block,
     StoreRecord,
     missing_file,
@@ -42,7 +43,6 @@ from arag_search.vectors.records import (
     unreadable,
 )
 
-_RECORD = "store.json"
 _BLOCKS = "blocks.jsonl"
 _SCANNED_KEYS = 1 << 18
 _COPIED_ROWS = 1 << 14
@@ -114,7 +114,7 @@ class Store:
     def open(folder: Path) -> Store:
         """Open a store. The sizes of its files are checked. Raises VectorsNotFoundError,
         VectorsDamagedError, VectorsVersionError."""
-        path = folder / _RECORD
+        path = folder / STORE_RECORD
         try:
             data = path.read_bytes()
         except (FileNotFoundError, NotADirectoryError):
@@ -370,7 +370,7 @@ def _appearing(folder: Path, record: StoreRecord) -> Generator[Store]:
         (aside / f"{unit}.vectors").touch()
         (aside / f"{unit}.keys").touch()
     (aside / _BLOCKS).touch()
-    write_atomically(aside / _RECORD, orjson.dumps(record))
+    write_atomically(aside / STORE_RECORD, orjson.dumps(record))
     yield Store.open(aside)
     os.rename(aside, folder)
     sync(folder.parent)

@@ -1,14 +1,19 @@
 """Stores of random vectors, and states that name their rows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from arag_search.corpus import Chunk
+from arag_search.manifest import Manifest
+from arag_search.query.fields import MetadataType
 from arag_search.vectors.base import EncoderIdentity, VectorUnit, row_key
 from arag_search.vectors.records import StoredType, StoreRecord
 from arag_search.vectors.store import Store
+from tests.support.oracle.engine import MemoryEngine
+from tests.support.strategies import METADATA
 
 DIMENSION = 16
 ENCODER = EncoderIdentity(kind="hashing", name="words", revision="1", dimension=DIMENSION)
@@ -47,3 +52,10 @@ def append(store: Store, unit: VectorUnit, texts: Sequence[object], seed: int = 
     vectors = unit_vectors(len(texts), seed)
     store.append(unit, keys_of(texts), vectors)
     return vectors
+
+
+def manifest_of(
+    chunks: Sequence[Chunk], metadata: Mapping[str, MetadataType] = METADATA
+) -> Manifest:
+    """Return the manifest of an index of these chunks."""
+    return MemoryEngine(chunks, metadata=metadata).manifest

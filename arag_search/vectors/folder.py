@@ -1,0 +1,249 @@
+"""The folder of the vectors of an index: its stores, its states, and the one that fits.
+
+Several indexes may share a folder, and find each other's rows by the keys of their texts. Whoever
+appends to a store or removes one holds the lock of the folder. A state is published and removed
+without it, since deletions need no encoder.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from arag_search.engines.opensearch.address import is_address
+from arag_search.errors import (
+    ArgumentError,
+    BuildError,
+    VectorsError,
+    VectorsLockedError,
+    VectorsMismatchError,
+    VectorsNotFoundError,
+    VectorsNotNamedError,
+)
+from arag_search.manifest import Manifest
+from arag_search.system.durable import full_disk_advice
+from arag_search.system.lock import HeldError, hold
+from arag_search.vectors.records import (
+    STATE_ENDING,
+    STORE_NAME,
+    STORE_RECORD,
+    StateRecord,
+    read_state_record,
+    state_path,
+)
+
+if TYPE_CHECKING:
+    from arag_search.vectors.state import State
+    from arag_search.vectors.store import Store
+
+VECTORS_VARIABLE = "ARAG_VECTORS"
+FOLDER = "vectors"
+"""The folder of the vectors in an index that is a folder."""
+
+_LOCK = "embed.lock"
+_OWNER = "arag-search embed, process "
+_UNFINISHED_S = 3_600.0
+"""The age from which the file of a state that was not finished is that of a killed process."""
+
+
+def vectors_root(location: str, vectors: Path | str | None = None) -> Path:
+    """Return the folder of the vectors of an index: ``vectors``, or the one in ARAG_VECTORS, or
+    ``vectors`` in the folder of the index.
+
+    It need not exist. Raises ArgumentError for an index on a server if neither is set, and for a
+    folder without a name.
+    """
+    if vectors is not None and not str(vectors):
+        raise ArgumentError(
+            "The folder of the vectors has no name.", where=location, allowed="a folder"
+        )
+    folder = vectors or os.environ.get(VECTORS_VARIABLE)
+    if folder:
+        return Path(folder)
+    if is_address(location):
+        raise VectorsNotNamedError(
+            "The folder of the vectors is not given.",
+            where=location,
+            allowed="a folder; only an index in a folder has its own",
+            do=f"Give --vectors DIR, or set {VECTORS_VARIABLE}.",
+        )
+    return Path(location) / FOLDER
+
+
+def is_own_root(location: str, root: Path) -> bool:
+    """Return whether a folder of vectors is the one in the folder of the index."""
+    return not is_address(location) and root == Path(location) / FOLDER
+
+
+def embed_command(location: str, root: Path) -> str:
+    """Return the command that makes the vectors of an index in a folder."""
+    named = "" if is_own_root(location, root) else f" --vectors {shlex.quote(str(root))}"
+    return f"arag-search embed {shlex.quote(location)}{named}"
+
+
+@contextmanager
+def lock(root: Path) -> Generator[None]:
+    """Lock the folder of the vectors for this process; create it if needed, and remove it again if
+    nothing was written to it. Raises VectorsLockedError, BuildError."""
+    is_new = not root.exists()
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        descriptor = hold(root / _LOCK, _OWNER)
+    except HeldError as error:
+        raise VectorsLockedError(
+            f"Another process is embedding into this folder ({error.holder}).",
+            where=str(root),
+            do="Wait for it, or stop it; or give another --vectors.",
+        ) from None
+    except OSError as error:
+        raise BuildError(
+            f"The folder of the vectors cannot be written ({error.strerror}).",
+            where=str(root),
+            do=full_disk_advice(error),
+        ) from error
+    try:
+        yield
+    finally:
+        if is_new and os.listdir(root) == [_LOCK]:
+            (root / _LOCK).unlink()
+            with suppress(OSError):  # another process may just have started there
+                root.rmdir()
+        os.close(descriptor)
+
+
+# States
+
+
+def states(root: Path) -> list[tuple[Path, StateRecord | VectorsError]]:
+    """Return the states in a folder with their records, the newest first; at last those whose
+    records cannot be read, with the errors."""
+    readable: list[tuple[Path, StateRecord]] = []
+    others: list[tuple[Path, VectorsError]] = []
+    for path in sorted(root.glob(f"*{STATE_ENDING}")):
+        try:
+            readable.append((path, read_state_record(path)[0]))
+        except VectorsNotFoundError:
+            pass  # removed in the meantime
+        except VectorsError as error:
+            others.append((path, error))
+    readable.sort(key=lambda state: state[1].created, reverse=True)
+    return [*readable, *others]
+
+
+def fitting_state(root: Path, placement: str) -> State | None:
+    """Open the state of an index with this placement; None if there is none. Raises
+    VectorsDamagedError, VectorsVersionError."""
+    from arag_search.vectors.state import State
+
+    try:
+        state = State.open(state_path(root, placement))
+    except VectorsNotFoundError:
+        return None
+    return state if state.record.placement == placement else None
+
+
+def find_state(root: Path, index: Manifest, location: str) -> State:
+    """Open the state of an index. Raises VectorsNotFoundError if there are no vectors,
+    VectorsMismatchError if those there are of other states of the index or of other indexes, and
+    the errors of ``fitting_state``."""
+    command = embed_command(location, root)
+    try:
+        state = fitting_state(root, index.placement)
+    except VectorsError as error:
+        error.do = error.do.replace("arag-search embed INDEX", command)
+        raise
+    if state is not None:
+        return state
+    if not any(root.glob(f"*{STATE_ENDING}")):
+        raise VectorsNotFoundError(
+            "The index has no vectors, or none that were finished.",
+            where=str(root),
+            do=f"Make them: {command} --encoder NAME",
+        )
+    raise VectorsMismatchError(
+        "The vectors do not fit the index: it has changed since they were made, or they are those "
+        "of another index.",
+        where=str(root),
+        allowed="vectors of the index as it is",
+        do=f"Run {command}: it encodes new texts only.",
+    )
+
+
+# Stores
+
+
+def stores(root: Path) -> list[Path]:
+    """Return the stores in a folder, the newest first; they may be unreadable, or of no state."""
+    return sorted((path.parent for path in root.glob(f"store-*/{STORE_RECORD}")), reverse=True)
+
+
+def store_of(root: Path, state: State) -> Store:
+    """Open the store with the rows of a state. Raises VectorsNotFoundError, also if a job has put
+    the rows into another store since the state was read, VectorsDamagedError,
+    VectorsVersionError."""
+    from arag_search.vectors.store import Store
+
+    return Store.open(root / state.record.store)
+
+
+def new_store(root: Path) -> Path:
+    """Return the path of a new store, with a name that follows those of the others."""
+    numbers = [int(path.name[6:].removesuffix(".new")) for path in _store_folders(root)]
+    return root / f"store-{max(numbers, default=0) + 1:05}"
+
+
+def _store_folders(root: Path) -> list[Path]:
+    """Return the folders of stores, also of those being made or removed."""
+    return [
+        path
+        for path in root.glob("store-*")
+        if STORE_NAME.fullmatch(path.name.removesuffix(".new"))
+    ]
+
+
+# Removal
+
+
+def remove_unused(root: Path, location: str, placement: str, *, stores: bool = False) -> None:
+    """Remove the states that an index with this placement has left behind; and ``stores``, which
+    needs the lock, that no state names.
+
+    In the index's own folder these are all states but its own, in another folder those that others
+    have replaced, to which no rollback leads. The newest of them stays, since readers that opened
+    the index before may still open it.
+    """
+    known = states(root)
+    own = state_path(root, placement)
+    if is_own_root(location, root):
+        left = [state for state in known if state[0] != own]
+    else:
+        records = [record for _, record in known if isinstance(record, StateRecord)]
+        replaced = {state_path(root, record.before) for record in records if record.before}
+        left = [state for state in known if state[0] in replaced - {own}]
+    for path, record in left:
+        if record is not left[0][1] or isinstance(record, VectorsError):
+            path.unlink(missing_ok=True)
+    if stores:
+        _remove_stores(root)
+
+
+def _remove_stores(root: Path) -> None:
+    for path in root.glob(f"*{STATE_ENDING}.*.new"):
+        with suppress(FileNotFoundError):
+            if time.time() - path.stat().st_mtime > _UNFINISHED_S:
+                path.unlink()
+    named: set[str] = set()
+    for _, record in states(root):
+        if isinstance(record, VectorsError):
+            return  # it may name any store
+        named.add(record.store)
+    for path in _store_folders(root):
+        if path.name not in named:
+            (path / STORE_RECORD).unlink(missing_ok=True)  # first: a store is whole or not there
+            shutil.rmtree(path, ignore_errors=True)

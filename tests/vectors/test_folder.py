@@ -1,0 +1,238 @@
+"""The folder of the vectors of an index: the state that fits, and what is removed from it."""
+
+import multiprocessing
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from arag_search.errors import (
+    VectorsDamagedError,
+    VectorsError,
+    VectorsLockedError,
+    VectorsMismatchError,
+    VectorsNotFoundError,
+)
+from arag_search.vectors.folder import (
+    find_state,
+    fitting_state,
+    lock,
+    new_store,
+    remove_unused,
+    states,
+    store_of,
+    stores,
+)
+from arag_search.vectors.records import StateRecord
+from arag_search.vectors.state import State, UnitTexts
+from arag_search.vectors.store import Store
+from tests.support.passages import VIVALDI
+from tests.support.vector_stores import manifest_of, record_of
+
+PLACEMENTS = [f"{number:064x}"[::-1] for number in range(10, 20)]
+
+
+def _state(root: Path, number: int, store: str = "store-00001", before: int | None = None) -> State:
+    """Publish a state without texts."""
+    root.mkdir(parents=True, exist_ok=True)
+    return State.write(
+        root,
+        placement=PLACEMENTS[number],
+        fingerprint="",
+        chunks=0,
+        store=store,
+        units={"sentence": UnitTexts(np.empty(0, np.int64), np.empty(0, np.int64))},
+        store_rows={"sentence": 0},
+        before="" if before is None else PLACEMENTS[before],
+    )
+
+
+def _numbers(root: Path) -> list[int]:
+    """Return the numbers of the states in a folder, the newest first."""
+    return [
+        PLACEMENTS.index(record.placement)
+        for _, record in states(root)
+        if isinstance(record, StateRecord)
+    ]
+
+
+def _names(root: Path) -> list[str]:
+    return [path.name for path in stores(root)]
+
+
+def test_the_state_of_a_placement_fits_and_no_other(tmp_path: Path) -> None:
+    assert fitting_state(tmp_path / "nowhere", PLACEMENTS[1]) is None
+    _state(tmp_path, 1)
+    fitting = fitting_state(tmp_path, PLACEMENTS[1])
+    assert fitting is not None
+    assert fitting.record.placement == PLACEMENTS[1]
+    assert fitting_state(tmp_path, PLACEMENTS[2]) is None
+    assert fitting_state(tmp_path, PLACEMENTS[1][:16] + "1" * 48) is None
+
+
+def test_states_are_listed_the_newest_first_and_those_that_cannot_be_read_at_last(
+    tmp_path: Path,
+) -> None:
+    for number in (4, 1, 3):
+        _state(tmp_path, number)
+    path = _state(tmp_path, 5).path
+    path.write_bytes(b"{}")
+    assert _numbers(tmp_path) == [3, 1, 4]
+    assert states(tmp_path)[-1][0] == path
+    assert isinstance(states(tmp_path)[-1][1], VectorsDamagedError)
+    assert states(tmp_path / "nowhere") == []
+
+
+def test_an_index_without_its_vectors_is_told_the_command_that_makes_them(tmp_path: Path) -> None:
+    index = manifest_of(VIVALDI)
+    with pytest.raises(VectorsNotFoundError) as missing:
+        find_state(tmp_path, index, "index")
+    command = f"arag-search embed index --vectors {tmp_path}"
+    assert str(missing.value) == (
+        f"The index has no vectors, or none that were finished.\nWhere: {tmp_path}\n"
+        f"Do: Make them: {command} --encoder NAME"
+    )
+    _state(tmp_path, 1)
+    with pytest.raises(VectorsMismatchError) as other:
+        find_state(tmp_path, index, "index")
+    assert str(other.value) == (
+        "The vectors do not fit the index: it has changed since they were made, or they are those"
+        f" of another index.\nWhere: {tmp_path}\nAllowed: vectors of the index as it is\n"
+        f"Do: Run {command}: it encodes new texts only."
+    )
+    (tmp_path / f"{index.placement[:16]}.state").write_bytes(b"{")
+    with pytest.raises(VectorsDamagedError) as damaged:
+        find_state(tmp_path, index, "index")
+    assert damaged.value.do == f"Embed the index again: {command} --overwrite"
+
+
+def test_stores_are_numbered_and_one_that_is_not_finished_is_none(tmp_path: Path) -> None:
+    assert (new_store(tmp_path).name, stores(tmp_path)) == ("store-00001", [])
+    for _ in range(2):
+        Store.create(new_store(tmp_path), record_of())
+    (tmp_path / "store-00004.new").mkdir()
+    (tmp_path / "store-else").mkdir()
+    assert _names(tmp_path) == ["store-00002", "store-00001"]
+    assert new_store(tmp_path).name == "store-00005"
+    assert store_of(tmp_path, _state(tmp_path, 1)).folder == tmp_path / "store-00001"
+    with pytest.raises(VectorsNotFoundError):
+        store_of(tmp_path, _state(tmp_path, 1, "store-00003"))
+
+
+# Removal
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> str:
+    return str(tmp_path / "index")
+
+
+def test_the_own_folder_keeps_the_state_of_the_index_and_the_newest_other(location: str) -> None:
+    root = Path(location) / "vectors"
+    for number in range(4):
+        _state(root, number)
+    remove_unused(root, location, PLACEMENTS[3])
+    assert _numbers(root) == [3, 2]
+    _state(root, 4).path.write_bytes(b"{}")
+    remove_unused(root, location, PLACEMENTS[2])  # after a rollback
+    assert _numbers(root) == [3, 2]
+    assert len(states(root)) == 2
+    remove_unused(root, location, PLACEMENTS[5])  # a state that no vectors fit
+    assert _numbers(root) == [3]
+
+
+def test_another_folder_keeps_all_but_what_was_replaced_and_the_newest_of_that(
+    tmp_path: Path, location: str
+) -> None:
+    _state(tmp_path, 0)
+    _state(tmp_path, 1)  # of another index
+    for number, before in ((2, 0), (3, 2), (4, 3)):
+        _state(tmp_path, number, before=before)
+    damaged = _state(tmp_path, 5).path
+    damaged.write_bytes(b"{}")
+    remove_unused(tmp_path, location, PLACEMENTS[4])
+    assert _numbers(tmp_path) == [4, 3, 1]
+    assert damaged.exists()
+
+
+def test_stores_that_no_state_names_are_removed_if_all_states_can_be_read(
+    tmp_path: Path, location: str
+) -> None:
+    for _ in range(3):
+        Store.create(new_store(tmp_path), record_of())
+    _state(tmp_path, 1, "store-00002")
+    for unfinished in ("store-00004.new", "store-00005", "other"):
+        (tmp_path / unfinished).mkdir()
+    remove_unused(tmp_path, location, PLACEMENTS[1])
+    assert len(_names(tmp_path)) == 3
+    other = _state(tmp_path, 2)
+    data = other.path.read_bytes()
+    other.path.write_bytes(b"{}")
+    remove_unused(tmp_path, location, PLACEMENTS[1], stores=True)
+    assert len(_names(tmp_path)) == 3
+    other.path.write_bytes(data)
+    remove_unused(tmp_path, location, PLACEMENTS[1], stores=True)
+    assert _names(tmp_path) == ["store-00002", "store-00001"]
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == [
+        "other",
+        "store-00001",
+        "store-00002",
+    ]
+
+
+def test_a_file_that_a_killed_process_left_is_removed_and_one_being_written_is_not(
+    tmp_path: Path, location: str
+) -> None:
+    left, written = (tmp_path / f"0.state.{process}-1.new" for process in (1, 2))
+    left.touch()
+    written.touch()
+    os.utime(left, (1, 1))
+    remove_unused(tmp_path, location, PLACEMENTS[1], stores=True)
+    assert not left.exists()
+    assert written.exists()
+
+
+def test_a_store_that_is_being_removed_is_whole_or_not_there(
+    tmp_path: Path, location: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Store.create(new_store(tmp_path), record_of())
+    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)  # killed before
+    remove_unused(tmp_path, location, PLACEMENTS[1], stores=True)
+    assert stores(tmp_path) == []
+    with pytest.raises(VectorsNotFoundError):
+        Store.open(tmp_path / "store-00001")
+
+
+# The lock
+
+
+def _try_lock(root: Path) -> str:
+    try:
+        with lock(root):
+            return "locked"
+    except VectorsError as error:
+        return str(error)
+
+
+def test_a_folder_that_another_process_writes_to_is_refused_and_its_process_named(
+    tmp_path: Path,
+) -> None:
+    root = tmp_path / "vectors"
+    with lock(root):
+        with pytest.raises(VectorsLockedError), lock(root):
+            pass
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            refused = pool.apply(_try_lock, (root,))
+        (root / "store-00001").mkdir()
+    assert refused == (
+        f"Another process is embedding into this folder (process {os.getpid()}).\nWhere: {root}\n"
+        "Do: Wait for it, or stop it; or give another --vectors."
+    )
+    assert _try_lock(root) == "locked"
+
+
+def test_a_folder_to_which_nothing_was_written_does_not_stay(tmp_path: Path) -> None:
+    assert _try_lock(tmp_path / "a" / "vectors") == "locked"
+    assert not (tmp_path / "a" / "vectors").exists()
