@@ -15,14 +15,7 @@ from arag_search.plan.clauses import (
     words_clause,
 )
 from arag_search.query.fields import CONTENT, TITLE
-from arag_search.query.regexes import (
-    MAX_QUERY_S,
-    SlowPatternError,
-    Stopwatch,
-    certain_words,
-    is_found,
-    places,
-)
+from arag_search.query.regexes import Stopwatch, certain_words, is_found, stopwatch
 from arag_search.query.tree import EXACT_MARK, TextField
 from arag_search.system.values import value
 
@@ -43,7 +36,7 @@ class RegexLookup:
 
     def matches(self, passage: Passage, watch: Stopwatch | None = None) -> bool:
         """See ``Lookup``."""
-        watch = watch or Stopwatch(MAX_QUERY_S)
+        watch = watch or stopwatch()
         return any(
             is_found(self.pattern, self.ignore_case, text, watch)
             for name, text in ((TITLE, passage.title), (CONTENT, passage.content or ""))
@@ -59,10 +52,7 @@ class RegexLookup:
 
     def places(self, text: str) -> list[tuple[int, int]]:
         """See ``Lookup``."""
-        try:
-            return places(self.pattern, self.ignore_case, text)
-        except SlowPatternError:
-            return []
+        return stopwatch().kept_places(self.pattern, self.ignore_case, text)
 
 
 def candidates(clause: Clause) -> Clause | None:

@@ -361,6 +361,9 @@ SLOW_PATTERN = (
     "s for a query. Write a simpler one, without repetitions in repetitions, or add a word or "
     "phrase with AND."
 )
+NOTE_UNMARKED = (
+    f"patterns took {MAX_QUERY_S:g} s: some passages are shown without marks, from their beginning."
+)
 REGULAR_EXPRESSION = (
     "patterns are off here. Write words, or prefixes such as librett*; for "
     "a slash at "

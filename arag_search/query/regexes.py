@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 import time
-from functools import lru_cache
-from math import prod
+from collections import OrderedDict
+from contextvars import ContextVar, Token
+from threading import Lock
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,13 +21,21 @@ MAX_TEXT_S = 0.05
 MAX_QUERY_S = 2.0
 """How long the patterns of a query may take in all, in seconds."""
 
-MAX_REPEATED = 10_000
-"""The product of the counts of repetitions, such as {3}: each is written out in memory."""
+MAX_NODES = 10_000
+"""The most nodes of a pattern with its repetitions, such as {3}, written out, as they are in
+memory."""
+
+_KEPT_NODES = 100_000
+"""How many nodes of compiled patterns are kept (40 MB)."""
 
 _SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()/]")
 _ESCAPED = re.compile(r"\\.", re.DOTALL)
 _FLAGS = re.compile(r"\(\?(?=[^:)]*[a-zA-Z])[abefiLmprsuwxV01-]+[:)]")
-_COUNTS = re.compile(r"\{(\d*),?(\d*)\}")
+_PIECES = re.compile(
+    r"(?P<count>\{(?P<least>\d*)(?:,(?P<most>\d*))?\})|(?P<sign>[*+?])|(?P<comment>\(\?#[^)]*\)?)"
+    r"|(?P<open>\()|(?P<close>\))|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]|\\.|.",
+    re.DOTALL,
+)
 _SEPARATORS = frozenset(' \t()[]{}<>=/"|')
 """Characters that stand in no word of the analyser, and that end a word of ASCII beside them."""
 _SPACES = frozenset("snrt")
@@ -47,27 +56,103 @@ def check_regex(pattern: str, ignore_case: bool) -> None:
     plain = _ESCAPED.sub("", pattern)
     if _FLAGS.search(plain):
         raise ValueError("flags within it; an i after the last slash is the only flag")
-    counts = [max(1, *(int(digits or 0) for digits in pair)) for pair in _COUNTS.findall(plain)]
-    if prod(counts) > MAX_REPEATED:
-        raise ValueError(f"repetitions that multiply to more than {MAX_REPEATED:,}")
+    if (nodes := written_nodes(pattern)) > MAX_NODES:
+        raise ValueError(
+            f"{nodes:,} nodes where its repetitions are written out; at most {MAX_NODES:,}"
+        )
     _compiled(pattern, ignore_case)
 
 
-@lru_cache(maxsize=256)
+def written_nodes(pattern: str) -> int:
+    """Return a bound of the size of a pattern: the sum of its characters, classes, groups and
+    alternatives, each times all counts around it. O(length)."""
+    totals, last = [0], 0  # of each group that is open, and of the last piece
+    for piece in _PIECES.finditer(pattern):
+        match piece.lastgroup:
+            case "sign" | "comment":
+                continue
+            case "count":
+                times = max(1, int(piece["least"] or 0), int(piece["most"] or 0))
+                totals[-1] += last * (times - 1)
+                last *= times
+                continue
+            case "open":
+                totals.append(1)
+                last = 0
+                continue
+            case "close" if len(totals) > 1:
+                last = totals.pop()
+            case _:
+                last = 1
+        totals[-1] += last
+    return sum(totals)
+
+
+_kept: OrderedDict[tuple[str, bool], tuple[Pattern[str], int]] = OrderedDict()
+_keeping = Lock()
+
+
 def _compiled(pattern: str, ignore_case: bool) -> Pattern[str]:
+    """Return a compiled pattern. Those that were used last are kept."""
+    key = (pattern, ignore_case)
+    with _keeping:
+        if key in _kept:
+            _kept.move_to_end(key)
+            return _kept[key][0]
     import regex
 
+    flags = regex.IGNORECASE if ignore_case else 0
     try:
-        return regex.compile(pattern, regex.IGNORECASE if ignore_case else 0)
+        compiled = regex.compile(pattern, flags, cache_pattern=False)
     except (regex.error, ValueError, OverflowError, RecursionError, KeyError) as error:
         raise ValueError(str(error)) from None
+    with _keeping:
+        _kept[key] = compiled, written_nodes(pattern)
+        while sum(nodes for _, nodes in _kept.values()) > _KEPT_NODES:
+            _kept.popitem(last=False)
+    return compiled
+
+
+_Places = list[tuple[int, int]]
 
 
 class Stopwatch:
-    """The time that the patterns of a query have left, in seconds."""
+    """The time that the patterns of a query have left, in seconds, for all that is asked of them
+    while it is entered: which texts match, which sentences are shown, and what is marked."""
 
-    def __init__(self, limit_s: float) -> None:
+    def __init__(self, limit_s: float = MAX_QUERY_S) -> None:
         self.left_s = limit_s
+        self.has_stopped = False
+        """Whether places of matches were left out because no time was left."""
+        self._places: dict[tuple[str, bool, str], _Places] = {}
+        self._tokens: list[Token[Stopwatch | None]] = []
+
+    def __enter__(self) -> Stopwatch:
+        self._tokens.append(_running.set(self))
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        _running.reset(self._tokens.pop())
+
+    def kept_places(self, pattern: str, ignore_case: bool, text: str) -> _Places:
+        """Return what ``places`` does, of a text that is asked for again too; none where that takes
+        too long."""
+        key = (pattern, ignore_case, text)
+        if key not in self._places:
+            try:
+                self._places[key] = places(pattern, ignore_case, text, self)
+            except SlowPatternError:
+                self._places[key] = []
+                self.has_stopped = True
+        return self._places[key]
+
+
+_running: ContextVar[Stopwatch | None] = ContextVar("stopwatch", default=None)
+
+
+def stopwatch() -> Stopwatch:
+    """Return the stopwatch of the query that is under way, or a new one."""
+    return _running.get() or Stopwatch()
 
 
 def is_found(pattern: str, ignore_case: bool, text: str, watch: Stopwatch) -> bool:
@@ -75,9 +160,9 @@ def is_found(pattern: str, ignore_case: bool, text: str, watch: Stopwatch) -> bo
     MAX_TEXT_S, or than the ``watch`` has left."""
     if watch.left_s <= 0:
         raise SlowPatternError
-    limit_s = min(MAX_TEXT_S, watch.left_s)
     started = time.perf_counter()
     try:
+        limit_s = min(MAX_TEXT_S, watch.left_s)
         return bool(_compiled(pattern, ignore_case).search(text, timeout=limit_s))
     except TimeoutError:
         raise SlowPatternError from None
@@ -86,15 +171,22 @@ def is_found(pattern: str, ignore_case: bool, text: str, watch: Stopwatch) -> bo
 
 
 def places(
-    pattern: str, ignore_case: bool, text: str, limit_s: float = MAX_TEXT_S
-) -> list[tuple[int, int]]:
+    pattern: str, ignore_case: bool, text: str, watch: Stopwatch, most_s: float = MAX_TEXT_S
+) -> _Places:
     """Return where a pattern matches, without empty places: the offsets of the first character and
-    after the last. Raises SlowPatternError if that takes longer than ``limit_s``."""
+    after the last. Raises SlowPatternError if that takes longer than ``most_s``, or than the
+    ``watch`` has left."""
+    if watch.left_s <= 0:
+        raise SlowPatternError
+    started = time.perf_counter()
     try:
+        limit_s = min(most_s, watch.left_s)
         matches = _compiled(pattern, ignore_case).finditer(text, timeout=limit_s)
         return [match.span() for match in matches if match.end() > match.start()]
     except TimeoutError:
         raise SlowPatternError from None
+    finally:
+        watch.left_s -= time.perf_counter() - started
 
 
 def literal(text: str) -> str:

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextvars import copy_context
 from copy import copy
 from dataclasses import replace
 from typing import NamedTuple
@@ -161,7 +162,7 @@ class VectorSearch:
         notes = [*within.notes, *wanted.notes]
         with self._calls:
             opened = self.open()
-            by_words = self._pool.submit(self._by_words, wanted, scope)
+            by_words = self._pool.submit(copy_context().run, self._by_words, wanted, scope)
             try:
                 near = self._near(opened, asked.vectors, text, FUSION_DEPTH, within)
             finally:  # a call ends before the engine may be closed

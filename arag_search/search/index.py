@@ -17,7 +17,9 @@ from arag_search.corpus import Chunk, nfc
 from arag_search.engines.base import DEFAULT_SEARCH_TIMEOUT_S, SearchEngine, check_search_timeout
 from arag_search.manifest import Manifest
 from arag_search.plan.clauses import ResolvedPlan
+from arag_search.query.problems import NOTE_UNMARKED
 from arag_search.query.reading import Operator, Query, parse
+from arag_search.query.regexes import Stopwatch
 from arag_search.search.advice.frequent import FrequentWords
 from arag_search.search.advice.spelling import Spelling
 from arag_search.search.asked import Hybrid, Keywords, Meaning, Naive, Search
@@ -191,6 +193,13 @@ class Index:
 
     def search(self, asked: Search | Keywords | Meaning) -> SearchResult:
         """Return what a search finds: see the methods below, whose arguments are its fields."""
+        with Stopwatch() as watch:
+            result = self._asked(asked)
+        if watch.has_stopped:
+            result = replace(result, notes=(*result.notes, NOTE_UNMARKED))
+        return result
+
+    def _asked(self, asked: Search | Keywords | Meaning) -> SearchResult:
         with self._use(asked, ()) as state:
             if isinstance(asked, Search):
                 return logical_search(state, asked)

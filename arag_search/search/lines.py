@@ -19,7 +19,7 @@ from itertools import accumulate
 from arag_search.corpus import Chunk, MetadataValue, nfc
 from arag_search.engines.base import SearchEngine
 from arag_search.plan.clauses import ResolvedPlan
-from arag_search.query.regexes import MAX_QUERY_S, places
+from arag_search.query.regexes import MAX_QUERY_S, places, stopwatch
 from arag_search.search.documents import IndexDocument, documents_with_ids
 
 MAX_DOCUMENTS = 64
@@ -150,7 +150,7 @@ class DocumentLines:
     def matches(self, pattern: str, ignore_case: bool) -> list[tuple[int, int]]:
         """Return the places that a pattern matches in the text. Raises SlowPatternError if that
         takes longer than MAX_QUERY_S."""
-        return places(pattern, ignore_case, self.text, MAX_QUERY_S)
+        return places(pattern, ignore_case, self.text, stopwatch(), MAX_QUERY_S)
 
     @cached_property
     def _positions(self) -> dict[str, int]:

@@ -25,7 +25,7 @@ from arag_search.query.problems import (
     QueryError,
     shortened,
 )
-from arag_search.query.regexes import MAX_QUERY_S, SlowPatternError, Stopwatch
+from arag_search.query.regexes import SlowPatternError, stopwatch
 
 MAX_VERIFIED = 20_000
 """The number of passages or sentences, within the scope, whose texts are read for a query."""
@@ -57,7 +57,7 @@ def resolve(
         message = TOO_MANY_FOR_PATTERN.format(limit=MAX_VERIFIED, unit=unit)
         raise _refused(plan, lookups[0][0], message, typed)
     matching: list[list[int]] = [[] for _ in lookups]
-    watch = Stopwatch(MAX_QUERY_S)
+    watch = stopwatch()
     for ordinal, passage in _passages(engine, ordinals, granularity, scope):
         if deadline is not None:
             deadline.check()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from arag_search.corpus import Chunk, chunk_ordinal, heading_of, split_at
@@ -20,6 +20,7 @@ from arag_search.query import analysis
 from arag_search.query.analysis import spellings_of
 from arag_search.query.fields import CONTENT, TITLE
 from arag_search.query.forms import HOLE, is_code
+from arag_search.query.regexes import Stopwatch, stopwatch
 from arag_search.search.hits import SearchHit, hit_of
 from arag_search.search.occurrences import Mark, Sentences, TextField, merged, spans
 from arag_search.vectors.base import (
@@ -295,12 +296,14 @@ class Shown(NamedTuple):
 class Highlighter:
     """What to highlight for a query: the matches of leaves, and of substrings in any case.
 
-    With ``by_sentence``, a match is within one sentence.
+    With ``by_sentence``, a match is within one sentence. Patterns have the time that ``watch`` has
+    left of that of their query.
     """
 
     leaves: tuple[Clause, ...] = ()
     substrings: tuple[str, ...] = ()
     by_sentence: bool = False
+    watch: Stopwatch = field(default_factory=stopwatch, compare=False)
 
     @staticmethod
     def of_keywords(keywords: Sequence[str], *, as_substrings: bool) -> Highlighter:
@@ -345,7 +348,8 @@ class Highlighter:
         ]
 
     def _spans(self, text: str, field: TextField, code: bool) -> list[Mark]:
-        places = set(spans(text, self.leaves, field, code))
+        with self.watch:
+            places = set(spans(text, self.leaves, field, code))
         if self.substrings:
             low, offsets = _lowered(text)
             for substring in self.substrings:

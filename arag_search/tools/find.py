@@ -13,7 +13,7 @@ from arag_search.errors import ArgumentError
 from arag_search.query.fields import DOC_ID
 from arag_search.query.lexer import REGEX
 from arag_search.query.problems import SLOW_PATTERN, QueryError
-from arag_search.query.regexes import SlowPatternError
+from arag_search.query.regexes import SlowPatternError, Stopwatch
 from arag_search.query.tree import KeywordEquals, Regex
 from arag_search.search.index import Index
 from arag_search.search.lines import DocumentLines
@@ -126,7 +126,8 @@ class Find(DocumentTool):
                 return error_result(str(error))
         else:
             try:
-                occurrences = [self._occurrences(lines, pattern) for pattern in patterns]
+                with Stopwatch():
+                    occurrences = [self._occurrences(lines, pattern) for pattern in patterns]
             except (ArgumentError, SlowPatternError) as error:
                 return error_result(not_run([str(error) or SLOW_PATTERN]))
             all_matches = matches_of(lines, patterns, occurrences, places, context)

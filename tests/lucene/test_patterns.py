@@ -1,11 +1,14 @@
 """Patterns on a real index: a result is that of a scan of all texts."""
 
 import re
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from arag_search.query.problems import QueryError
+from arag_search.query.problems import NOTE_UNMARKED, QueryError
+from arag_search.query.regexes import Stopwatch
 from arag_search.search import resolve
 from arag_search.search.index import Index
 from arag_search.search.opening import open_index
@@ -122,7 +125,7 @@ def test_a_refused_pattern_is_named_at_its_column_in_the_query_as_it_was_written
 def test_a_pattern_that_takes_too_long_is_refused_and_not_answered_in_part(
     index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resolve, "MAX_QUERY_S", 0.0)
+    monkeypatch.setattr("arag_search.search.index.Stopwatch", lambda: Stopwatch(0.0))
     with pytest.raises(QueryError, match="takes too long"):
         index.logical_search("opera AND /Vivaldi/")
 
@@ -145,3 +148,24 @@ def test_a_path_is_a_pattern_with_a_note(index: Index) -> None:
     assert result.notes[0] == (
         '/etc/nginx/ was searched as a pattern; for the text write "etc/nginx" in quotes.'
     )
+
+
+def test_patterns_that_take_long_to_mark_leave_the_passages_without_marks(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for number in range(15):
+        (folder / f"{number}.txt").write_text(f"x{number} " + "ab" * 1_000)
+    build_index(
+        [str(folder)], tmp_path / "index", BuildOptions(language="none", chunk_tokens=4_000)
+    )
+    slow = " OR ".join(rf"/x|(?:a|a|ab)+(?:b|c)*{digit}c\d/" for digit in range(8))
+    with open_index(tmp_path / "index") as index:
+        began = time.process_time()
+        result = index.logical_search(slow, top_k=15)
+        marks = [result.highlights(hit) for hit in result.hits]
+        assert time.process_time() - began < 4
+        assert len(result.hits) == len(marks) == 15
+        assert result.notes[-1] == NOTE_UNMARKED
+        fast = index.logical_search("/x/", top_k=15)
+        assert NOTE_UNMARKED not in fast.notes
+        assert all((shown := fast.highlights(hit)) and shown.snippet for hit in fast.hits)

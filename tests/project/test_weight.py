@@ -14,8 +14,8 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
-    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_401,
-    ("arag_search/tools/",): 4_573,
+    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_497,
+    ("arag_search/tools/",): 4_574,
     ("arag_search/agent/",): 4_404,
     ("arag_search/evaluation/",): 2_650,
     ("arag_search/vectors/", "index_jobs/embedding/"): 7_336,
@@ -28,10 +28,10 @@ CEILINGS = {
     ("index_jobs/sources/",): 7_291,
     ("index_jobs/",): 5_084,
     ("bench/",): 18_263,
-    ("tests/",): 59_333,
+    ("tests/",): 59_502,
     ("",): 1_146,  # what is in no other row
 }
-ALL = 146_816
+ALL = 147_085
 
 
 def _counts() -> Counter[tuple[str, ...]]:

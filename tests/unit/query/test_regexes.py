@@ -5,9 +5,17 @@ import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from arag_search.plan.lookup import RegexLookup
 from arag_search.query import regexes
 from arag_search.query.analysis import terms
-from arag_search.query.regexes import SlowPatternError, Stopwatch, certain_words, is_found, places
+from arag_search.query.regexes import (
+    SlowPatternError,
+    Stopwatch,
+    certain_words,
+    is_found,
+    places,
+    written_nodes,
+)
 from tests.support.examples import examples
 
 ATOMS = (
@@ -83,7 +91,18 @@ def test_a_text_that_matches_has_the_certain_words(
 
 
 @pytest.mark.parametrize(
-    "pattern", ["(", "a{9999}b{9999}", "(?i)a", "(?i:a)", "a(?-i:b)", "", r"\p{Nothing}", "(?2)"]
+    "pattern",
+    [
+        "(",
+        "a{9999}b{9999}",
+        "(?:(?:a|bc)" * 3 + "){90}" * 3,
+        "(?i)a",
+        "(?i:a)",
+        "a(?-i:b)",
+        "",
+        r"\p{Nothing}",
+        "(?2)",
+    ],
 )
 def test_what_is_no_pattern_or_has_flags_is_refused(pattern: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
@@ -101,7 +120,7 @@ def test_a_search_that_would_never_end_is_stopped() -> None:
     with pytest.raises(SlowPatternError):
         is_found(r"(?:a|a|ab)+(?:b|c)*\d", False, "ab" * 3000, watch)
     with pytest.raises(SlowPatternError):
-        places(r"(?:a|a|ab)+(?:b|c)*\d", False, "ab" * 3000)
+        places(r"(?:a|a|ab)+(?:b|c)*\d", False, "ab" * 3000, watch)
     assert watch.left_s < 10
 
 
@@ -109,3 +128,51 @@ def test_a_query_has_a_time_limit_over_all_its_texts() -> None:
     watch = Stopwatch(0.0)
     with pytest.raises(SlowPatternError):
         is_found("a", False, "a", watch)
+
+
+def test_places_of_one_query_share_its_time_and_are_looked_for_once() -> None:
+    with Stopwatch(0.2) as watch:
+        slow = [
+            RegexLookup(r"(?:a|a|ab)+(?:b|c)*\d", False, None).places("ab" * (3000 + n))
+            for n in range(60)
+        ]
+        assert watch.has_stopped
+        assert not any(slow)
+        assert -0.2 < watch.left_s <= 0
+    with Stopwatch() as watch:
+        lookup = RegexLookup("a", False, None)
+        assert lookup.places("ba") == [(1, 2)]
+        left_s = watch.left_s
+        assert lookup.places("ba") == [(1, 2)]
+        assert watch.left_s == left_s
+        assert not watch.has_stopped
+
+
+@pytest.mark.parametrize(
+    ("pattern", "nodes"),
+    [
+        ("abc", 3),
+        (r"a.{0,200}b.{0,200}c", 403),
+        ("(?:a|bc){3}", 18),
+        ("(?:(?:){100}){100}", 20_200),
+        ("(?:|){5000}", 15_000),
+        (r"[[:alpha:](]{5}\){2}", 7),
+        ("[]{9}]{2}", 2),
+        ("(?#(((){9})a{2}", 3),
+        ("a{,3}b{2,}{4}c+?", 12),
+        (r"\p{L}{3}", 6),
+    ],
+)
+def test_the_size_of_a_pattern_is_that_of_its_repetitions_written_out(
+    pattern: str, nodes: int
+) -> None:
+    assert written_nodes(pattern) == nodes
+
+
+def test_the_kept_patterns_are_bounded_by_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(regexes, "_KEPT_NODES", 100)
+    regexes._kept.clear()
+    for number in range(40):
+        regexes.check_regex(f"a{{10}}{number}", False)
+    assert 5 < len(regexes._kept) <= 9
+    assert ("a{10}39", False) in regexes._kept
