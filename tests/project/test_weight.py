@@ -28,7 +28,7 @@ CEILINGS = {
     ("index_jobs/sources/",): 7_291,
     ("index_jobs/",): 5_084,
     ("bench/",): 18_263,
-    ("tests/",): 59_502,
+    ("tests/",): 59_516,
     ("",): 1_146,  # what is in no other row
 }
 ALL = 147_085

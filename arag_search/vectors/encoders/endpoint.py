@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Unpack, cast
 
 from arag_search.endpoints.calls import (
@@ -22,9 +22,10 @@ from arag_search.errors import (
     EncoderUnavailableError,
 )
 from arag_search.system.extras import check_extra
-from arag_search.tokens import count_tokens, cut_to, encodable
-from arag_search.vectors.base import EncoderIdentity, FloatArray, unit_rows
+from arag_search.tokens import count_tokens, cut_to
+from arag_search.vectors.base import EncoderIdentity, FloatArray
 from arag_search.vectors.encoders.known_models import known_model, prefixes_of
+from arag_search.vectors.encoders.prefixed import PrefixedEncoder, Task
 
 KEY_VARIABLE = "ARAG_EMBEDDING_API_KEY"
 BASE_URL_VARIABLE = "ARAG_EMBEDDING_BASE_URL"
@@ -34,6 +35,7 @@ DEFAULT_MAX_TOKENS = 8_000  # of a text; OpenAI's models take 8,192
 DEFAULT_MAX_REQUEST_TOKENS = 100_000  # OpenAI takes 300,000
 _SENT_SHARE = 7 / 8  # of the tokens of a model, which are more than ours in code and other scripts
 _LEAST_TOKENS = 16  # a text is not cut further
+_MOST_OF_ONE_VECTOR = 8  # texts; fewer may differ in case alone, or behind what the model reads
 _MOST_DIMENSIONS = 8_192  # of a model of unknown dimension, for the limit of a reply
 _MOST_NUMBER_BYTES = 32  # of a number in decimal, with its comma
 FAILURES = Failures(
@@ -59,7 +61,7 @@ class _Sent:
         self.text, self.tokens, self.is_cut = cut_to(self.text, max_tokens), max_tokens, True
 
 
-class EndpointEncoder:
+class EndpointEncoder(PrefixedEncoder):
     """A model behind an OpenAI-compatible endpoint.
 
     A request holds up to ``batch_size`` texts with ``max_request_tokens`` in total (o200k tokens);
@@ -106,9 +108,8 @@ class EndpointEncoder:
             [f"{name} {value} (1 or more)" for name, value in bounds.items() if value < 1]
         )
         self._batch_size = batch_size
-        self._query_prefix, self._document_prefix = prefixes_of(
-            model, {}, query_prefix, document_prefix
-        )
+        prefixes = prefixes_of(model, {}, query_prefix, document_prefix)
+        super().__init__(*prefixes, self._endpoint.where)
         self._max_tokens = max_tokens
         self._max_request_tokens = max_request_tokens
         self._asked_dimension = dimension
@@ -118,7 +119,6 @@ class EndpointEncoder:
         self._options: dict[str, object] = {"encoding_format": "base64"}
         if dimension is not None:
             self._options["dimensions"] = dimension
-        self._cut_texts = 0
 
     def __repr__(self) -> str:
         return f"EndpointEncoder({self._endpoint.name!r}, base_url={self._endpoint.base_url!r})"
@@ -134,46 +134,23 @@ class EndpointEncoder:
             revision="",
             dimension=cast(int, self._dimension),
             max_tokens=self._max_tokens,
-            query_prefix=self._query_prefix,
-            document_prefix=self._document_prefix,
+            query_prefix=self._prefixes["query"],
+            document_prefix=self._prefixes["document"],
         )
-
-    @property
-    def cut_texts(self) -> int:
-        """How many documents so far were cut."""
-        return self._cut_texts
-
-    def encode(self, texts: Sequence[str]) -> FloatArray:
-        """Return unit vectors of documents, float32 of shape (texts, dimension), in their order.
-
-        Raises EncoderAccessError, EncoderLengthError and EncoderReplyError at once,
-        EncoderUnavailableError if the last attempt failed or the encoder is closed.
-        """
-        vectors, cut = self._units(texts, self._document_prefix)
-        with self._learning:
-            self._cut_texts += cut
-        return vectors
-
-    def encode_queries(self, queries: Sequence[str]) -> FloatArray:
-        """Return unit vectors of queries, as ``encode`` does."""
-        return self._units(queries, self._query_prefix)[0]
 
     def close(self) -> None:
         """Close connections and end waits; a waiting call raises EncoderUnavailableError."""
         self._endpoint.close()
 
-    def _units(self, texts: Sequence[str], prefix: str) -> tuple[FloatArray, int]:
-        """Return unit vectors, and how many texts were cut."""
+    def _rows(self, texts: list[str], task: Task) -> tuple[FloatArray, int]:
         import numpy as np
 
-        if not texts:
-            return np.empty((0, self.identity.dimension), np.float32), 0
-        sent = [_Sent(encodable(prefix + text) or " ") for text in texts]
+        sent = [_Sent(self._prefixes[task] + text or " ") for text in texts]
         for text in sent:
             if text.tokens > self._max_tokens:
                 text.cut(self._max_tokens)
         rows = np.concatenate([self._vectors(batch) for batch in self._batches(sent)])
-        return unit_rows(rows, texts, self._endpoint.where), sum(text.is_cut for text in sent)
+        return rows, sum(text.is_cut for text in sent)
 
     def _batches(self, texts: list[_Sent]) -> Iterator[list[_Sent]]:
         """Yield the texts in batches within both limits."""
@@ -206,6 +183,16 @@ class EndpointEncoder:
                 ) from error
             batch[0].cut(batch[0].tokens * 3 // 4)
             return self._vectors(batch)
+        if (
+            len({text.text for text in batch}) > _MOST_OF_ONE_VECTOR
+            and not np.ptp(vectors, 0).any()
+        ):
+            raise EncoderReplyError(
+                f"The endpoint gave one vector for {len(batch)} texts.",
+                where=self._where,
+                allowed="a vector for each text",
+                do="Mend or restart the server that runs the model, and run the command again.",
+            )
         with self._learning:
             if self._dimension is None:
                 self._dimension = vectors.shape[1]
@@ -214,7 +201,7 @@ class EndpointEncoder:
             raise EncoderReplyError(
                 f"The endpoint gave vectors of {vectors.shape[1]} numbers, not {self._dimension} "
                 f"as {origin}.",
-                where=self._endpoint.where,
+                where=self._where,
             )
         return vectors
 
@@ -236,12 +223,11 @@ class EndpointEncoder:
                 return False
             return True
 
-        where = self._endpoint.where
         return self._endpoint.ask(
             Request(
                 send,
                 lambda body: read_vectors(body, len(batch)),
-                where,
+                self._where,
                 is_shown=False,
                 again=again,
             )

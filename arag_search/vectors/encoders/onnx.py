@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import threading
-from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
@@ -13,8 +11,7 @@ from typing import Any, cast
 from arag_search.errors import EncoderFilesError, EncoderUnavailableError
 from arag_search.system.extras import check_extra
 from arag_search.system.processes import share_cores
-from arag_search.tokens import encodable
-from arag_search.vectors.base import EncoderIdentity, FloatArray, unit_rows
+from arag_search.vectors.base import EncoderIdentity
 from arag_search.vectors.encoders.known_models import prefixes_of
 from arag_search.vectors.encoders.model_files import (
     MODULES_FILE,
@@ -25,6 +22,7 @@ from arag_search.vectors.encoders.model_files import (
     local_folder,
     onnx_revision_of,
 )
+from arag_search.vectors.encoders.prefixed import PrefixedEncoder, Task
 from arag_search.vectors.encoders.sentence_transformer import (
     CPU_BATCH_SIZE,
     MOST_TOKENS,
@@ -51,22 +49,18 @@ _TRANSFORMER_KEYS = {
 _INPUTS = {"input_ids", "attention_mask", "token_type_ids"}
 _TOKEN_VECTORS = ("last_hidden_state", "token_embeddings")
 
-Pool = Callable[[Any, Any], Any]
-"""Makes the rows of a batch of an output and the mask of its tokens (bool)."""
-
 
 class OnnxModel:
-    """A tokenizer and an ONNX graph, run in batches of texts of like length.
+    """A tokenizer and an ONNX graph, run in batches of texts of like length, and pooled.
 
-    ``part`` is the folder of the tokenizer. Texts are cut to ``max_tokens``. ``threads`` bounds
-    those of onnxruntime, and of a tokenizer that was not used before; None is the cores that this
-    process may use. Safe to use from several threads. Raises MissingExtraError and
-    EncoderFilesError.
+    Texts are cut to ``max_tokens``. ``threads`` bounds those of onnxruntime, and of a tokenizer
+    that was not used before; None is the cores that this process may use. Safe to use from several
+    threads. Raises MissingExtraError and EncoderFilesError.
     """
 
-    def __init__(self, folder: Path, part: Path, threads: int | None = None) -> None:
-        check_extra("onnx", "onnxruntime")
+    def __init__(self, folder: Path, threads: int | None = None) -> None:
         check_extra("onnx", "tokenizers")
+        part, self._pooling, max_tokens = modules_of(folder)
         cores = share_cores()
         if threads is not None:
             os.environ.setdefault("RAYON_NUM_THREADS", str(threads))
@@ -74,17 +68,21 @@ class OnnxModel:
         config = read_json(part / "config.json")
         settings = read_json(part / "tokenizer_config.json")
         self._pads_left = settings.get("padding_side") == "left"
-        self.max_tokens = _least(
-            settings.get("model_max_length"), config.get("max_position_embeddings")
-        )
+        if max_tokens is None:
+            max_tokens = _least(
+                settings.get("model_max_length"), config.get("max_position_embeddings")
+            )
+        self.max_tokens = max_tokens
         try:
             import onnxruntime
             from tokenizers import Tokenizer
 
             self._tokenizer: Any = Tokenizer.from_file(str(part / "tokenizer.json"))
             self._tokenizer.no_padding()
-            self._side = str(settings.get("truncation_side", "right"))
-            self._cut_to(self.max_tokens)
+            self._tokenizer.no_truncation()
+            if max_tokens is not None:
+                side = str(settings.get("truncation_side", "right"))
+                self._tokenizer.enable_truncation(max_tokens, direction=side)
             options: Any = cast(Any, onnxruntime).SessionOptions()
             options.intra_op_num_threads = threads or cores
             options.inter_op_num_threads = 1
@@ -110,17 +108,11 @@ class OnnxModel:
         self._inputs = [item.name for item in self._session.get_inputs()]
         self._output = self._chosen()
 
-    def cut_to(self, max_tokens: int) -> None:
-        """Cut texts to another number of tokens."""
-        self.max_tokens = max_tokens
-        self._cut_to(max_tokens)
-
-    def rows(self, texts: Sequence[str], batch_size: int, pool: Pool) -> tuple[Any, int]:
-        """Return what ``pool`` makes of each text, in the order of the texts, and how many of them
-        were cut."""
+    def rows(self, texts: list[str], batch_size: int) -> tuple[Any, int]:
+        """Return the vectors of texts, in their order, and how many of these were cut."""
         import numpy as np
 
-        encodings = self._tokenizer.encode_batch(list(texts))
+        encodings = self._tokenizer.encode_batch(texts)
         order = sorted(range(len(texts)), key=lambda at: -len(encodings[at].ids))
         rows: list[Any] = []
         for start in range(0, len(order), batch_size):
@@ -136,16 +128,25 @@ class OnnxModel:
             values = {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
             given = {name: values[name] for name in self._inputs}
             output = self._session.run([self._output], given)[0].astype(np.float32, copy=False)
-            rows.append(pool(output, mask.astype(bool)))
+            rows.append(self._pooled(output, mask.astype(bool)))
         ordered = np.concatenate(rows)
         result = np.empty_like(ordered)
         result[order] = ordered
         return result, sum(bool(encoding.overflowing) for encoding in encodings)
 
-    def _cut_to(self, max_tokens: int | None) -> None:
-        self._tokenizer.no_truncation()
-        if max_tokens is not None:
-            self._tokenizer.enable_truncation(max_tokens, direction=self._side)
+    def _pooled(self, tokens: Any, mask: Any) -> Any:
+        """Return the vectors of texts from those of their tokens, of shape (texts, tokens, n)."""
+        import numpy as np
+
+        texts = np.arange(len(tokens))
+        if self._pooling == "cls":
+            return tokens[texts, mask.argmax(1)]
+        if self._pooling == "lasttoken":
+            return tokens[texts, mask.shape[1] - 1 - mask[:, ::-1].argmax(1)]
+        if self._pooling == "max":
+            return np.where(mask[:, :, None], tokens, -np.inf).max(1)
+        weights = mask[:, None, :].astype(np.float32)
+        return (weights @ tokens)[:, 0] / np.maximum(weights.sum(2), 1e-9)
 
     def _chosen(self) -> str:
         """Return the output to take. Raises EncoderFilesError for inputs or outputs that are
@@ -168,7 +169,7 @@ class OnnxModel:
         return known[0] if known else names[0]
 
 
-class OnnxEncoder:
+class OnnxEncoder(PrefixedEncoder):
     """A model by its ONNX files: in a folder, an installed package, or on the hub.
 
     Options are those of SentenceTransformerEncoder, whose vectors it gives: pooling, length and
@@ -191,27 +192,22 @@ class OnnxEncoder:
     ) -> None:
         check_counts(batch_size=batch_size, threads=threads)
         check_extra("onnx", "onnxruntime")
-        self._where = f"encoder {name}"
+        where = f"encoder {name}"
         name = name.removeprefix(PREFIX)
         folder = local_folder(name) or hub_folder(name, onnx=True)
         revision = onnx_revision_of(folder)
-        part, self._pooling, max_tokens = modules_of(folder)
-        self._model: OnnxModel | None = OnnxModel(folder, part, threads)
-        if max_tokens is not None:
-            self._model.cut_to(max_tokens)
+        self._model: OnnxModel | None = OnnxModel(folder, threads)
         self._batch_size = batch_size or CPU_BATCH_SIZE
         saved = read_json(folder / "config_sentence_transformers.json").get("prompts")
         prompts = cast(dict[str, str], saved or {})
         query, document = prefixes_of(name, prompts, query_prefix, document_prefix)
-        full = self._encoded(["a"])[0].shape[1]
-        kept = kept_dimension(dimension, full, self._where)
-        self._counting = threading.Lock()
-        self._cut_texts = 0
+        super().__init__(query, document, where)
+        full = self._model.rows(["a"], 1)[0].shape[1]
         self._identity = EncoderIdentity(
             kind="onnx",
             name=f"{PREFIX}{name}",
             revision=revision,
-            dimension=kept,
+            dimension=kept_dimension(dimension, full, where),
             max_tokens=self._model.max_tokens,
             query_prefix=query,
             document_prefix=document,
@@ -222,58 +218,14 @@ class OnnxEncoder:
         """The identity of the encoder."""
         return self._identity
 
-    @property
-    def cut_texts(self) -> int:
-        """How many documents so far were longer than the model reads."""
-        return self._cut_texts
-
-    def encode(self, texts: Sequence[str]) -> FloatArray:
-        """Return unit vectors of documents, float32 of shape (texts, dimension), in their order.
-
-        Raises EncoderUnavailableError once closed, EncoderReplyError for numbers that are not
-        finite.
-        """
-        vectors, cut = self._units(texts, self._identity.document_prefix)
-        with self._counting:
-            self._cut_texts += cut
-        return vectors
-
-    def encode_queries(self, queries: Sequence[str]) -> FloatArray:
-        """Return unit vectors of queries, as ``encode`` does."""
-        return self._units(queries, self._identity.query_prefix)[0]
-
     def close(self) -> None:
         """Free the model; the encoder cannot be used afterwards."""
         self._model = None
 
-    def _units(self, texts: Sequence[str], prefix: str) -> tuple[FloatArray, int]:
-        import numpy as np
-
-        dimension = self._identity.dimension
-        if not texts:
-            return np.empty((0, dimension), np.float32), 0
-        rows, cut = self._encoded([encodable(prefix + text) for text in texts])
-        return unit_rows(rows[:, :dimension], texts, self._where), cut
-
-    def _encoded(self, texts: Sequence[str]) -> tuple[Any, int]:
-        model = self._model
-        if model is None:
+    def _rows(self, texts: list[str], task: Task) -> tuple[Any, int]:
+        if (model := self._model) is None:
             raise EncoderUnavailableError("The encoder was closed.", where=self._where)
-        return model.rows(texts, self._batch_size, self._pooled)
-
-    def _pooled(self, tokens: Any, mask: Any) -> Any:
-        """Return the vectors of texts from those of their tokens, of shape (texts, tokens, n)."""
-        import numpy as np
-
-        texts = np.arange(len(tokens))
-        if self._pooling == "cls":
-            return tokens[texts, mask.argmax(1)]
-        if self._pooling == "lasttoken":
-            return tokens[texts, mask.shape[1] - 1 - mask[:, ::-1].argmax(1)]
-        if self._pooling == "max":
-            return np.where(mask[:, :, None], tokens, -np.inf).max(1)
-        weights = mask[:, None, :].astype(np.float32)
-        return (weights @ tokens)[:, 0] / np.maximum(weights.sum(2), 1e-9)
+        return model.rows([self._prefixes[task] + text for text in texts], self._batch_size)
 
 
 # The settings of a model

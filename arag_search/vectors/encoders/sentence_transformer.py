@@ -7,17 +7,17 @@ import logging
 import os
 import threading
 import warnings
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
 from arag_search.errors import ArgumentError, EncoderFilesError, EncoderUnavailableError
 from arag_search.system.extras import check_extra
 from arag_search.system.processes import share_cores
-from arag_search.tokens import encodable
-from arag_search.vectors.base import EncoderIdentity, FloatArray, unit_rows
+from arag_search.vectors.base import EncoderIdentity
 from arag_search.vectors.encoders.known_models import prefixes_of
 from arag_search.vectors.encoders.model_files import hub_folder, local_folder, revision_of
+from arag_search.vectors.encoders.prefixed import PrefixedEncoder, Task
 
 DEFAULT_BATCH_SIZE = 64
 CPU_BATCH_SIZE = 16
@@ -31,7 +31,7 @@ _UNUSED_WEIGHTS = (
 MOST_TOKENS = 10**7  # above it a model has no bound; tokenizers say 1e30
 
 
-class SentenceTransformerEncoder:
+class SentenceTransformerEncoder(PrefixedEncoder):
     """A model of sentence-transformers, by folder, installed package, or name on the hub.
 
     The prefixes are those of ``prefixes_of``. Texts are cut to the model's length, and encoded in
@@ -66,20 +66,19 @@ class SentenceTransformerEncoder:
         bound_threads(threads)
         self.folder = folder
         self._lock = threading.Lock()
-        self._where = f"encoder {name}"
+        where = f"encoder {name}"
         chosen = usable_device(device)
         self._batch_size = batch_size or (CPU_BATCH_SIZE if chosen == "cpu" else DEFAULT_BATCH_SIZE)
         self._model: Any = load_model(folder, chosen)
-        full = int(self._encoded(self._model.encode, ["a"]).shape[1])
-        self._dimension = kept_dimension(dimension, full, self._where)
+        full = int(self._encoded(["a"]).shape[1])
         query, document = prefixes_of(name, self._model.prompts, query_prefix, document_prefix)
-        self._cut_texts = 0
+        super().__init__(query, document, where)
         bound = self._model.max_seq_length
         self._identity = EncoderIdentity(
             kind="sentence-transformers",
             name=name,
             revision=revision,
-            dimension=self._dimension,
+            dimension=kept_dimension(dimension, full, where),
             max_tokens=int(bound) if bound and bound < MOST_TOKENS else None,
             query_prefix=query,
             document_prefix=document,
@@ -95,45 +94,20 @@ class SentenceTransformerEncoder:
         """The SentenceTransformer; None once closed."""
         return self._model
 
-    @property
-    def cut_texts(self) -> int:
-        """How many documents so far were longer than the model reads."""
-        return self._cut_texts
-
-    def encode(self, texts: Sequence[str]) -> FloatArray:
-        """Return unit vectors of documents, float32 of shape (texts, dimension), in their order.
-
-        Raises EncoderUnavailableError once closed, EncoderReplyError for numbers that are not
-        finite.
-        """
-        return self._units(texts, are_queries=False)
-
-    def encode_queries(self, queries: Sequence[str]) -> FloatArray:
-        """Return unit vectors of queries, as ``encode`` does."""
-        return self._units(queries, are_queries=True)
-
     def close(self) -> None:
         """Free the model; the encoder cannot be used afterwards."""
         with self._lock:
             self._model = None
 
-    def _units(self, texts: Sequence[str], are_queries: bool) -> FloatArray:
-        import numpy as np
-
-        if not texts:
-            return np.empty((0, self._dimension), np.float32)
+    def _rows(self, texts: list[str], task: Task) -> tuple[Any, int]:
+        prefix = self._prefixes[task]
         with self._lock:  # a tokenizer cannot be used by two threads at once
             if self._model is None:
                 raise EncoderUnavailableError("The encoder was closed.", where=self._where)
-            if are_queries:
-                encode, prompt = self._model.encode_query, self._identity.query_prefix
-            else:
-                encode, prompt = self._model.encode_document, self._identity.document_prefix
-                self._cut_texts += self._count_longer(texts, prompt)
-            rows = self._encoded(encode, texts, prompt=prompt)
-        return unit_rows(rows[:, : self._dimension], texts, self._where)
+            rows = self._encoded(texts, prompt=prefix, task=task)
+            return rows, self._count_longer([prefix + text for text in texts])
 
-    def _count_longer(self, texts: Sequence[str], prefix: str) -> int:
+    def _count_longer(self, texts: list[str]) -> int:
         """Count the texts that the model cuts. Those of fewer bytes than tokens that it reads are
         none of them, so that of most sentences no token is counted."""
         bound = self._identity.max_tokens
@@ -141,17 +115,16 @@ class SentenceTransformerEncoder:
             return 0
         tokenizer = self._model.tokenizer
         room = bound - tokenizer.num_special_tokens_to_add()
-        sent = [encodable(prefix + text) for text in texts]
-        long = [text for text in sent if len(text.encode()) > room]
+        long = [text for text in texts if len(text.encode()) > room]
         if not long:
             return 0
         ids = tokenizer(long, truncation=False, verbose=False)["input_ids"]
         return sum(len(tokens) > bound for tokens in ids)
 
-    def _encoded(self, encode: Callable[..., Any], texts: Sequence[str], **options: str) -> Any:
+    def _encoded(self, texts: list[str], **options: str) -> Any:
         # sentence-transformers sorts by length and puts the vectors back in order.
-        return encode(
-            [encodable(text) for text in texts],
+        return self._model.encode(
+            texts,
             batch_size=self._batch_size,
             show_progress_bar=False,
             convert_to_numpy=True,

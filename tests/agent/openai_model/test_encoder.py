@@ -278,6 +278,20 @@ def test_a_vector_with_a_number_that_is_not_finite_names_its_text(
     )
 
 
+@pytest.mark.parametrize("vector", [[0, 0], [3, 4]])
+def test_one_vector_for_all_of_many_texts_is_refused(
+    endpoint: Endpoint, make_encoder: Make, vector: list[int]
+) -> None:
+    endpoint.reply_with(embeddings(*[vector] * 9))
+    encoder = make_encoder()
+    assert encoder.encode(["a"] * 9).shape == (9, 2)
+    assert error_text(encoder, EncoderReplyError, *"abcdefghi") == (
+        "The endpoint gave one vector for 9 texts.\n"
+        f"Where: encoder m at {endpoint.base_url}\nAllowed: a vector for each text\n"
+        "Do: Mend or restart the server that runs the model, and run the command again."
+    )
+
+
 def test_a_vector_of_zeros_becomes_the_first_unit_vector(
     endpoint: Endpoint, make_encoder: Make
 ) -> None:
