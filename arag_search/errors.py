@@ -7,7 +7,6 @@ AragError                     a failure that this project raises on purpose
 ├── UnknownChunkError         the index holds no chunk with this id
 ├── UnknownDocumentError      the index holds no document with this id
 ├── NotServedError            the index was built without the requested feature
-├── TooManyMatchesError       a condition matches more passages than a server lists
 ├── IndexProblemError         a location has a problem
 │   ├── IndexNotFoundError    no index is there, or no finished one
 │   ├── IndexExistsError      a build would replace an index without permission
@@ -103,10 +102,6 @@ class UnknownDocumentError(AragError, LookupError):
 
 class NotServedError(AragError):
     """The index was built without the requested feature."""
-
-
-class TooManyMatchesError(AragError):
-    """A condition matches more passages than are listed from a server."""
 
 
 class IndexProblemError(AragError):

@@ -43,9 +43,9 @@ Matching = Literal["token", "substring"]
 MAX_TOTAL = 1000
 """Totals and counts are exact up to this number; beyond it, they say "more than 1,000"."""
 
-MAX_LISTED = 100_000
-"""The maximum number of passages that a condition on text may match on a server, which lists them
-by pages."""
+MAX_LISTED = 60_000
+"""The most chunks in a scope that a search by vectors lists from a server; of more, it asks about
+the nearest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,11 +366,7 @@ class SearchEngine(Protocol):
         self, ordinals: Ordinals, scope: ResolvedPlan, deadline: Deadline | None = None
     ) -> Mask:
         """Return, for each of the chunks with these ordinals, whether the index has it in the
-        scope.
-
-        Raises QueryTimeoutError, and TooManyMatchesError if more chunks are in the scope than a
-        cluster lists.
-        """
+        scope. Raises QueryTimeoutError."""
         ...
 
     def deletions(self) -> Deletions:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from contextvars import copy_context
 from copy import copy
 from dataclasses import replace
@@ -22,7 +23,7 @@ from arag_search.engines.base import (
     SearchEngine,
     SearchRequest,
 )
-from arag_search.errors import NotServedError, TooManyMatchesError
+from arag_search.errors import NotServedError
 from arag_search.plan.clauses import (
     Clause,
     ResolvedPlan,
@@ -34,7 +35,7 @@ from arag_search.plan.clauses import (
 from arag_search.plan.lower import lower
 from arag_search.query import analysis
 from arag_search.query.limits import MAX_CHARACTERS, MAX_LEAVES
-from arag_search.query.problems import LONE_SURROGATE, TOO_LONG, Problem, QueryError, shortened
+from arag_search.query.problems import LONE_SURROGATE, TOO_LONG, Problem, QueryError
 from arag_search.query.reading import condition_error, parse
 from arag_search.search.advice.timeouts import HYBRID_NARROWING, advising_on_timeout, narrowing
 from arag_search.search.asked import Hybrid, Meaning, Naive, check_page
@@ -44,7 +45,7 @@ from arag_search.search.resolve import resolve
 from arag_search.search.results import SearchResult
 from arag_search.search.scope import Conditions, conditions
 from arag_search.search.snippets import NearPassage, NearPassages, Snippets, near_passages
-from arag_search.vectors.base import FloatArray, Selection, VectorUnit
+from arag_search.vectors.base import FloatArray, Nearest, Selection, VectorUnit
 from arag_search.vectors.opening import OpenVectors, VectorSource
 
 FUSION_DEPTH = 100
@@ -53,10 +54,6 @@ FUSION_DEPTH = 100
 EMPTY_QUERY = "the query is empty. Write a question, or a few words."
 NO_MATCH = "no passage matches the logical query; the passages are the nearest by meaning."
 NO_WORDS = "the query holds no word to look up; the passages are the nearest by vectors."
-TOO_MANY = (
-    f"more than {MAX_LISTED:,} passages match this condition, and a server lists so many for a "
-    "search by meaning. Narrow it with AND and a rarer word or a metadata clause."
-)
 TOO_MANY_WORDS = f"only the first {MAX_LEAVES} words of the query were looked up."
 
 
@@ -226,14 +223,12 @@ class VectorSearch:
         """See Index.nearest_sentences."""
         check_page(n, 0)
         text, asked = self._understood(query, filter, None)
-        scope = asked.scope
         with self._calls:
-            opened = self.open()
-            encoded: FloatArray = opened.encoder.encode_queries([text])
-            rows = opened.vectors.nearest("sentence", encoded, n, scope)[0]
-            chunks = self._engine.chunks_at([chunk_ordinal(row.ordinal) for row in rows], scope)
+            nearest = self._nearest_to(self.open(), "sentence", text, asked)(n)
+            ordinals = [chunk_ordinal(sentence.ordinal) for sentence in nearest]
+            chunks = self._engine.chunks_at(ordinals, asked.scope)
         near: list[NearSentence] = []
-        for (ordinal, score, key), chunk in zip(rows, chunks, strict=True):
+        for (ordinal, score, key), chunk in zip(nearest, chunks, strict=True):
             start = chunk_ordinal(ordinal)
             proof = NearPassage(start, score, (ordinal - start,), (key,))
             if chunk is not None and proof.is_of(chunk):
@@ -283,29 +278,44 @@ class VectorSearch:
     def _near(
         self, opened: OpenVectors, unit: VectorUnit, text: str, n: int, asked: Conditions
     ) -> NearPassages:
+        return near_passages(self._nearest_to(opened, unit, text, asked), unit, n)
+
+    def _nearest_to(
+        self, opened: OpenVectors, unit: VectorUnit, text: str, asked: Conditions
+    ) -> Callable[[int], list[Nearest]]:
+        """Return a function for the first texts that are nearest to a text."""
         encoded: FloatArray = opened.encoder.encode_queries([text])
         within = self._selected(asked)
-        return near_passages(opened.vectors, unit, encoded[0], n, within)
+        return lambda n: opened.vectors.nearest(unit, encoded, n, within)[0]
 
-    def _selected(self, asked: Conditions) -> ResolvedPlan | Selection | None:
-        """Return the scope, with the engine to evaluate it if it searches text: vectors evaluate
-        metadata themselves. The engine raises QueryError for a condition that too many passages of
-        a server meet."""
+    def _selected(self, asked: Conditions) -> Selection | None:
+        """Return the scope with the engine to ask about it. A server is asked about the nearest
+        passages alone if more are in the scope than it lists."""
         scope = asked.scope
-        condition = asked.condition
-        if scope is None or condition is None or not condition.searches_text:
-            return scope
+        if scope is None:
+            return None
 
         def mark(ordinals: Ordinals) -> Mask:
-            deadline = Deadline.after(self._search_timeout_s)
-            with advising_on_timeout(deadline, self._location, lambda: narrowing(condition)):
-                try:
-                    return self._engine.among(ordinals, scope, deadline)
-                except TooManyMatchesError as error:
-                    problem = Problem(1, shortened(asked.where), TOO_MANY)
-                    raise condition_error(QueryError(asked.where, (problem,), None)) from error
+            with self._advising(asked) as deadline:
+                return self._engine.among(ordinals, scope, deadline)
 
-        return Selection(scope, mark)
+        def share() -> float | None:
+            if not self._engine.is_remote:
+                return None
+            with self._advising(asked) as deadline:
+                (count,) = self._engine.counts([(scope, "chunk")], None, deadline, exact=True)
+            return count / self._engine.manifest.chunks if count > MAX_LISTED else None
+
+        return Selection(scope, mark, share)
+
+    @contextmanager
+    def _advising(self, asked: Conditions) -> Generator[Deadline | None]:
+        """Yield the deadline of a question about a scope. If it passes, the error advises how to
+        narrow the condition."""
+        deadline, condition = Deadline.after(self._search_timeout_s), asked.condition
+        advice = "" if condition is None else narrowing(condition)
+        with advising_on_timeout(deadline, self._location, lambda: advice):
+            yield deadline
 
     def _hits(
         self,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from arag_search.corpus import Chunk, chunk_ordinal, heading_of, split_at
 from arag_search.engines.base import Hit, Matching
-from arag_search.plan.clauses import Clause, ResolvedPlan, wanted_leaves, words_clause
+from arag_search.plan.clauses import Clause, wanted_leaves, words_clause
 from arag_search.plan.matching import Pattern, Words, patterns_of
 from arag_search.query import analysis
 from arag_search.query.analysis import spellings_of
@@ -23,15 +23,7 @@ from arag_search.query.forms import HOLE, is_code
 from arag_search.query.regexes import Stopwatch, stopwatch
 from arag_search.search.hits import SearchHit, hit_of
 from arag_search.search.occurrences import Mark, Sentences, TextField, merged, spans
-from arag_search.vectors.base import (
-    FloatArray,
-    Nearest,
-    Selection,
-    Vectors,
-    VectorUnit,
-    row_key,
-    rows_of,
-)
+from arag_search.vectors.base import Nearest, VectorUnit, row_key, rows_of
 
 MAX_SENTENCES = 3
 """The number of sentences that a logical search shows of one chunk."""
@@ -218,28 +210,23 @@ class NearPassages(NamedTuple):
 
 
 def near_passages(
-    vectors: Vectors,
-    unit: VectorUnit,
-    query: FloatArray,
-    n: int,
-    within: ResolvedPlan | Selection | None = None,
+    nearest: Callable[[int], list[Nearest]], unit: VectorUnit, n: int
 ) -> NearPassages:
-    """Return the ``n`` passages ``within`` nearest to a query of shape (dimension,), or all if
-    fewer.
+    """Return the ``n`` passages nearest to a query, or all if fewer; ``nearest`` returns so many of
+    the nearest texts of the unit.
 
     The best comes first, equal scores are in corpus order. Sentences are fetched until they cover
-    ``n`` passages, or all. Raises NotServedError for a unit without vectors.
+    ``n`` passages, or all.
     """
-    queries = query.reshape(1, -1)
     if unit == "passage":
-        rows = vectors.nearest(unit, queries, n, within)[0]
-        passages = [NearPassage(row.ordinal, row.score, (), (row.key,)) for row in rows]
-        return NearPassages(passages, len(rows) < n)
+        texts = nearest(n)
+        passages = [NearPassage(text.ordinal, text.score, (), (text.key,)) for text in texts]
+        return NearPassages(passages, len(texts) < n)
     fetch = max(_FIRST_SENTENCES, _SENTENCES_A_PASSAGE * n)
     while True:
-        rows = vectors.nearest(unit, queries, fetch, within)[0]
-        passages = _by_chunk(rows)
-        complete = len(rows) < fetch
+        texts = nearest(fetch)
+        passages = _by_chunk(texts)
+        complete = len(texts) < fetch
         if complete or len(passages) >= n:
             return NearPassages(passages[:n], complete and len(passages) <= n)
         fetch *= _GROWTH

@@ -98,7 +98,7 @@ class Encoder(Protocol):
 
 
 class Nearest(NamedTuple):
-    """A row among the nearest: its ordinal, its cosine with the query (float32), and its key."""
+    """A text among the nearest: its ordinal, its cosine with the query (float32), and its key."""
 
     ordinal: int
     score: float
@@ -106,15 +106,18 @@ class Nearest(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """A scope that searches text, with the function of an engine that returns, for each of the
-    chunks with some ordinals, whether it is in the scope.
+    """A scope, with functions that ask an engine about it.
 
-    Vectors call it once for a scope, always with the same array: a chunk with an ordinal never
-    changes, and one that is deleted is left out when the passages are read.
+    ``mark`` returns, for chunks with some ordinals, whether each is in the scope: for all chunks,
+    always with the same array, or only for the nearest, if ``share`` returns the share of all
+    chunks that are in the scope; it returns None where all may be asked about. The answers are
+    kept: a chunk with an ordinal never changes, and one that is deleted is left out when the
+    passages are read.
     """
 
     scope: ResolvedPlan
     mark: Callable[[Ordinals], Mask]
+    share: Callable[[], float | None] = lambda: None
 
 
 class Vectors(Protocol):
@@ -126,23 +129,24 @@ class Vectors(Protocol):
         ...
 
     @property
+    def probes(self) -> tuple[tuple[float, ...], ...]:
+        """The vectors that this encoder gave to PROBE_TEXTS; none if they were not kept."""
+        ...
+
+    @property
     def units(self) -> tuple[VectorUnit, ...]:
         """The units that have vectors."""
         ...
 
     def nearest(
-        self,
-        unit: VectorUnit,
-        queries: FloatArray,
-        n: int,
-        within: ResolvedPlan | Selection | None = None,
+        self, unit: VectorUnit, queries: FloatArray, n: int, within: Selection | None = None
     ) -> list[list[Nearest]]:
-        """Return, for each query of an array of shape (queries, dimension), the ``n`` nearest rows
-        of the chunks ``within`` a scope of metadata clauses, or in a selection.
+        """Return, for each query of an array of shape (queries, dimension), the ``n`` nearest texts
+        of the chunks ``within`` a scope.
 
         The best come first, equal scores in order of ordinal. There are fewer than ``n`` only if
-        there are fewer rows within. Deleted rows are excluded. Raises NotServedError for a unit
-        without vectors.
+        there are fewer texts within. Raises NotServedError for a unit without vectors, and what
+        the functions of the selection raise.
         """
         ...
 

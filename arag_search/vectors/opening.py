@@ -18,6 +18,7 @@ from arag_search.vectors.base import (
     FloatArray,
     Vectors,
     check_same_encoder,
+    check_same_model,
 )
 
 CACHED_QUERIES = 10_000
@@ -69,14 +70,17 @@ class VectorSource:
 
     def open(self) -> OpenVectors:
         """Open vectors and encoder. Raises the errors of ``open_vectors``, those of opening the
-        encoder, and VectorsMismatchError if another encoder made the vectors."""
+        encoder, those of encoding, and VectorsMismatchError if another encoder, or another model
+        behind its name, made the vectors."""
         with self._lock:
             vectors = self._opened_vectors()
             if self._open is None:
                 encoder = self._open_encoder(vectors.encoder)
                 try:
                     check_same_encoder(vectors.encoder, encoder.identity, self._where)
-                except VectorsMismatchError:
+                    if vectors.probes:
+                        check_same_model(vectors.probes, encoder, self._where)
+                except BaseException:
                     encoder.close()
                     raise
                 self._open = OpenVectors(vectors, encoder)
@@ -119,7 +123,7 @@ def sidecar_source(
     their owner.
     """
 
-    def open_sidecar() -> Vectors:
+    def open_mapped() -> Vectors:
         share_cores()  # before numpy is loaded
         from arag_search.vectors.storage.folders import vectors_root
         from arag_search.vectors.storage.sidecar import open_vectors
@@ -138,7 +142,7 @@ def sidecar_source(
         shared[made_by] = opened
         return _Borrowed(opened)
 
-    return VectorSource(open_sidecar, open_for_queries, location)
+    return VectorSource(open_mapped, open_for_queries, location)
 
 
 def _open_encoder(named: str | None, made_by: EncoderIdentity) -> Encoder:

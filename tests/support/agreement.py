@@ -266,7 +266,7 @@ def agree_on_conditions(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None
     shares: list[float] = []
     indexes: dict[int, tuple[Index, Index]] = {}
     for number, (right, tested) in enumerate(pairs):
-        vectors = MemoryVectors(right.scan(None), encoder, metadata=METADATA)
+        vectors = MemoryVectors(right.scan(None), encoder)
         source = VectorSource.of(vectors, encoder)
         indexes[number] = (
             Index(right, "memory", vectors=source),

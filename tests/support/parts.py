@@ -101,7 +101,7 @@ def access_of(random: Random) -> tuple[str, Callable[[Chunk], bool]]:
 
 def vectors_of(chunks: Sequence[Chunk]) -> VectorSource:
     encoder = HashingEncoder()
-    return VectorSource.of(MemoryVectors(chunks, encoder, metadata=METADATA), encoder)
+    return VectorSource.of(MemoryVectors(chunks, encoder), encoder)
 
 
 @dataclass(slots=True)

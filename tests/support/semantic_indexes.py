@@ -57,7 +57,7 @@ def vector_index(
 ) -> Index:
     """Build an index of the chunks and their vectors, which hash words by default."""
     encoder = encoder or HashingEncoder()
-    vectors = MemoryVectors(chunks, encoder, units=units, metadata=SCHEMA.metadata)
+    vectors = MemoryVectors(chunks, encoder, units=units)
     return Index(
         MemoryEngine(chunks, metadata=SCHEMA.metadata),
         "memory",

@@ -327,7 +327,7 @@ class _Sequence:
             self._expect(isinstance(error, VectorsMismatchError), f"not refused: {error}")
             return
         self._expect(error is None, f"refused though they fit: {error}")
-        vectors = MemoryVectors(chunks, self._encoder, metadata=_METADATA)
+        vectors = MemoryVectors(chunks, self._encoder)
         for scope in _SCOPES:
             self._compare(location, vectors, scope)
 

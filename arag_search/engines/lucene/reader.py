@@ -294,9 +294,8 @@ class LuceneEngine:
     def among(
         self, ordinals: Ordinals, scope: ResolvedPlan, deadline: Deadline | None = None
     ) -> Mask:
-        """See SearchEngine. One call to Java, which answers with a bit for each document; the
-        number of chunks in the scope is not limited. The documents of the ordinals are looked up
-        once for an array that is asked about again."""
+        """See SearchEngine. One call to Java, which answers with a bit for each document. The
+        documents of the ordinals are looked up once for an array that is asked about again."""
         import numpy as np
 
         with self._calls:

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 from arag_search.corpus import MAX_SENTENCES, Chunk
 from arag_search.engines.base import (
-    MAX_LISTED,
     MAX_TOTAL,
     Calls,
     Deadline,
@@ -63,7 +62,6 @@ from arag_search.errors import (
     AragError,
     IndexDamagedError,
     NotServedError,
-    TooManyMatchesError,
     UnknownChunkError,
 )
 from arag_search.manifest import Manifest
@@ -323,28 +321,24 @@ class OpenSearchEngine:
         granularity: Granularity = "chunk",
     ) -> Iterator[int]:
         """See SearchEngine. Requests 10,000 at a time, without their documents."""
-        return self._in_scope(scope, deadline, None, granularity)
+        query = compile.filtered(None, compile.scope_filter(scope))
+        for hit in self._in_order(query, _ORDINALS_BATCH, False, deadline, granularity):
+            yield int(hit["sort"][0])
 
     def among(
         self, ordinals: Ordinals, scope: ResolvedPlan, deadline: Deadline | None = None
     ) -> Mask:
-        """See SearchEngine. Lists the chunks in the scope as ``ordinals`` does; the first request
-        also counts them."""
+        """See SearchEngine. Sends one request for 10,000 ordinals or fewer; for more, it lists the
+        chunks in the scope as ``ordinals`` does."""
         import numpy as np
 
-        listed = np.fromiter(self._in_scope(scope, deadline, MAX_LISTED), np.int64)
+        asked = None
+        if len(ordinals) <= _ORDINALS_BATCH:
+            asked = compile.any_value(schema.ORDINAL, ordinals.tolist())
+        query = compile.filtered(None, compile.scope_filter(scope), asked)
+        hits = self._in_order(query, _ORDINALS_BATCH, False, deadline)
+        listed = np.fromiter((hit["sort"][0] for hit in hits), np.int64)
         return np.isin(ordinals, listed, assume_unique=True)
-
-    def _in_scope(
-        self,
-        scope: ResolvedPlan | None,
-        deadline: Deadline | None,
-        most: int | None,
-        granularity: Granularity = "chunk",
-    ) -> Iterator[int]:
-        query = compile.filtered(None, compile.scope_filter(scope))
-        for hit in self._in_order(query, _ORDINALS_BATCH, False, deadline, most, granularity):
-            yield int(hit["sort"][0])
 
     def statistics(self) -> ClusterStatistics:
         """Return documents, segments and bytes on the server."""
@@ -634,31 +628,20 @@ class OpenSearchEngine:
         size: int,
         with_source: bool,
         deadline: Deadline | None = None,
-        most: int | None = None,
         granularity: Granularity = "chunk",
     ) -> Iterator[dict[str, Any]]:
-        """Yield all hits in order of ordinal, ``size`` per request. Raises TooManyMatchesError if
-        there are more than ``most``."""
+        """Yield all hits in order of ordinal, ``size`` per request."""
         body: Dsl = {
             "query": query,
             "size": size,
             "sort": BY_ORDINAL,
-            "track_total_hits": False if most is None else most + 1,
+            "track_total_hits": False,
             "_source": with_source,
         }
         while True:
             # Not held between batches, so that closing does not wait for a paused reader.
             with self._calls:
                 answer = self._searcher.search(granularity, body, deadline=deadline)
-            if body["track_total_hits"]:
-                if most is not None and count_of(answer)[0] > most:
-                    raise TooManyMatchesError(
-                        f"More than {most:,} passages match.",
-                        where=self._calls.where,
-                        allowed=f"at most {most:,} passages, which are listed from a server",
-                        do="Write a narrower condition.",
-                    )
-                body["track_total_hits"] = False
             hits = hits_of(answer)
             yield from hits
             if len(hits) < size:

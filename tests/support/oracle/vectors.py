@@ -1,12 +1,12 @@
 """MemoryVectors: the exact nearest rows of chunks in memory, with numpy alone.
 
-Sidecars are tested against it. Cosines are computed in 64 bits and rounded to 32, so that equal
-texts have equal scores.
+Vectors on disk are tested against it. Cosines are computed in 64 bits and rounded to 32, so that
+equal texts have equal scores.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from arag_search.corpus import Chunk
 from arag_search.errors import IndexClosedError, NotServedError
-from arag_search.plan.clauses import ResolvedPlan
-from arag_search.query.fields import MetadataType
 from arag_search.vectors.base import (
     KEY_BYTES,
     VECTOR_UNITS,
@@ -27,12 +25,9 @@ from arag_search.vectors.base import (
     row_key,
     rows_of,
 )
-from tests.support.oracle.documents import Documents
 
 if TYPE_CHECKING:
     from arag_search.vectors.base import FloatArray
-
-_NO_METADATA: Mapping[str, MetadataType] = {}
 
 
 class _Rows(NamedTuple):
@@ -54,12 +49,9 @@ class MemoryVectors:
         encoder: Encoder,
         *,
         units: Sequence[VectorUnit] = VECTOR_UNITS,
-        metadata: Mapping[str, MetadataType] = _NO_METADATA,
     ) -> None:
-        """Encode the chunks, which may come in any order. ``metadata`` declares the fields that a
-        scope may name."""
+        """Encode the chunks, which may come in any order."""
         held = sorted(chunks, key=lambda chunk: chunk.ordinal)
-        self._documents = Documents(held, [chunk.content for chunk in held], {}, metadata)
         self._ordinals = np.array([chunk.ordinal for chunk in held], np.int64)
         self._identity = encoder.identity
         self._units = tuple(units)
@@ -82,16 +74,17 @@ class MemoryVectors:
         return self._identity
 
     @property
+    def probes(self) -> tuple[tuple[float, ...], ...]:
+        """See Vectors."""
+        return ()
+
+    @property
     def units(self) -> tuple[VectorUnit, ...]:
         """See Vectors."""
         return self._units
 
     def nearest(
-        self,
-        unit: VectorUnit,
-        queries: FloatArray,
-        n: int,
-        within: ResolvedPlan | Selection | None = None,
+        self, unit: VectorUnit, queries: FloatArray, n: int, within: Selection | None = None
     ) -> list[list[Nearest]]:
         """See Vectors. O(queries x rows)."""
         if self._closed:
@@ -102,7 +95,7 @@ class MemoryVectors:
             )
         rows = self._rows[unit]
         if within is not None:
-            inside = np.isin(rows.chunks, self._allowed(within))
+            inside = within.mark(self._ordinals)[rows.chunks]
             rows = _Rows(
                 rows.keys[inside], rows.ordinals[inside], rows.chunks[inside], rows.vectors[inside]
             )
@@ -114,12 +107,6 @@ class MemoryVectors:
             columns = (part.tolist() for part in best)
             nearest.append([Nearest(*row) for row in zip(*columns, strict=True)])
         return nearest
-
-    def _allowed(self, within: ResolvedPlan | Selection) -> NDArray[np.int64]:
-        """Return the numbers of the chunks in a scope."""
-        if isinstance(within, Selection):
-            return np.flatnonzero(within.mark(self._ordinals))
-        return np.array(sorted(self._documents.within(within)), np.int64)
 
     def close(self) -> None:
         """See Vectors. May be called again."""

@@ -9,8 +9,8 @@ import pytest
 
 from arag_search.query.reading import parse_scope
 from arag_search.search.by_vectors import Fused, fuse, fuse_logical
-from arag_search.search.snippets import NearPassage, near_passages
-from arag_search.vectors.base import row_key, rows_of
+from arag_search.search.snippets import NearPassage, NearPassages, near_passages
+from arag_search.vectors.base import FloatArray, Selection, VectorUnit, row_key, rows_of
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from tests.support.oracle.vectors import MemoryVectors
 from tests.support.passages import SCHEMA, chunk
@@ -43,19 +43,35 @@ def test_fusing_empty_rankings_gives_no_hits() -> None:
 # Passages (Eq. 3)
 
 
+def near(
+    vectors: MemoryVectors,
+    unit: VectorUnit,
+    query: FloatArray,
+    n: int,
+    within: Selection | None = None,
+) -> NearPassages:
+    return near_passages(
+        lambda count: vectors.nearest(unit, query[None], count, within)[0], unit, n
+    )
+
+
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("scope", [None, "year:>=10", "year:3"])
 def test_passages_score_as_their_best_sentence_by_brute_force(seed: int, scope: str | None) -> None:
     chunks = random_corpus(Random(seed), 40)
     encoder = HashingEncoder(16)
-    vectors = MemoryVectors(chunks, encoder, metadata=SCHEMA.metadata)
+    vectors = MemoryVectors(chunks, encoder)
     query = encoder.encode_queries(["vivaldi born in venice"])[0]
-    within = None if scope is None else scoped(parse_scope(scope, SCHEMA))
     allowed = [
         passage
         for passage in chunks
         if scope is None or passage.metadata["year"] in (range(10, 40) if ">" in scope else (3,))
     ]
+    ordinals = np.array([passage.ordinal for passage in allowed])
+    within = None
+    if scope is not None:
+        plan = scoped(parse_scope(scope, SCHEMA))
+        within = Selection(plan, lambda asked: np.isin(asked, ordinals))
     best: dict[int, float] = {}
     for passage in allowed:
         texts = [text for _, text in rows_of(passage, "sentence")]
@@ -64,7 +80,7 @@ def test_passages_score_as_their_best_sentence_by_brute_force(seed: int, scope: 
             best[passage.ordinal] = float(np.float32(cosines.max()))
     expected = sorted(best.items(), key=lambda item: (-item[1], item[0]))
     for n in (1, 2, 5, len(best), len(best) + 1, 500):
-        hits, complete = near_passages(vectors, "sentence", query, n, within)
+        hits, complete = near(vectors, "sentence", query, n, within)
         assert [(hit.ordinal, hit.score) for hit in hits] == expected[:n]
         assert not (complete and n < len(best))
         assert complete or n <= len(best)
@@ -76,11 +92,11 @@ def test_enough_sentences_are_fetched_for_the_wanted_number_of_passages() -> Non
     table = {f"near {number}.": (1.0, number / 1000, 0.0) for number in range(200)}
     encoder = TableEncoder({**table, "q": (1.0, 0.0, 0.0)})
     vectors = MemoryVectors([first, *others], encoder)
-    hits, complete = near_passages(vectors, "sentence", encoder.encode_queries(["q"])[0], 3)
+    hits, complete = near(vectors, "sentence", encoder.encode_queries(["q"])[0], 3)
     assert [hit.ordinal for hit in hits] == [passage.ordinal for passage in (first, *others[:2])]
     assert hits[0].sentences == tuple(range(200))  # they all rank before the second passage
     assert not complete
-    assert near_passages(vectors, "sentence", encoder.encode_queries(["q"])[0], 1).passages == [
+    assert near(vectors, "sentence", encoder.encode_queries(["q"])[0], 1).passages == [
         NearPassage(
             first.ordinal,
             1.0,
@@ -96,7 +112,7 @@ def test_the_matching_sentences_of_a_passage_are_in_text_order() -> None:
         {"first.": (1, 0.1, 0), "second.": (1, 0.2, 0), "third.": (1, 0.3, 0), "q": (1, 0, 0)}
     )
     vectors = MemoryVectors([passage], encoder)
-    hits, complete = near_passages(vectors, "sentence", encoder.encode_queries(["q"])[0], 5)
+    hits, complete = near(vectors, "sentence", encoder.encode_queries(["q"])[0], 5)
     assert (hits[0].sentences, complete) == ((0, 1, 2, 3), True)
 
 
@@ -106,6 +122,6 @@ def test_passage_vectors_give_one_row_per_passage() -> None:
     vectors = MemoryVectors(chunks, encoder)
     query = encoder.encode_queries(["griselda"])
     rows = vectors.nearest("passage", query, 7)[0]
-    hits, complete = near_passages(vectors, "passage", query[0], 7)
+    hits, complete = near(vectors, "passage", query[0], 7)
     assert hits == [NearPassage(row.ordinal, row.score, (), (row.key,)) for row in rows]
     assert not complete
