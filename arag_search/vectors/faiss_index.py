@@ -1,36 +1,43 @@
 """FAISS indexes with inverted files: choice, training on a sample, merging on disk, search.
 
-FAISS ids are row numbers (see mapped.py). Lists stay on disk and are mapped; only the coarse
-quantiser is in memory.
+An index stands beside the rows of a store and covers the first of them; FAISS ids are row numbers.
+``<unit>.index.json`` names its files, which are complete before it appears. Lists stay on disk and
+are mapped; only the coarse quantiser is in memory.
 """
 
 from __future__ import annotations
 
 import ctypes
 import errno
+import hashlib
 import importlib
 import math
 import os
 import shutil
 import sys
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from arag_search.errors import ArgumentError, VectorsDamagedError
-from arag_search.system.durable import replacing, sync
+import orjson
+
+from arag_search.errors import ArgumentError, VectorsDamagedError, VectorsError
+from arag_search.system.durable import replacing, sync, write_atomically
 from arag_search.system.extras import check_extra
 from arag_search.system.processes import share_cores
-from arag_search.vectors.base import FloatArray
-from arag_search.vectors.storage.manifest import FLAT
-from arag_search.vectors.storage.shards import MappedRows
+from arag_search.system.progress import Progress
+from arag_search.vectors.base import FloatArray, VectorUnit
+from arag_search.vectors.records import VECTORS_VERSION, read_record
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from arag_search.vectors.store import Store, StoredRows
 
+FLAT = "flat"
 AUTO = "auto"
 MOST_FLAT_ROWS = 1_000_000
 """From this number of rows on, ``auto`` is an inverted file."""
@@ -38,20 +45,170 @@ MAX_LISTS = 1 << 16
 LEAST_POINTS_A_LIST = 39
 MOST_POINTS_A_LIST = 64
 SEED = 1234
+DUE_SHARE = 0.1
+"""The share of rows that an index does not cover, above which it is made anew."""
+PART_BYTES = 64 << 20
+"""The codes and ids that are in memory while lists are filled."""
+CHECKED_BYTES = 1 << 26
+"""The largest file that is read and compared with its checksum when an index is opened (64 MiB)."""
 
 _OPQ_DIMENSION = 256
 _SUBQUANTISERS = (64, 48, 32, 24, 16, 12, 8, 4, 2, 1)
 _LEAST_SUBDIMENSION = 4
 _CODES = 256  # of a subquantiser: 8 bits
 _LARGE_SAMPLE_BYTES = 2 << 30
-PART_BYTES = 64 << 20
-"""The codes and ids that are in memory while lists are filled, if a shard has no more."""
 _BLOCK_ROWS = 1 << 16
 _ID_BYTES = 8
+_BUILD_AGAIN = "Make the index again, which encodes nothing: arag-search embed INDEX"
 _ALLOWED = (
     "auto, flat, or a FAISS factory with an inverted file, such as IVF1024,Flat or "
     "OPQ64_256,IVF4096,PQ64"
 )
+
+
+# The index beside the rows of a unit
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """The size of a file and its BLAKE2 checksum."""
+
+    bytes: int
+    checksum: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexRecord:
+    """The description of an index: what ``factory`` makes of the first ``rows`` rows of a unit.
+
+    ``files`` are the index, its inverted lists, and the trained index without rows, in this order.
+    A search probes ``nprobe`` lists by default.
+    """
+
+    format_version: int = VECTORS_VERSION
+    factory: str
+    rows: int
+    nprobe: int
+    files: dict[str, FileRecord]
+
+    def paths(self, folder: Path) -> tuple[Path, Path, Path]:
+        """Return the paths of index, lists and trained index."""
+        index, lists, trained = (folder / name for name in self.files)
+        return index, lists, trained
+
+    def check(self, folder: Path, most_bytes: int | None = None) -> None:
+        """Raise VectorsDamagedError for a file that is missing or has another size, or content;
+        files of more than ``most_bytes`` are not read."""
+        for name, file in self.files.items():
+            path = folder / name
+            size = path.stat().st_size if path.exists() else -1
+            is_read = most_bytes is None or size <= most_bytes
+            if size != file.bytes or (is_read and _file_record(path) != file):
+                what = "is missing" if size < 0 else "has changed since it was written"
+                raise VectorsDamagedError(f"The file {what}.", where=str(path), do=_BUILD_AGAIN)
+
+
+def read_index(folder: Path, unit: VectorUnit) -> IndexRecord | None:
+    """Read the record of the index of a unit in the folder of a store; None if it is flat. Raises
+    VectorsDamagedError, VectorsVersionError."""
+    path = _record_path(folder, unit)
+    try:
+        return read_record(IndexRecord, path.read_bytes(), str(path))
+    except FileNotFoundError:
+        return None
+
+
+def is_due(store: Store, unit: VectorUnit, index: str) -> bool:
+    """Return whether ``build`` has something to do: there is no such index, it is damaged, or it
+    leaves more than a tenth of the rows to be searched one by one."""
+    stored = store.vectors(unit)
+    made = _suiting(store.folder, unit, index, stored)
+    if made is not None:
+        return stored.rows - made.rows > DUE_SHARE * stored.rows
+    is_flat = factory_of(index, stored.rows, stored.dimension) == FLAT
+    return not is_flat or _record_path(store.folder, unit).exists()
+
+
+def build(
+    store: Store,
+    unit: VectorUnit,
+    index: str,
+    threads: int,
+    progress: Progress,
+    before: Path | None = None,
+) -> IndexRecord | None:
+    """Make the index of all rows of a unit in place of the one before; return None for flat.
+
+    ``index`` is "auto", "flat" or a FAISS factory. The quantiser stays, and only new rows are
+    added, if the factory is the same, or with "auto" would not have more than twice as many lists.
+    ``before`` is the folder of a store whose quantiser is taken likewise. Memory grows with the
+    training sample, not with the number of rows. An interrupted call leaves the index before in
+    place, and its training to the next. Raises ArgumentError for an index that cannot be made or
+    trained, MissingExtraError, OSError.
+    """
+    folder, stored = store.folder, store.vectors(unit)
+    made = _suiting(folder, unit, index, stored)
+    donor = made or (None if before is None else _suiting(before, unit, index, stored))
+    factory = donor.factory if donor else factory_of(index, stored.rows, stored.dimension)
+    if factory == FLAT:
+        _record_path(folder, unit).unlink(missing_ok=True)
+        _remove_all_but((), folder, unit)
+        return None
+    check_rows(factory, stored.rows, stored.dimension, f"the {unit} vectors in {folder}")
+    name = f"{unit}-{hashlib.blake2b(factory.encode(), digest_size=4).hexdigest()}"
+    trained = folder / f"{name}.trained.faiss"
+    if not trained.exists():
+        progress.stage(f"training {unit} vectors", 0, 1)
+        if donor is not None and before is not None:
+            with replacing(trained) as temporary:
+                shutil.copyfile(donor.paths(before)[2], temporary)
+        else:  # no name holds the sample, so that its memory is free while lists are filled
+            _train(factory, sample(stored, factory), trained, threads)
+        progress.stage(f"training {unit} vectors", 1, 1)
+    target, lists = (folder / f"{name}-{stored.rows}.{kind}" for kind in ("faiss", "ivfdata"))
+    if made is None or made.rows < stored.rows:
+        first = 0 if made is None else made.rows
+        parts = _fill(trained, stored, first, target, threads, progress)
+        _merge(trained, made.paths(folder)[:2] if made else None, parts, target, lists, threads)
+    files = {path.name: _file_record(path) for path in (target, lists, trained)}
+    nprobe = usual_nprobe(lists_in(factory, stored.dimension))
+    record = IndexRecord(factory=factory, rows=stored.rows, nprobe=nprobe, files=files)
+    write_atomically(_record_path(folder, unit), orjson.dumps(record))
+    _remove_all_but(files, folder, unit)
+    return record
+
+
+def _suiting(folder: Path, unit: VectorUnit, index: str, stored: StoredRows) -> IndexRecord | None:
+    """Return the record of a whole index whose quantiser may stay for these rows."""
+    try:
+        made = read_index(folder, unit)
+        if made is not None:
+            made.check(folder)
+    except VectorsError:
+        return None
+    if made is None or index not in (made.factory, AUTO):
+        return None
+    lists = lists_in(made.factory, stored.dimension)
+    return None if index == AUTO and lists_for(stored.rows) > 2 * lists else made
+
+
+def _record_path(folder: Path, unit: VectorUnit) -> Path:
+    return folder / f"{unit}.index.json"
+
+
+def _file_record(path: Path) -> FileRecord:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16))
+        return FileRecord(file.tell(), digest.hexdigest())
+
+
+def _remove_all_but(kept: Collection[str], folder: Path, unit: VectorUnit) -> None:
+    for path in folder.glob(f"{unit}-*"):
+        if path.name not in kept:
+            path.unlink()
+
+
+# Factories
 
 
 def factory_of(index: str, rows: int, dimension: int) -> str:
@@ -112,23 +269,21 @@ def check_rows(index: str, rows: int, dimension: int, where: str) -> None:
         )
 
 
-def sample(mapped: MappedRows, factory: str) -> FloatArray:
-    """Draw vectors for training, evenly from all shards, always the same.
+def sample(stored: StoredRows, factory: str) -> FloatArray:
+    """Draw vectors for training, evenly from all rows, always the same.
 
     There are 64 per list, or 39 if that would exceed 2 GB; all rows if they are fewer.
     """
     import numpy as np
 
-    needed = points_needed(factory, mapped.dimension)
-    points = max(needed, MOST_POINTS_A_LIST * lists_in(factory, mapped.dimension))
-    if points * mapped.dimension * 4 > _LARGE_SAMPLE_BYTES:
+    needed = points_needed(factory, stored.dimension)
+    points = max(needed, MOST_POINTS_A_LIST * lists_in(factory, stored.dimension))
+    if points * stored.dimension * 4 > _LARGE_SAMPLE_BYTES:
         points = needed
-    generator = np.random.default_rng(SEED)
-    drawn = [
-        start + np.sort(generator.choice(size, share, replace=False))
-        for start, size, share in _shares(mapped, min(points, mapped.rows), generator)
-    ]
-    return mapped.gather(np.concatenate(drawn))
+    points = min(points, stored.rows)
+    ends: NDArray[np.int64] = np.arange(points + 1, dtype=np.int64) * stored.rows // points
+    rows = ends[:-1] + np.random.default_rng(SEED).integers(0, np.diff(ends))
+    return stored.gather(rows)
 
 
 def lists_in(factory: str, dimension: int) -> int:
@@ -136,7 +291,10 @@ def lists_in(factory: str, dimension: int) -> int:
     return int(_lists_of(_created(factory, dimension), factory).nlist)
 
 
-def train(factory: str, points: FloatArray, path: Path, threads: int) -> None:
+# Making
+
+
+def _train(factory: str, points: FloatArray, path: Path, threads: int) -> None:
     """Train an index without rows, and write it. Raises OSError."""
     with _faiss(threads) as faiss:
         index = _created(factory, points.shape[1])
@@ -154,38 +312,31 @@ def train(factory: str, points: FloatArray, path: Path, threads: int) -> None:
         _write(faiss, index, path)
 
 
-def parts_of(mapped: MappedRows, factory: str, first_shard: int) -> list[range]:
-    """Return the shards from ``first_shard`` on in parts that are filled at once: at least a shard
-    each, otherwise with at most PART_BYTES of codes and ids. Each part is written with a copy of
-    the centroids, which for many lists is larger than the codes of a shard."""
-    row_bytes = int(_lists_of(_created(factory, mapped.dimension), factory).code_size) + _ID_BYTES
-    sizes = mapped.shard_rows
-    parts: list[range] = []
-    rows = 0
-    for shard in range(first_shard, len(sizes)):
-        rows += sizes[shard]
-        if parts and rows * row_bytes <= PART_BYTES:
-            parts[-1] = range(parts[-1].start, shard + 1)
-        else:
-            parts.append(range(shard, shard + 1))
-            rows = sizes[shard]
+def _fill(
+    trained: Path, stored: StoredRows, first: int, target: Path, threads: int, progress: Progress
+) -> list[Path]:
+    """Write copies of a trained index with the rows from ``first`` on, a part of them in each,
+    which are named after ``target``. Each part has a copy of the centroids too. Raises OSError."""
+    import numpy as np
+
+    parts: list[Path] = []
+    with _faiss(threads) as faiss:
+        index = faiss.read_index(str(trained))
+        row_bytes = int(faiss.extract_index_ivf(index).code_size) + _ID_BYTES
+        size = max(1, min(_BLOCK_ROWS, PART_BYTES // row_bytes))
+        for start, vectors in stored.blocks(size, first):
+            ids = np.arange(start, start + len(vectors), dtype=np.int64)
+            index.add_with_ids(np.ascontiguousarray(vectors), ids)
+            end = start + len(vectors)
+            progress.stage(f"adding {target.name.partition('-')[0]} vectors", end, stored.rows)
+            if index.ntotal * row_bytes >= PART_BYTES or end == stored.rows:
+                parts.append(target.with_suffix(f".{start}.part"))
+                _write(faiss, index, parts[-1])
+                index.reset()
     return parts
 
 
-def fill(trained: Path, mapped: MappedRows, shards: range, path: Path, threads: int) -> None:
-    """Write a copy of a trained index that holds the rows of some shards. Raises OSError."""
-    import numpy as np
-
-    with _faiss(threads) as faiss:
-        index = faiss.read_index(str(trained))
-        for shard in shards:
-            for first, vectors in mapped.blocks_of(shard, _BLOCK_ROWS):
-                ids = np.arange(first, first + len(vectors), dtype=np.int64)
-                index.add_with_ids(np.ascontiguousarray(vectors), ids)
-        _write(faiss, index, path)
-
-
-def merge(
+def _merge(
     trained: Path,
     before: tuple[Path, Path] | None,
     filled: Sequence[Path],
@@ -195,7 +346,8 @@ def merge(
 ) -> None:
     """Write the index of all rows, with its inverted lists in a file of their own, which is mapped,
     so that no list is in memory as a whole. ``before`` are the index and the lists of the first
-    rows, if an earlier merge wrote them; ``filled`` are those of the others. Raises OSError.
+    rows, if an earlier merge wrote them; ``filled`` are those of the others, and are removed.
+    Raises OSError.
 
     FAISS' own ``merge_ondisk`` does the same, but never unmaps the files that it has read.
     """
@@ -218,43 +370,46 @@ def merge(
         _write(faiss, index, path)
 
 
+# Searching
+
+
 class IvfIndex:
     """An inverted file, open for reading. Safe to use from several threads."""
 
-    def __init__(self, path: Path, lists: Path, rows: int, threads: int) -> None:
-        """Map the index of so many rows. Raises VectorsDamagedError."""
+    def __init__(self, record: IndexRecord, folder: Path, threads: int) -> None:
+        """Map an index in the folder of a store. Raises VectorsDamagedError."""
         self._threads = threads
-        self.rows = rows
+        self.rows = record.rows
+        record.check(folder, CHECKED_BYTES)
+        path, lists, _ = record.paths(folder)
         with _faiss(threads) as faiss:
             try:
                 self._index = _mapped_index(faiss, path, lists)
             except (RuntimeError, AttributeError) as error:
                 raise VectorsDamagedError(
-                    f"FAISS cannot read the index ({_last_line(error)}).", where=str(path)
+                    f"FAISS cannot read the index ({_last_line(error)}).",
+                    where=str(path),
+                    do=_BUILD_AGAIN,
                 ) from error
-            self._ivf = faiss.extract_index_ivf(self._index)
-        if self._index.ntotal != rows:
-            raise VectorsDamagedError(
-                f"The index has {self._index.ntotal:,} rows, not {rows:,}.", where=str(path)
-            )
-        self.lists = int(self._ivf.nlist)
-        self.is_quantised = int(self._ivf.code_size) < 4 * int(self._ivf.d)
+            self.lists = int(faiss.extract_index_ivf(self._index).nlist)
 
     def search(
         self, queries: FloatArray, n: int, nprobe: int, allowed: NDArray[np.uint8] | None
-    ) -> tuple[FloatArray, NDArray[np.int64]]:
-        """Return scores and rows of shape (queries, n); rows are -1 if too few were found.
+    ) -> NDArray[np.int64]:
+        """Return the nearest rows by their codes, of shape (queries, n); -1 if too few were found.
 
-        ``allowed`` has a bit for each row, the lowest of a byte first.
+        ``allowed`` has a bit for each row, the lowest of a byte first; rows behind are not allowed.
         """
-        with _faiss(self._threads) as faiss:
+        # One query is not worth threads, which wait for each other where others use the processors.
+        with _faiss(min(self._threads, len(queries))) as faiss:
             # A selector resets nprobe to 1 unless it is passed with it.
             if allowed is None:
                 parameters = faiss.SearchParametersIVF(nprobe=nprobe)
             else:
                 selector = faiss.IDSelectorBitmap(allowed)
                 parameters = faiss.SearchParametersIVF(sel=selector, nprobe=nprobe)
-            return self._index.search(queries, n, params=parameters)
+            rows: NDArray[np.int64] = self._index.search(queries, n, params=parameters)[1]
+            return rows
 
 
 def _mapped_index(faiss: Any, path: Path, lists: Path) -> Any:
@@ -354,15 +509,3 @@ def _write(faiss: Any, index: Any, path: Path) -> None:
             faiss.write_index(index, str(temporary))
     except RuntimeError as error:
         raise OSError(f"FAISS cannot write {path} ({_last_line(error)})") from error
-
-
-def _shares(
-    mapped: MappedRows, points: int, generator: np.random.Generator
-) -> Iterator[tuple[int, int, int]]:
-    """Yield, for each shard, its first row, its rows, and how many of them are drawn."""
-    sizes = mapped.shard_rows
-    drawn = generator.multivariate_hypergeometric(sizes, points, method="marginals")
-    start = 0
-    for size, share in zip(sizes, drawn.tolist(), strict=True):
-        yield start, size, share
-        start += size

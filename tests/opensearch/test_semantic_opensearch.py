@@ -1,13 +1,13 @@
 """Searches by vectors over an index on a real server, compared with those in memory."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 
-from arag_search.engines.opensearch import reader
-from arag_search.query.problems import QueryError
+from arag_search.engines.opensearch.reader import OpenSearchEngine
 from arag_search.search import by_vectors
 from arag_search.search.index import Index
 from arag_search.search.results import SearchResult
@@ -18,6 +18,7 @@ from tests.support.oracle.engine import MemoryEngine
 from tests.support.oracle.vectors import MemoryVectors
 from tests.support.passages import SCHEMA, VIVALDI
 from tests.support.semantic_indexes import random_corpus
+from tests.support.stored_vectors import stored_chunks
 
 
 @pytest.fixture(scope="module")
@@ -25,12 +26,31 @@ def indexes(opensearch_url: str) -> Iterator[tuple[Index, Index]]:
     """Index the same corpus and vectors in memory and on two shards of a server."""
     chunks = [*VIVALDI, *random_corpus(Random(3), 200)[len(VIVALDI) :]]
     encoder = HashingEncoder()
-    vectors = MemoryVectors(chunks, encoder, metadata=SCHEMA.metadata)
+    vectors = MemoryVectors(chunks, encoder)
     memory = MemoryEngine(chunks, metadata=SCHEMA.metadata)
     server = Server(opensearch_url)
     engine = server.publish("semantic", chunks, memory.manifest, 2)
     source = VectorSource.of(vectors, encoder)
     yield Index(memory, "memory", vectors=source), Index(engine, "server", vectors=source)
+    engine.close()
+    server.clean()
+
+
+@pytest.fixture(scope="module")
+def broad(
+    opensearch_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Index, Index]]:
+    """Index a thousand passages in memory and on a server, with vectors in a store."""
+    chunks = random_corpus(Random(5), 1_000)
+    encoder = HashingEncoder()
+    memory = MemoryEngine(chunks, metadata=SCHEMA.metadata)
+    server = Server(opensearch_url)
+    engine = server.publish("broad", chunks, memory.manifest, 2)
+    stored = stored_chunks(tmp_path_factory.mktemp("vectors"), chunks, encoder)
+    yield (
+        Index(memory, "memory", vectors=VectorSource.of(stored.open(), encoder)),
+        Index(engine, "server", vectors=VectorSource.of(stored.open(), encoder)),
+    )
     engine.close()
     server.clean()
 
@@ -64,20 +84,35 @@ def test_a_server_answers_by_vectors_as_memory_does(
     assert answers(server, query) == answers(memory, query)
 
 
-def test_a_condition_that_too_many_passages_of_a_server_meet_is_refused(
-    indexes: tuple[Index, Index], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("condition", "most_questions"),
+    [("year:0", 2), ("year:<10", 2), ("year:<100", 4), ("year:<500", 4)],
+)
+def test_a_server_counts_a_scope_and_lists_it_or_is_asked_about_the_nearest(
+    broad: tuple[Index, Index],
+    condition: str,
+    most_questions: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    memory, server = indexes
-    matches = memory.logical_search("opera AND year:>=0").total
-    assert matches is not None
-    monkeypatch.setattr(reader, "MAX_LISTED", matches)
-    assert server.semantic_search("venice", where="opera", filter="year:>=0").hits
-    monkeypatch.setattr(reader, "MAX_LISTED", matches - 1)
-    with pytest.raises(QueryError) as refused:
-        server.semantic_search("venice", where="opera", filter="year:>=0")
-    assert str(refused.value) == (
-        f'Query not run: 1 problem.\n1. column 1, "opera": {by_vectors.TOO_MANY}\n'
-        "Where: the condition where"
-    )
-    assert server.semantic_search("venice", where="year:>=0").hits  # vectors evaluate metadata
-    assert memory.semantic_search("venice", where="opera").hits
+    memory, server = broad
+    monkeypatch.setattr(by_vectors, "MAX_LISTED", 60)  # of 1,000 passages
+    questions: list[str] = []
+    for name in ("counts", "among"):
+        monkeypatch.setattr(OpenSearchEngine, name, _noting(name, questions))
+    search: dict[str, Any] = {"query": "vivaldi born", "top_k": 10, "filter": condition}
+    for _ in range(2):
+        result = comparable(server.naive_embedding_search(**search))
+        assert result == comparable(memory.naive_embedding_search(**search))
+    assert questions[:2] == ["counts", "among"]
+    assert len(questions) <= most_questions  # nothing is asked again
+
+
+def _noting(name: str, questions: list[str]) -> Callable[..., object]:
+    """Return the method of an engine, which notes that it was asked."""
+    ask: Callable[..., object] = getattr(OpenSearchEngine, name)
+
+    def noted(*arguments: object, **options: object) -> object:
+        questions.append(name)
+        return ask(*arguments, **options)
+
+    return noted

@@ -18,7 +18,7 @@ CEILINGS = {
     ("arag_search/tools/",): 4_574,
     ("arag_search/agent/",): 4_404,
     ("arag_search/evaluation/",): 2_650,
-    ("arag_search/vectors/", "index_jobs/embedding/"): 7_336,
+    ("arag_search/vectors/", "index_jobs/embedding/"): 8_384,
     ("arag_search/engines/opensearch/",): 4_634,
     ("arag_search/engines/",): 6_960,
     ("arag_search/mcp_server/",): 2_318,
@@ -28,10 +28,10 @@ CEILINGS = {
     ("index_jobs/sources/",): 7_291,
     ("index_jobs/",): 5_084,
     ("bench/",): 18_263,
-    ("tests/",): 59_516,
+    ("tests/",): 59_670,
     ("",): 1_146,  # what is in no other row
 }
-ALL = 147_085
+ALL = 148_271
 
 
 def _counts() -> Counter[tuple[str, ...]]:

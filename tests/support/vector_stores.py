@@ -44,6 +44,7 @@ def record_of(dtype: StoredType = "float32") -> StoreRecord:
 
 def new_store(root: Path, dtype: StoredType = "float32") -> Store:
     """Create an empty store."""
+    root.mkdir(parents=True, exist_ok=True)
     return Store.create(root / "store-00001", record_of(dtype))
 
 

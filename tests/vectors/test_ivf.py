@@ -1,4 +1,4 @@
-"""Inverted files: the choice of a factory, searches, and lists that stay on disk."""
+"""Inverted files: the choice of a factory, making them on disk, searches in their lists."""
 
 import shutil
 import subprocess
@@ -10,37 +10,29 @@ import numpy as np
 import pytest
 
 from arag_search.errors import ArgumentError, VectorsDamagedError
-from arag_search.query.tree import KeywordEquals, Scope
+from arag_search.system.progress import Progress
 from arag_search.vectors import faiss_index
-from arag_search.vectors.base import VECTOR_UNITS, EncoderIdentity
 from arag_search.vectors.faiss_index import (
+    build,
     check_factory,
     factory_of,
+    is_due,
     lists_for,
     points_needed,
+    read_index,
     sample,
     usual_nprobe,
 )
-from arag_search.vectors.storage.publish import publish_sidecar
-from arag_search.vectors.storage.shards import MappedRows
-from arag_search.vectors.storage.sidecar import open_vectors
+from arag_search.vectors.store import Store
 from tests.support.examples import some_of
-from tests.support.plans import scoped
-from tests.support.vector_shards import (
-    DIMENSION,
-    ENCODER,
-    PublishedVectors,
-    chunks_of,
-    manifest_of,
+from tests.support.stored_vectors import (
+    StoredVectors,
     nearly_equal,
-    publish,
-    publish_shards,
-    shards_in,
-    unit_vectors,
-    verify,
-    write_placement,
-    write_shards,
+    selection,
+    share_found,
+    stored_vectors,
 )
+from tests.support.vector_stores import DIMENSION, append, new_store, unit_vectors
 
 ALLOWED = (
     "auto, flat, or a FAISS factory with an inverted file, such as IVF1024,Flat or "
@@ -48,9 +40,14 @@ ALLOWED = (
 )
 
 
+LISTS = 16
+
+
 @pytest.fixture(scope="module")
-def quantised(tmp_path_factory: pytest.TempPathFactory) -> PublishedVectors:
-    return publish(tmp_path_factory.mktemp("pq"), chunks_of(1_000), size=300, index="IVF16,PQ8")
+def quantised(tmp_path_factory: pytest.TempPathFactory) -> StoredVectors:
+    stored = stored_vectors(tmp_path_factory.mktemp("pq"), 1_000)
+    stored.build(f"IVF{LISTS},PQ8")
+    return stored
 
 
 # The choice of a factory
@@ -117,139 +114,123 @@ def test_training_needs_39_rows_a_list_and_the_codes_of_a_quantiser() -> None:
 
 
 def test_too_few_rows_for_training_are_reported_before_any_work(tmp_path: Path) -> None:
+    stored = stored_vectors(tmp_path, 200)
     with pytest.raises(ArgumentError) as raised:
-        publish(tmp_path, chunks_of(200), index="IVF8,Flat")
+        stored.build("IVF8,Flat", ("passage",))
     assert str(raised.value) == (
         "IVF8,Flat needs at least 312 rows for training, and there are 200.\n"
-        f"Where: the passage vectors in {tmp_path / 'work'}\nAllowed: {ALLOWED}\n"
+        f"Where: the passage vectors in {stored.store.folder}\nAllowed: {ALLOWED}\n"
         "Do: Use --index flat, or a factory with fewer lists."
     )
-    assert not any((tmp_path / "vectors").iterdir())
+    assert not [*stored.store.folder.glob("passage-*")]
 
 
-def test_the_sample_is_drawn_from_all_shards_and_is_the_same_each_time(tmp_path: Path) -> None:
-    vectors = write_shards(tmp_path, chunks_of(1_000), size=250)["sentence"]
-    mapped = MappedRows(shards_in(tmp_path), "sentence", DIMENSION, "float32")
-    drawn = sample(mapped, "IVF16,Flat")
+def test_the_sample_is_drawn_evenly_from_all_rows_and_is_the_same_each_time(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    vectors = append(store, "sentence", range(3_000))
+    drawn = sample(store.vectors("sentence"), "IVF16,Flat")
     assert len(drawn) == 64 * 16
-    assert (drawn == sample(mapped, "IVF16,Flat")).all()
+    assert (drawn == sample(store.vectors("sentence"), "IVF16,Flat")).all()
     row_of = {vector.tobytes(): row for row, vector in enumerate(vectors)}
     rows = [row_of[vector.tobytes()] for vector in drawn]
     assert len(set(rows)) == len(rows)
-    shares = np.bincount(np.array(rows) // 750, minlength=4)
-    assert shares.min() > 200
+    assert np.bincount(np.array(rows) // 750).tolist() == [256] * 4
 
 
 # Searches
 
 
-def test_candidates_are_rescored_by_their_stored_vectors(quantised: PublishedVectors) -> None:
-    sidecar = quantised.open()
+def test_candidates_are_rescored_by_their_stored_vectors(quantised: StoredVectors) -> None:
     queries = unit_vectors(30, seed=8)
-    rescored = sidecar.nearest("sentence", queries, 10, nprobe=16)
-    before = sidecar.nearest("sentence", queries, 10, nprobe=16, rescore=False)
-    recalls = [0.0, 0.0]
-    for query, candidates, unrescored in zip(queries, rescored, before, strict=True):
-        expected = quantised.expected("sentence", query, 10)
-        score_of = {row[0]: row[1] for row in quantised.expected("sentence", query, 3_000)}
-        assert all(abs(score_of[hit.ordinal] - hit.score) < 1e-5 for hit in candidates)
-        assert candidates == sorted(candidates, key=lambda hit: (-hit.score, hit.ordinal))
-        expected_ordinals = {hit.ordinal for hit in expected}
-        recalls[0] += len(expected_ordinals & {hit.ordinal for hit in candidates}) / 300
-        recalls[1] += len(expected_ordinals & {hit.ordinal for hit in unrescored}) / 300
-    assert recalls[0] > 0.95
-    assert recalls[1] < recalls[0]
-    assert quantised.vector_manifest.rescore == 10
-
-
-def test_a_search_of_all_lists_finds_what_a_flat_search_finds(tmp_path: Path) -> None:
-    published = publish(tmp_path, chunks_of(400), size=150, index="IVF8,Flat")
-    sidecar = published.open()
-    queries = unit_vectors(5, seed=1)
-    for query, hits in zip(queries, sidecar.nearest("passage", queries, 25, nprobe=8), strict=True):
-        assert nearly_equal(hits, published.expected("passage", query, 25))
-    for query, hits in zip(
-        queries, sidecar.nearest("passage", queries, 25, nprobe=8, rescore=False), strict=True
-    ):
-        assert nearly_equal(hits, published.expected("passage", query, 25))
+    vectors = quantised.open(nprobe=LISTS)
+    recall = 0.0
+    for query, hits in zip(queries, vectors.nearest("sentence", queries, 10), strict=True):
+        expected = quantised.expected("sentence", query, 3_000)
+        score_of = {text.ordinal: text.score for text in expected}
+        assert all(abs(score_of[hit.ordinal] - hit.score) < 1e-5 for hit in hits)
+        assert hits == sorted(hits, key=lambda hit: (-hit.score, hit.ordinal))
+        recall += share_found(expected[:10], hits) / len(queries)
+    assert recall > 0.95
 
 
 def test_vectors_may_be_opened_with_another_number_of_lists_to_probe(
-    quantised: PublishedVectors,
+    quantised: StoredVectors,
 ) -> None:
     queries = unit_vectors(20, seed=3)
-    few, many = (
-        open_vectors(quantised.root, quantised.manifest, "index", nprobe=lists) for lists in (1, 16)
+    few, many, usual = (
+        quantised.open(nprobe).nearest("passage", queries, 10) for nprobe in (1, LISTS, None)
     )
-    usual = quantised.open()
-    assert few.nearest("passage", queries, 10) == usual.nearest("passage", queries, 10, nprobe=1)
-    assert few.nearest("passage", queries, 10) != many.nearest("passage", queries, 10)
-    assert many.nearest("passage", queries, 10) == usual.nearest("passage", queries, 10)
+    assert few != many == usual
 
 
-def test_a_search_finds_more_rows_than_one_list_has(quantised: PublishedVectors) -> None:
-    (hits,) = quantised.open().nearest("passage", unit_vectors(1), 5_000, nprobe=1)
+def test_a_search_finds_more_rows_than_one_list_has(quantised: StoredVectors) -> None:
+    (hits,) = quantised.open(nprobe=1).nearest("passage", unit_vectors(1), 5_000)
     assert len(hits) == 1_000
 
 
-def test_half_precision_is_searched_by_lists_too(tmp_path: Path) -> None:
-    published = publish(tmp_path, chunks_of(400), index="IVF8,SQ8", dtype="float16")
-    query = unit_vectors(1, seed=1)
-    (hits,) = published.open().nearest("sentence", query, 10)
-    assert nearly_equal(hits, published.expected("sentence", query[0], 10, dtype="float16"))
-
-
-def test_the_manifest_names_the_factory_and_the_number_of_lists_to_search(
-    quantised: PublishedVectors,
+def test_the_record_names_the_factory_and_the_number_of_lists_to_search(
+    quantised: StoredVectors,
 ) -> None:
-    assert quantised.vector_manifest.index == {"sentence": "IVF16,PQ8", "passage": "IVF16,PQ8"}
-    assert quantised.vector_manifest.nprobe == {"sentence": 16, "passage": 16}
+    record = read_index(quantised.store.folder, "sentence")
+    assert record is not None
+    assert (record.factory, record.rows, record.nprobe) == ("IVF16,PQ8", 3_000, LISTS)
     assert (usual_nprobe(1_024), usual_nprobe(32_768)) == (64, 1_024)
+    assert read_index(quantised.store.folder.parent, "sentence") is None
 
 
 def test_a_moved_folder_with_lists_on_disk_opens(tmp_path: Path) -> None:
-    published = publish(tmp_path, chunks_of(400), index="IVF8,Flat")
-    before = published.open().nearest("sentence", unit_vectors(2), 5)
-    published.root.rename(tmp_path / "elsewhere")
-    moved = open_vectors(tmp_path / "elsewhere", published.manifest, "index")
-    assert moved.nearest("sentence", unit_vectors(2), 5) == before
-    maps = Path("/proc/self/maps").read_text()
-    assert str(tmp_path / "elsewhere" / published.folder.name / "sentence.ivfdata") in maps
-    verify(moved)
+    before = stored_vectors(tmp_path / "here", 400)
+    before.build("IVF8,Flat")
+    expected = before.open().nearest("sentence", unit_vectors(2), 5)
+    (tmp_path / "here").rename(tmp_path / "elsewhere")
+    moved = before.moved(tmp_path / "elsewhere")
+    assert moved.open().nearest("sentence", unit_vectors(2), 5) == expected
+    assert str(tmp_path / "elsewhere" / "store-00001") in Path("/proc/self/maps").read_text()
 
 
-def test_a_damaged_byte_in_any_file_besides_the_vectors_is_an_error(tmp_path: Path) -> None:
-    published = publish(tmp_path, chunks_of(100), index="IVF2,Flat")
-    names = published.vector_manifest.files
-    assert len(names) > 5
-    for name in names:
-        path = published.folder / name
+def test_a_damaged_byte_or_a_missing_file_is_an_error_and_the_index_is_due(tmp_path: Path) -> None:
+    stored = stored_vectors(tmp_path, 100)
+    stored.build("IVF2,Flat")
+    record = read_index(stored.store.folder, "sentence")
+    assert record is not None
+    assert not is_due(stored.store, "sentence", "IVF2,Flat")
+    for path in record.paths(stored.store.folder)[:2]:
         data = path.read_bytes()
         path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
-        with pytest.raises(VectorsDamagedError, match="SHA-256 differs") as raised:
-            published.open()
-        assert raised.value.where == str(path)
-        path.write_bytes(data)
-    published.open().close()
+        with pytest.raises(VectorsDamagedError) as raised:
+            stored.open()
+        assert str(raised.value) == (
+            f"The file has changed since it was written.\nWhere: {path}\n"
+            "Do: Make the index again, which encodes nothing: arag-search embed INDEX"
+        )
+        path.unlink()
+        with pytest.raises(VectorsDamagedError, match="The file is missing"):
+            stored.open()
+        assert is_due(stored.store, "sentence", "IVF2,Flat")
+        stored.build("IVF2,Flat")
+        stored.open().close()
 
 
 def test_a_large_faiss_index_that_is_damaged_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("arag_search.vectors.storage.sidecar.CHECKED_BYTES", 0)
-    published = publish(tmp_path, chunks_of(100), index="IVF2,Flat")
-    path = published.folder / "sentence.faiss"
+    monkeypatch.setattr(faiss_index, "CHECKED_BYTES", 0)
+    stored = stored_vectors(tmp_path, 100)
+    stored.build("IVF2,Flat")
+    record = read_index(stored.store.folder, "sentence")
+    assert record is not None
+    path, _, _ = record.paths(stored.store.folder)
     data = bytearray(path.read_bytes())
     data[:4] = b"what"
     path.write_bytes(data)
     with pytest.raises(VectorsDamagedError) as raised:
-        published.open()
+        stored.open()
     assert raised.value.what.startswith("FAISS cannot read the index (")
     assert raised.value.where == str(path)
 
 
 def test_threads_are_bounded_during_calls_of_faiss_and_nowhere_else(
-    quantised: PublishedVectors, monkeypatch: pytest.MonkeyPatch
+    quantised: StoredVectors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import faiss
 
@@ -262,128 +243,155 @@ def test_threads_are_bounded_during_calls_of_faiss_and_nowhere_else(
         return search(self, *arguments, **options)
 
     monkeypatch.setattr(faiss.IndexIVFPQ, "search", watched)
-    sidecar = open_vectors(quantised.root, quantised.manifest, "index", threads=1)
-    sidecar.nearest("sentence", unit_vectors(1), 5)
+    quantised.open(threads=1).nearest("sentence", unit_vectors(1), 5)
     assert thread_counts == [1]
     assert faiss.omp_get_max_threads() == before
 
 
-def test_several_threads_search_lists_on_disk_at_once(quantised: PublishedVectors) -> None:
-    sidecar = quantised.open()
-    queries = unit_vectors(40, seed=9)
-    english = scoped(Scope((KeywordEquals("lang", "en"),)))
-    expected = [sidecar.nearest("sentence", query[None], 10) for query in queries]
-    in_english = [sidecar.nearest("sentence", query[None], 10, english) for query in queries]
+def test_several_threads_search_lists_on_disk_at_once(quantised: StoredVectors) -> None:
+    vectors = quantised.open()
+    scopes = [None, *(selection(quantised.chunks[at::2], f"half{at}") for at in range(2))]
+    asked = [(query[None], scope) for query in unit_vectors(40, seed=9) for scope in scopes]
+    expected = [vectors.nearest("sentence", query, 10, scope) for query, scope in asked]
+    again = quantised.open()
     with ThreadPoolExecutor(4) as pool:
         for _ in range(3):
-            results = pool.map(lambda query: sidecar.nearest("sentence", query[None], 10), queries)
-            assert list(results) == expected
             results = pool.map(
-                lambda query: sidecar.nearest("sentence", query[None], 10, english), queries
+                lambda question: again.nearest("sentence", question[0], 10, question[1]), asked
             )
-            assert list(results) == in_english
+            assert list(results) == expected
 
 
-# Publishing
+# Making
 
 
-def test_publishing_resumes_after_the_error_of_a_full_disk(
+def _files(store: Store) -> list[str]:
+    return sorted(path.name for path in store.folder.glob("sentence-*"))
+
+
+def test_new_rows_are_added_to_the_lists_without_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    stored = stored_vectors(tmp_path, 400)
+    stored.build("IVF8,PQ8")
+    before = stored.open()
+    assert not is_due(stored.store, "sentence", "IVF8,PQ8")
+    append(stored.store, "sentence", range(130), seed=3)
+    assert not is_due(stored.store, "sentence", "IVF8,PQ8")
+    append(stored.store, "sentence", range(130, 140), seed=4)
+    assert is_due(stored.store, "sentence", "IVF8,PQ8")
+    monkeypatch.setattr(faiss_index, "sample", None)
+    stored.build("IVF8,PQ8")
+    record = read_index(stored.store.folder, "sentence")
+    assert record is not None
+    assert record.rows == 1_340
+    assert _files(stored.store) == sorted(record.files)
+    queries = unit_vectors(3, seed=3)
+    later = stored.open(nprobe=8).nearest(
+        "sentence", queries, 10
+    )  # of a state without the new rows
+    assert later == before.nearest("sentence", queries, 10)
+    for query, hits in zip(queries, later, strict=True):
+        assert nearly_equal(hits, stored.expected("sentence", query, 10))
+
+
+def test_a_quantiser_is_taken_from_the_store_that_was_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = stored_vectors(tmp_path, 400)
+    stored.build("IVF8,PQ8")
+    live = {"sentence": np.arange(0, 1_200, 2), "passage": np.arange(400)}
+    copy, _ = stored.store.copy_to(tmp_path / "store-00002", live)
+    monkeypatch.setattr(faiss_index, "sample", None)
+    assert is_due(copy, "sentence", "auto") is False
+    made = build(copy, "sentence", "IVF8,PQ8", 1, Progress(), stored.store.folder)
+    assert made is not None
+    assert made.rows == 600
+
+
+def test_auto_keeps_a_quantiser_until_there_would_be_more_than_twice_as_many_lists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(faiss_index, "MOST_FLAT_ROWS", 1_000)
+    store = new_store(tmp_path)
+    append(store, "sentence", range(900))
+    assert not is_due(store, "sentence", "auto")
+    assert build(store, "sentence", "auto", 1, Progress()) is None
+    build(store, "sentence", "IVF4,Flat", 1, Progress())
+    assert is_due(store, "sentence", "auto")  # 900 rows have 128 lists
+    monkeypatch.setattr(faiss_index, "lists_for", lambda _: 8)
+    assert not is_due(store, "sentence", "auto")
+    assert is_due(store, "sentence", "IVF8,Flat")
+    assert is_due(store, "sentence", "flat")
+    assert build(store, "sentence", "flat", 1, Progress()) is None
+    assert _files(store) == []
+    assert not is_due(store, "sentence", "flat")
+
+
+def test_an_interrupted_build_leaves_the_index_before_and_its_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = stored_vectors(tmp_path, 400)
+    stored.build("IVF8,Flat")
+    expected = stored.open(nprobe=8).nearest("sentence", unit_vectors(1), 5)
     full = shutil.disk_usage(tmp_path)._replace(free=1_000)
     with monkeypatch.context() as patch:
         patch.setattr(shutil, "disk_usage", lambda _: full)
         with pytest.raises(OSError, match="No space left on device"):
-            publish(tmp_path, chunks_of(100), index="IVF2,Flat")
-    verify(publish(tmp_path, chunks_of(100), index="IVF2,Flat").open())
+            stored.build("IVF4,Flat")
+    assert stored.open(nprobe=8).nearest("sentence", unit_vectors(1), 5) == expected
+    monkeypatch.setattr(faiss_index, "_train", None)
+    build(stored.store, "sentence", "IVF4,Flat", 1, Progress())
+    assert stored.open(nprobe=8).nearest("sentence", unit_vectors(1), 5) == expected
+    record = read_index(stored.store.folder, "sentence")
+    assert record is not None
+    assert _files(stored.store) == sorted(record.files)
 
 
 def test_nothing_is_printed_to_stdout(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    publish(tmp_path, chunks_of(700), index="IVF4,PQ8").open()
+    stored = stored_vectors(tmp_path, 700)
+    stored.build("IVF4,PQ8")
+    stored.open()
     assert capfd.readouterr() == ("", "")
-
-
-def test_quantisers_lists_and_shards_of_an_earlier_sidecar_are_reused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    chunks = chunks_of(500)
-    previous = publish(tmp_path, chunks[:400], size=200, index="IVF8,PQ8")
-    vectors = write_shards(tmp_path / "more", chunks[400:], seed=5)
-    manifest = manifest_of(chunks)
-    filled: list[range] = []
-    fill = faiss_index.fill
-    monkeypatch.setattr(
-        faiss_index,
-        "fill",
-        lambda t, m, shards, *rest: (filled.append(shards), fill(t, m, shards, *rest)),
-    )
-    vector_manifest = publish_sidecar(
-        [*previous.vector_manifest.shards_in(previous.folder), *shards_in(tmp_path / "more")],
-        write_placement(tmp_path / "placement", chunks),
-        previous.root,
-        encoder=ENCODER,
-        units=VECTOR_UNITS,
-        dtype="float32",
-        index="IVF8,PQ8",
-        manifest=manifest,
-        previous=previous.folder,
-    )
-    all_vectors = {
-        unit: np.concatenate((previous.vectors[unit], vectors[unit])) for unit in VECTOR_UNITS
-    }
-    later = PublishedVectors(previous.root, chunks, all_vectors, manifest, vector_manifest)
-    earlier_file, later_file = (
-        previous.folder / "shard-00000.sentence.npy",
-        later.folder / "shard-00000.sentence.npy",
-    )
-    assert earlier_file.samefile(later_file)
-    assert filled == [range(2, 3)] * len(VECTOR_UNITS)
-    trained = [published.folder / "sentence.trained.faiss" for published in (previous, later)]
-    assert trained[0].read_bytes() == trained[1].read_bytes()
-    query = unit_vectors(1, seed=3)
-    for published in (previous, later):  # A roll-back finds the earlier one.
-        sidecar = published.open()
-        verify(sidecar)
-        hits = sidecar.nearest("sentence", query, 10)[0]
-        assert nearly_equal(hits, published.expected("sentence", query[0], 10))
 
 
 _BOUNDED = """
 import sys
 from pathlib import Path
-import numpy as np
-from tests.support.vector_shards import *
-from arag_search.vectors.storage.shards import write_shard
-from arag_search.vectors.storage.publish import publish_sidecar
 import faiss, resource
-folder, index = Path(sys.argv[1]), sys.argv[2]
-encoder = EncoderIdentity(kind="hashing", name="wide", revision="1", dimension=512)
-chunks = chunks_of(24_000, sentences=1)
-(folder / "work").mkdir()
-for number in range(12):
-    part = chunks[2_000 * number : 2_000 * number + 2_000]
-    rows = {unit: unit_vectors(2_000, number, 512) for unit in ("sentence", "passage")}
-    write_shard(folder / "work", number, keys_of(part), rows, dtype="float32")
-manifest = manifest_of(chunks)
-placement = write_placement(folder / "placement", chunks)
-del chunks, rows, part
+import numpy as np
+from arag_search.system.progress import Progress
+from arag_search.vectors import faiss_index
+from arag_search.vectors.records import StoreRecord
+from arag_search.vectors.store import Store
+from tests.support.vector_stores import ENCODER, keys_of, unit_vectors
+from tests.support.stored_vectors import with_state, StoredVectors
+from arag_search.vectors.state import UnitTexts
+from dataclasses import replace
+root, index = Path(sys.argv[1]), sys.argv[2]
+faiss_index.PART_BYTES = 4 << 20
+record = StoreRecord(encoder=replace(ENCODER, dimension=512), dtype="float32")
+store = Store.create(root / "store-00001", record)
+for number in range(24):
+    keys = keys_of(range(2_000 * number, 2_000 * number + 2_000))
+    store.append("sentence", keys, unit_vectors(2_000, number, 512))
+rows = np.arange(48_000)
+state = with_state(root, store, {"sentence": UnitTexts(rows << 11, rows)})
 faiss.omp_set_num_threads(1)
 some = unit_vectors(1_000, 1, 512)
 faiss.knn(some, some, 1)  # both libraries take their buffers for good
 some @ some.T
 now = int(next(l for l in open("/proc/self/status") if l.startswith("VmData")).split()[1]) * 1024
 resource.setrlimit(resource.RLIMIT_DATA, (now + (60 << 20), now + (60 << 20)))
-publish_sidecar(shards_in(folder / "work"), placement, folder / "vectors", encoder=encoder,
-                units=VECTOR_UNITS, dtype="float32", index=index, manifest=manifest, threads=1)
-sidecar = open_vectors(folder / "vectors", manifest, "index", threads=1)
-sidecar.nearest("sentence", unit_vectors(3, 1, 512), 10)
-print(sum(f.stat().st_size for f in sidecar.path.glob("shard-*.npy") if "keys" not in f.name))
+faiss_index.build(store, "sentence", index, 1, Progress())
+StoredVectors(state, store).open().nearest("sentence", unit_vectors(3, 1, 512), 10)
+print((store.folder / "sentence.vectors").stat().st_size)
 """
 
 
 @pytest.mark.parametrize("index", some_of(["IVF16,SQ8", "flat"]))
-def test_memory_is_bounded_by_a_shard_and_the_sample(tmp_path: Path, index: str) -> None:
-    # There are 98 MB of vectors in shards of 8 MB, and 60 MB to publish and search them.
+def test_memory_does_not_grow_with_the_rows(tmp_path: Path, index: str) -> None:
+    # There are 98 MB of vectors, and 60 MB to make an index of them and to search it.
     process = subprocess.run(
         [sys.executable, "-c", _BOUNDED, str(tmp_path), index],
         capture_output=True,
@@ -393,37 +401,3 @@ def test_memory_is_bounded_by_a_shard_and_the_sample(tmp_path: Path, index: str)
     )
     assert process.returncode == 0, process.stderr[-2_000:]
     assert int(process.stdout) > 98_000_000
-
-
-@pytest.mark.long
-def test_rotated_and_quantised_vectors_of_the_usual_kind_are_found(tmp_path: Path) -> None:
-    rows, dimension = 10_000, 20  # A rotation needs at least these rows for training.
-    near = unit_vectors(300, 1, dimension)[np.arange(rows) % 300]
-    vectors = near + 0.6 * unit_vectors(rows, 2, dimension)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    chunks = chunks_of(rows, sentences=1)
-    written = write_shards(
-        tmp_path / "work", chunks, size=4_000, units=("passage",), vectors={"passage": vectors}
-    )
-    manifest = manifest_of(chunks)
-    vector_manifest = publish_shards(
-        tmp_path / "work",
-        tmp_path,
-        chunks,
-        encoder=EncoderIdentity(kind="hashing", name="rotated", revision="1", dimension=dimension),
-        units=("passage",),
-        index="OPQ4_16,IVF64,PQ4",
-        manifest=manifest,
-        threads=1,
-    )
-    published = PublishedVectors(tmp_path, chunks, written, manifest, vector_manifest)
-    sidecar = published.open()
-    queries = vectors[::500] + 0.2 * unit_vectors(20, 3, dimension)
-    recalls = {True: 0.0, False: 0.0}
-    for rescore in recalls:
-        results = sidecar.nearest("passage", queries, 10, rescore=rescore)
-        for query, hits in zip(queries, results, strict=True):
-            expected_ordinals = {hit.ordinal for hit in published.expected("passage", query, 10)}
-            recalls[rescore] += len(expected_ordinals & {hit.ordinal for hit in hits}) / 200
-    assert recalls[True] >= 0.9
-    assert recalls[True] > recalls[False]

@@ -315,7 +315,7 @@ def test_publishing_again_replaces_the_previous_sidecar(tmp_path: Path) -> None:
 _KILLED = """
 import os, sys
 from pathlib import Path
-from arag_search.vectors import faiss_index
+from arag_search.vectors.storage import faiss_index
 from tests.support.vector_shards import chunks_of, publish_shards
 faiss_index.PART_BYTES = 1  # each shard is a part of its own
 class Killer:

@@ -22,8 +22,8 @@ from arag_search.system.durable import sync, write_atomically
 from arag_search.system.extras import check_extra
 from arag_search.system.processes import share_cores
 from arag_search.system.progress import Progress
-from arag_search.vectors import faiss_index
 from arag_search.vectors.base import KEY_BYTES, EncoderIdentity, VectorUnit
+from arag_search.vectors.storage import faiss_index
 from arag_search.vectors.storage.columns import column_files
 from arag_search.vectors.storage.files import (
     ArrayWriter,

@@ -13,7 +13,6 @@ from arag_search.manifest import Manifest
 from arag_search.plan.clauses import ResolvedPlan
 from arag_search.system.extras import check_extra
 from arag_search.system.processes import share_cores
-from arag_search.vectors import exact, faiss_index
 from arag_search.vectors.base import (
     KEY_BYTES,
     EncoderIdentity,
@@ -22,8 +21,9 @@ from arag_search.vectors.base import (
     Selection,
     VectorUnit,
 )
-from arag_search.vectors.exact import Allowance, AllowedRows, TextRows
+from arag_search.vectors.storage import exact, faiss_index
 from arag_search.vectors.storage.columns import Columns
+from arag_search.vectors.storage.exact import Allowance, AllowedRows, TextRows
 from arag_search.vectors.storage.files import (
     EMBED_AGAIN,
     check_contents,
@@ -139,6 +139,11 @@ class Sidecar:
     def encoder(self) -> EncoderIdentity:
         """The encoder that made the vectors; queries must be encoded by an equal one."""
         return self.manifest.encoder
+
+    @property
+    def probes(self) -> tuple[tuple[float, ...], ...]:
+        """None were kept."""
+        return ()
 
     @property
     def units(self) -> tuple[VectorUnit, ...]:

@@ -1,0 +1,366 @@
+"""The vectors of one index, open for search.
+
+Rows are searched, and texts are found: a row may have several, which are put in its place before a
+result is cut to its length. Scopes are about texts, so a row is allowed if one of its texts is in
+the scope. An engine says which chunks are in a scope; what it says is cached.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arag_search.corpus import SENTENCE_BITS
+from arag_search.engines.base import MAX_LISTED, Calls, Mask, Ordinals
+from arag_search.errors import ArgumentError, NotServedError, VectorsError
+from arag_search.manifest import Manifest
+from arag_search.plan.clauses import ResolvedPlan
+from arag_search.system.extras import check_extra
+from arag_search.system.processes import share_cores
+from arag_search.vectors import exact
+from arag_search.vectors.base import (
+    KEY_BYTES,
+    EncoderIdentity,
+    FloatArray,
+    Nearest,
+    Selection,
+    VectorUnit,
+)
+from arag_search.vectors.exact import AllowedRows, Rows
+from arag_search.vectors.faiss_index import IvfIndex, read_index
+from arag_search.vectors.folder import find_state, store_of
+from arag_search.vectors.state import State
+from arag_search.vectors.store import Store
+
+RESCORE = 10
+"""The number of candidates rescored by their stored vectors, as a multiple of the requested
+number."""
+
+_MOST_SPARE = 10_000  # candidates beyond the requested number
+_MORE_LISTS = 0.6
+"""Where a share of the rows is allowed, ``share ** -_MORE_LISTS`` times as many lists are probed.
+See bench/studies/vectors.md: more are found than without a condition, in twice the time at most."""
+_PASSING = 1 / 2
+"""The time to pass a row of a list that is not allowed, as a multiple of the time to score it."""
+_GATHERING = 4
+"""The time to score a row by itself, as a multiple of that in a list."""
+_ASKED = 2
+"""The chunks that are asked about first in a broad scope, as a multiple of those expected to be
+needed."""
+_KEPT_SCOPES = 8
+_BLOCK_TEXTS = 1 << 20
+
+
+def open_vectors(
+    root: Path,
+    index: Manifest,
+    location: str,
+    *,
+    threads: int | None = None,
+    nprobe: int | None = None,
+) -> IndexVectors:
+    """Open the vectors in a folder that fit an index; ``location`` names it in errors.
+
+    All files are mapped. The sizes of all are checked, and the contents of those up to 64 MiB that
+    hold no vectors, in a time that does not grow with the number of rows beyond that. ``threads``
+    limits FAISS in a search; the default is the number of cores. numpy uses as many as its own
+    variables allow. ``nprobe`` is the number of lists that a search probes; the default is that of
+    the index.
+
+    Raises VectorsNotFoundError, VectorsMismatchError if none fit, VectorsDamagedError,
+    VectorsVersionError, MissingExtraError.
+    """
+    check_extra("vectors", "numpy")
+
+    def opened() -> IndexVectors:
+        state = find_state(root, index, location)
+        return IndexVectors(state, store_of(root, state), threads or share_cores(), nprobe)
+
+    try:
+        return opened()
+    except VectorsError:  # a job may have replaced a store or an index after its record was read
+        return opened()
+
+
+class _Unit:
+    """The rows of a unit with their texts, and the index of the first rows, None if flat."""
+
+    def __init__(self, state: State, store: Store, unit: VectorUnit, threads: int):
+        self.texts = state.unit(unit)
+        self.rows = store.vectors(unit, state.record.units[unit].rows)
+        self.keys = store.keys(unit)
+        made = read_index(store.folder, unit)
+        self.ivf = None if made is None else IvfIndex(made, store.folder, threads)
+        self.covered = 0 if made is None else made.rows
+        self.nprobe = 0 if made is None else made.nprobe
+
+    @cached_property
+    def live(self) -> AllowedRows | None:
+        """The rows that have a text; None if all have one."""
+        return self._allowed(self.texts.live_mask())
+
+    def rows_within(self, texts: Mask) -> AllowedRows | None:
+        """Return the rows of the marked texts; None if these are all rows."""
+        mask = np.zeros(self.rows.rows, np.bool_)
+        mask[self.texts.rows[texts]] = True
+        return self._allowed(mask)
+
+    def _allowed(self, mask: Mask) -> AllowedRows | None:
+        # an index that was made later may cover rows that this state does not have
+        return None if mask.all() and self.covered <= len(mask) else AllowedRows.of(mask)
+
+
+@dataclass
+class _Scope:
+    """What is known of a scope: of each chunk, whether the engine was ``asked`` about it and
+    whether it is ``inside``. ``share`` is that of the chunks inside, None once all were asked."""
+
+    inside: Mask
+    asked: Mask
+    share: float | None
+    rows: dict[VectorUnit, AllowedRows | None] = field(
+        default_factory=dict[VectorUnit, AllowedRows | None]
+    )
+
+
+class IndexVectors:
+    """Vectors that are mapped into memory. Safe to use from several threads until closed."""
+
+    def __init__(self, state: State, store: Store, threads: int, nprobe: int | None = None) -> None:
+        """Map the rows of a state. Raises VectorsDamagedError, MissingExtraError."""
+        self._where = str(state.path)
+        self._record = store.record
+        self._nprobe = nprobe
+        self._calls = Calls(self._where)
+        self._units: dict[VectorUnit, _Unit] = {
+            unit: _Unit(state, store, unit, threads) for unit in state.units
+        }
+        self._lock = threading.Lock()
+        self._scopes: OrderedDict[ResolvedPlan, _Scope] = OrderedDict()
+
+    @property
+    def encoder(self) -> EncoderIdentity:
+        """The encoder that made the vectors; queries must be encoded by an equal one."""
+        return self._record.encoder
+
+    @property
+    def probes(self) -> tuple[tuple[float, ...], ...]:
+        """The vectors that this encoder gave to PROBE_TEXTS."""
+        return self._record.probes
+
+    @property
+    def units(self) -> tuple[VectorUnit, ...]:
+        """The units that have vectors."""
+        return tuple(self._units)
+
+    def nearest(
+        self, unit: VectorUnit, queries: FloatArray, n: int, within: Selection | None = None
+    ) -> list[list[Nearest]]:
+        """See Vectors. The search is exact if the index is flat, or if that costs less: few rows
+        are within. Otherwise the candidates that FAISS finds are rescored by their stored vectors,
+        and rows behind its index are searched one by one.
+
+        Raises ArgumentError for queries of another shape or not finite, NotServedError,
+        VectorsDamagedError, IndexClosedError.
+        """
+        with self._calls:
+            if unit not in self._units:
+                raise NotServedError(
+                    f"There are no vectors of the unit {unit}.",
+                    where=self._where,
+                    allowed=" and ".join(self.units),
+                    do="Embed the index again with --unit both.",
+                )
+            queries = np.ascontiguousarray(queries, np.float32)
+            _check(queries, n, self.encoder.dimension)
+            if within is None:
+                return self._search(unit, queries, n, self._units[unit].live, None)
+            scope = self._scope(within)
+            if scope.share is not None:
+                return [self._nearest_first(unit, query, n, scope, within) for query in queries]
+            return self._search(unit, queries, n, self._rows_in(unit, scope), scope.inside)
+
+    def close(self) -> None:
+        """Wait for running searches, then free the maps. May be called again."""
+        if self._calls.close():
+            self._units.clear()
+            self._scopes.clear()
+
+    # Scopes
+
+    @cached_property
+    def _chunks(self) -> tuple[Ordinals, dict[VectorUnit, NDArray[np.int16]]]:
+        """The ordinals of the chunks that have texts, always the same array; for each unit, how
+        many texts each of them has."""
+        texts: dict[VectorUnit, Ordinals] = {
+            unit: stored.texts.ordinals for unit, stored in self._units.items()
+        }
+        chunks = np.unique(np.concatenate([_chunks_of(ordinals) for ordinals in texts.values()]))
+        counts: dict[VectorUnit, NDArray[np.int16]] = {}
+        for unit, ordinals in texts.items():
+            starts = np.searchsorted(ordinals, chunks)
+            counts[unit] = np.diff(starts, append=len(ordinals)).astype(np.int16)
+        return chunks, counts
+
+    def _scope(self, within: Selection) -> _Scope:
+        """Return what is known of a scope; the engine is asked unless the scope is cached."""
+        with self._lock:
+            known = self._scopes.get(within.scope)
+            if known is not None:
+                self._scopes.move_to_end(within.scope)
+                return known
+            chunks = self._chunks[0]
+        share = within.share()
+        inside = np.zeros(len(chunks), np.bool_) if share is not None else within.mark(chunks)
+        known = _Scope(inside, np.zeros(len(chunks), np.bool_), share)
+        with self._lock:
+            self._scopes[within.scope] = known
+            while len(self._scopes) > _KEPT_SCOPES:
+                self._scopes.popitem(last=False)
+        return known
+
+    def _rows_in(self, unit: VectorUnit, scope: _Scope) -> AllowedRows | None:
+        if unit not in scope.rows:
+            texts = np.repeat(scope.inside, self._chunks[1][unit])
+            scope.rows[unit] = self._units[unit].rows_within(texts)
+        return scope.rows[unit]
+
+    def _places(self, ordinals: Ordinals) -> NDArray[np.int64]:
+        """Return the places of the chunks of texts among all chunks."""
+        return np.searchsorted(self._chunks[0], _chunk_ordinals(ordinals))
+
+    def _nearest_first(
+        self, unit: VectorUnit, query: FloatArray, n: int, scope: _Scope, within: Selection
+    ) -> list[Nearest]:
+        """Return the nearest texts in a scope of many chunks: the engine is asked about the chunks
+        of the nearest texts, twice as many each time, until ``n`` are in the scope."""
+        chunks = self._chunks[0]
+        fetched = math.ceil(_ASKED * n / (scope.share or 1.0))
+        while fetched <= MAX_LISTED:
+            nearest = self._search(unit, query[None], fetched, self._units[unit].live, None)[0]
+            places = self._places(np.array([text.ordinal for text in nearest], np.int64))
+            new = np.unique(places[~scope.asked[places]])
+            if len(new):
+                scope.inside[new] = within.mark(chunks[new])
+                scope.asked[new] = True
+            inside = [
+                text for text, place in zip(nearest, places, strict=True) if scope.inside[place]
+            ]
+            if len(inside) >= n or len(nearest) < fetched:
+                return inside[:n]
+            fetched *= 2
+        scope.inside, scope.share = within.mark(chunks), None  # the nearest are all outside
+        return self._search(unit, query[None], n, self._rows_in(unit, scope), scope.inside)[0]
+
+    # Searches
+
+    def _search(
+        self,
+        unit: VectorUnit,
+        queries: FloatArray,
+        n: int,
+        allowed: AllowedRows | None,
+        inside: Mask | None,
+    ) -> list[list[Nearest]]:
+        """Return the nearest texts in allowed rows; only those of chunks ``inside`` a scope."""
+        stored = self._units[unit]
+        if len(queries) == 0 or stored.rows.rows == 0 or (allowed and not allowed.count):
+            return [[] for _ in queries]
+        ivf = stored.ivf
+        probed = _lists(stored, allowed, self._nprobe or stored.nprobe)
+        if ivf is None or not probed:
+            rows = exact.candidates(stored.rows, queries, n, allowed)
+        else:
+            rows = _from_lists(ivf, queries, n, allowed, probed)
+            if stored.covered < stored.rows.rows:
+                tail = exact.candidates(stored.rows, queries, n, allowed, stored.covered)
+                rows = [np.concatenate(pair) for pair in zip(rows, tail, strict=True)]
+        return [
+            self._ranked(stored, query, own, n, inside)
+            for query, own in zip(queries, rows, strict=True)
+        ]
+
+    def _ranked(
+        self, stored: _Unit, query: FloatArray, rows: Rows, n: int, inside: Mask | None
+    ) -> list[Nearest]:
+        """Return the ``n`` best texts of rows, best first, equal scores in order of ordinal."""
+        scores = exact.scores_of(stored.rows, query, rows)
+        texts, places = stored.texts.expand(rows)
+        ordinals, scores = stored.texts.ordinals[texts], scores[places]
+        if inside is not None:
+            kept = inside[self._places(ordinals)]
+            ordinals, scores, places = ordinals[kept], scores[kept], places[kept]
+        order = np.lexsort((ordinals, -scores))[:n]
+        keys = stored.keys[rows[places[order]]].tobytes()
+        best = zip(ordinals[order].tolist(), scores[order].tolist(), strict=True)
+        return [
+            Nearest(ordinal, score, keys[at * KEY_BYTES : (at + 1) * KEY_BYTES])
+            for at, (ordinal, score) in enumerate(best)
+        ]
+
+
+def _chunk_ordinals(ordinals: Ordinals) -> Ordinals:
+    return ordinals >> SENTENCE_BITS << SENTENCE_BITS
+
+
+def _chunks_of(texts: Ordinals) -> Ordinals:
+    """Return the ordinals of the chunks of ascending texts; one that is in two blocks comes twice.
+    Blocks keep memory from growing with the texts."""
+    chunks: list[Ordinals] = [texts[:0]]
+    for start in range(0, len(texts), _BLOCK_TEXTS):
+        block = _chunk_ordinals(texts[start : start + _BLOCK_TEXTS])
+        chunks.append(block[np.diff(block, prepend=-1) > 0])
+    return np.concatenate(chunks)
+
+
+def _lists(stored: _Unit, allowed: AllowedRows | None, nprobe: int) -> int:
+    """Return how many lists to probe, ``nprobe`` if all rows are allowed, more if fewer are, since
+    the nearest of these are in more lists; 0 if it costs less, or is needed, to score all that are
+    allowed."""
+    if stored.ivf is None:
+        return 0
+    lists = stored.ivf.lists
+    probed = min(nprobe, lists)
+    count = stored.covered if allowed is None else allowed.before(stored.covered)
+    if allowed is None or not count:
+        return probed
+    share = count / stored.covered
+    probed = min(lists, math.ceil(probed * share**-_MORE_LISTS))
+    passed = stored.covered * probed / lists
+    cost = passed * (share + _PASSING * (1 - share))
+    return 0 if _GATHERING * count < cost else probed
+
+
+def _from_lists(
+    ivf: IvfIndex, queries: FloatArray, n: int, allowed: AllowedRows | None, probed: int
+) -> list[Rows]:
+    """Return, for each query, candidates in so many lists. If these have fewer than ``n``, or than
+    candidates if not all rows are allowed, more lists are probed."""
+    bits = None if allowed is None else allowed.bits
+    candidates = min(n * RESCORE, n + _MOST_SPARE)
+    most = ivf.rows if allowed is None else min(candidates, allowed.before(ivf.rows))
+    wanted = min(n if allowed is None else candidates, most)
+    rows = ivf.search(queries, candidates, probed, bits)
+    while wanted and probed < ivf.lists and (too_few := (rows[:, wanted - 1] < 0)).any():
+        probed = min(4 * probed, ivf.lists)
+        rows[too_few] = ivf.search(queries[too_few], candidates, probed, bits)
+    return [np.sort(row[row >= 0]) for row in rows]
+
+
+def _check(queries: FloatArray, n: int, dimension: int) -> None:
+    if queries.ndim != 2 or queries.shape[1] != dimension:
+        shape = " x ".join(map(str, queries.shape))
+        raise ArgumentError(
+            f"The queries have the shape {shape}.", allowed=f"a row per query, {dimension} columns"
+        )
+    if not np.isfinite(queries).all():
+        raise ArgumentError("A query is not finite.", allowed="neither infinite nor NaN")
+    if n < 1:
+        raise ArgumentError(f"n is {n}.", allowed="1 or more")
