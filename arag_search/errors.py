@@ -23,6 +23,7 @@ AragError                     a failure that this project raises on purpose
 │   └── VectorsMismatchError  the vectors are of another model, or do not fit the index
 ├── SourceError               the corpus cannot be read; names file and line
 │   ├── BadFileError          a file of a source cannot be read; the others can
+│   ├── SecretFileError       a file is left out, because it holds a private key
 │   └── DuplicateIdError      a document has the id of an earlier one
 ├── BuildError                the build cannot continue (no space, ordinals exhausted)
 │   └── WorkerLostError       a worker process of the build ended or was killed
@@ -55,6 +56,14 @@ A message has up to four parts: what is wrong, where, what is allowed, what to d
 
 from __future__ import annotations
 
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160), 0x2028, 0x2029)}
+
+
+def on_one_line(name: str) -> str:
+    """Return a name in which characters that end a line, or command a terminal, are escaped, so
+    that it cannot be taken for more than a name."""
+    return name.translate(_CONTROLS)
+
 
 class AragError(Exception):
     """A failure with a message in up to four parts.
@@ -65,7 +74,7 @@ class AragError(Exception):
     def __init__(self, what: str, *, where: str = "", allowed: str = "", do: str = "") -> None:
         super().__init__(what)
         self.what = what
-        self.where = where
+        self.where = on_one_line(where)
         self.allowed = allowed
         self.do = do
 
@@ -173,6 +182,10 @@ class BadFileError(SourceError):
     """A file of a source cannot be read, or not to its end; the others can."""
 
     is_file = True
+
+
+class SecretFileError(SourceError):
+    """A file is left out, because it holds a private key."""
 
 
 class DuplicateIdError(SourceError):

@@ -23,7 +23,13 @@ from typing import IO, Any, NamedTuple, TextIO
 from weakref import WeakKeyDictionary
 
 from arag_search.corpus import Document, MetadataValue, is_unicode, nfc
-from arag_search.errors import BadFileError, MissingExtraError, SourceError
+from arag_search.errors import (
+    BadFileError,
+    MissingExtraError,
+    SecretFileError,
+    SourceError,
+    on_one_line,
+)
 from arag_search.query.forms import is_code
 from index_jobs.sources.conversion import Conversion, Conversions
 from index_jobs.sources.converters.child import Request
@@ -36,12 +42,14 @@ from index_jobs.sources.converters.registry import (
 )
 from index_jobs.sources.formats import checked_id, clean, metadata_of, title_of
 from index_jobs.sources.metadata import MetadataReader
+from index_jobs.sources.place import Place
 from index_jobs.sources.reading import Entry, SourcePart
 from index_jobs.sources.records import SKIP, SKIP_FILE, Fields, readable
 from index_jobs.sources.registry import Format
 from index_jobs.sources.repeats import Repeats
 from index_jobs.sources.selection import (
     EXCLUDED,
+    PRIVATE_KEY,
     SHOWN_LARGE_FILES,
     STDIN,
     TOO_LARGE,
@@ -134,21 +142,22 @@ class LeftOut:
         self.large: list[str] = []
 
     def count(self, kind: str) -> None:
+        kind = on_one_line(kind)
         self.counts[kind] = self.counts.get(kind, 0) + 1
 
     def count_large(self, relative: str, size: int) -> None:
         self.count(TOO_LARGE)
         if len(self.large) < SHOWN_LARGE_FILES:
-            self.large.append(f"{relative} ({shown_size(size)})")
+            self.large.append(f"{on_one_line(relative)} ({shown_size(size)})")
 
 
 class SourceFile(NamedTuple):
     """A file to read. ``relative`` is its path below the root of ids, from which its id is made;
-    messages call it ``where``. ``state`` changes when the file does. A file that is known to be
-    unreadable has its ``problem``."""
+    messages call it ``where``. It is read from its ``place``. ``state`` changes when the file does.
+    A file that is known to be unreadable has its ``problem``."""
 
     relative: str
-    path: str
+    place: Place
     where: str
     type: FileType
     size: int
@@ -165,7 +174,9 @@ def open_input(
     name: str, spool: SpooledInput, fields: Fields, metadata: MetadataReader
 ) -> FileSource:
     """Open standard input as one document of plain text."""
-    file = SourceFile(spool.id, str(spool.path), spool.where, PLAIN_TEXT, spool.size, spool.sha256)
+    file = SourceFile(
+        spool.id, Place(str(spool.path)), spool.where, PLAIN_TEXT, spool.size, spool.sha256
+    )
     listing = partial(_listed, [file])
     return FileSource(name, "text", listing, fields, metadata, FileSelection(), recognised=True)
 
@@ -202,6 +213,7 @@ class FileSource:
         self.at_once = 1
         self._conversions = Conversions(files.limits)
         self._checks_files = files.skip_bad
+        self._reads_keys = files.no_ignore
         self._is_watched = files.only is not None  # changes while it is read will be heard of
         self._options = files.signature()
         self.damaged: set[str] = set()
@@ -226,7 +238,9 @@ class FileSource:
         for file in self._listing(LeftOut()):
             if file.problem is None and file.type is PLAIN_TEXT:
                 with suppress(SourceError):  # reading the documents reports it
-                    if values := front_values(Path(file.path), file.where):
+                    with file.place.opened(file.where) as path:
+                        values = front_values(path, file.where)
+                    if values:
                         yield values
 
     def states(self) -> dict[str, tuple[int, str]]:
@@ -293,7 +307,7 @@ class FileSource:
             self._conversions.drop(begun)
 
     def _begin(self, file: SourceFile) -> Conversion:
-        request = Request(file.type.name, file.path, file.where, self._fields)
+        request = Request(file.type.name, file.place, file.where, self._fields)
         return self._conversions.begin(request, self.at_once)
 
     def parts(self, position: int, entries: int, most_bytes: int) -> Iterator[SourcePart]:
@@ -312,7 +326,7 @@ class FileSource:
                     yield SourcePart(part, position, entries, last, after, read_bytes)
                     position, entries, done = last, after, 0
                     files, size = [], 0
-                files.append(file._replace(path=os.path.abspath(file.path)))
+                files.append(file)
                 size += file.size
             read_bytes += file.size
         yield SourcePart.rest(self._only(files, number), position, entries)
@@ -361,6 +375,9 @@ class FileSource:
                 elif document.is_file:
                     self.repeats.add(document.id, document.text)
                 yield document
+        except SecretFileError as error:
+            if not skip:
+                yield error
         except SourceError as error:
             self.damaged.add(path_id(file.relative))
             if not skip:
@@ -376,8 +393,8 @@ class FileSource:
         converter = self._converters.get(file.type.name)
         if converter is None:
             converter = self._converters[file.type.name] = file.type.converter()
-        with readable(file.where):
-            yield from converter(Path(file.path), file.where, self._fields)
+        with readable(file.where), file.place.opened(file.where) as path:
+            yield from converter(path, file.where, self._fields)
 
     def _checked(
         self, file: SourceFile, begun: Conversion | None = None
@@ -433,6 +450,8 @@ class FileSource:
         where = f"{file.where}#{converted.suffix}" if converted.suffix else file.where
         try:
             text = clean(converted.text, "text", where)
+            if is_file and not self._reads_keys and PRIVATE_KEY.match(text):
+                raise SecretFileError("The file holds a private key.", where=identifier)
             name = identifier if is_code(identifier) else Path(identifier).stem
             title = title_of(converted.title or name, "title", where)
             metadata = metadata_of(converted.metadata, self._metadata, self._named, where)
@@ -463,6 +482,7 @@ def _listed(files: Sequence[SourceFile], left_out: LeftOut) -> Iterator[SourceFi
 class _FolderListing:
     def __init__(self, name: str, files: FileSelection, *, only_text: bool = False) -> None:
         self._name = name.rstrip("/") or "/"
+        self._root = os.path.realpath(name)
         self._files = files
         self._only_text = only_text
         self._include = spec_of("--include", files.include)
@@ -497,7 +517,7 @@ class _FolderListing:
                 continue
             try:
                 with readable(where):
-                    status = entry.stat()
+                    path, status = self._resolved(relative, entry)
             except SourceError as error:
                 yield self._unreadable(relative, entry, error)
                 continue
@@ -507,13 +527,20 @@ class _FolderListing:
                 continue
             yield SourceFile(
                 self._prefix + relative,
-                entry.path,
+                Place(path, self._root, status.st_dev, status.st_ino),
                 where,
                 type,
                 size,
                 str(status.st_mtime_ns),
                 status.st_mtime,
             )
+
+    def _resolved(self, relative: str, entry: os.DirEntry[str]) -> tuple[str, os.stat_result]:
+        """Return the path of an entry below the root, without links, and what it is."""
+        if not entry.is_symlink():
+            return relative, entry.stat(follow_symlinks=False)
+        target = os.path.realpath(entry.path)
+        return os.path.relpath(target, self._root), os.lstat(target)
 
     def _type(self, relative: str, name: str) -> FileType | None:
         ending = os.path.splitext(name)[1].lower()
@@ -540,7 +567,7 @@ class _FolderListing:
     ) -> SourceFile:
         path = self._prefix + relative.rstrip("/")
         where = problem.where or f"{self._name}/{relative}"
-        return SourceFile(path, entry.path, where, PLAIN_TEXT, 0, "", problem=problem)
+        return SourceFile(path, Place(entry.path), where, PLAIN_TEXT, 0, "", problem=problem)
 
 
 def _one_file(name: str, files: FileSelection, type: FileType | None = None) -> Listing:
@@ -554,7 +581,8 @@ def _one_file(name: str, files: FileSelection, type: FileType | None = None) -> 
             status = os.stat(name)
         state = str(status.st_mtime_ns)
         relative = files.relative(name)
-        yield SourceFile(relative, name, name, type, status.st_size, state, status.st_mtime)
+        place = Place(os.path.abspath(name))
+        yield SourceFile(relative, place, name, type, status.st_size, state, status.st_mtime)
 
     return listing
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from arag_search.corpus import Document
-from arag_search.errors import DuplicateIdError, SourceError
+from arag_search.errors import DuplicateIdError, SecretFileError, SourceError
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.records import SKIP, Fields
 from index_jobs.sources.repeats import Repeats
@@ -210,6 +210,7 @@ KEPT_FILES = 1_000
 
 
 NO_TEXT = "documents without text"
+PRIVATE_KEYS = "left out, a private key"
 Unread = dict[str, list[Any]]
 """The number of parts that were not read, by kind and type of file, each number followed by the ids
 of the first documents."""
@@ -379,6 +380,9 @@ class CorpusReader:
 
     def _skip(self, problem: SourceError) -> None:
         """Count a bad record or file. Raises its error unless such are skipped."""
+        if isinstance(problem, SecretFileError):
+            count_unread(self._position.unread, {PRIVATE_KEYS: [1, problem.where]})
+            return
         if not self._skips[problem.is_file]:
             if isinstance(problem, DuplicateIdError):
                 places = (source.where_of(problem.doc_id) for source in self._sources)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arag_search.errors import ArgumentError, SourceError
 from index_jobs.sources.conversion import USUAL_LIMITS, FileLimits
+from index_jobs.sources.place import Place
 from index_jobs.sources.records import readable
 
 if TYPE_CHECKING:
@@ -132,11 +133,13 @@ def _patterns(path: Path, where: str) -> list[tuple[GitIgnoreSpecPattern, bool]]
     from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
     try:
-        if not stat.S_ISREG(os.lstat(path).st_mode):
+        status = os.lstat(path)
+        if not stat.S_ISREG(status.st_mode):
             return []
     except (FileNotFoundError, NotADirectoryError):
         return []
-    with readable(where), path.open("rb") as file:
+    place = Place(path.name, str(path.parent), status.st_dev, status.st_ino)
+    with place.opened(where) as opened, opened.open("rb") as file:
         data = file.read(_MAX_IGNORE_BYTES)
     patterns: list[tuple[GitIgnoreSpecPattern, bool]] = []
     for line in os.fsdecode(data.removeprefix(b"\xef\xbb\xbf")).split("\n"):
@@ -189,10 +192,16 @@ IGNORED_FOLDERS = frozenset(("node_modules", "__pycache__"))
 
 _KEY_NAMES = re.compile(
     r"id_(rsa|dsa|ecdsa|ed25519)(_sk)?([._-].*)?"
-    r"|.*\.(env|key|pem|p12|pfx|pkcs12|ppk|jks|keystore|kdbx?)",
+    r"|.*\.(env|key|pem|p12|pfx|pkcs12|ppk|jks|keystore|kdbx?)"
+    r"|(.*[ _-])?(passwords|passphrases|credentials|recovery[ _-]codes)([ _-]?\d+)?"
+    r"(\.(txt|csv|tsv|json|ya?ml|toml|ini|xlsx?|docx?))?"
+    r"|(password|passwd|passphrase|secrets?)(\.(txt|csv|tsv|json|ya?ml|toml|ini))?",
     re.IGNORECASE,
 )
-"""The names of files that hold keys and passwords."""
+"""The names of files that hold keys and passwords; pages about them (``passwords.md``) are read."""
+
+PRIVATE_KEY = re.compile(r"\s*-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----")
+"""The beginning of a text that is a private key."""
 
 NOT_READ = IGNORED_FOLDERS | {
     *(LINK_OUT, LINK_TO_FOLDER, LINK_TO_NOTHING, PIPE, SOCKET, DEVICE),

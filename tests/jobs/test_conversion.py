@@ -18,6 +18,7 @@ from index_jobs.sources.conversion import Conversions, FileLimits
 from index_jobs.sources.converters.child import Request
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import open_source
+from index_jobs.sources.place import Place
 from index_jobs.sources.reading import Source
 from index_jobs.sources.records import MAX_COLUMNS, Fields
 from index_jobs.sources.selection import FileSelection, parse_limits
@@ -154,7 +155,7 @@ def test_a_child_starts_fast_and_alone(tmp_path: Path) -> None:
 def test_a_child_that_is_killed_is_replaced(tmp_path: Path) -> None:
     path = written(tmp_path / "a.html", "<p>Page.")
     conversions = Conversions(LIMITS)
-    request = Request("html", str(path), "a.html", Fields())
+    request = Request("html", Place(str(path)), "a.html", Fields())
     assert len(list(conversions.entries(conversions.begin(request)))) == 1
     (child,) = conversions._children
     os.kill(child._process.pid, signal.SIGKILL)

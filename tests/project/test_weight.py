@@ -25,13 +25,13 @@ CEILINGS = {
     ("arag_search/cli/",): 4_370,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_175,
     ("arag_search/endpoints/", "arag_search/system/"): 1_881,
-    ("index_jobs/sources/",): 7_291,
+    ("index_jobs/sources/",): 7_404,
     ("index_jobs/",): 5_084,
     ("bench/",): 18_263,
-    ("tests/",): 59_670,
-    ("",): 1_146,  # what is in no other row
+    ("tests/",): 59_811,
+    ("",): 1_154,  # what is in no other row
 }
-ALL = 148_271
+ALL = 148_538
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -23,6 +23,7 @@ from typing import NamedTuple
 from arag_search.errors import SourceError
 from arag_search.system.terminal import guard_terminals
 from index_jobs.sources.converters.registry import FILE_TYPES, ConvertedDocument
+from index_jobs.sources.place import Place
 from index_jobs.sources.records import Fields
 
 OUT_OF_MEMORY = 77
@@ -37,10 +38,10 @@ _SPARE_MEMORY = 2
 
 
 class Request(NamedTuple):
-    """A file to convert: the name of its type, and what a Converter gets."""
+    """A file to convert: the name of its type, its place, and what a Converter gets."""
 
     type: str
-    path: str
+    place: Place
     where: str
     fields: Fields
 
@@ -81,7 +82,8 @@ def main(limit_s: float, limit_bytes: int) -> None:
 
 def _entries(request: Request) -> Iterator[ConvertedDocument | SourceError]:
     convert = FILE_TYPES[request.type].converter()
-    yield from convert(Path(request.path), request.where, request.fields)
+    with request.place.opened(request.where) as path:
+        yield from convert(path, request.where, request.fields)
 
 
 def _next(entries: Iterator[ConvertedDocument | SourceError]) -> Reply:

@@ -7,7 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from arag_search.errors import SourceError
 from index_jobs.sources.converters.registry import (
@@ -41,19 +41,17 @@ def convert(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocumen
 
     An encrypted file is read if the empty password opens it.
     """
-    with readable(where), path.open("rb"):
-        pass
-    with reading("a PDF", where):
-        document = _document(path, where)
+    with readable(where), path.open("rb") as file, reading("a PDF", where):
+        document = _document(file, where)
     yield document
 
 
-def _document(path: Path, where: str) -> ConvertedDocument:
+def _document(file: IO[bytes], where: str) -> ConvertedDocument:
     from pypdfium2 import PdfDocument, PdfiumError
     from pypdfium2.raw import FPDF_ERR_PASSWORD
 
     try:
-        pdf = PdfDocument(path)
+        pdf = PdfDocument(file)
     except PdfiumError as error:
         if getattr(error, "err_code", None) != FPDF_ERR_PASSWORD:
             raise

@@ -38,7 +38,7 @@ def convert(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocumen
     """Yield the file as one document. Markdown has the title of its front matter, or of its first
     heading; other texts have none. See Converter."""
     text = decoded(whole_file(path, where), where)
-    name = path.name.lower()
+    name = where.lower()
     title, outline = "", ()
     front = NO_FRONT_MATTER
     if name.endswith(_MARKDOWN):
@@ -58,7 +58,7 @@ def convert(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocumen
 def front_values(path: Path, where: str) -> Mapping[str, tuple[str, ...]]:
     """Return the values of the front matter of a file, none if it is no Markdown. Raises
     SourceError."""
-    if not path.name.lower().endswith(_MARKDOWN):
+    if not where.lower().endswith(_MARKDOWN):
         return {}
     with readable(where), path.open("rb") as file:
         if not file.read(4).startswith(_FRONT_MATTER):

@@ -23,6 +23,7 @@ from index_jobs.sources.converters.registry import ConvertedDocument, FileType
 from index_jobs.sources.files import FileSource, LeftOut, SourceFile
 from index_jobs.sources.metadata import FILE_FIELDS, MetadataReader
 from index_jobs.sources.opening import open_source, open_sources
+from index_jobs.sources.place import Place
 from index_jobs.sources.reading import CorpusReader, Position, SeenIds, Source
 from index_jobs.sources.records import Fields
 from index_jobs.sources.registry import FORMATS
@@ -230,7 +231,7 @@ def test_documents_from_files_have_the_fields_of_files() -> None:
 
 
 def test_a_time_before_the_year_1_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    file = SourceFile("a.md", "a.md", "a.md", ROWS, 1, "", modified_s=-1e12)
+    file = SourceFile("a.md", Place("a.md"), "a.md", ROWS, 1, "", modified_s=-1e12)
     assert "modified" not in next(iter(documents(files_source(file)))).metadata
 
 
@@ -319,8 +320,8 @@ def files_source(*files: SourceFile, skip_bad: bool = False, year: bool = False)
         return iter(files)
 
     for file in files:
-        if not Path(file.path).exists():
-            Path(file.path).write_text("row")
+        if not Path(file.place.path).exists():
+            Path(file.place.path).write_text("row")
     metadata = MetadataReader({"year": "number"} if year else {})
     selection = FileSelection(skip_bad=skip_bad)
     return FileSource("f", "files", listing, Fields(), metadata, selection, recognised=True)
@@ -328,7 +329,7 @@ def files_source(*files: SourceFile, skip_bad: bool = False, year: bool = False)
 
 def rows_file(name: str, *lines: str) -> SourceFile:
     Path(name).write_text("\n".join(lines))
-    return SourceFile(name, name, name, ROWS, 1, "")
+    return SourceFile(name, Place(name), name, ROWS, 1, "")
 
 
 def test_rows_are_records_of_their_file() -> None:
