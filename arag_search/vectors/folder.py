@@ -34,7 +34,7 @@ from arag_search.vectors.records import (
     STORE_NAME,
     STORE_RECORD,
     StateRecord,
-    read_state_record,
+    open_state,
     state_path,
 )
 
@@ -127,7 +127,8 @@ def states(root: Path) -> list[tuple[Path, StateRecord | VectorsError]]:
     others: list[tuple[Path, VectorsError]] = []
     for path in sorted(root.glob(f"*{STATE_ENDING}")):
         try:
-            readable.append((path, read_state_record(path)[0]))
+            with open_state(path) as (record, _):
+                readable.append((path, record))
         except VectorsNotFoundError:
             pass  # removed in the meantime
         except VectorsError as error:

@@ -6,10 +6,12 @@ Any deviation from what was written is an error. Reading a record needs no numpy
 from __future__ import annotations
 
 import re
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeVar
 
 import orjson
 
@@ -146,21 +148,22 @@ def state_path(root: Path, placement: str) -> Path:
     return root / f"{placement[:_NAME_DIGITS]}{STATE_ENDING}"
 
 
-def read_state_record(path: Path) -> tuple[StateRecord, int]:
-    """Read the record of a state, and return it with the number of bytes before the arrays.
+@contextmanager
+def open_state(path: Path) -> Generator[tuple[StateRecord, BinaryIO]]:
+    """Open the file of a state, read its record, and yield it with the file, at its arrays.
 
     Raises VectorsNotFoundError, VectorsDamagedError, VectorsVersionError.
     """
     try:
-        with path.open("rb") as file:
-            line = file.readline(_MOST_BYTES)
+        file = path.open("rb")
     except (FileNotFoundError, NotADirectoryError):
         raise VectorsNotFoundError(
             "There are no vectors of this state of the index.",
             where=str(path),
             do="Make them: arag-search embed INDEX",
         ) from None
-    return read_record(StateRecord, line, str(path)), len(line)
+    with file:
+        yield read_record(StateRecord, file.readline(_MOST_BYTES), str(path)), file
 
 
 def read_block(line: bytes) -> Block | None:
@@ -173,14 +176,14 @@ def read_block(line: bytes) -> Block | None:
         return None
 
 
-def unreadable(why: str, where: str) -> VectorsDamagedError:
+def unreadable(why: str, where: Path | str) -> VectorsDamagedError:
     """Return the error of a record that cannot be read."""
-    return VectorsDamagedError(f"The record cannot be read ({why}).", where=where, do=EMBED_AGAIN)
+    return damaged(f"The record cannot be read ({why}).", where)
 
 
-def missing_file(path: object) -> VectorsDamagedError:
-    """Return the error of a file that a record promises."""
-    return VectorsDamagedError("A file is missing.", where=str(path), do=EMBED_AGAIN)
+def damaged(what: str, where: Path | str, allowed: str = "") -> VectorsDamagedError:
+    """Return the error of a file that is not as it was written."""
+    return VectorsDamagedError(what, where=str(where), allowed=allowed, do=EMBED_AGAIN)
 
 
 @cache

@@ -23,14 +23,14 @@ import orjson
 from numpy.typing import NDArray
 
 from arag_search.corpus import MAX_SENTENCES
-from arag_search.errors import ArgumentError, VectorsDamagedError
+from arag_search.errors import ArgumentError
 from arag_search.system.durable import replacing, sync
 from arag_search.vectors.base import VectorUnit
 from arag_search.vectors.records import (
-    EMBED_AGAIN,
     StateRecord,
     UnitRecord,
-    read_state_record,
+    damaged,
+    open_state,
     state_path,
 )
 from arag_search.vectors.store import checksum
@@ -40,6 +40,7 @@ CHECKED_BYTES = 1 << 26
 damaged byte would drop hits without a word."""
 
 _ALIGNED = 64
+_CHANGED = "The file has changed since it was written."
 
 Numbers = NDArray[np.int64]
 
@@ -58,29 +59,24 @@ class UnitState(NamedTuple):
     rows: NDArray[np.uint32]
     starts: NDArray[np.uint32]
     texts: NDArray[np.uint32]
-    where: str
+    where: Path
 
     def expand(self, rows: Numbers) -> tuple[Numbers, Numbers]:
         """Return the numbers of the texts of these rows, those of a row together in ascending
         order, and for each text the place of its row in ``rows``. Raises VectorsDamagedError if
         the arrays do not agree."""
         if len(rows) and not 0 <= rows.min() <= rows.max() < len(self.starts) - 1:
-            raise self._damaged("a row that does not exist is named")
+            raise damaged("A row that does not exist is named.", self.where)
         starts, ends = self.starts[rows].astype(np.int64), self.starts[rows + 1].astype(np.int64)
         if (starts > ends).any() or (ends > len(self.texts)).any():
-            raise self._damaged("a row has impossible texts")
+            raise damaged(_CHANGED, self.where)
         counts = ends - starts
         places = np.repeat(np.arange(len(rows)), counts)
         within = np.arange(len(places)) - np.repeat(np.cumsum(counts) - counts, counts)
         texts = self.texts[starts[places] + within].astype(np.int64)
         if (texts >= len(self.ordinals)).any():
-            raise self._damaged("a row has impossible texts")
+            raise damaged(_CHANGED, self.where)
         return texts, places
-
-    def _damaged(self, why: str) -> VectorsDamagedError:
-        return VectorsDamagedError(
-            f"The file has changed since it was written: {why}.", where=self.where, do=EMBED_AGAIN
-        )
 
     def live_mask(self) -> NDArray[np.bool_]:
         """Return for each row of the store at the time whether it has a text."""
@@ -146,23 +142,16 @@ class State:
     def open(path: Path) -> State:
         """Map a state. Its size is checked, its content too up to CHECKED_BYTES. Raises
         VectorsNotFoundError, VectorsDamagedError, VectorsVersionError."""
-        record, first = read_state_record(path)
-        where = str(path)
-        data: NDArray[np.uint8] = np.memmap(path, np.uint8, "r")[first:]
+        with open_state(path) as (record, file):
+            first = file.tell()
+            data: NDArray[np.uint8] = np.memmap(file, np.uint8, "r")[first:]
         sizes = [(length * int(kind[-1]), kind) for length, kind in _shapes(record)]
         expected = sum(_aligned(size) for size, _ in sizes)
         if len(data) != expected:
-            raise VectorsDamagedError(
-                f"The file has {first + len(data):,} bytes, not {first + expected:,}.",
-                where=where,
-                do=EMBED_AGAIN,
-            )
+            sizes_differ = f"The file has {first + len(data):,} bytes, not {first + expected:,}."
+            raise damaged(sizes_differ, path)
         if len(data) <= CHECKED_BYTES and checksum(data) != record.arrays:
-            raise VectorsDamagedError(
-                "The file has changed since it was written: its checksum differs.",
-                where=where,
-                do=EMBED_AGAIN,
-            )
+            raise damaged(_CHANGED, path)
         ends = np.cumsum([0, *(_aligned(size) for size, _ in sizes)])
         # plain views: each operation on a memmap takes some microseconds longer
         arrays = iter(
@@ -170,7 +159,7 @@ class State:
             for start, (size, kind) in zip(ends[:-1], sizes, strict=True)
         )
         units: dict[VectorUnit, UnitState] = {
-            unit: UnitState(next(arrays), next(arrays), next(arrays), next(arrays), where)
+            unit: UnitState(next(arrays), next(arrays), next(arrays), next(arrays), path)
             for unit in record.units
         }
         return State(path, record, units)

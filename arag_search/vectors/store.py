@@ -33,11 +33,10 @@ from arag_search.system.journal import ForeignLineError, JsonLinesFile, split_li
 from arag_search.system.progress import Progress
 from arag_search.vectors.base import KEY_BYTES, VECTOR_UNITS, FloatArray, VectorUnit
 from arag_search.vectors.records import (
-    EMBED_AGAIN,
     STORE_RECORD,
     Block,
     StoreRecord,
-    missing_file,
+    damaged,
     read_block,
     read_record,
     unreadable,
@@ -54,7 +53,7 @@ Rows = NDArray[np.int64]
 class StoredRows:
     """The vectors of a unit as one array of shape (rows, dimension), mapped into memory."""
 
-    def __init__(self, array: NDArray[Any], where: str) -> None:
+    def __init__(self, array: NDArray[Any], where: Path) -> None:
         self._array = array
         self._where = where
         self.rows, self.dimension = array.shape
@@ -78,11 +77,9 @@ class StoredRows:
             vectors[order] = self.gather(rows[order])
             return vectors
         if len(rows) and not 0 <= rows[0] <= rows[-1] < self.rows:
-            raise VectorsDamagedError(
-                f"A row {rows[-1] if rows[0] >= 0 else rows[0]} is named.",
-                where=self._where,
-                allowed=f"rows from 0 and below {self.rows}",
-                do=EMBED_AGAIN,
+            row = rows[-1] if rows[0] >= 0 else rows[0]
+            raise damaged(
+                f"A row {row} is named.", self._where, f"rows from 0 and below {self.rows}"
             )
         if self.is_converted:
             vectors[:] = self._array[rows]
@@ -138,12 +135,10 @@ class Store:
     def vectors(self, unit: VectorUnit, rows: int | None = None) -> StoredRows:
         """Return the vectors of a unit, or of its first ``rows`` rows. Raises VectorsDamagedError
         if there are not so many."""
-        where = str(self._file(unit, "vectors"))
+        path = self._file(unit, "vectors")
         if rows is not None and rows > self.rows(unit):
-            raise VectorsDamagedError(
-                f"The store has {self.rows(unit)} rows, not {rows}.", where=where, do=EMBED_AGAIN
-            )
-        return StoredRows(self._vectors[unit][:rows], where)
+            raise damaged(f"The store has {self.rows(unit)} rows, not {rows}.", path)
+        return StoredRows(self._vectors[unit][:rows], path)
 
     def find(self, unit: VectorUnit, keys: Keys) -> Rows:
         """Return the row of each key of an array of shape (n, 16), -1 if there is none.
@@ -314,7 +309,7 @@ class Store:
             finally:
                 journal.close()
         except ForeignLineError as error:
-            raise unreadable("its last line is of another kind", str(path)) from error
+            raise unreadable("its last line is of another kind", path) from error
 
     def _note(self, journal: JsonLinesFile, block: Block) -> None:
         line = orjson.dumps(block) + b"\n"
@@ -334,16 +329,16 @@ class Store:
         try:
             lines = split_lines(path.read_bytes())
         except FileNotFoundError:
-            raise missing_file(path) from None
+            raise damaged("A file is missing.", path) from None
         blocks: list[Block] = []
         self._size = 0
         ends = dict.fromkeys(VECTOR_UNITS, 0)
         for number, line in enumerate(lines, 1):
             block = read_block(line)
-            if block is None and number == len(lines) and not _is_json(line):
+            if block is None and number == len(lines) and not line.endswith(b"}"):
                 break  # torn by a crash, or being written
             if block is None or not _follows(block, blocks, ends):
-                raise unreadable(f"line {number} is not that of a block", str(path))
+                raise unreadable(f"line {number} is not that of a block", path)
             self._size += len(line) + 1
             blocks[block.number : block.number + 1] = [block]
             ends[block.unit] = max(ends[block.unit], block.end)
@@ -397,14 +392,6 @@ def checksum(array: NDArray[Any]) -> str:
     return hashlib.blake2b(data.data, digest_size=16).hexdigest()
 
 
-def _is_json(line: bytes) -> bool:
-    try:
-        orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return False
-    return True
-
-
 def _follows(block: Block, blocks: Sequence[Block], ends: Mapping[VectorUnit, int]) -> bool:
     """Return whether a block can be the next line, or notes that one of the blocks is damaged."""
     if block.damaged:
@@ -426,12 +413,8 @@ def _mapped(path: Path, dtype: str, shape: tuple[int, int]) -> NDArray[Any]:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size < needed:
-                raise VectorsDamagedError(
-                    f"The file has {size:,} bytes, not {needed:,}.",
-                    where=str(path),
-                    do=EMBED_AGAIN,
-                )
+                raise damaged(f"The file has {size:,} bytes, not {needed:,}.", path)
             # numpy cannot map an array without elements
             return np.memmap(file, dtype, "r", shape=shape) if needed else np.empty(shape, dtype)
     except FileNotFoundError:
-        raise missing_file(path) from None
+        raise damaged("A file is missing.", path) from None

@@ -130,7 +130,7 @@ def test_a_damaged_state_is_refused(tmp_path: Path, damage: str) -> None:
         "longer": (data + b"0", f"The file has {len(data) + 1} bytes, not {len(data)}."),
         "flipped": (
             data[:-70] + bytes([data[-70] ^ 1]) + data[-69:],
-            "The file has changed since it was written: its checksum differs.",
+            "The file has changed since it was written.",
         ),
         "header only": (data[:100], "The record cannot be read (unexpected end of data"),
         "empty": (b"", "The record cannot be read ("),

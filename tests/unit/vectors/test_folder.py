@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from arag_search.errors import ArgumentError
-from arag_search.vectors.storage.folders import VECTORS_VARIABLE, vectors_root
+from arag_search.vectors.folder import VECTORS_VARIABLE, vectors_root
 
 
 def test_the_folder_of_vectors_is_the_argument_else_the_variable_else_inside_the_index(
