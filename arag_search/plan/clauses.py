@@ -8,7 +8,7 @@ conditions, are made with ``all_of`` and ``any_of``, which compose texts and ope
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from operator import is_
 from typing import Literal, NamedTuple, Protocol
@@ -167,12 +167,14 @@ class ResolvedPlan:
         return self.root.operation
 
 
-def leaves(clause: Clause) -> Iterator[Clause]:
-    """Yield all leaves of a clause, also those that are excluded, from left to right."""
+def leaves(clause: Clause) -> list[Clause]:
+    """Return all leaves of a clause, also those that are excluded, from left to right."""
     if not clause.parts:
-        yield clause
+        return [clause]
+    all_leaves: list[Clause] = []
     for part in clause.parts:
-        yield from leaves(part)
+        all_leaves += leaves(part) if part.parts else (part,)
+    return all_leaves
 
 
 def wanted_leaves(clause: Clause) -> list[Clause]:

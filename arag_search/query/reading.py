@@ -62,7 +62,6 @@ from arag_search.query.tree import (
     render,
     scores,
     spelled_words,
-    unweighted,
 )
 from arag_search.system.arguments import checked
 from arag_search.system.values import value
@@ -106,13 +105,18 @@ _UNCLOSED_CURLY_QUOTE = re.compile("(?:^|:)[-!+]*[“„«][^“”»]*$")
 
 @value
 class Query:
-    """A query as it was understood. ``text`` is its canonical text; its words match in their normal
+    """A query as it was understood: with or without ``operators``. Its words match in their normal
     forms in ``language`` or, if that is empty, as they are written."""
 
     tree: Node
-    text: str
     notes: tuple[str, ...]
     language: str
+    operators: bool = True
+
+    @property
+    def text(self) -> str:
+        """The canonical text."""
+        return render(self.tree, self.operators)
 
 
 @checked
@@ -152,7 +156,7 @@ def parse_checked(text: str, options: Options) -> Query:
     if not scores(tree):
         findings.note(problems.NOTE_UNRANKED)
     language = options.schema.language if options.has_additions else ""
-    return Query(tree, render(tree, options.operators), findings.all_notes(), language)
+    return Query(tree, findings.all_notes(), language, options.operators)
 
 
 def _read_as_it_is(findings: Findings, options: Options) -> Node | None:
@@ -275,7 +279,7 @@ def parse_where(text: str, schema: Schema) -> Query:
     except QueryError as error:
         raise condition_error(error) from None
     notes = tuple(note for note in parsed.notes if note != problems.NOTE_UNRANKED)
-    return replace(parsed, tree=unweighted(parsed.tree), notes=notes)
+    return replace(parsed, notes=notes)
 
 
 def condition_error(error: QueryError) -> QueryError:

@@ -373,17 +373,6 @@ def leaves(node: Node | Modifier) -> list[Leaf]:
     return leaves(node.child) if isinstance(node, Modifier) else [node]
 
 
-def positive_leaves(node: Node | Modifier) -> list[Leaf]:
-    """Return the leaves that are wanted, left to right: those not under a Not or a Demote."""
-    if isinstance(node, TextLeaf):
-        return [node]
-    if isinstance(node, Compound):
-        return [leaf for child in node.children for leaf in positive_leaves(child)]
-    if isinstance(node, Modifier):
-        return positive_leaves(node.child) if isinstance(node, Prefer) else []
-    return [node]
-
-
 def scores(node: Node | Modifier) -> bool:
     """Return whether a match can have a score: whether a text leaf is not under a Not or Demote."""
     if isinstance(node, TextLeaf):

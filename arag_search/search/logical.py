@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from itertools import chain
 
 from arag_search.corpus import MAX_SENTENCES, nfc
 from arag_search.engines.base import LeafScore, Page, SearchRequest
 from arag_search.errors import NotServedError
-from arag_search.plan.clauses import ResolvedPlan, leaves, wanted_leaves
+from arag_search.plan.clauses import ResolvedPlan, leaves
 from arag_search.plan.lower import lower
 from arag_search.query.fields import TITLE
 from arag_search.query.problems import NOTE_UNRANKED
@@ -65,11 +64,11 @@ def logical_search(state: IndexState, asked: Search) -> SearchResult:
         )
         page = None if engine.is_remote else engine.search(request)
         subject = Subject(asked, request, state.manifest.metadata)
-        page, advice = answered(
+        page, pieces = answered(
             engine,
             request,
             page,
-            parts(subject, page),
+            [parts(subject, page)] if asked.branches and _is_plain(request) else [],
             lambda page: _advice(state, subject, page),
         )
         listing = form.fetch(engine, request, page)
@@ -77,35 +76,49 @@ def logical_search(state: IndexState, asked: Search) -> SearchResult:
     notes = list(parsed.notes)
     if sort is not None or (asked.feedback and not page.count):
         notes = [note for note in notes if note != NOTE_UNRANKED]
-    names_title = any(leaf.is_text and leaf.field == TITLE for leaf in leaves(plan))
+    names_title = f"{TITLE}:" in plan.text and any(
+        leaf.is_text and leaf.field == TITLE for leaf in leaves(plan)
+    )
     if names_title and not state.contents.has_titles:
         notes.append("no passage of this index has a title: title: finds nothing.")
     if state.scope is None:  # the note is about all passages
         notes += state.frequent_words.notes(subject, page)
     in_order = listing.request.from_ordinal is not None
-    marked = tuple([leaf for leaf in wanted_leaves(plan) if not leaf.is_metadata])
+    understood = plan.text if asked.operators else parsed.text
+    advice = Told.all(pieces)
     return SearchResult.of(
         asked,
-        f"{parsed.text}{within}",
+        f"{understood}{within}",
         hits,
-        [*notes, *chain(*(piece.notes for piece in advice))],
+        [*notes, *advice.notes],
         started,
         listing.page,
         sort=CORPUS_ORDER if in_order else str(sort or ""),
-        feedback=next((piece.feedback for piece in advice if piece.feedback is not None), None),
-        nearest=tuple(chain(*(piece.nearest for piece in advice))),
-        branches=tuple(chain(*(piece.branches for piece in advice))),
-        unrepresented=tuple(chain(*(piece.unrepresented for piece in advice))),
-        highlighter=Highlighter(marked, by_sentence=asked.granularity == "sentence"),
+        feedback=advice.feedback,
+        nearest=advice.nearest,
+        branches=advice.branches,
+        unrepresented=advice.unrepresented,
+        highlighter=Highlighter(plan, by_sentence=asked.granularity == "sentence"),
     )
 
 
 def _advice(state: IndexState, subject: Subject, page: Page) -> Iterator[Advice[Told]]:
-    """Yield the pieces of advice on a page, in the order of their notes."""
-    yield feedback(subject, page)
-    yield relaxed(subject, page)
-    yield unmet_preferences(subject, page)
-    yield state.spelling.advise(subject, page)
+    """Yield the pieces of advice on a page that a search asks for, in the order of their notes."""
+    asked, with_text, is_list = subject.asked, subject.request.with_text, subject.asked.form.is_list
+    if not page.count and asked.feedback and asked.after is None:
+        yield feedback(subject)
+    if not page.count and asked.relax and with_text:
+        yield relaxed(subject)
+    if page.hits and with_text and not asked.offset:
+        yield unmet_preferences(subject, page)
+    if asked.feedback and not asked.offset and (with_text or (is_list and not page.hits)):
+        yield state.spelling.advise(subject, page)
+
+
+def _is_plain(request: SearchRequest) -> bool:
+    """Return whether a search is for the first passages by score, with their text."""
+    is_first = not (request.offset or request.sort or request.per_document)
+    return is_first and request.granularity == "chunk" and request.with_text
 
 
 def _ordinal_after(state: IndexState, id: str, scope: ResolvedPlan | None) -> int:

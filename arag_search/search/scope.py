@@ -9,7 +9,7 @@ from arag_search.plan.clauses import Clause, ResolvedPlan, joined
 from arag_search.plan.lower import lower, lower_scope
 from arag_search.query.fields import Schema
 from arag_search.query.reading import parse_filter, parse_where
-from arag_search.query.tree import Scope
+from arag_search.query.tree import Scope, unweighted
 
 
 def narrowed(
@@ -52,5 +52,5 @@ def conditions(
         return Conditions(scope, within)
     parsed = parse_where(where, schema)
     words = f" where {parsed.text}{within}"
-    condition = lower(parsed.tree, parsed.language)
+    condition = lower(unweighted(parsed.tree), parsed.language)
     return Conditions(scope, words, parsed.text, parsed.notes, condition)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from arag_search.corpus import Chunk, chunk_ordinal, heading_of, split_at
 from arag_search.engines.base import Hit, Matching
-from arag_search.plan.clauses import Clause, wanted_leaves, words_clause
+from arag_search.plan.clauses import Clause, any_of, wanted_leaves, words_clause
 from arag_search.plan.matching import Pattern, Words, patterns_of
 from arag_search.query import analysis
 from arag_search.query.analysis import spellings_of
@@ -287,7 +287,7 @@ class Highlighter:
     left of that of their query.
     """
 
-    leaves: tuple[Clause, ...] = ()
+    query: Clause | None = None
     substrings: tuple[str, ...] = ()
     by_sentence: bool = False
     watch: Stopwatch = field(default_factory=stopwatch, compare=False)
@@ -297,9 +297,8 @@ class Highlighter:
         """Return the highlighter of keywords, as words or as substrings."""
         if as_substrings:
             return Highlighter(substrings=tuple(keywords))
-        return Highlighter(
-            tuple(words_clause(word, "") for word in keywords if analysis.terms(word))
-        )
+        phrases = [words_clause(word, "") for word in keywords if analysis.terms(word)]
+        return Highlighter(any_of(phrases) if phrases else None)
 
     def highlights(
         self,
@@ -335,8 +334,9 @@ class Highlighter:
         ]
 
     def _spans(self, text: str, field: TextField, code: bool) -> list[Mark]:
+        leaves = [] if self.query is None else wanted_leaves(self.query)
         with self.watch:
-            places = set(spans(text, self.leaves, field, code))
+            places = set(spans(text, leaves, field, code))
         if self.substrings:
             low, offsets = _lowered(text)
             for substring in self.substrings:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -64,12 +64,9 @@ class IndexState:
         """Return the scope of a call, and the words for its filter; see ``narrowed``."""
         return narrowed(self.scope, filter, self.schema)
 
-    @contextmanager
-    def timed(self, advice: Callable[[], str]) -> Generator[Deadline | None]:
+    def timed(self, advice: Callable[[], str]) -> AbstractContextManager[Deadline | None]:
         """Begin the time of a query. One that takes too long is told the limit, and the advice."""
-        deadline = Deadline.after(self.search_timeout_s)
-        with advising_on_timeout(deadline, self.location, advice):
-            yield deadline
+        return advising_on_timeout(Deadline.after(self.search_timeout_s), self.location, advice)
 
     def close(self) -> None:
         """Wait for searches in flight, and close engine and vectors."""

@@ -13,8 +13,9 @@ from arag_search.engines.base import Granularity, SearchRequest, check_compact
 from arag_search.engines.lucene import reader
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.engines.lucene.writer import LuceneWriter
+from arag_search.plan.clauses import wanted_leaves
 from arag_search.query.reading import parse
-from arag_search.query.tree import Node, TextLeaf, positive_leaves
+from arag_search.query.tree import Node
 from tests.support import agreement
 from tests.support.agreement import EXAMPLES, Pair
 from tests.support.examples import examples
@@ -124,7 +125,7 @@ def test_explanations_sum_up_to_the_scores(pairs: list[Pair]) -> None:
         granularity: Granularity = "sentence" if by_sentence else "chunk"
         request = SearchRequest(planned(query), granularity=granularity, with_text=False)
         hits = memory.search(request).hits
-        texts = [str(leaf) for leaf in positive_leaves(query) if isinstance(leaf, TextLeaf)]
+        texts = [leaf.text for leaf in wanted_leaves(request.query.root) if leaf.is_text]
         explained = memory.explain(request, [hit.id for hit in hits])
         for hit, scores in zip(hits, explained, strict=True):
             assert [score.leaf for score in scores] == texts

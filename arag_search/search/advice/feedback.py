@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from arag_search.engines.base import Page
 from arag_search.plan.clauses import (
     Clause,
     all_of,
@@ -24,15 +23,13 @@ MAX_CLAUSES = 8
 """The maximum number of top-level clauses, and of further leaves, that are counted."""
 
 
-def feedback(subject: Subject, page: Page) -> Advice[Told]:
+def feedback(subject: Subject) -> Advice[Told]:
     """Count the parts of a query that matched nothing, which are at most 41, and then read the
     values of metadata clauses without a match.
 
     What a pattern matches is known only where the rest of the query matches, so a part with one is
     counted only if it is an alternative.
     """
-    if page.count or not subject.asked.feedback or subject.asked.after is not None:
-        return Told()
     query, granularity = subject.query, subject.request.granularity
     clauses = (query,)
     if query.kind == "any":

@@ -34,14 +34,16 @@ class FrequentWords:
         A query that ranks by phrases, prefixes or metadata has none. The longest word is counted
         first, so that an ordinary query of short words costs one count, and none when repeated.
         """
+        if not page.hits or subject.asked.form.is_list:
+            return []
         request = subject.request
         texts = [leaf for leaf in wanted_leaves(subject.query) if leaf.is_text]
         is_about_words = texts and all(leaf.kind == "word" and _is_short(leaf) for leaf in texts)
         unit = request.granularity
-        if not is_about_words or subject.asked.form.is_list or self._units(unit) < MIN_UNITS:
+        if not is_about_words or self._units(unit) < MIN_UNITS:
             return []
         try:
-            is_noted = page.hits and self.are_frequent(texts, unit, request.deadline)
+            is_noted = self.are_frequent(texts, unit, request.deadline)
         except QueryTimeoutError:  # the search itself was in time
             return []
         return [NOTE.format(unit=subject.asked.unit)] if is_noted else []

@@ -77,8 +77,6 @@ def parts(subject: Subject, page: Page | None) -> Advice[Told]:
     nothing, takes a second step.
     """
     query, asked, request = subject.query, subject.asked, subject.request
-    if not (asked.branches and _is_plain(request)):
-        return Told()
     of_query = Parts(query, operators=asked.operators)
     rest = None if asked.published else without_exclusions(query)
     searches, counted = of_query.searches(), of_query.counted
@@ -145,12 +143,6 @@ def parts(subject: Subject, page: Page | None) -> Advice[Told]:
         ),
         unrepresented=tuple(passages.values()),
     )
-
-
-def _is_plain(request: SearchRequest) -> bool:
-    """Return whether a search is for the first passages by score, with their text."""
-    is_first = not (request.offset or request.sort or request.per_document)
-    return is_first and request.granularity == "chunk" and request.with_text
 
 
 def _search(request: SearchRequest, part: Clause, top_k: int) -> SearchRequest:

@@ -21,10 +21,7 @@ def unmet_preferences(subject: Subject, page: Page) -> Advice[Told]:
     only those are counted that no hit meets."""
     query = subject.query
     preferred = query.having("preferred")
-    is_asked = preferred and not (subject.asked.offset or subject.request.granularity == "sentence")
-    if not is_asked or not subject.request.with_text:
-        return Told()
-    if not page.hits:
+    if not preferred or subject.request.granularity == "sentence":
         return Told()
     condition = condition_of(query)
     unmet: list[tuple[Clause, Counted]] = [

@@ -76,7 +76,7 @@ def answered(
     engine: SearchEngine,
     request: SearchRequest,
     page: Page | None,
-    first: Advice[_T],
+    first: Sequence[Advice[_T]],
     rest: Callable[[Page], Iterable[Advice[_T]]] = lambda _: (),
     *,
     exact: bool = False,
@@ -86,13 +86,13 @@ def answered(
     take too long gets that as an error, and tells nothing unless it handles it. ``exact`` is as in
     ``SearchEngine.counts``. Raises QueryTimeoutError if the search takes too long."""
     results: dict[int, _T] = {}
-    running = {0: first}
+    running = dict(enumerate(first))
     messages: dict[int, Answers | QueryTimeoutError | None] = {}
     is_complete = False
     while running or not is_complete:
         if page is not None and not is_complete:
             is_complete = True
-            running |= dict(enumerate(rest(page), 1))
+            running |= dict(enumerate(rest(page), len(first)))
         asked: dict[int, Questions] = {}
         for at, advice in running.items():
             message = messages.get(at)

@@ -44,7 +44,7 @@ def relaxed_queries(query: Clause) -> list[Clause]:
     most = max(len(conditions) for conditions, _ in alternatives)
     if most > MAX_CLAUSES:
         return []
-    in_all = sum(1 for _ in leaves(query))
+    in_all = len(leaves(query))
     queries: list[Clause] = []
     for missing in range(1, most):
         if in_all * comb(most - 1, missing) > MAX_LEAVES:  # a clause is in so many
@@ -62,7 +62,7 @@ def relaxed_queries(query: Clause) -> list[Clause]:
     return queries
 
 
-def relaxed(subject: Subject, page: Page) -> Advice[Told]:
+def relaxed(subject: Subject) -> Advice[Told]:
     """Tell the passages nearest to a query that found nothing: those of the first step that has
     any, each with what it lacks: all that lack what the best one lacks, and the best one of each
     other lack.
@@ -72,11 +72,9 @@ def relaxed(subject: Subject, page: Page) -> Advice[Told]:
     """
     request, query = subject.request, subject.query
     by_sentence = request.granularity == "sentence"
-    if not (subject.asked.relax and request.with_text) or (by_sentence and has_lookups(query)):
+    if by_sentence and has_lookups(query):
         return Told()
-    steps = [] if page.count else [*([query] if by_sentence else []), *relaxed_queries(query)]
-    if not steps:
-        return Told()
+    steps = [*([query] if by_sentence else []), *relaxed_queries(query)]
     answers: Answers = yield Questions(pages=relaxed_requests(request, steps))
     for step, near in zip(steps, answers.pages, strict=True):
         if near.hits:

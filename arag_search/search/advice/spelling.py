@@ -52,12 +52,8 @@ class Spelling:
         """Tell which words of a query are on no hit as they are written, unless the reply names
         the clauses that occur nowhere. It takes no step if all are there or their counts in the
         whole index are known, one for counts, and up to four for the nearest words."""
-        asked, request = subject.asked, subject.request
-        if not asked.feedback or asked.offset or not (request.with_text or asked.form.is_list):
-            return Told()
-        if page.hits and not request.with_text:
-            return Told()
-        is_told = not page.count and asked.after is None  # by feedback
+        request = subject.request
+        is_told = not page.count and subject.asked.after is None  # by feedback
         words = _unseen(subject.query, page.hits, is_told)
         if not words:
             return Told()

@@ -25,10 +25,10 @@ _LONG_PHRASE_WORDS = 4
 @contextmanager
 def advising_on_timeout(
     deadline: Deadline | None, location: str, advice: Callable[[], str]
-) -> Generator[None, None, None]:
+) -> Generator[Deadline | None]:
     """Complete a QueryTimeoutError raised within: add the limit, the index, and advice."""
     try:
-        yield
+        yield deadline
     except QueryTimeoutError as error:
         if deadline is None:
             raise
@@ -40,7 +40,7 @@ def advising_on_timeout(
 
 def narrowing(query: Clause) -> str:
     """Return advice that names the costliest clause: a loose phrase, a long one, or a prefix."""
-    all_leaves = list(leaves(query))
+    all_leaves = leaves(query)
     phrases = [leaf for leaf in all_leaves if leaf.kind == "phrase"]
     prefixes = [leaf for leaf in all_leaves if leaf.kind == "prefix"]
     loose = [phrase for phrase in phrases if phrase.slop]

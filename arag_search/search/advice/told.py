@@ -153,3 +153,16 @@ class Told:
     nearest: tuple[NearestHit, ...] = ()
     branches: tuple[ClauseCount, ...] = ()
     unrepresented: tuple[BranchHit, ...] = ()
+
+    @staticmethod
+    def all(pieces: Sequence[Told]) -> Told:
+        """Return what several pieces of advice tell, in their order."""
+        if len(pieces) < 2:
+            return pieces[0] if pieces else Told()
+        return Told(
+            tuple([note for piece in pieces for note in piece.notes]),
+            next((piece.feedback for piece in pieces if piece.feedback is not None), None),
+            tuple([hit for piece in pieces for hit in piece.nearest]),
+            tuple([count for piece in pieces for count in piece.branches]),
+            tuple([hit for piece in pieces for hit in piece.unrepresented]),
+        )
