@@ -6,6 +6,7 @@ Exit codes: 0 done (also without hits), 1 a failure, 2 a query with problems, 13
 from __future__ import annotations
 
 import functools
+import gc
 import importlib
 import os
 import re
@@ -23,6 +24,8 @@ from arag_search.system.terminal import guard_terminals
 
 FAILURE = 1
 QUERY_PROBLEMS = 2
+_GARBAGE_AFTER = 200_000
+"""New objects after which Python looks for garbage in circles."""
 
 COMMANDS = {
     "demo": "Index a sample corpus, search it, answer from it.",
@@ -66,9 +69,13 @@ def main(name: str = "arag-search", command: Callable[[], Any] | None = None) ->
         if getattr(sys, stream) is None:  # closed by the caller
             setattr(sys, stream, open(os.devnull, "r+"))  # noqa: SIM115
     guard_terminals()
+    # What a start makes stays, and looking for garbage in it would take a sixth of the time.
+    gc.set_threshold(_GARBAGE_AFTER)
     if os.getpid() == 1:  # in a container, where a signal without a handler is ignored
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-    sys.exit(run(sys.argv[1:], name, command))
+    code = run(sys.argv[1:], name, command)
+    gc.freeze()  # the end of the process looks for garbage once more
+    sys.exit(code)
 
 
 def run(

@@ -15,6 +15,7 @@ from arag_search.cli.output.printing import print_result
 from arag_search.engines.base import MAX_DELETED_SHARE, deletions_of
 from arag_search.engines.lucene.reader import IndexStatistics, LuceneEngine
 from arag_search.engines.lucene.snapshot import PartStatistics
+from arag_search.engines.open import is_folder_of_files
 from arag_search.engines.opensearch.reader import ClusterStatistics, OpenSearchEngine
 from arag_search.errors import (
     AragError,
@@ -36,7 +37,7 @@ from arag_search.vectors.storage.folders import (
     vectors_root,
 )
 from arag_search.vectors.storage.manifest import VectorManifest
-from index_jobs.updates.folder_index import FolderIndex, is_folder_of_files
+from index_jobs.updates.folder_index import FolderIndex
 from index_jobs.updates.watching import watch_state
 
 Statistics = IndexStatistics | ClusterStatistics

@@ -17,6 +17,7 @@ from arag_search.cli.output.printing import INTERRUPTED, say
 from arag_search.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from arag_search.mcp_server.folders import ServedFolder
     from arag_search.mcp_server.listening import Listening
     from arag_search.mcp_server.live import LiveIndexes
     from arag_search.mcp_server.stdio import Channel
@@ -154,7 +155,6 @@ def mcp_command(
     from arag_search.system.extras import check_extra
 
     check_extra("mcp", "mcp")
-    from arag_search.mcp_server.folders import ServedFolder
     from arag_search.mcp_server.live import LiveIndexes
     from arag_search.mcp_server.opened import OpenedIndexes
     from arag_search.mcp_server.served import check_count, descriptions, served_preset
@@ -176,6 +176,8 @@ def mcp_command(
             if folder is None:
                 opened.add(name, location)
             else:
+                from arag_search.mcp_server.folders import ServedFolder
+
                 sample = partial(opened.add_sample, name) if len(locations) == 1 else None
                 served = ServedFolder(folder, sample, fresh=opening.fresh)
                 folders[name] = stack.enter_context(served)

@@ -3,6 +3,7 @@ read, build or update it."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -28,6 +29,16 @@ class OpenEngine(NamedTuple):
     engine: SearchEngine
     release: Callable[[], None]
     is_outdated: Callable[[], bool]
+
+
+def is_folder_of_files(location: str) -> bool:
+    """Return whether a location is a folder that holds files, and neither an index nor the
+    beginning of one."""
+    if is_address(location) or not os.path.isdir(location):
+        return False
+    from arag_search.engines.lucene.location import is_index
+
+    return not is_index(Path(location)) and bool(os.listdir(location))
 
 
 def open_engine(

@@ -6,14 +6,17 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 
 from arag_search.errors import AragError
-from arag_search.mcp_server.folders import ServedFolder
 from arag_search.mcp_server.live import Coming, LiveIndexes
 from arag_search.mcp_server.served import ServedIndex
 from arag_search.search.index import Index
 from arag_search.search.opening import IndexOpening
 from arag_search.tools.preset import Preset
+
+if TYPE_CHECKING:
+    from arag_search.mcp_server.folders import ServedFolder
 
 _logger = logging.getLogger(__name__)
 

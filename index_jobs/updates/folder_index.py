@@ -16,8 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from arag_search.engines.lucene.location import is_index
-from arag_search.engines.opensearch.address import is_address
+from arag_search.engines.lucene.location import folder_bytes
 from arag_search.errors import ArgumentError, IndexLockedError
 from arag_search.system.cache import cache_folder
 from arag_search.system.durable import write_atomically
@@ -36,14 +35,6 @@ _FOLDER = "folder"
 _WAIT_S = 0.2
 OPTIONS = BuildOptions(files=FileSelection(skip_bad=True), skip_bad_lines=True)
 """How the index of a folder is built."""
-
-
-def is_folder_of_files(location: str) -> bool:
-    """Return whether a location is a folder that holds files, and neither an index nor the
-    beginning of one."""
-    if is_address(location) or not os.path.isdir(location):
-        return False
-    return not is_index(Path(location)) and bool(os.listdir(location))
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,12 +173,3 @@ def remove_unused(max_bytes: int = MAX_CACHE_BYTES) -> None:
 
 def _indexes() -> Path:
     return cache_folder() / "folders"
-
-
-def folder_bytes(folder: Path) -> int:
-    """Return the size of what is in a folder; 0 if there is none."""
-    size = 0
-    for path in folder.rglob("*"):
-        with suppress(OSError):
-            size += path.lstat().st_size
-    return size

@@ -20,9 +20,9 @@ CEILINGS = {
     ("arag_search/evaluation/",): 2_650,
     ("arag_search/vectors/", "index_jobs/embedding/"): 8_384,
     ("arag_search/engines/opensearch/",): 4_634,
-    ("arag_search/engines/",): 6_960,
-    ("arag_search/mcp_server/",): 2_318,
-    ("arag_search/cli/",): 4_370,
+    ("arag_search/engines/",): 6_976,
+    ("arag_search/mcp_server/",): 2_321,
+    ("arag_search/cli/",): 4_382,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_175,
     ("arag_search/endpoints/", "arag_search/system/"): 1_881,
     ("index_jobs/sources/",): 7_404,
@@ -31,7 +31,7 @@ CEILINGS = {
     ("tests/",): 60_055,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 148_758
+ALL = 148_776
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -116,8 +116,8 @@ class Opening(NamedTuple):
     def opening(self, location: str, is_long: bool = False) -> IndexOpening:
         """Return how the index at a location is opened. ``is_long`` says that it may be searched
         thousands of times."""
+        from arag_search.engines.lucene.location import folder_bytes
         from arag_search.search.opening import IndexOpening
-        from index_jobs.updates.folder_index import folder_bytes
 
         if not is_long and folder_bytes(Path(location)) < _SMALL_BYTES:
             from arag_search.engines.lucene import jvm
@@ -161,9 +161,11 @@ def located(location: str, *, fresh: bool = False, yes: bool = False) -> Generat
 def folder_index(location: str, *, fresh: bool, yes: bool) -> FolderIndex | None:
     """Return the index of a folder of files; None for another location. Raises ArgumentError for a
     folder with everything of a user, unless ``yes``, and for ``fresh`` with an index."""
-    from index_jobs.updates.folder_index import FolderIndex, is_folder_of_files
+    from arag_search.engines.open import is_folder_of_files
 
     if is_folder_of_files(location):
+        from index_jobs.updates.folder_index import FolderIndex
+
         folder = FolderIndex.of(location)
         if not yes:
             folder.check_discreet()

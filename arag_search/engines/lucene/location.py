@@ -16,6 +16,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -64,6 +65,15 @@ def is_index(location: Path) -> bool:
         return _live_name(location) is not None or _is_of_builder(location)
     except IndexDamagedError as error:
         return "is not the manifest" not in error.what or _is_of_builder(location)
+
+
+def folder_bytes(folder: Path) -> int:
+    """Return the size of what is in a folder; 0 if there is none."""
+    size = 0
+    for path in folder.rglob("*"):
+        with suppress(OSError):
+            size += path.lstat().st_size
+    return size
 
 
 def _is_of_builder(location: Path) -> bool:
