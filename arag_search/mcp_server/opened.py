@@ -51,9 +51,8 @@ class OpenedIndexes:
         are waited for here if the server ``waits``, and in a thread while it serves."""
         coming = {name: folder for name, folder in folders.items() if folder.coming() is not None}
         for name, folder in folders.items():
-            if waits:
-                folder.wait()
             if waits or name not in coming:
+                folder.wait()
                 self.add(name, str(folder.index.location))
         if coming and not waits:
             self._live.coming = lambda: self._coming(coming)

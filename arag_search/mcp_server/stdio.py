@@ -52,9 +52,8 @@ def claim_stdio() -> Channel:
     """
     try:
         channel = Channel(os.dup(0), os.dup(1))
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(nothing, 0)
-        os.close(nothing)
+        with open(os.devnull, "rb") as nothing:
+            os.dup2(nothing.fileno(), 0)
         os.dup2(2, 1)
     except OSError as error:
         raise ArgumentError(
@@ -129,8 +128,7 @@ class _Messages(ObjectStream[SessionMessage]):
     async def send_eof(self) -> None:
         """Do nothing: the descriptors stay open, as a thread may still use one."""
 
-    async def aclose(self) -> None:
-        """Do nothing either."""
+    aclose = send_eof
 
     async def _answer(self, text: str, id_: object) -> None:
         async with self._turn:

@@ -199,6 +199,19 @@ def test_a_process_starts_light_and_writes_to_any_terminal() -> None:
     assert err.splitlines()[-1] == r"Write: (\xe9 AND NOT \xe0)"
 
 
+def test_a_search_of_an_index_imports_nothing_that_builds(arag: Command) -> None:
+    Path("c.jsonl").write_text('{"id": "1", "title": "Opera", "text": "By Vivaldi."}\n')
+    assert arag("index", "c.jsonl", "--to", "small").code == 0
+    script = (
+        "import sys; from arag_search.cli.app import run; run(['search', 'small', 'vivaldi'])\n"
+        "print([name for name in sys.modules if name.startswith('index_jobs.')])"
+    )
+    with process(script) as child:
+        out, _ = child.communicate()
+    assert "By Vivaldi." in out
+    assert out.endswith("\n[]\n")
+
+
 def test_an_index_is_not_built_from_or_to_a_path_that_is_not_text(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

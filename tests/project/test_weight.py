@@ -28,10 +28,10 @@ CEILINGS = {
     ("index_jobs/sources/",): 7_404,
     ("index_jobs/",): 5_084,
     ("bench/",): 18_263,
-    ("tests/",): 60_055,
+    ("tests/",): 60_068,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 148_776
+ALL = 148_786
 
 
 def _counts() -> Counter[tuple[str, ...]]:
