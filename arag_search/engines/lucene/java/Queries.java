@@ -18,7 +18,6 @@ import org.apache.lucene.search.DisjunctionMaxQuery;
 import org.apache.lucene.search.IndexSearcher;
 import org.apache.lucene.search.MatchAllDocsQuery;
 import org.apache.lucene.search.PhraseQuery;
-import org.apache.lucene.search.PrefixQuery;
 import org.apache.lucene.search.Query;
 import org.apache.lucene.search.TermInSetQuery;
 import org.apache.lucene.search.TermQuery;
@@ -106,7 +105,7 @@ public final class Queries {
     private Query expanded() {
         Term term = new Term(word(), word());
         int edits = number();
-        return edits == 0 ? new PrefixQuery(term) : new Similar(term, edits);
+        return edits == 0 ? new Beginning(term) : new Similar(term, edits);
     }
 
     private Query phrase() {
