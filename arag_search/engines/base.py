@@ -28,6 +28,7 @@ from arag_search.errors import ArgumentError, IndexClosedError, IndexProblemErro
 from arag_search.manifest import Manifest
 from arag_search.plan.algebra import float32
 from arag_search.plan.clauses import ResolvedPlan
+from arag_search.system.values import value
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,7 +65,7 @@ class SortBy:
         return f"{self.field}:{'desc' if self.descending else 'asc'}"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SearchRequest:
     """A logical search. ``offset`` and ``top_k`` count chunks at either granularity.
 
@@ -171,7 +172,7 @@ def only_matched(texts: Mapping[int, str], sentences: int) -> tuple[str, tuple[i
     return "".join(texts[number] for number in sorted(texts)), tuple(ends)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Page:
     """Hits ``offset`` to ``offset + top_k`` in order, and the number of all matches.
 

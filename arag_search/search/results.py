@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any
 
 from arag_search.engines.base import Page
@@ -13,13 +13,14 @@ from arag_search.search.advice.told import ClauseCount, Feedback
 from arag_search.search.asked import Keywords, Meaning, Search, Unit
 from arag_search.search.hits import BranchHit, NearestHit, SearchHit
 from arag_search.search.snippets import Highlighter, Highlights
+from arag_search.system.values import value
 from arag_search.tokens import count_tokens
 
 CORPUS_ORDER = "corpus order"
 """The ``sort`` of a list of more than MAX_REACH passages."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@value
 class SearchResult:
     """The passages of a search, with their total and notes.
 

@@ -20,7 +20,7 @@ CEILINGS = {
     ("arag_search/evaluation/",): 2_650,
     ("arag_search/vectors/", "index_jobs/embedding/"): 8_384,
     ("arag_search/engines/opensearch/",): 4_634,
-    ("arag_search/engines/",): 6_976,
+    ("arag_search/engines/",): 7_036,
     ("arag_search/mcp_server/",): 2_321,
     ("arag_search/cli/",): 4_382,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_175,
@@ -31,7 +31,7 @@ CEILINGS = {
     ("tests/",): 60_068,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 148_786
+ALL = 148_847
 
 
 def _counts() -> Counter[tuple[str, ...]]:
