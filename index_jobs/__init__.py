@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from index_jobs.build.new_index import build_index
     from index_jobs.build.options import BuildOptions
     from index_jobs.embedding.job import embed_index as embed
-    from index_jobs.embedding.plan import EmbedOptions
+    from index_jobs.embedding.options import EmbedOptions
     from index_jobs.updates.addition import AddOptions
     from index_jobs.updates.addition import add_documents as add
     from index_jobs.updates.addition import sync_documents as sync
@@ -44,7 +44,7 @@ __all__ = [
 _HOMES = {
     "AddOptions": "index_jobs.updates.addition:AddOptions",
     "BuildOptions": "index_jobs.build.options:BuildOptions",
-    "EmbedOptions": "index_jobs.embedding.plan:EmbedOptions",
+    "EmbedOptions": "index_jobs.embedding.options:EmbedOptions",
     "Progress": "arag_search.system.progress:CallbackProgress",
     "ProgressEvent": "arag_search.system.progress:ProgressEvent",
     "add": "index_jobs.updates.addition:add_documents",

@@ -11,7 +11,7 @@ from arag_search.cli.options.index import Json
 from arag_search.cli.output.printing import run_job
 from arag_search.vectors.base import VECTOR_UNITS
 from index_jobs.embedding.job import embed_index
-from index_jobs.embedding.plan import EmbedOptions
+from index_jobs.embedding.options import EmbedOptions
 
 # Code that reads indexes and encodes is imported in the command, to keep --help fast.
 
@@ -54,9 +54,12 @@ def embed_command(
         ),
     ] = "auto",
     dtype: Annotated[
-        Literal["float32", "float16"],
-        typer.Option(help="How vectors are stored; float16 takes half the space."),
-    ] = "float32",
+        Literal["float32", "float16"] | None,
+        typer.Option(
+            help="How vectors are stored; float16 takes half the space.  [default: as the existing "
+            "vectors, else float32]"
+        ),
+    ] = None,
     workers: Annotated[
         int | None,
         typer.Option(
@@ -99,8 +102,7 @@ def embed_command(
         bool,
         typer.Option(
             "--overwrite",
-            help="Encode everything again: replace existing vectors, and an interrupted embedding "
-            "with other settings.",
+            help="Encode everything again, and replace existing vectors, also with other settings.",
         ),
     ] = False,
     ray: Ray = None,
@@ -108,14 +110,15 @@ def embed_command(
 ) -> int:
     """Make vectors of texts, for semantic search.
 
-    The text comes from the index. Vectors are written in shards, each complete or missing; then
-    they are published at once as the sidecar of the index in its current state. Run the same
-    command again to resume an interrupted embedding (Ctrl-C, a full disk, a crash) after its last
-    shard.
+    The text comes from the index. Vectors are stored as they are made, under their texts, and
+    published at once for the index in its current state. Texts that have a vector are not encoded:
+    run the same command again to resume an interrupted embedding (Ctrl-C, a full disk, a crash),
+    after a new build, or for documents that --no-embed has added. All vectors are read, and those
+    that are damaged are made again.
 
     arag-search delete, and index with --add or --sync, bring the vectors along. Vectors that do not
-    fit their index are not searched; this command then encodes new texts only, and reuses the
-    vectors of all others, even if they have moved.
+    fit their index are not searched. Those of deleted texts are removed once they are more than a
+    tenth, and by --overwrite and arag-search compact.
 
     Models that run on this machine need the extra "semantic", in a clone: uv sync --inexact --extra
     semantic. For models with ONNX files the extra "onnx" is enough, for hashing and for encoders

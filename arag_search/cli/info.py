@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import orjson
 import typer
@@ -21,6 +22,7 @@ from arag_search.errors import (
     AragError,
     IndexDamagedError,
     IndexNotFoundError,
+    VectorsDamagedError,
     VectorsError,
     VectorsNotNamedError,
 )
@@ -28,23 +30,30 @@ from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
 from arag_search.query.forms import NONE
 from arag_search.search.index import Index
 from arag_search.search.opening import open_index
+from arag_search.system.extras import check_extra
 from arag_search.system.progress import counted
-from arag_search.vectors.storage.files import check_contents, check_sizes
-from arag_search.vectors.storage.folders import (
-    FittingSidecar,
-    fitting_sidecar,
-    sidecars,
-    vectors_root,
+from arag_search.vectors.base import VECTOR_UNITS, VectorUnit
+from arag_search.vectors.faiss_index import (
+    AUTO,
+    DUE_SHARE,
+    FLAT,
+    IndexRecord,
+    factory_of,
+    read_index,
 )
-from arag_search.vectors.storage.manifest import VectorManifest
+from arag_search.vectors.folder import embed_command, states, vectors_root
+from arag_search.vectors.records import EMBED_MISSING, StateRecord
 from index_jobs.updates.folder_index import FolderIndex
 from index_jobs.updates.watching import watch_state
+
+if TYPE_CHECKING:
+    from arag_search.vectors.store import Store
 
 Statistics = IndexStatistics | ClusterStatistics
 
 
 class Description(NamedTuple):
-    """The description of an index or a sidecar as JSON and in words, and whether it is sound."""
+    """The description of an index or of vectors as JSON and in words, and whether it is sound."""
 
     json: dict[str, Any]
     text: str
@@ -126,8 +135,8 @@ def _describe(index: str, vectors: Path | None, checksums: bool) -> Description:
         # Updates in a folder leave nothing unfinished.
         unfinished = engine.unfinished_update if isinstance(engine, OpenSearchEngine) else ""
         statistics, verified = _verified(opened, checksums, is_whole=not unfinished)
-        described_vectors = _sidecars(opened, vectors, checksums)
-    is_sound = all(sidecar.is_sound for sidecar in described_vectors)
+        described_vectors = _vectors(opened, vectors, checksums)
+    is_sound = all(state.is_sound for state in described_vectors)
     if checksums and described_vectors and is_sound:
         verified.append("vectors")
     watched = watch_state(index)
@@ -142,7 +151,7 @@ def _describe(index: str, vectors: Path | None, checksums: bool) -> Description:
         "deleted_share": round(share, 6),
         "verified": verified,
         "unfinished_update": unfinished,
-        "vectors": [sidecar.json for sidecar in described_vectors],
+        "vectors": [state.json for state in described_vectors],
         "watched": None if watched is None else dataclasses.asdict(watched),
     }
     lines = [f"Index {index}", *_manifest_lines(manifest), *_part_lines(statistics)]
@@ -165,7 +174,7 @@ def _describe(index: str, vectors: Path | None, checksums: bool) -> Description:
     if unfinished:
         running = f"an update is running or was interrupted: {unfinished}"
         lines.append(_line("unfinished", running))
-    lines += [_line("vectors", sidecar.text) for sidecar in described_vectors]
+    lines += [_line("vectors", state.text) for state in described_vectors]
     return Description(values, "\n".join(lines), is_sound)
 
 
@@ -278,61 +287,148 @@ def _verified_words(verified: Sequence[str]) -> str:
 # Vectors
 
 
-def _sidecars(opened: Index, vectors: Path | None, checksums: bool) -> list[Description]:
-    """Describe the sidecars of an index. Sizes of files are compared; with ``checksums`` everything
-    is read."""
+def _vectors(opened: Index, vectors: Path | None, checksums: bool) -> list[Description]:
+    """Describe the states in the folder of the vectors of an index, the newest first. Sizes of
+    files are compared; with ``checksums`` everything is read."""
     try:
         root = vectors_root(opened.location, vectors)
     except VectorsNotNamedError:
         return []
-    try:
-        fitting = fitting_sidecar(root, opened.manifest.placement)
-    except VectorsError:
-        fitting = None  # described as damaged below
-    return [_sidecar(path, sidecar, fitting, checksums) for path, sidecar in sidecars(root)]
+    known = states(root)
+    if not known:
+        return []
+    check_extra("vectors", "numpy")
+    described = _Stores(root, [path for path, _ in known], checksums=checksums)
+    command = embed_command(opened.location, root)
+    placement = opened.manifest.placement
+    return [_state(path, record, placement, described, command) for path, record in known]
 
 
-def _sidecar(
+class _Stores:
+    """The stores in a folder, each opened and verified once."""
+
+    def __init__(self, root: Path, paths: Sequence[Path], *, checksums: bool) -> None:
+        self.checksums = checksums
+        self._root = root
+        self._states = paths
+        self._open: dict[str, tuple[Store, dict[VectorUnit, int]]] = {}
+
+    def open(self, name: str) -> tuple[Store, dict[VectorUnit, int]]:
+        """Return a store, and how many of its rows no state in the folder needs. Raises
+        VectorsDamagedError and what ``Store.open`` raises."""
+        import numpy as np
+
+        from arag_search.vectors.state import State
+        from arag_search.vectors.store import Store
+
+        if name in self._open:
+            return self._open[name]
+        store = Store.open(self._root / name)
+        live: dict[VectorUnit, Any] = {
+            unit: np.zeros(store.rows(unit), np.bool_) for unit in VECTOR_UNITS
+        }
+        for path in self._states:
+            with suppress(VectorsError):
+                state = State.open(path)
+                for unit in state.units if state.record.store == name else ():
+                    live[unit][state.unit(unit).rows] = True
+        if self.checksums and (damaged := store.damaged()):
+            rows = sum(block.rows for block in damaged)
+            raise VectorsDamagedError(
+                f"{counted(rows, 'row')} have changed since they were written.",
+                where=str(store.folder),
+                do=EMBED_MISSING,
+            )
+        dead: dict[VectorUnit, int] = {
+            unit: int(np.count_nonzero(~mask)) for unit, mask in live.items()
+        }
+        self._open[name] = store, dead
+        return self._open[name]
+
+
+def _state(
     path: Path,
-    sidecar: VectorManifest | VectorsError,
-    fitting: FittingSidecar | None,
-    checksums: bool,
+    record: StateRecord | VectorsError,
+    placement: str,
+    stores: _Stores,
+    command: str,
 ) -> Description:
+    """Describe a state; ``command`` embeds the index again."""
+    from arag_search.vectors.state import CHECKED_BYTES, State
+
     try:
-        if isinstance(sidecar, VectorsError):
-            raise sidecar
-        (check_contents if checksums else check_sizes)(sidecar.files_in(path), "")
+        if isinstance(record, VectorsError):
+            raise record
+        state = State.open(path, None if stores.checksums else CHECKED_BYTES)
+        store, dead = stores.open(record.store)
+        made: dict[VectorUnit, IndexRecord | None] = {
+            unit: read_index(store.folder, unit) for unit in state.units
+        }
+        for index in filter(None, made.values()):
+            index.check(store.folder, None if stores.checksums else 0)
+        if not all(store.sound(unit)[state.unit(unit).rows].all() for unit in state.units):
+            raise VectorsDamagedError(
+                "Some of its rows were found to be damaged.",
+                where=str(store.folder),
+                do=EMBED_MISSING,
+            )
     except VectorsError as error:
-        why = error.what if error is sidecar else f"{error.what} ({error.where})"
-        content = {"folder": str(path), "fits": False, "error": why}
-        return Description(content, f"{path}: damaged: {why}", False)
-    fits = fitting is not None and fitting.path == path
-    gone = None if not fits or fitting is None else fitting.deleted
-    deleted = 0 if gone is None else int(gone.sum())
-    size = sum(file.stat().st_size for file in path.iterdir())
-    content: dict[str, Any] = {
-        "folder": str(path),
-        "fits": fits,
-        "encoder": sidecar.encoder.name,
-        "dimension": sidecar.encoder.dimension,
-        "rows": sidecar.live_rows,
-        "dead_rows": sidecar.dead_rows,
-        "deleted_passages": deleted,
-        "index": sidecar.index,
-        "dtype": sidecar.dtype,
-        "bytes": size,
-        "created": sidecar.created,
-        "fingerprint": sidecar.fingerprint,
-        "placement": sidecar.placement,
-        "verified": "contents" if checksums else "sizes",
+        why = error.what if error is record else f"{error.what} ({error.where})"
+        do = error.do.replace("arag-search embed INDEX", command)
+        content = {"state": str(path), "fits": False, "error": why, "do": do}
+        return Description(content, f"{path}: damaged: {why} {do}", False)
+    rows: dict[VectorUnit, int] = {unit: store.rows(unit) for unit in state.units}
+    tails: dict[VectorUnit, int] = {
+        unit: rows[unit] - index.rows if index else 0 for unit, index in made.items()
     }
-    rows = ", ".join(f"{rows:,} {unit}s" for unit, rows in sidecar.live_rows.items())
-    kinds = ", ".join(dict.fromkeys(sidecar.index.values()))
-    state = "of the index as it is" if fits else "of another state of the index, not searched"
-    state += f", {counted(deleted, 'passage')} deleted since" if deleted else ""
-    read = "all files read" if checksums else "sizes of files compared"
-    text = (
-        f"{path}: {rows}; {sidecar.encoder.name}, {sidecar.encoder.dimension:,} dimensions;"
-        f" {kinds}, {sidecar.dtype}, {size:,} bytes; {state}; {read}"
+    kinds: dict[VectorUnit, str] = {
+        unit: index.factory if index else FLAT for unit, index in made.items()
+    }
+    dead_share, tail_share = (
+        round(sum(part[unit] for unit in rows) / max(1, sum(rows.values())), 6)
+        for part in (dead, tails)
     )
-    return Description(content, text, True)
+    is_large = any(
+        kinds[unit] == FLAT and factory_of(AUTO, rows[unit], 1) != FLAT for unit in kinds
+    )
+    is_due = is_large or max(dead_share, tail_share) > DUE_SHARE
+    fits = record.placement == placement
+    encoder = store.record.encoder
+    cut = {unit: store.cut_texts(unit) for unit in rows}
+    size = sum(file.stat().st_size for file in (path, *store.folder.iterdir()))
+    content: dict[str, Any] = {
+        "state": str(path),
+        "store": str(store.folder),
+        "fits": fits,
+        "encoder": encoder.name,
+        "dimension": encoder.dimension,
+        "query_prefix": encoder.query_prefix,
+        "document_prefix": encoder.document_prefix,
+        "texts": record.texts,
+        "rows": rows,
+        "dead_share": dead_share,
+        "tail_share": tail_share,
+        "cut_texts": cut,
+        "index": kinds,
+        "index_is_due": is_due,
+        "dtype": store.record.dtype,
+        "bytes": size,
+        "created": record.created,
+        "fingerprint": record.fingerprint,
+        "placement": record.placement,
+        "verified": "contents" if stores.checksums else "sizes",
+    }
+    prefixes = f"query prefix {encoder.query_prefix!r}, document prefix {encoder.document_prefix!r}"
+    parts = [
+        ", ".join(counted(count, unit) for unit, count in record.texts.items()),
+        f"{encoder.name}, {encoder.dimension:,} dimensions",
+        prefixes if encoder.query_prefix or encoder.document_prefix else "",
+        f"{', '.join(dict.fromkeys(kinds.values()))}, {store.record.dtype}, {size:,} bytes",
+        f"{sum(cut.values()):,} longer than the encoder reads" if any(cut.values()) else "",
+        f"{dead_share:.1%} of the rows without a text" if dead_share else "",
+        f"{tail_share:.1%} behind the index" if tail_share else "",
+        f"an index of the vectors is due: {command}" if is_due else "",
+        "of the index as it is" if fits else "of another state of the index, not searched",
+        "all files read" if stores.checksums else "sizes of files compared",
+    ]
+    return Description(content, f"{path}: {'; '.join(filter(None, parts))}", True)

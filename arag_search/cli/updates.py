@@ -70,9 +70,10 @@ def delete_command(
 
 def compact_command(
     index: IndexPlace,
+    vectors: VectorsFolder = None,
     json: Json = False,
 ) -> int:
-    """Merge the segments that updates left behind.
+    """Merge the segments that updates left behind, and remove the vectors of deleted texts.
 
     Documents that were deleted or replaced count in the scores of the others until their segments
     are merged. Afterwards each shard is one segment, and scores and order are those of a build of
@@ -87,7 +88,7 @@ def compact_command(
       arag-search compact my-index
       arag-search compact http://localhost:9200/my-index --json
     """
-    return run_job(lambda progress: compact_index(index, progress), json)
+    return run_job(lambda progress: compact_index(index, progress, vectors=vectors), json)
 
 
 def forget_command(

@@ -28,13 +28,8 @@ KEPT_S = 300.0
 """Seconds after the last page of a result for which its state is kept."""
 
 _RETRY_S = 1.0
-_PAUSE_S = 0.2
 _T = TypeVar("_T")
 _logger = logging.getLogger(__name__)
-
-
-class UnfinishedStateError(Exception):
-    """A published state that is not to be used yet."""
 
 
 @dataclass(slots=True, eq=False)
@@ -61,8 +56,7 @@ class Follower(Generic[_T]):
         on_end: Callable[[], None] = lambda: None,
     ) -> None:
         """Open the index. At most every ``every_s`` seconds a use looks whether another state is
-        published. Until ``open_newest`` no longer raises UnfinishedStateError, the state before
-        stays in use. ``on_end`` is called when the last state has been closed. Raises what
+        published. ``on_end`` is called when the last state has been closed. Raises what
         ``open_newest`` raises."""
         self._open = open_newest
         self._on_end = on_end
@@ -118,8 +112,6 @@ class Follower(Generic[_T]):
             with self._changing:
                 self._states.append(newest)
             self._failure = ""
-        except UnfinishedStateError:
-            self._next_look_s = time.monotonic() + _PAUSE_S
         except AragError as error:
             if str(error) != self._failure:
                 self._failure = str(error)

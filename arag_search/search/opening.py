@@ -10,19 +10,13 @@ from typing import Literal, TypeVar
 from arag_search.engines.base import DEFAULT_SEARCH_TIMEOUT_S, check_search_timeout
 from arag_search.engines.open import open_engine
 from arag_search.engines.opensearch.address import is_address
-from arag_search.errors import AragError
 from arag_search.query.reading import parse_filter
-from arag_search.search.following import (
-    FollowedState,
-    Follower,
-    UnfinishedStateError,
-    followed,
-)
+from arag_search.search.following import FollowedState, Follower, followed
 from arag_search.search.index import Index
 from arag_search.search.scope import scope_of
 from arag_search.system.arguments import checked
 from arag_search.vectors.base import Encoder, EncoderIdentity
-from arag_search.vectors.opening import sidecar_source
+from arag_search.vectors.opening import vector_source
 
 SERVER_LOOKS_S = 1.0
 """The shortest time between two requests that ask a server whether an index has changed."""
@@ -48,7 +42,7 @@ class IndexOpening:
         self, shared: dict[EncoderIdentity, Encoder] | None = None, *, is_first: bool = True
     ) -> Index:
         """Open the index as it is now. Unless this ``is_first``, vectors that do not fit it are an
-        error only when they are searched. ``shared`` is as in ``sidecar_source``."""
+        error only when they are searched. ``shared`` is as in ``vector_source``."""
         check_search_timeout(self.search_timeout_s)
         name, engine, release, is_outdated = open_engine(
             self.location, self.ca_certs, self.client_cert, self.client_key
@@ -60,7 +54,7 @@ class IndexOpening:
                 if self.filter is None
                 else scope_of(parse_filter(self.filter, manifest.query_schema))
             )
-            source = sidecar_source(name, manifest, self.vectors, self.encoder, self.nprobe, shared)
+            source = vector_source(name, manifest, self.vectors, self.encoder, self.nprobe, shared)
             if self.vectors is not None and is_first:
                 source.open_vectors()
                 if self.encoder is not None and not isinstance(self.encoder, str):
@@ -79,19 +73,9 @@ class IndexOpening:
             is_outdated,
         )
 
-    def is_growing(self, placement: str) -> bool:
-        """Return whether vectors of the state with this placement are being made by an update."""
-        from arag_search.vectors.storage.folders import is_growing, vectors_root
-
-        try:
-            return is_growing(vectors_root(self.location, self.vectors), placement)
-        except (AragError, OSError):  # a search by vectors says what is wrong
-            return False
-
     def follow(self, prepared: Callable[[Index], _T]) -> Follower[_T]:
         """Open the index, and again whenever another state of it is published. ``prepared`` makes
-        what is used of each state. All states share the models. The state before stays in use while
-        the vectors of new texts are made, for a minute at most. Raises what it and ``open`` raise.
+        what is used of each state. All states share the models. Raises what it and ``open`` raise.
         """
         shared: dict[EncoderIdentity, Encoder] = {}
         is_first = True
@@ -99,9 +83,6 @@ class IndexOpening:
         def open_newest() -> FollowedState[_T]:
             nonlocal is_first
             index = self.open(shared, is_first=is_first)
-            if not is_first and self.is_growing(index.manifest.placement):
-                index.close()
-                raise UnfinishedStateError
             try:
                 value = prepared(index)
             except BaseException:

@@ -1,1 +1,1 @@
-"""Sentence and passage vectors beside the inverted index: encoders, the sidecar, search."""
+"""Vectors of passages and sentences beside the inverted index: encoders, files, search."""

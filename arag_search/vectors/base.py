@@ -261,10 +261,19 @@ def check_same_model(probes: Sequence[Sequence[float]], encoder: Encoder, where:
     """Raise VectorsMismatchError if an encoder no longer gives PROBE_TEXTS the vectors that
     ``probe_vectors`` returned: another model behind the same name. ``where`` names the vectors in
     errors. Raises what ``encode`` raises."""
+    check_probes(probes, encoder.encode(PROBE_TEXTS), encoder.identity.name, where)
+
+
+def check_probes(
+    probes: Sequence[Sequence[float]],
+    now: FloatArray | Sequence[Sequence[float]],
+    name: str,
+    where: str,
+) -> None:
+    """See ``check_same_model``: ``now`` are the vectors of the encoder with this name."""
     import numpy as np
 
-    vectors = encoder.encode(PROBE_TEXTS)
-    kept = np.array(probes, np.float32)
+    kept, vectors = np.array(probes, np.float32), np.array(now, np.float32)
     if kept.shape == vectors.shape:
         cosine = float(np.einsum("ij,ij->i", kept, vectors).min())
         if cosine >= _SAME_MODEL:
@@ -273,7 +282,7 @@ def check_same_model(probes: Sequence[Sequence[float]], encoder: Encoder, where:
     else:
         difference = f"{vectors.shape[1]} numbers instead of {kept.shape[1]}"
     raise VectorsMismatchError(
-        f"There is another model behind the name {encoder.identity.name}: it gives texts other "
+        f"There is another model behind the name {name}: it gives texts other "
         f"vectors than when the index was embedded ({difference}).",
         where=where,
         allowed=f"the model that made the vectors (cosine {_SAME_MODEL} or more)",

@@ -11,7 +11,7 @@ import os
 import shlex
 import shutil
 import time
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,7 +34,9 @@ from arag_search.vectors.records import (
     STORE_NAME,
     STORE_RECORD,
     StateRecord,
+    StoreRecord,
     open_state,
+    read_record,
     state_path,
 )
 
@@ -179,9 +181,13 @@ def find_state(root: Path, index: Manifest, location: str) -> State:
 # Stores
 
 
-def stores(root: Path) -> list[Path]:
-    """Return the stores in a folder, the newest first; they may be unreadable, or of no state."""
-    return sorted((path.parent for path in root.glob(f"store-*/{STORE_RECORD}")), reverse=True)
+def stores(root: Path) -> list[tuple[Path, StoreRecord]]:
+    """Return the stores in a folder whose records can be read, the newest first."""
+    readable: list[tuple[Path, StoreRecord]] = []
+    for path in sorted(root.glob(f"store-*/{STORE_RECORD}"), reverse=True):
+        with suppress(VectorsError, FileNotFoundError):
+            readable.append((path.parent, read_record(StoreRecord, path.read_bytes(), str(path))))
+    return readable
 
 
 def store_of(root: Path, state: State) -> Store:
@@ -211,30 +217,38 @@ def _store_folders(root: Path) -> list[Path]:
 # Removal
 
 
-def remove_unused(root: Path, location: str, placement: str, *, stores: bool = False) -> None:
-    """Remove the states that an index with this placement has left behind; and ``stores``, which
-    needs the lock, that no state names.
+def remove_unused(
+    root: Path,
+    location: str,
+    placement: str,
+    *,
+    keeps_last: bool = True,
+    stores: Collection[str] | None = None,
+) -> None:
+    """Remove the states that an index with this placement has left behind. With the names of
+    ``stores``, which needs the lock, remove those of them that no state names, and those whose last
+    state has gone; others may be of embeddings that were interrupted.
 
-    In the index's own folder these are all states but its own, in another folder those that others
-    have replaced, to which no rollback leads. The newest of them stays, since readers that opened
-    the index before may still open it.
+    In the index's own folder the states are all but its own, in another folder those that others
+    have replaced, to which no rollback leads. If it ``keeps_last``, the newest of them stays, since
+    readers that opened the index before may still open it.
     """
     known = states(root)
     own = state_path(root, placement)
+    records = [record for _, record in known if isinstance(record, StateRecord)]
     if is_own_root(location, root):
         left = [state for state in known if state[0] != own]
     else:
-        records = [record for _, record in known if isinstance(record, StateRecord)]
         replaced = {state_path(root, record.before) for record in records if record.before}
         left = [state for state in known if state[0] in replaced - {own}]
     for path, record in left:
-        if record is not left[0][1] or isinstance(record, VectorsError):
+        if not keeps_last or record is not left[0][1] or isinstance(record, VectorsError):
             path.unlink(missing_ok=True)
-    if stores:
-        _remove_stores(root)
+    if stores is not None:
+        _remove_stores(root, {*stores, *(record.store for record in records)})
 
 
-def _remove_stores(root: Path) -> None:
+def _remove_stores(root: Path, candidates: set[str]) -> None:
     for path in root.glob(f"*{STATE_ENDING}.*.new"):
         with suppress(FileNotFoundError):
             if time.time() - path.stat().st_mtime > _UNFINISHED_S:
@@ -245,6 +259,7 @@ def _remove_stores(root: Path) -> None:
             return  # it may name any store
         named.add(record.store)
     for path in _store_folders(root):
-        if path.name not in named:
+        is_whole = not path.name.endswith(".new") and (path / STORE_RECORD).exists()
+        if not is_whole or path.name in candidates - named:
             (path / STORE_RECORD).unlink(missing_ok=True)  # first: a store is whole or not there
             shutil.rmtree(path, ignore_errors=True)

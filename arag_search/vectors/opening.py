@@ -107,7 +107,7 @@ class VectorSource:
         return self._vectors
 
 
-def sidecar_source(
+def vector_source(
     location: str,
     index: Manifest,
     vectors: Path | str | None,
@@ -125,8 +125,8 @@ def sidecar_source(
 
     def open_mapped() -> Vectors:
         share_cores()  # before numpy is loaded
-        from arag_search.vectors.storage.folders import vectors_root
-        from arag_search.vectors.storage.sidecar import open_vectors
+        from arag_search.vectors.folder import vectors_root
+        from arag_search.vectors.searching import open_vectors
 
         return open_vectors(vectors_root(location, vectors), index, location, nprobe=nprobe)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeVar
@@ -26,6 +26,7 @@ VECTORS_VERSION = 4
 others are not read."""
 
 EMBED_AGAIN = "Embed the index again: arag-search embed INDEX --overwrite"
+EMBED_MISSING = "Embed the index, which makes only what is missing: arag-search embed INDEX"
 
 StoredType = Literal["float32", "float16"]
 
@@ -53,6 +54,10 @@ class StoreRecord:
     dtype: StoredType
     sentence_titles: bool = False
     probes: tuple[tuple[float, ...], ...] = ()
+
+    def is_like(self, other: StoreRecord) -> bool:
+        """Return whether vectors of both may stand in one store."""
+        return replace(self, probes=()) == replace(other, probes=())
 
 
 @dataclass(frozen=True, slots=True)

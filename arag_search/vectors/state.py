@@ -139,9 +139,9 @@ class State:
         return State.open(path)
 
     @staticmethod
-    def open(path: Path) -> State:
-        """Map a state. Its size is checked, its content too up to CHECKED_BYTES. Raises
-        VectorsNotFoundError, VectorsDamagedError, VectorsVersionError."""
+    def open(path: Path, most_bytes: int | None = CHECKED_BYTES) -> State:
+        """Map a state. Its size is checked, and its content unless it has more than ``most_bytes``.
+        Raises VectorsNotFoundError, VectorsDamagedError, VectorsVersionError."""
         with open_state(path) as (record, file):
             first = file.tell()
             data: NDArray[np.uint8] = np.memmap(file, np.uint8, "r")[first:]
@@ -150,7 +150,8 @@ class State:
         if len(data) != expected:
             sizes_differ = f"The file has {first + len(data):,} bytes, not {first + expected:,}."
             raise damaged(sizes_differ, path)
-        if len(data) <= CHECKED_BYTES and checksum(data) != record.arrays:
+        is_read = most_bytes is None or len(data) <= most_bytes
+        if is_read and checksum(data) != record.arrays:
             raise damaged(_CHANGED, path)
         ends = np.cumsum([0, *(_aligned(size) for size, _ in sizes)])
         # plain views: each operation on a memmap takes some microseconds longer

@@ -33,6 +33,7 @@ from arag_search.system.journal import ForeignLineError, JsonLinesFile, split_li
 from arag_search.system.progress import Progress
 from arag_search.vectors.base import KEY_BYTES, VECTOR_UNITS, FloatArray, VectorUnit
 from arag_search.vectors.records import (
+    EMBED_MISSING,
     STORE_RECORD,
     Block,
     StoreRecord,
@@ -118,7 +119,7 @@ class Store:
             raise VectorsNotFoundError(
                 "There is no store of vectors.",
                 where=str(folder),
-                do="Embed the index again: arag-search embed INDEX",
+                do=EMBED_MISSING,
             ) from None
         return Store(folder, read_record(StoreRecord, data, str(path)))
 
@@ -170,6 +171,14 @@ class Store:
         result = np.empty(len(wanted), np.int64)
         result[order] = last_rows[np.cumsum(is_first) - 1]
         return result
+
+    def sound(self, unit: VectorUnit) -> NDArray[np.bool_]:
+        """Return for each row whether it is in no block that was dropped."""
+        sound = np.ones(self.rows(unit), np.bool_)
+        for block in self._blocks:
+            if block.unit == unit and block.damaged:
+                sound[block.first : block.end] = False
+        return sound
 
     def cut_texts(self, unit: VectorUnit) -> int:
         """Return how many texts the encoder did not read to their end; at most so many if dead
@@ -255,7 +264,7 @@ class Store:
                 raise VectorsDamagedError(
                     f"Block {block.number} has changed since it was written.",
                     where=str(self._file(unit, "vectors")),
-                    do="Embed the index: its texts are encoded again: arag-search embed INDEX",
+                    do=EMBED_MISSING,
                 )
             cut += min(block.cut, end - before)
             if end - done >= _COPIED_ROWS or end == len(live):

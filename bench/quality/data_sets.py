@@ -18,7 +18,7 @@ from arag_search.system.progress import open_progress
 from arag_search.vectors.base import Encoder
 from bench.workbench import kept_index
 from index_jobs.embedding.job import embed_index
-from index_jobs.embedding.plan import EmbedOptions
+from index_jobs.embedding.options import EmbedOptions
 
 SETS = ("2wikimultihopqa", "musique", "hotpotqa")
 

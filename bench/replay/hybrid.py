@@ -14,7 +14,7 @@ from arag_search.vectors.opening import QueryCache
 from bench import BenchError
 from bench.report.rounds import Played, Player, threads
 from index_jobs.embedding.job import embed_index
-from index_jobs.embedding.plan import EmbedOptions
+from index_jobs.embedding.options import EmbedOptions
 
 TOP = 10
 _NUMBERS_A_CODE = 8

@@ -44,7 +44,7 @@ from bench.replay.recorded import with_replies_of_papers
 from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.workbench import kept_index, say
 from index_jobs.embedding.job import embed_index
-from index_jobs.embedding.plan import EmbedOptions
+from index_jobs.embedding.options import EmbedOptions
 
 CORPORA = {
     "2wikimultihopqa": Path("2wikimultihopqa") / "corpus.jsonl",

@@ -37,7 +37,7 @@ from bench.workbench import check_room, say
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.embedding.job import embed_index
-from index_jobs.embedding.plan import EmbedOptions
+from index_jobs.embedding.options import EmbedOptions
 
 SIZES = (100_000, 1_000_000)
 SHARES = (0.001, 0.01, 0.1, 0.5, 1.0)

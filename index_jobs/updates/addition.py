@@ -162,9 +162,7 @@ def _updated(
     progress = progress or Progress()
     next_run = "nothing was changed, and it starts over"
     with resumable_update(location, progress, next_run) as target:
-        addition = kind(list(sources), location, options or AddOptions(), progress, target)
-        report = addition.run()
-    return addition.embedded(report)
+        return kind(list(sources), location, options or AddOptions(), progress, target).run()
 
 
 class _Addition:
@@ -216,7 +214,8 @@ class _Addition:
                 self._where,
                 self._options.vectors,
                 self._before.placement,
-                embeds=self._options.embed and not self._options.dry_run,
+                embeds=self._options.embed,
+                check=interrupts.check,
             )
             if is_done:
                 return self._report(self._before, finished=True)
@@ -228,8 +227,9 @@ class _Addition:
                 return self._finish()
             except BaseException:
                 self._target.give_up()
-                self._vectors.close()
                 raise
+            finally:
+                self._vectors.close()
 
     def _with_new_fields(self, manifest: Manifest) -> Manifest:
         """Return a manifest with the fields that the sources add. Raises BuildError if it is not
@@ -250,16 +250,6 @@ class _Addition:
             field_counts={**no_counts(new), **manifest.field_counts},
         )
 
-    def embedded(self, report: AddReport) -> AddReport:
-        """Encode what the vectors of the published index lack, and return the complete report."""
-        if self._options.dry_run:
-            return report
-        try:
-            rows = self._vectors.embed(self._progress)
-        finally:
-            self._vectors.close()
-        return replace(report, vectors=self._vectors.described(self._placement, rows))
-
     def _finish(self) -> AddReport:
         after = self._after()
         if not any(self._changes.values()):
@@ -270,8 +260,9 @@ class _Addition:
         if not self._options.dry_run:
             self._begin()
             grows = bool(self._changes["added"] or self._changes["replaced"])
-            self._vectors.before_publishing(after.placement, self._tally.removed, grows=grows)
+            self._vectors.before_publishing(after, self._tally.removed, grows=grows)
             self._target.publish(after, self._record)
+            self._vectors.published(after.placement)
         return self._report(after)
 
     def _new_record(self) -> UpdateRecord:
@@ -333,10 +324,11 @@ class _Addition:
         self._tally.counts.include(Counts.of(written, self._before.metadata))
         self._position = position
         if written and not self._options.dry_run:
-            self._vectors.prepare(self._progress)
+            chunks = [chunk for own, _ in written for chunk in own]
+            self._vectors.add(chunks, self._progress)
             self._begin()
             self._target.remove(replaced)
-            self._target.add([chunk for chunks, _ in written for chunk in chunks])
+            self._target.add(chunks)
 
     def _previous(self, cuts: Sequence[Cut]) -> dict[str, list[Chunk]]:
         doc_ids = [chunks[0].doc_id for chunks, _ in cuts]
@@ -371,7 +363,6 @@ class _Addition:
         )
 
     def _report(self, after: Manifest, *, finished: bool = False) -> AddReport:
-        self._placement = after.placement
         seconds = time.monotonic() - self._began
         dry_run = self._options.dry_run
         return AddReport(
@@ -389,7 +380,7 @@ class _Addition:
             dry_run=dry_run,
             changes={name: tuple(ids) for name, ids in self._changes.items()} if dry_run else {},
             finished_before=finished,
-            vectors="",
+            vectors="" if dry_run else self._vectors.described(after.placement),
             seconds=round(seconds, 3),
             documents_per_second=round(len(self._ids) / seconds, 1),
             update=after.update,

@@ -114,8 +114,9 @@ def delete_documents(
             target.begin(record, before.metadata, list(existing))
             try:
                 target.remove(list(existing))
-                kept.before_publishing(after.placement, tally.removed, grows=False)
+                kept.before_publishing(after, tally.removed, grows=False)
                 target.publish(after, record)
+                kept.published(after.placement)
             except BaseException:
                 target.give_up()
                 raise

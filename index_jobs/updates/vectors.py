@@ -2,134 +2,218 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from arag_search.errors import AragError, VectorsError, VectorsNotNamedError
+from arag_search.corpus import Chunk
+from arag_search.errors import (
+    AragError,
+    VectorsDamagedError,
+    VectorsNotNamedError,
+    VectorsVersionError,
+)
+from arag_search.manifest import Manifest
 from arag_search.system.extras import check_extra
 from arag_search.system.progress import Progress, counted
-from arag_search.vectors.base import VECTOR_UNITS, Encoder, check_same_encoder
-from arag_search.vectors.faiss_index import MOST_FLAT_ROWS
-from arag_search.vectors.storage.folders import (
-    FittingSidecar,
-    embed_command,
-    fitting_sidecar,
-    growing_sidecar,
-    mark_growth,
-    sidecars,
-    vectors_root,
-    write_deletions,
+from arag_search.vectors.base import (
+    KEY_BYTES,
+    Encoder,
+    VectorUnit,
+    check_same_encoder,
+    check_same_model,
+    row_key,
+    rows_of,
 )
-from arag_search.vectors.storage.manifest import FLAT
-from index_jobs.embedding.job import embed_index
-from index_jobs.embedding.making import EncoderChoice
-from index_jobs.embedding.plan import EmbedOptions
+from arag_search.vectors.folder import (
+    embed_command,
+    fitting_state,
+    lock,
+    remove_unused,
+    states,
+    store_of,
+    vectors_root,
+)
+from arag_search.vectors.records import StateRecord, state_path
+from index_jobs.embedding.encoding import EncoderChoice
+from index_jobs.embedding.options import EmbedOptions
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from arag_search.vectors.state import State
+    from arag_search.vectors.store import Store
+
+PIECE_ROWS = EmbedOptions().piece_rows
+"""How many texts are encoded at once."""
+
+_FOUND_TEXTS = 8 * PIECE_ROWS
+"""How many texts are looked for at once: each time all keys of the store are read."""
 
 
 class VectorUpdate:
     """The vectors of an index during one update.
 
-    Deletions are recorded before the index publishes them, so that both change at once. Added
-    passages are encoded once they are published; until then no vectors fit the index. If that is
-    interrupted, the next update encodes them.
+    Added texts are encoded before the index publishes them, and the state of the new placement is
+    written just before, so that vectors and index change at once. The next update finds the rows
+    that an interrupted one has encoded.
     """
 
     def __init__(
-        self, location: str, vectors: Path | str | None, placement: str, *, embeds: bool
+        self,
+        location: str,
+        vectors: Path | str | None,
+        placement: str,
+        *,
+        embeds: bool,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
-        """Find the vectors of the index before the update, which has this placement. Vectors that
-        do not fit it then are left alone. Raises MissingExtraError."""
+        """Find the vectors of the index, which has this placement before the update. Vectors that
+        do not fit it then are left alone. ``check`` is called between texts that are encoded, and
+        may raise. Raises MissingExtraError."""
         self._location = location
         self._embeds = embeds
-        self._encoder: Encoder | None = None
+        self._check = check
         self._root: Path | None = None
-        self._sidecar: FittingSidecar | None = None
-        self._fits = False
+        self._state: State | None = None
+        self._encoding: tuple[Encoder, Store] | None = None
+        self._opened = ExitStack()
+        self._waiting: dict[VectorUnit, list[tuple[int, str]]] = {}
+        self._added: dict[VectorUnit, list[tuple[int, int]]] = {}
+        self._encoded_rows = 0
         try:
             self._root = vectors_root(location, vectors)
-            self._sidecar = fitting_sidecar(self._root, placement)
-            self._fits = self._sidecar is not None
-            self._sidecar = self._sidecar or growing_sidecar(self._root, placement)
-        except VectorsNotNamedError:
-            return
-        except VectorsError:
-            pass  # they cannot be read, and so do not fit
-        if self._sidecar is not None:
-            check_extra("vectors", "numpy")
+            if state_path(self._root, placement).exists():
+                check_extra("vectors", "numpy")
+                self._state = fitting_state(self._root, placement)
+        except (VectorsNotNamedError, VectorsDamagedError, VectorsVersionError):
+            pass  # those that cannot be read do not fit
 
-    def prepare(self, progress: Progress) -> None:
-        """Open the encoder that made the vectors, before passages are added. Raises what opening it
-        raises, VectorsMismatchError if it has changed."""
-        if self._sidecar is None or not self._embeds or self._encoder is not None:
+    def add(self, chunks: Sequence[Chunk], progress: Progress) -> None:
+        """Give the texts of chunks, which follow those before, their rows. The first call locks the
+        folder, and opens the encoder that made the vectors. Raises what opening it raises,
+        VectorsMismatchError if it has changed, VectorsLockedError, and what encoding raises."""
+        if self._state is None or not self._embeds:
             return
-        made_by = self._sidecar.manifest.encoder
-        progress.note(f"Loading the encoder {made_by.name}, which made the vectors of the index.")
+        _, store = self._encoding = self._encoding or self._open(self._state, progress)
+        for unit in self._state.units:
+            waiting = self._waiting.setdefault(unit, [])
+            for chunk in chunks:
+                waiting += rows_of(chunk, unit, sentence_titles=store.record.sentence_titles)
+                if len(waiting) >= _FOUND_TEXTS:
+                    self._give_rows(unit)
+
+    def before_publishing(self, after: Manifest, deleted: Sequence[int], *, grows: bool) -> None:
+        """Write the state of the index ``after`` the update, without the chunks with these
+        ordinals. If it ``grows`` and nothing may be encoded, no vectors will fit it. Raises what
+        encoding raises, OSError."""
+        state = self._state
+        if self._root is None or state is None or (grows and not self._embeds):
+            return
+        from arag_search.vectors.state import State, UnitTexts
+
+        for unit in self._waiting:
+            self._give_rows(unit)
+        added: dict[VectorUnit, UnitTexts] = {
+            unit: UnitTexts(*_columns(texts)) for unit, texts in self._added.items()
+        }
+        while True:
+            rows: dict[VectorUnit, int] = {
+                unit: record.rows if self._encoding is None else self._encoding[1].rows(unit)
+                for unit, record in state.record.units.items()
+            }
+            State.write(
+                self._root,
+                placement=after.placement,
+                fingerprint=after.fingerprint,
+                chunks=after.chunks,
+                store=state.record.store,
+                units=state.changed(deleted, added),
+                store_rows=rows,
+                before=state.record.placement,
+            )
+            now = fitting_state(self._root, state.record.placement)
+            if now is None or now.record.store == state.record.store:
+                return
+            state = now  # a job that left out dead rows has moved the others meanwhile
+
+    def published(self, placement: str) -> None:
+        """Remove what the index, which has this placement now, no longer needs."""
+        if self._root is not None and self._state is not None:
+            removed = None if self._encoding is None else ()
+            remove_unused(self._root, self._location, placement, stores=removed)
+
+    def close(self) -> None:
+        """Close the encoder, and unlock the folder."""
+        self._opened.close()
+
+    def described(self, placement: str) -> str:
+        """Describe the vectors of the index, which has this placement now; return an empty text if
+        it has none."""
+        known = [] if self._root is None else states(self._root)
+        if self._root is None or not known:
+            return ""
+        path = state_path(self._root, placement)
+        fits = any(own == path and isinstance(record, StateRecord) for own, record in known)
+        if not fits:
+            return f"no vectors fit the index until: {self._command}"
+        rows = f"; {counted(self._encoded_rows, 'row')} encoded" if self._encoded_rows else ""
+        return f"the vectors fit the index{rows}"
+
+    def _open(self, state: State, progress: Progress) -> tuple[Encoder, Store]:
+        """Lock the folder, and open store and encoder until ``close``."""
+        assert self._root is not None
         try:
-            self._encoder = EncoderChoice.of(made_by, None, None).open()
-            check_same_encoder(made_by, self._encoder.identity, str(self._sidecar.path))
+            self._opened.enter_context(lock(self._root))
+            store = store_of(self._root, state)
+            made_by, where = store.record.encoder, str(store.folder)
+            note = f"Loading the encoder {made_by.name}, which made the vectors of the index."
+            progress.note(note)
+            encoder = EncoderChoice.of(made_by, EmbedOptions()).open()
+            self._opened.callback(encoder.close)
+            check_same_encoder(made_by, encoder.identity, where)
+            check_same_model(store.record.probes, encoder, where)
         except AragError as error:
             error.do = (
                 f"{error.do} Or update the index without its vectors: --no-embed; searches by"
                 f" vectors then need {self._command}."
             ).strip()
             raise
+        return encoder, store
 
-    def before_publishing(self, placement: str, deleted: Sequence[int], *, grows: bool) -> None:
-        """Record what the update, which leads to a new placement, means for the vectors: the
-        ordinals of the ``deleted`` chunks, or that chunks are added. Raises OSError."""
-        if self._sidecar is None:
-            return
-        if self._fits and not grows:
-            write_deletions(self._sidecar, deleted, placement)
-        elif self._embeds or not self._fits:
-            mark_growth(self._sidecar.path, placement)
-            self._fits = False
+    def _give_rows(self, unit: VectorUnit) -> None:
+        """Find the rows of the waiting texts, and encode those that have none."""
+        import numpy as np
 
-    def embed(self, progress: Progress) -> int:
-        """Encode the passages without vectors, and return how many rows were encoded. Raises what
-        ``embed_index`` raises."""
-        if self._sidecar is None or self._root is None or self._fits or not self._embeds:
-            return 0
-        self.prepare(progress)
-        manifest = self._sidecar.manifest
-        is_flat = max(manifest.rows.values()) >= MOST_FLAT_ROWS and set(
-            manifest.index.values()
-        ) == {FLAT}
-        options = EmbedOptions(
-            vectors=self._root,
-            units=tuple(unit for unit in VECTOR_UNITS if unit in manifest.units),
-            index=FLAT if is_flat else "auto",
-            dtype=manifest.dtype,
-            sentence_titles=manifest.sentence_titles,
-        )
-        try:
-            return embed_index(self._location, self._encoder, options, progress).encoded_rows
-        except BaseException:
-            progress.note(
-                "The index is updated, but no vectors fit it yet. Run the same command again, or:"
-                f" {self._command}"
-            )
-            raise
-
-    def close(self) -> None:
-        """Close the encoder."""
-        if self._encoder is not None:
-            self._encoder.close()
-
-    def described(self, placement: str, encoded_rows: int = 0) -> str:
-        """Describe the vectors of the index, which has this placement now; return an empty text if
-        it has none."""
-        if self._root is None or not any(True for _ in sidecars(self._root)):
-            return ""
-        try:
-            fits = fitting_sidecar(self._root, placement) is not None
-        except VectorsError:
-            fits = False
-        if not fits:
-            return f"no vectors fit the index until: {self._command}"
-        rows = f"; {counted(encoded_rows, 'row')} encoded" if encoded_rows else ""
-        return f"the vectors fit the index{rows}"
+        assert self._encoding is not None
+        encoder, store = self._encoding
+        texts, self._waiting[unit] = self._waiting[unit], []
+        keys = [row_key(text) for _, text in texts]
+        stored = np.frombuffer(b"".join(keys), np.uint8).reshape(-1, KEY_BYTES)
+        rows = dict(zip(keys, store.find(unit, stored).tolist(), strict=True))
+        missing = {key: text for key, (_, text) in zip(keys, texts, strict=True) if rows[key] < 0}
+        unknown = list(missing)
+        for start in range(0, len(unknown), PIECE_ROWS):
+            new = unknown[start : start + PIECE_ROWS]
+            cut = encoder.cut_texts
+            vectors = encoder.encode([missing[key] for key in new])
+            first = store.append(unit, new, vectors, encoder.cut_texts - cut)
+            rows.update(zip(new, range(first, first + len(new)), strict=True))
+            self._encoded_rows += len(new)
+            self._check()
+        ordinals = (ordinal for ordinal, _ in texts)
+        own = self._added.setdefault(unit, [])
+        own += zip(ordinals, (rows[key] for key in keys), strict=True)
 
     @property
     def _command(self) -> str:
         return "" if self._root is None else embed_command(self._location, self._root)
+
+
+def _columns(pairs: Sequence[tuple[int, int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    import numpy as np
+
+    ordinals, rows = np.array(pairs, np.int64).reshape(-1, 2).T
+    return ordinals, rows

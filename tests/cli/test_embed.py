@@ -7,16 +7,18 @@ import pytest
 
 from arag_search.system.extras import install_line
 from index_jobs.embedding.job import embed_index
+from index_jobs.updates.addition import add_documents
 from index_jobs.updates.deletion import delete_documents
 from tests.support.builds import in_own_folder  # noqa: F401
-from tests.support.commands import Command
+from tests.support.commands import Command, file_of
 from tests.support.embeddings import (
     ENCODER,
     LOADING,
     SMALL,
     InterruptingProgress,
     build_small_index,
-    only_sidecar,
+    fitting,
+    with_options,
 )
 
 
@@ -24,21 +26,19 @@ def test_the_command_reports_in_words_and_as_json(arag: Command) -> None:
     build_small_index(10)
     done = arag("embed", "index", "--encoder", ENCODER, "--vectors", "v", "--unit", "passage")
     assert (done.code, done.err) == (0, LOADING + "\n")
-    path, _ = only_sidecar("v")
-    assert done.lines[0].startswith("Embedded index: vectors of 10 passages in 1 shard, 0.0 MB in ")
-    assert done.lines[0].endswith(f" {path}.")
+    assert done.lines[0] == ("Embedded index: vectors of 10 passages, 0.0 MB in v/store-00001.")
     assert done.lines[1] == "encoder: hashing:16, 16 dimensions; float32; index flat"
     assert done.lines[3].endswith("summed over 1 process")
     repetition = arag("embed", "index", "--encoder", ENCODER, "--vectors", "v", "--unit", "passage",
                  "--json")  # fmt: skip
-    assert (repetition.json["up_to_date"], repetition.json["rows"]) == (True, {"passage": 10})
+    assert (repetition.json["up_to_date"], repetition.json["texts"]) == (True, {"passage": 10})
 
 
 def test_ctrl_c_ends_the_command_with_130(arag: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     build_small_index(40)
     opening = "arag_search.system.progress.open_progress"
     with monkeypatch.context() as patch:
-        patch.setattr(opening, lambda: InterruptingProgress(100))
+        patch.setattr(opening, lambda: InterruptingProgress(60))
         assert arag("embed", "index", "--encoder", ENCODER).code == 130
 
 
@@ -58,54 +58,63 @@ def test_info_shows_the_vectors_and_whether_they_fit(arag: Command) -> None:
     build_small_index(10)
     assert "  vectors  " not in arag("info", "index").out
     embed_index("index", ENCODER, SMALL)
-    path, manifest = only_sidecar("index/vectors")
-    size = sum(file.stat().st_size for file in path.iterdir())
+    state, store = fitting()
+    size = sum(file.stat().st_size for file in (state.path, *store.folder.iterdir()))
     assert arag("info", "index").lines[-1] == (
-        f"  vectors      {path}: 30 sentences, 10 passages; hashing:16, 16 dimensions; flat,"
+        f"  vectors      {state.path}: 30 sentences, 10 passages; hashing:16, 16 dimensions; flat,"
         f" float32, {size:,} bytes; of the index as it is; sizes of files compared"
     )
     delete_documents("index", ["d1"])
-    assert (
-        arag("info", "index")
-        .lines[-1]
-        .endswith("; of the index as it is, 1 passage deleted since; sizes of files compared")
-    )
-    (entry,) = arag("info", "index", "--json").json["vectors"]
-    assert (entry["fits"], entry["deleted_passages"]) == (True, 1)
-    assert entry["rows"] == {"sentence": 30, "passage": 10}
-    delete_documents("index", ["d2"], vectors="elsewhere")
-    assert (
-        arag("info", "index")
-        .lines[-1]
-        .endswith("; of another state of the index, not searched; sizes of files compared")
-    )
-    assert entry["fingerprint"] == manifest.fingerprint
-    (path / "vectors.json").write_text("{}")
+    now, before = arag("info", "index").lines[-2:]
+    assert now.endswith("; of the index as it is; sizes of files compared")
+    assert before.endswith("; of another state of the index, not searched; sizes of files compared")
+    entry, _ = arag("info", "index", "--json").json["vectors"]
+    assert (entry["fits"], entry["dead_share"]) == (True, 0)
+    assert entry["texts"] == {"sentence": 27, "passage": 9}
+    assert entry["rows"] == {"sentence": 11, "passage": 10}
+    assert (entry["query_prefix"], entry["cut_texts"]) == ("", {"sentence": 0, "passage": 0})
+    for number in range(2, 6):
+        delete_documents("index", [f"d{number}"])
+    line, _ = arag("info", "index").lines[-2:]
+    assert "; 38.1% of the rows without a text; an index of the vectors is due: arag-search" in line
+    fitting()[0].path.write_text("{}")
     damaged = arag("info", "index")
     assert damaged.code == 1
     assert "damaged: " in damaged.lines[-1]
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["sentence.ends.npy", "column-00.text.npy", "shard-00000.passage.npy", "passage.keys.npy"],
-)
+def test_info_says_that_rows_are_behind_their_faiss_index(arag: Command) -> None:
+    build_small_index(40)
+    embed_index("index", ENCODER, with_options(index="IVF1,Flat"))
+    more = [{"id": f"n{number}", "text": f"More {number}."} for number in range(10)]
+    add_documents([file_of("more.jsonl", *more)], "index")
+    (line, _) = arag("info", "index").lines[-2:]
+    assert "; IVF1,Flat, float32, " in line
+    assert "; 19.8% behind the index; an index of the vectors is due: arag-search embed" in line
+    embed_index("index", ENCODER, with_options(index="IVF1,Flat"))
+    assert "due" not in arag("info", "index").lines[-2]
+
+
+@pytest.mark.parametrize("name", ["{}.state", "store-00001/passage.vectors", "passage.keys"])
 def test_info_reports_a_truncated_file_and_with_checksums_a_flipped_byte(
     arag: Command, name: str
 ) -> None:
     build_small_index(10)
     embed_index("index", ENCODER, SMALL)
-    path = only_sidecar("index/vectors")[0] / name
+    state, store = fitting()
+    path = state.path if name == "{}.state" else store.folder / name.removeprefix("store-00001/")
     content = bytearray(path.read_bytes())
-    content[-3] ^= 1
+    content[-3 if path != state.path else -70] ^= 1
     path.write_bytes(content)
-    assert arag("info", "index").lines[-1].endswith("; sizes of files compared")
     verified = arag("info", "index", "--checksums")
     assert verified.code == 1
-    assert (
-        f"damaged: The file has changed since it was written: its SHA-256 differs. ({path})"
-        in verified.out
-    )
+    assert ": damaged: " in verified.lines[-1]
+    if path != state.path:
+        assert arag("info", "index").code == 0
+        assert verified.lines[-1].endswith(
+            f"damaged: 10 rows have changed since they were written. ({store.folder}) Embed the"
+            " index, which makes only what is missing: arag-search embed index"
+        )
     path.write_bytes(content[:-1])
     truncated = arag("info", "index")
     assert (truncated.code, f"bytes, not {len(content):,}. ({path})" in truncated.out) == (1, True)

@@ -30,7 +30,7 @@ def last_lines(limit: int, *arguments: str) -> list[str]:
     ("limit", "arguments", "where"),
     [
         (0, ["embed", "my-index", "--encoder", "hashing", "--vectors", "v"], "v"),
-        (200, ["embed", "my-index", "--encoder", "hashing", "--vectors", "w"], "w/embedding"),
+        (200, ["embed", "my-index", "--encoder", "hashing", "--vectors", "w"], "w"),
         (0, ["index", "c.jsonl", "--to", "new"], "new"),
         (0, ["delete", "my-index", "goldoni"], "my-index"),
         (200, ["run", "my-index", "q.jsonl", "--preset", "logical_read", "--model", "offline",

@@ -12,15 +12,15 @@ from arag_search.search.snippets import NearPassage
 from arag_search.vectors.base import row_key, rows_of
 from index_jobs.build.new_index import build_index
 from index_jobs.embedding.job import embed_index
-from index_jobs.embedding.plan import EmbedOptions
+from index_jobs.embedding.options import EmbedOptions
 from index_jobs.updates.addition import AddOptions, add_documents
 from tests.support.builds import PLAIN, in_own_folder  # noqa: F401
 from tests.support.commands import file_of
-from tests.support.embeddings import ENCODER, InterruptingProgress, only_sidecar
+from tests.support.embeddings import ENCODER, PIECE, InterruptingProgress, fitting
 from tests.support.passages import chunk
 
 TITLED = chunk(0, "d", "Blue Door", "It is a film. ", "Ann Lee made it.")
-USUAL = EmbedOptions(shard_rows=20, batch_size=1)
+USUAL = EmbedOptions(batch_size=1)
 
 
 def build(count: int = 12) -> None:
@@ -29,6 +29,10 @@ def build(count: int = 12) -> None:
         for number in range(count)
     ]
     build_index([file_of("films.jsonl", *rows)], Path("index"), PLAIN)
+
+
+def has_titles() -> bool:
+    return fitting()[1].record.sentence_titles
 
 
 def test_a_row_of_a_sentence_has_the_title_above_it_if_wanted_and_if_there_is_one() -> None:
@@ -56,7 +60,7 @@ def test_a_row_proves_that_it_is_of_the_present_text_and_title(titles: bool) -> 
 def test_new_vectors_have_titles_and_later_ones_are_as_those_before() -> None:
     build()
     embed_index("index", ENCODER, USUAL)
-    assert only_sidecar("index/vectors")[1].sentence_titles
+    assert has_titles()
     with open_index("index") as index:
         hit = index.semantic_search("Film 7\nIt ran 7 days.", top_k=1).hits[0]
     assert (hit.doc_id, hit.score) == ("d7", pytest.approx(1))
@@ -69,29 +73,22 @@ def test_new_vectors_have_titles_and_later_ones_are_as_those_before() -> None:
 
 def test_vectors_without_titles_stay_so_unless_they_are_made_again() -> None:
     build()
-    plain = EmbedOptions(sentence_titles=False, shard_rows=20, batch_size=1)
-    embed_index("index", ENCODER, plain)
+    embed_index("index", ENCODER, EmbedOptions(sentence_titles=False))
     assert embed_index("index", ENCODER, USUAL).up_to_date
-    assert not only_sidecar("index/vectors")[1].sentence_titles
-    wanted = EmbedOptions(sentence_titles=True)
+    assert not has_titles()
     with pytest.raises(VectorsMismatchError, match="--sentence-titles was False, is True"):
-        embed_index("index", ENCODER, wanted)
+        embed_index("index", ENCODER, EmbedOptions(sentence_titles=True))
     report = embed_index("index", ENCODER, EmbedOptions(sentence_titles=True, overwrite=True))
-    assert report.encoded_rows >= 24
-    assert only_sidecar("index/vectors")[1].sentence_titles
+    assert report.encoded_rows == 36
+    assert has_titles()
     assert embed_index("index", ENCODER, USUAL).up_to_date
-    passages = EmbedOptions(units=("passage",), vectors="passages", sentence_titles=False)
-    embed_index("index", ENCODER, passages)
-    again = EmbedOptions(units=("passage",), vectors="passages", sentence_titles=True)
-    assert embed_index("index", ENCODER, again).up_to_date
 
 
 @pytest.mark.parametrize("titles", [None, True, False])
 def test_an_interrupted_embedding_continues_as_it_began(titles: bool | None) -> None:
-    build(40)
-    options = EmbedOptions(sentence_titles=titles, shard_rows=20, batch_size=1)
+    build(60)
+    options = EmbedOptions(sentence_titles=titles, batch_size=1)
     with pytest.raises(KeyboardInterrupt):
         embed_index("index", ENCODER, options, InterruptingProgress(60))
-    report = embed_index("index", ENCODER, USUAL)
-    assert report.continued_shards > 0
-    assert only_sidecar("index/vectors")[1].sentence_titles is (titles is not False)
+    assert embed_index("index", ENCODER, USUAL).reused_rows == 2 * PIECE
+    assert has_titles() is (titles is not False)

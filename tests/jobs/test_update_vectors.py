@@ -1,14 +1,23 @@
 """Vectors that fit an index before an update fit it afterwards, or are not searched."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from arag_search.errors import AragError, VectorsMismatchError
+from arag_search.errors import (
+    AragError,
+    EncoderReplyError,
+    VectorsLockedError,
+    VectorsMismatchError,
+)
 from arag_search.search.opening import open_index
 from arag_search.system.progress import Progress
+from arag_search.vectors.base import PROBE_TEXTS
 from arag_search.vectors.encoders.hashing import HashingEncoder
+from arag_search.vectors.folder import lock
 from index_jobs.build.report import AddReport
 from index_jobs.embedding.job import embed_index
 from index_jobs.updates.addition import AddOptions, add_documents, sync_documents
@@ -21,7 +30,9 @@ from tests.support.embeddings import (
     SMALL,
     NotingProgress,
     build_small_index,
-    check_rows_of_live_chunks,
+    check_embedded,
+    fitting,
+    names,
     with_options,
 )
 
@@ -64,7 +75,7 @@ def test_new_and_changed_texts_are_encoded_by_the_encoder_that_made_the_vectors(
     assert nearest("Quokkas nap. Again.") == "n.1"
     assert added("n", "Wombats dig.").vectors == f"{FIT}; 2 rows encoded"
     assert nearest("Wombats dig.") == "n.1"
-    check_rows_of_live_chunks()
+    check_embedded()
 
 
 def test_a_condition_selects_the_passages_that_the_updates_have_left() -> None:
@@ -131,45 +142,56 @@ def test_an_encoder_whose_weights_have_changed_is_refused_before_anything_is_wri
         assert index.semantic_search("sea").hits
 
 
-class StoppingEncoding(NotingProgress):
-    """Progress that presses Ctrl-C when the first texts are encoded."""
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, EncoderReplyError])
+def test_an_interrupted_update_changes_neither_index_nor_vectors_and_loses_no_row(
+    kind: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("index_jobs.updates.vectors.PIECE_ROWS", 2)
+    encode = HashingEncoder.encode
+    calls: list[int] = []
 
-    is_encoding = False
+    def stopping(encoder: HashingEncoder, texts: Sequence[str]) -> np.ndarray:
+        calls.append(len(texts))
+        if calls == [len(PROBE_TEXTS), 2, 1]:
+            raise kind("stopped")
+        return encode(encoder, texts)
 
-    def begin(self, counted: str, total: int, done: int = 0, count: int | None = None) -> None:
-        self.is_encoding = counted == "rows encoded"
+    before = names()
+    with monkeypatch.context() as patched:
+        patched.setattr(HashingEncoder, "encode", stopping)
+        with pytest.raises(kind):
+            added("n", "Quokkas nap. Again. Often.")
+    assert names() == before
+    check_embedded()
+    assert nearest("Quokkas nap.") != "n.1"
+    assert added("n", "Quokkas nap. Again. Often.").vectors == f"{FIT}; 2 rows encoded"
+    assert nearest("Quokkas nap. Again. Often.") == "n.1"
+    check_embedded()
 
-    def update(self, done: int, encoded: int, details: str = "") -> None:
-        if self.is_encoding:
-            raise KeyboardInterrupt
+
+def test_an_update_during_an_embedding_goes_on_only_without_encoding() -> None:
+    with lock(Path("index/vectors")):
+        with pytest.raises(VectorsLockedError) as caught:
+            added("n", "New.")
+        assert str(caught.value) == (
+            f"Another process is embedding into this folder (process {os.getpid()}).\n"
+            "Where: index/vectors\n"
+            "Do: Wait for it, or stop it; or give another --vectors. Or update the index without"
+            " its vectors: --no-embed; searches by vectors then need arag-search embed index."
+        )
+        check_embedded()
+        assert delete_documents("index", ["d3"]).vectors == FIT
+        assert added("n", "New.", embed=False).vectors == NONE_FIT
 
 
-@pytest.mark.parametrize("again", ["the same", "another", "embed"])
-def test_an_interrupted_encoding_is_completed_by_the_next_update_or_by_embed(again: str) -> None:
-    noting = StoppingEncoding()
-    with pytest.raises(KeyboardInterrupt):
-        added("n", "Quokkas nap. Again.", noting)
-    assert noting.notes[-1] == (
-        "The index is updated, but no vectors fit it yet. Run the same command again, or:"
-        " arag-search embed index"
-    )
-    with open_index("index") as index, pytest.raises(VectorsMismatchError):
-        index.semantic_search("sea")
-    completing: dict[str, Callable[[], object]] = {
-        "the same": lambda: added("n", "Quokkas nap. Again.").vectors,
-        "another": lambda: (delete_documents("index", ["d1"]), added("m", "More.").vectors)[1],
-        "embed": lambda: embed_index("index", None, SMALL).encoded_rows,
-    }
-    assert (
-        completing[again]()
-        == {
-            "the same": f"{FIT}; 3 rows encoded",
-            "another": f"{FIT}; 5 rows encoded",
-            "embed": 3,
-        }[again]
-    )
-    assert nearest("Quokkas nap. Again.") == "n.1"
-    check_rows_of_live_chunks()
+def test_texts_that_have_a_row_are_not_encoded_again() -> None:
+    delete_documents("index", ["d3"])
+    lines = Path("index.jsonl").read_text().splitlines()
+    report = add_documents([file_of("again.jsonl", lines[3])], "index")
+    assert report.vectors == FIT
+    twice = [{"id": f"t{number}", "text": "Quokkas nap."} for number in range(3)]
+    assert add_documents([file_of("t.jsonl", *twice)], "index").vectors == f"{FIT}; 2 rows encoded"
+    check_embedded()
 
 
 def test_vectors_in_another_folder_are_kept_where_it_is_named() -> None:
@@ -187,10 +209,9 @@ def test_in_the_folder_of_the_index_only_the_last_state_stays_beside_the_present
     with open_index("index") as opened_before:
         for number in range(3):
             added(f"n{number}", f"Number {number}.")
-            names = {path.name for path in Path("index/vectors").glob("*/")}
-            with open_index("index") as index:
-                assert index.manifest.placement[:16] in names
-            assert len(names) == 2
+            states, stores = names()
+            assert states[0] == fitting()[0].path.name
+            assert (len(states), stores) == (2, ["store-00001"])
         assert opened_before.manifest.chunks == 20
 
 
@@ -204,4 +225,5 @@ def test_in_another_folder_an_update_removes_what_only_it_has_changed() -> None:
         assert nearest(f"Number {number}.", "other") == f"n{number}.1"
     with open_index("another", vectors="other") as other:
         assert other.naive_embedding_search("anything", top_k=1).hits
-    assert len(list(Path("other").glob("*/"))) == 3
+    states, stores = names("other")
+    assert (len(states), stores) == (3, ["store-00001"])

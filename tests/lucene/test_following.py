@@ -3,15 +3,13 @@
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from arag_search.errors import IndexClosedError, VectorsError
-from arag_search.search import following
 from arag_search.search.index import Index
 from arag_search.search.opening import open_index
-from arag_search.system.progress import Progress
-from arag_search.vectors.storage import folders
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.embedding.job import embed_index
@@ -116,30 +114,23 @@ def test_vectors_switch_with_the_index(index: Index) -> None:
     assert states(index) == {"state2."}
 
 
-def test_the_state_before_is_searched_while_the_vectors_of_new_texts_are_made(
+def test_vectors_of_new_texts_are_there_before_the_index_shows_these(
     index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     embed_index("i", "hashing")
     assert index.semantic_search("sea state0").hits
-    embed = VectorUpdate.embed
+    written = VectorUpdate.before_publishing
     seen: list[set[str]] = []
 
-    def observed(update: VectorUpdate, progress: Progress) -> int:
+    def observed(update: VectorUpdate, *arguments: Any, **options: Any) -> None:
+        written(update, *arguments, **options)
         seen.append(states(index))
-        assert index.semantic_search("sea").hits
-        return embed(update, progress)
+        assert "state0" in index.semantic_search("sea state0").hits[0].snippet
 
-    monkeypatch.setattr(following, "_PAUSE_S", 0.0)
-    monkeypatch.setattr(VectorUpdate, "embed", observed)
+    monkeypatch.setattr(VectorUpdate, "before_publishing", observed)
     publish(1)
     assert seen == [{"state0."}]
     assert "state1" in index.semantic_search("sea state1").hits[0].snippet
-
-    monkeypatch.setattr(VectorUpdate, "embed", lambda update, progress: 0)  # it is killed
-    publish(2)
-    assert states(index) == {"state1."}
-    monkeypatch.setattr(folders, "GROWTH_S", 0.0)
-    assert states(index) == {"state2."}
 
 
 def test_no_call_fails_or_mixes_two_states_while_an_index_changes(index: Index) -> None:

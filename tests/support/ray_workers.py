@@ -26,13 +26,14 @@ from index_jobs.build import blocks
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import BuildReport
+from index_jobs.embedding.encoding import Encoding
 from index_jobs.embedding.job import embed_index
-from index_jobs.embedding.making import ClusterMaking, EncoderChoice
+from index_jobs.embedding.options import EmbedOptions
 from index_jobs.sources.selection import FileSelection
 from index_jobs.workers import cluster
 from tests.support.builds import PLAIN, InterruptingProgress, corpus, same_index
 from tests.support.commands import process
-from tests.support.embeddings import ENCODER, SMALL, build_small_index, check_embedded
+from tests.support.embeddings import ENCODER, PIECE, SMALL, build_small_index, check_embedded
 from tests.support.opensearch_indexes import comparable as comparable_meta
 from tests.support.opensearch_indexes import fresh_site, live_manifest
 from tests.support.watched_folders import eventually
@@ -261,23 +262,20 @@ def embedded() -> None:
     with two_machines() as (address, kill):
         on_ray = dataclasses.replace(SMALL, ray=address)
         with pytest.raises(KeyboardInterrupt):
-            embed_index("index", ENCODER, on_ray, InterruptingProgress(100))
+            embed_index("index", ENCODER, on_ray, InterruptingProgress(60))
         killing = Killing(1, kill)
         report = embed_index("index", ENCODER, on_ray, killing)
         assert killing.has_killed
-        assert report.continued_shards >= 1
+        assert report.reused_rows >= PIECE
         assert report.ray == address
         check_embedded("index")
         too_many = dataclasses.replace(on_ray, workers=3, overwrite=True)
         what = "--workers: the Ray cluster has room for 1 workers, not 3."
         # Ray counts a machine for some seconds after its loss.
         eventually(lambda: refusal(embed_index, "index", ENCODER, too_many).what == what)
-        wrong = EncoderChoice("hashing:x", None, 1)
-        with (
-            ClusterMaking(address, wrong, 1, 10) as making,
-            pytest.raises(ArgumentError, match="dimension"),
-        ):
-            making.identity()
+        wrong = Encoding("hashing:x", EmbedOptions(ray=address, workers=1))
+        with pytest.raises(ArgumentError, match="dimension"), wrong:
+            pass
         assert not ray.is_initialized()
     assert handlers() == before, "the signals are not Java's any more"
 

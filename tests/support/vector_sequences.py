@@ -30,14 +30,13 @@ from arag_search.search.opening import open_index
 from arag_search.search.results import SearchResult
 from arag_search.system.progress import Progress
 from arag_search.vectors.base import VECTOR_UNITS, EncoderIdentity, VectorUnit, row_key, rows_of
+from arag_search.vectors.folder import stores
 from arag_search.vectors.opening import VectorSource
-from arag_search.vectors.storage.folders import sidecars
-from arag_search.vectors.storage.manifest import VectorManifest
-from bench.speed.vectors import stored_shards
+from arag_search.vectors.store import Store
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.embedding.job import embed_index, work_folder
-from index_jobs.embedding.plan import EmbedOptions
+from index_jobs.embedding.job import embed_index
+from index_jobs.embedding.options import EmbedOptions
 from index_jobs.updates.addition import AddOptions, add_documents
 from index_jobs.updates.deletion import delete_documents
 from index_jobs.updates.maintenance import compact_index
@@ -53,7 +52,7 @@ _SCOPES = (None, "kind:a", "NOT kind:a", "year:>=5 AND kind:b", "year:>=99")
 _WORDS = ("opera", "venice", "vivaldi", "libretto", "goldoni", "season", "winter", "born", "died")
 _DOCUMENTS = 50
 _FEWEST_FOR_LISTS = 45
-_DIMENSION = 12
+_DIMENSION = 16
 _EVERYTHING = 60
 
 
@@ -61,6 +60,7 @@ class CountingEncoder:
     """An Encoder that counts words, so that scores are whole numbers and exact in any order."""
 
     identity = EncoderIdentity(kind="bench", name="counts", revision="1", dimension=_DIMENSION)
+    cut_texts = 0
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """See Encoder."""
@@ -69,7 +69,7 @@ class CountingEncoder:
         vectors = np.zeros((len(texts), _DIMENSION), np.float32)
         for row, text in enumerate(texts):
             for word in text.lower().replace(".", " ").split():
-                column = _WORDS.index(word) if word in _WORDS else len(_WORDS) + len(word) % 3
+                column = _WORDS.index(word) if word in _WORDS else len(_WORDS) + len(word) % 7
                 vectors[row, column] += 1
         return vectors
 
@@ -120,8 +120,8 @@ class _Sequence:
         self._files = 0
         self._documents: dict[str, dict[str, Any]] = {}
         self._first: dict[str, dict[str, Any]] = {}
-        self._fitting: dict[str, set[str]] = {}
-        """The placements that vectors fit, each with those of the sidecars that do."""
+        self._fitting: set[str] = set()
+        """The placements that vectors must fit, each the one of an index."""
         self._encoder = CountingEncoder()
         self._done: list[str] = []
         self.outcome = Outcome()
@@ -193,20 +193,13 @@ class _Sequence:
         options = AddOptions(vectors=self._root, embed=embeds)
         add_documents([self._file(list(documents.values()))], self._location, options)
         self._documents.update(documents)
-        if embeds and before in self._fitting and before != (after := self._placement()):
-            self._published(after)
+        if embeds and before in self._fitting:
+            self._fitting.add(self._placement())
         self._done.append(f"{what}{'' if embeds else ' without embedding'}")
 
     def _placement(self) -> str:
         with open_index(self._location, search_timeout_s=None) as index:
             return index.manifest.placement
-
-    def _published(self, placement: str) -> None:
-        """Note that the sidecar of a placement was written, with no deletions of its own."""
-        for folders in self._fitting.values():
-            folders.discard(placement)
-        self._fitting.setdefault(placement, set()).add(placement)
-        self._fitting = {key: folders for key, folders in self._fitting.items() if folders}
 
     def _delete(self) -> None:
         count = self._random.randint(0, len(self._documents) - 1)
@@ -214,15 +207,14 @@ class _Sequence:
             gone = self._random.sample(sorted(self._documents), min(count, 6))
             before = self._placement()
             delete_documents(self._location, gone, vectors=self._root)
-            if folders := self._fitting.get(before):
-                folder = before if before in folders else min(folders)
-                self._fitting.setdefault(self._placement(), set()).add(folder)
+            if before in self._fitting:
+                self._fitting.add(self._placement())
             for doc_id in gone:
                 del self._documents[doc_id]
             self._done.append("delete")
 
     def _compact(self) -> None:
-        compact_index(self._location)
+        compact_index(self._location, vectors=self._root)
         self._done.append("compact")
 
     def _embed(self) -> None:
@@ -232,8 +224,7 @@ class _Sequence:
         form = self._random.choice(("plain", "plain", "plain", "overwrite"))
         return EmbedOptions(
             vectors=self._root,
-            shard_rows=self._random.choice((7, 40, 50_000)),
-            batch_size=1,
+            batch_size=self._random.choice((1, 2, 32)),
             overwrite=form == "overwrite",
             sentence_titles=False,
         )
@@ -242,29 +233,23 @@ class _Sequence:
         with open_index(location, search_timeout_s=None) as index:
             chunks = list(index.scan())
             placement = index.manifest.placement
-        if len(chunks) >= _FEWEST_FOR_LISTS and (
-            options.overwrite or placement not in self._fitting.get(placement, ())
-        ):
+        if len(chunks) >= _FEWEST_FOR_LISTS:
             options = replace(options, index=self._random.choice(("auto", "IVF1,Flat")))
-        keys = [
+        keys = {
             (unit, row_key(text))
             for chunk in chunks
             for unit in VECTOR_UNITS
             for _, text in rows_of(chunk, unit)
-        ]
-        known = self._keys(location, with_sidecars=not options.overwrite)
-        without = sum(key not in known for key in keys)
+        }
+        without = len(keys if options.overwrite else keys - self._keys())
         report = embed_index(location, self._encoder, options)
         self._done.append(f"embed ({'overwrite' if options.overwrite else options.index})")
-        if report.up_to_date:
-            without = 0
-        else:
-            self._published(placement)
-        if report.encoded_rows != without:
+        self._fitting.add(placement)
+        if not options.overwrite and report.encoded_rows != without:
             self._differ(f"{report.encoded_rows} rows were encoded, {without} had no vector")
 
     def _stop_embedding(self) -> None:
-        options = replace(self._form(), shard_rows=7, overwrite=False)
+        options = replace(self._form(), batch_size=1, overwrite=False)
         try:
             report = embed_index(
                 self._location, self._encoder, options, _Stopping(self._random.randint(1, 60))
@@ -272,8 +257,7 @@ class _Sequence:
         except KeyboardInterrupt:
             self._done.append("stop embedding")
         else:
-            if not report.up_to_date:
-                self._published(report.placement)
+            self._fitting.add(report.placement)
             self._done.append("embed")
 
     def _share(self) -> None:
@@ -281,17 +265,13 @@ class _Sequence:
         self._embedded(self._twin, replace(self._form(), overwrite=False))
         self._check(self._twin)
 
-    def _keys(self, location: str, *, with_sidecars: bool) -> set[tuple[VectorUnit, bytes]]:
-        """Unit and key of all texts that have a vector somewhere."""
-        shards = stored_shards(work_folder(self._root, location))
-        for path, manifest in sidecars(self._root):
-            if with_sidecars and isinstance(manifest, VectorManifest):
-                shards += manifest.shards_in(path)
+    def _keys(self) -> set[tuple[VectorUnit, bytes]]:
+        """Unit and key of all texts that have a row somewhere."""
         return {
             (unit, key.tobytes())
-            for shard in shards
+            for path, _ in stores(self._root)
             for unit in VECTOR_UNITS
-            for key in shard.keys(unit)
+            for key in Store.open(path).keys(unit)
         }
 
     # Documents

@@ -71,7 +71,7 @@ for name in ("torch", "transformers", "sentence_transformers"):
     sys.modules[name] = None
 import arag_search
 from index_jobs.embedding.job import embed_index
-from index_jobs.embedding.plan import EmbedOptions
+from index_jobs.embedding.options import EmbedOptions
 report = embed_index({location!r}, "onnx:{exported}", EmbedOptions(units=("passage",)))
 with arag_search.open_index({location!r}) as index:
     hits = index.hybrid_search("In which town was the composer of the Four Seasons born?").hits

@@ -59,7 +59,7 @@ def _numbers(root: Path) -> list[int]:
 
 
 def _names(root: Path) -> list[str]:
-    return [path.name for path in stores(root)]
+    return [path.name for path, _ in stores(root)]
 
 
 def test_the_state_of_a_placement_fits_and_no_other(tmp_path: Path) -> None:
@@ -157,12 +157,21 @@ def test_another_folder_keeps_all_but_what_was_replaced_and_the_newest_of_that(
     assert damaged.exists()
 
 
-def test_stores_that_no_state_names_are_removed_if_all_states_can_be_read(
+def test_an_own_folder_keeps_no_other_state_if_not_even_the_last_may_stay(location: str) -> None:
+    root = Path(location) / "vectors"
+    for number in range(3):
+        _state(root, number)
+    remove_unused(root, location, PLACEMENTS[1], keeps_last=False)
+    assert _numbers(root) == [1]
+
+
+def test_named_stores_that_no_state_names_are_removed_if_all_states_can_be_read(
     tmp_path: Path, location: str
 ) -> None:
     for _ in range(3):
         Store.create(new_store(tmp_path), record_of())
     _state(tmp_path, 1, "store-00002")
+    named = ["store-00002", "store-00003"]  # not the first, of an interrupted embedding
     for unfinished in ("store-00004.new", "store-00005", "other"):
         (tmp_path / unfinished).mkdir()
     remove_unused(tmp_path, location, PLACEMENTS[1])
@@ -170,10 +179,10 @@ def test_stores_that_no_state_names_are_removed_if_all_states_can_be_read(
     other = _state(tmp_path, 2)
     data = other.path.read_bytes()
     other.path.write_bytes(b"{}")
-    remove_unused(tmp_path, location, PLACEMENTS[1], stores=True)
+    remove_unused(tmp_path, location, PLACEMENTS[1], stores=named)
     assert len(_names(tmp_path)) == 3
     other.path.write_bytes(data)
-    remove_unused(tmp_path, location, PLACEMENTS[1], stores=True)
+    remove_unused(tmp_path, location, PLACEMENTS[1], stores=named)
     assert _names(tmp_path) == ["store-00002", "store-00001"]
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == [
         "other",
@@ -189,7 +198,7 @@ def test_a_file_that_a_killed_process_left_is_removed_and_one_being_written_is_n
     left.touch()
     written.touch()
     os.utime(left, (1, 1))
-    remove_unused(tmp_path, location, PLACEMENTS[1], stores=True)
+    remove_unused(tmp_path, location, PLACEMENTS[1], stores=[])
     assert not left.exists()
     assert written.exists()
 
@@ -199,7 +208,7 @@ def test_a_store_that_is_being_removed_is_whole_or_not_there(
 ) -> None:
     Store.create(new_store(tmp_path), record_of())
     monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)  # killed before
-    remove_unused(tmp_path, location, PLACEMENTS[1], stores=True)
+    remove_unused(tmp_path, location, PLACEMENTS[1], stores=["store-00001"])
     assert stores(tmp_path) == []
     with pytest.raises(VectorsNotFoundError):
         Store.open(tmp_path / "store-00001")

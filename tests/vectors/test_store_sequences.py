@@ -150,8 +150,9 @@ class _Sequence:
         state = self.opened(placement)
         live = {unit: np.unique(state.unit(unit).rows).astype(np.int64) for unit in VECTOR_UNITS}
         self.stopped(lambda: self.copied(state, live))
-        remove_unused(self.root, str(self.root.parent), placement, stores=True)
-        (folder,) = stores(self.root)
+        known = [path.name for path, _ in stores(self.root)]
+        remove_unused(self.root, str(self.root.parent), placement, stores=known)
+        ((folder, _),) = stores(self.root)
         if folder == self.store.folder:
             return
         self.store = Store.open(folder)

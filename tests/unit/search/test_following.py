@@ -7,7 +7,7 @@ import pytest
 
 from arag_search.errors import IndexClosedError, IndexDamagedError
 from arag_search.search import following
-from arag_search.search.following import FollowedState, Follower, UnfinishedStateError
+from arag_search.search.following import FollowedState, Follower
 from tests.support.patience import PATIENCE_S
 
 
@@ -83,14 +83,12 @@ def test_states_for_further_pages_are_bounded_in_number_and_time(
     assert len(index.closed) == following.KEPT_STATES + 2
 
 
-@pytest.mark.parametrize("failure", [IndexDamagedError("It is damaged."), UnfinishedStateError()])
-def test_a_state_that_cannot_be_opened_or_used_yet_leaves_the_one_before_in_use(
-    failure: Exception, index: Published, monkeypatch: pytest.MonkeyPatch
+def test_a_state_that_cannot_be_opened_leaves_the_one_before_in_use(
+    index: Published, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(following, "_RETRY_S", 0.0)
-    monkeypatch.setattr(following, "_PAUSE_S", 0.0)
     follower = Follower(index.open)
-    index.number, index.failure = 1, failure
+    index.number, index.failure = 1, IndexDamagedError("It is damaged.")
     assert state(follower) == 0
     index.failure = None
     assert state(follower) == 1

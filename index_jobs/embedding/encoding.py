@@ -1,0 +1,198 @@
+"""Encoding in pieces: in this process, in worker processes that share its cores, or on a Ray
+cluster. The vectors come back to this process, which alone stores them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import Self
+
+from arag_search.errors import ArgumentError, BuildError
+from arag_search.system.processes import worker_environment
+from arag_search.vectors.base import (
+    Encoder,
+    EncoderIdentity,
+    FloatArray,
+    VectorUnit,
+    probe_vectors,
+)
+from index_jobs.embedding.options import EmbedOptions
+from index_jobs.workers.cluster import Cluster
+from index_jobs.workers.executor import Executor, ThisProcess
+from index_jobs.workers.pool import PeakMemory, ProcessPool, own_peak
+
+Probes = tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Texts of a unit that are encoded together, which have these places among all of the unit."""
+
+    unit: VectorUnit
+    places: Sequence[int]
+    payload: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """The vectors of a piece, how many of its texts the encoder cut, and who encoded them; of no
+    texts, the ``probes`` too."""
+
+    identity: EncoderIdentity
+    vectors: FloatArray
+    cut: int
+    peak: PeakMemory
+    probes: Probes = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderChoice:
+    """The name of an encoder, and the settings to open it with."""
+
+    name: str
+    device: str | None = None
+    batch_size: int | None = None
+    query_prefix: str | None = None
+    document_prefix: str | None = None
+    dimension: int | None = None
+
+    @staticmethod
+    def of(encoder: str | EncoderIdentity, options: EmbedOptions) -> EncoderChoice:
+        """Choose an encoder by name, or the encoder of existing vectors with its settings."""
+        device, batch_size = options.device, options.batch_size
+        prefixes = options.query_prefix, options.document_prefix
+        if isinstance(encoder, str):
+            return EncoderChoice(encoder, device, batch_size, *prefixes)
+        return EncoderChoice(
+            encoder.name,
+            device,
+            batch_size,
+            encoder.query_prefix if prefixes[0] is None else prefixes[0],
+            encoder.document_prefix if prefixes[1] is None else prefixes[1],
+            encoder.dimension,
+        )
+
+    def open(self) -> Encoder:
+        """Open the encoder. Raises what ``open_encoder`` raises."""
+        from arag_search.vectors.encoders.choose import open_encoder
+
+        return open_encoder(
+            self.name,
+            device=self.device,
+            batch_size=self.batch_size,
+            query_prefix=self.query_prefix,
+            document_prefix=self.document_prefix,
+            dimension=self.dimension,
+        )
+
+
+class Encoding:
+    """The encoders of a job, open during a block; see ``EmbedOptions``.
+
+    ``identity`` is that of all of them, ``probes`` their vectors of PROBE_TEXTS. Entering raises
+    what opening an encoder raises, ArgumentError for an open encoder with workers or Ray,
+    BuildError if the encoders of the workers differ, and what ``Cluster`` raises.
+    """
+
+    def __init__(self, encoder: str | Encoder | EncoderIdentity, options: EmbedOptions) -> None:
+        self._encoder = encoder
+        self._options = options
+        self.peaks: dict[str, PeakMemory] = {}
+        """The peak memory of each encoding process, as far as it is known."""
+
+    def __enter__(self) -> Self:
+        with ExitStack() as opened:
+            introductions = self._open(opened)
+            self._opened = opened.pop_all()
+        self.identity = _only_identity({encoded.identity for encoded in introductions})
+        self.probes = tuple(dict.fromkeys(encoded.probes for encoded in introductions))
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._opened.close()
+
+    def encoded(self, pieces: Iterable[Piece]) -> Iterator[tuple[Piece, Encoded]]:
+        """Yield the pieces with their vectors, in order. Raises what the encoder raises,
+        WorkerLostError, and BuildError unless there is a vector for each text."""
+        for result in self._executor.results(pieces):
+            if result is None:
+                continue
+            piece, encoded = result
+            self.peaks[encoded.peak.process] = encoded.peak
+            rows = len(piece.payload)
+            if encoded.vectors.shape != (rows, self.identity.dimension):
+                raise BuildError(
+                    f"The encoder returned an array of shape {encoded.vectors.shape} for"
+                    f" {rows:,} texts.",
+                    where=f"the {piece.unit} that begins with {piece.payload[0][:60]!r}",
+                    allowed=f"a vector of {self.identity.dimension:,} numbers for each",
+                )
+            yield piece, encoded
+
+    def _open(self, opened: ExitStack) -> list[Encoded]:
+        """Open the encoders, and return what each says of itself."""
+        options, encoder = self._options, self._encoder
+        workers = options.workers or 0
+        self._executor: Executor[Piece, Encoded]
+        if isinstance(encoder, str | EncoderIdentity):
+            choice = EncoderChoice.of(encoder, options)
+        elif options.ray is not None or workers:
+            raise ArgumentError(
+                "An open encoder cannot be passed to other processes.",
+                allowed="the name of an encoder",
+                do="Name the encoder, or use neither workers nor Ray.",
+            )
+        else:
+            choice = encoder
+        if options.ray is not None:
+            cluster = opened.enter_context(Cluster(options.ray))
+            gpus = options.device != "cpu"
+            workers = cluster.workers(options.workers, by_machine=True, gpus=gpus)
+            work = partial(_encoded, choice)
+            self._executor = opened.enter_context(cluster.executor(work, workers, gpus=gpus))
+            return cluster.everywhere(partial(work, ()), workers, gpus=gpus)
+        if workers:
+            work = partial(_encoded, choice)
+            self._executor = ProcessPool(workers, work, worker_environment(workers))
+            opened.enter_context(self._executor)
+            for _ in range(workers):
+                self._executor.submit(Piece("sentence", (), ()))
+            return [self._executor.take()[1] for _ in range(workers)]
+        if isinstance(choice, EncoderChoice):
+            choice = choice.open()
+            opened.callback(choice.close)
+        work = partial(_encoded, choice)
+        self._executor = ThisProcess(work)
+        return [work(())]
+
+
+def _encoded(choice: EncoderChoice | Encoder, texts: Sequence[str]) -> Encoded:
+    """Encode texts, in whatever process; without texts, those by which an encoder is known."""
+    encoder = _opened(choice) if isinstance(choice, EncoderChoice) else choice
+    identity = encoder.identity
+    if not texts:
+        probes = probe_vectors(encoder, f"encoder {identity.name}")
+        return Encoded(identity, encoder.encode(()), 0, own_peak(), probes)
+    cut = encoder.cut_texts
+    vectors = encoder.encode(texts)
+    return Encoded(identity, vectors, encoder.cut_texts - cut, own_peak())
+
+
+@functools.lru_cache(maxsize=1)
+def _opened(choice: EncoderChoice) -> Encoder:
+    """Return the encoder of this process, which it keeps from piece to piece."""
+    return choice.open()
+
+
+def _only_identity(identities: set[EncoderIdentity]) -> EncoderIdentity:
+    if len(identities) > 1:
+        names = "; ".join(sorted(f"{item.name}, revision {item.revision}" for item in identities))
+        raise BuildError(
+            f"The encoders of the workers are not the same: {names}.",
+            allowed="the same model everywhere",
+            do="Install the same files of the model on all machines.",
+        )
+    return identities.pop()
