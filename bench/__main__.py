@@ -38,10 +38,8 @@ BENCHES = {
     "scale": "bench.scale.scale",
     "speed": "bench.replay.speed",
     "trace": "bench.trace",
-    "vector_scale": "bench.scale.vector_scale",
     "vectors": "bench.speed.vectors",
     "verify": "bench.report.verify",
-    "where": "bench.speed.where",
     "words": "bench.scale.words",
 }
 """The module behind each name; its ``main(arguments)`` returns the exit code."""

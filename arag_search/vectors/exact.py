@@ -30,7 +30,7 @@ _MOST_CONVERTED = 1 << 24  # elements of a block that is float16 on disk: 64 MB
 _STRIPE_ROWS = 1 << 12
 _MOST_ALONE = 1 << 23  # elements that one thread multiplies by a query: 2 ms
 _RESCORED = 1 << 14  # rows that are scored in float64 at once
-_GATHERING = 2  # the time to gather a row, as a multiple of the time to pass it in a scan
+_GATHERING = 5  # the time to gather a row, as a multiple of the time to pass it in a scan
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def candidates(
     """
     pools = [_Pool(n) for _ in range(len(queries))]
     total = stored.rows - first
-    if allowed is not None and (allowed.few is not None or _GATHERING * allowed.count < total):
+    if allowed is not None and _GATHERING * allowed.count < total:
         rows = allowed.numbers(first, stored.rows)
         size = block_rows(len(queries), stored.dimension, converted=True)
         for start in range(0, len(rows), size):

@@ -19,7 +19,6 @@ from bench.report import markdown
 from bench.report.rows import Kept, Row, shown_number
 from bench.scale.searching import CLASSES
 from bench.scale.sides import Measured
-from bench.speed.where import PLAIN, SHARES, TOP_K
 
 Table = Callable[[Kept], list[str]]
 """Returns the lines of a table, in Markdown."""
@@ -465,35 +464,6 @@ def _extrapolated(laws: Mapping[str, Any]) -> str:
     return f"{laws['build']['passages']:,}, extrapolated"
 
 
-def where(kept: Kept) -> list[str]:
-    """Cost of a condition on searches by vectors, by size and share of matches."""
-    lines: list[str] = []
-    for name, figure in kept.file("where").items() if kept.has("where") else ():
-        rows = {row.what: row for row in figure.rows}
-        plain = rows[f"a query, {PLAIN}"]
-        lines.append(markdown.line([name, PLAIN, f"{_value(plain)} ms", *[""] * 3]))
-        for share in (f"{share:.1%}" for share in SHARES):
-            recall = rows.get(f"recall@{TOP_K}, {share}")
-            cells = [
-                f"{_value(rows[f'a query, {share}'])} ms",
-                _with_range(rows[f"{share} over {PLAIN}"]),
-                f"{_value(rows[f'the first query, {share}'])} ms",
-                "" if recall is None else f"{recall.value:.2f}",
-            ]
-            lines.append(markdown.line([name, share, *cells]))
-    head = ("vectors", "share that matches", "a query", "over no condition", "the first query")
-    return table((*head, f"recall@{TOP_K}"), lines, "where")
-
-
-def vector_scale(kept: Kept) -> list[str]:
-    """Steps, memory, bytes and recall of many vectors in an inverted file."""
-    lines: list[str] = []
-    for name, figure in kept.file("vector_scale").items() if kept.has("vector_scale") else ():
-        for row in figure.rows:
-            lines.append(markdown.line([name, row.what, f"{_value(row)} {row.unit}".strip()]))
-    return table(("run", "figure", "measured"), lines, "vector_scale")
-
-
 def _with_interval(law: Mapping[str, Any]) -> str:
     low, high = law["interval_95"]
     mark = " !" if law["bends"] or law["mostly_overhead"] else ""
@@ -531,8 +501,6 @@ TABLES: Mapping[str, Table] = {
     "gold chain claims": gold_chain_claims,
     "growth": growth,
     "recorded runs": recorded,
-    "where": where,
-    "vector scale": vector_scale,
     "growth clients": growth_clients,
     "growth changes": growth_changes,
     "sizes": sizes,

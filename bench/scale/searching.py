@@ -18,6 +18,7 @@ from arag_search.search.index import Index
 from arag_search.search.opening import open_index
 from arag_search.tools.logical_search import LogicalSearch
 from bench import BenchError
+from bench.report.memory import peak_anonymous
 from bench.report.rounds import percentile, timed
 from bench.scale import synthetic
 from bench.scale.worst import LIMIT_S, Outcome, outcomes
@@ -99,8 +100,6 @@ class Searched:
 
 def measured(location: str, passages: int, queries: int) -> Searched:
     """Measure searches in an index of so many synthetic passages, ``queries`` of each class."""
-    from bench.speed.vectors import peak_anonymous  # needs the extra, which the tables do not
-
     embedded = not is_address(location)
     sample = [passage.chunk() for passage in synthetic.sample(passages, SAMPLE)]
     warm_up, drawn = (drawn_queries(sample, queries, seed) for seed in SEEDS)

@@ -1,205 +1,127 @@
-"""Cost of vectors on disk: search over bare FAISS, bytes, memory and publishing.
+"""Cost of searches by vectors on disk: over bare FAISS, and under conditions.
 
     uv run --extra all python -m bench vectors
-    uv run --extra all python -m bench vectors --sizes 100000 1000000
+    uv run --extra all python -m bench vectors --rows 100000 --index flat
 
 The vectors are synthetic (random directions around random centres), so they measure time, memory
-and bytes, but not recall (`python -m bench recall` does). Each size is published and searched in a
-process of its own. Flat search is compared with `IndexFlatIP` over the same vectors in memory, with
-the same number of threads, in interleaved rounds; both must find the same rows.
+and bytes, but not recall (`python -m bench recall` does). Flat search is compared with
+`IndexFlatIP` over the same vectors in memory, which must find the same; searches of one query under
+a condition that a share of the texts meets, with those without one. All sides run in interleaved
+rounds.
 """
 
 from __future__ import annotations
 
 import argparse
-import multiprocessing
+import sys
 import tempfile
-import threading
-import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arag_search.corpus import Chunk, ordinal_of
-from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
-from arag_search.query.fields import MetadataType
-from arag_search.system.progress import Progress
-from arag_search.vectors.base import EncoderIdentity, VectorUnit, row_key, rows_of
-from arag_search.vectors.storage.manifest import FLAT
-from arag_search.vectors.storage.placement import PlacementWriter, rows_file, wanted_keys
-from arag_search.vectors.storage.publish import publish_sidecar
-from arag_search.vectors.storage.shards import (
-    StoredShard,
-    StoredType,
-    shard_numbers,
-    shard_record,
-    write_shard,
-)
-from arag_search.vectors.storage.sidecar import Sidecar, open_vectors
+from arag_search.corpus import SENTENCE_BITS
+from arag_search.engines.base import Mask, Ordinals
+from arag_search.plan.clauses import ResolvedPlan
+from arag_search.plan.lower import lower_scope
+from arag_search.query.tree import Scope, Term
+from arag_search.system.processes import share_cores
+from arag_search.system.progress import PlainProgress
+from arag_search.vectors import faiss_index
+from arag_search.vectors.base import KEY_BYTES, EncoderIdentity, Selection, VectorUnit
+from arag_search.vectors.faiss_index import FLAT, factory_of
+from arag_search.vectors.records import StoreRecord
+from arag_search.vectors.searching import IndexVectors
+from arag_search.vectors.state import State, UnitTexts
+from arag_search.vectors.store import Store
 from bench import BenchError
 from bench.arguments import BenchParser, positive
-from bench.report.rounds import Timings, interleaved, timed
+from bench.report.memory import anonymous_bytes
+from bench.report.rounds import Side, interleaved, timed
 from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.speed.indexing import size_of
 from bench.workbench import check_room, say
-from index_jobs.build.options import DEFAULT_CHUNK_TOKENS
 
 Vectors = NDArray[np.float32]
 
-SIZES = (100_000, 1_000_000)
-FLAT_TARGET = Target("at most", 1.2)
+UNIT: VectorUnit = "sentence"
 BATCHES = (1, 4, 64)
+SHARES = (0.001, 0.01, 0.1, 0.5)
 TOP = 10
-ROUNDS = 7
+FLAT_TARGET = Target("at most", 1.2)
+SHARE_TARGET = Target("at most", 2.0)
+OPENING_TARGET = Target("at most", 2.0)
+QUERIES_SEED = 1 << 30  # the seed of queries, which no block has
 
-_CHUNK_SENTENCES = 8
-SHARD_ROWS = 40_000
+_BLOCK_ROWS = 40_000
 _CENTRES = 2_000
 _SPREAD = 0.7
-_PEAK_INTERVAL_S = 0.01
-QUERIES_SEED = 1 << 30  # the seed of queries, which no shard has
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """One size to measure. ``work`` is an empty folder."""
-
-    rows: int
-    dimension: int
-    work: Path
-    rounds: int
-    side_s: float
+_PLAIN = "no condition"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure the chosen sizes and return the exit code."""
+    """Measure flat vectors and an inverted file, and return the exit code."""
     parser = BenchParser("vectors", __doc__)
-    add = parser.add_argument
-    add("--sizes", type=positive, nargs="+", default=SIZES, metavar="ROWS")
-    add("--dimension", type=positive, default=384)
-    parser.add_rounds(ROUNDS)
-    add("--side-s", type=float, default=0.5, help="seconds for each side in a round")
+    parser.add_default("--rows", positive, 1_000_000, "number of vectors")
+    parser.add_default("--dimension", positive, 384, "numbers of a vector")
+    parser.add_default("--index", str, faiss_index.AUTO, "the inverted file; flat for none")
+    parser.add_default("--searches", positive, 10, "searches of a side in a round")
+    parser.add_rounds(7)
     parser.add_work()
     parser.add_results()
     return parser.run(arguments, _measured)
 
 
 def _measured(options: argparse.Namespace, command: str) -> int:
-    run = circumstances(command, seed=QUERIES_SEED)
-    for size in options.sizes:
-        show(options.json, [_figure(options, size)], run)
+    rows, dimension = options.rows, options.dimension
+    with tempfile.TemporaryDirectory(prefix="arag-vectors-", dir=options.work) as name:
+        root = Path(name)
+        check_room(root, 2 * rows * dimension * 4)
+        say(f"writing {rows:,} rows of {dimension} numbers")
+        store = new_store(root, dimension)
+        for number, start in enumerate(range(0, rows, _BLOCK_ROWS)):
+            append(store, synthetic_vectors(min(_BLOCK_ROWS, rows - start), dimension, number))
+        state = state_of(store, np.arange(rows))
+        figures = [_figure(state, store, FLAT, options)]
+        factory = factory_of(options.index, rows, dimension)
+        if factory != FLAT:
+            faiss_index.build(store, UNIT, factory, share_cores(), PlainProgress(sys.stderr))
+            figures.append(_figure(state, store, factory, options))
+    show(options.json, figures, circumstances(command, seed=QUERIES_SEED))
     return 0
 
 
-def _figure(options: argparse.Namespace, rows: int) -> Figure:
-    """Measure one size."""
-    with tempfile.TemporaryDirectory(prefix="arag-vectors-", dir=options.work) as name:
-        work = Path(name)
-        check_room(work, rows * (options.dimension * 4 + 500) * 2)
-        say(f"{rows:,} rows of {options.dimension} dimensions: writing shards")
-        task = Task(rows, options.dimension, work, options.rounds, options.side_s)
-        manifest, seconds = write_synthetic(task)
-        with multiprocessing.get_context("spawn").Pool(1) as pool:  # no other memory is counted
-            flat = pool.apply(_flat, (task, manifest))
-        return Figure(flat.name, (Row("shards written", seconds, "s"), *flat.rows), flat.details)
+def new_store(root: Path, dimension: int) -> Store:
+    """Create an empty store in a folder."""
+    encoder = EncoderIdentity(kind="bench", name="bench", revision="1", dimension=dimension)
+    return Store.create(root / "store-00001", StoreRecord(encoder=encoder, dtype="float32"))
 
 
-# Vectors
+def append(store: Store, vectors: Vectors) -> None:
+    """Append the vectors of texts, whose keys are the numbers of their rows."""
+    first = store.rows(UNIT)
+    keys = [row.to_bytes(KEY_BYTES, "big") for row in range(first, first + len(vectors))]
+    store.append(UNIT, keys, vectors)
 
 
-def encoder_of(dimension: int) -> EncoderIdentity:
-    """Return an identity for the encoder of synthetic vectors."""
-    return EncoderIdentity(kind="hashing", name="synthetic", revision="1", dimension=dimension)
-
-
-def write_synthetic(task: Task) -> tuple[Manifest, float]:
-    """Write the shards; return the manifest of an index of their chunks, and the seconds of
-    writing."""
-    (task.work / "work").mkdir()
-    digest = CorpusDigest()
-    chunks = 0
-    seconds = 0.0
-    with open_placement(task.work / "placement", ("sentence",), {}) as placement:
-        for number, start in enumerate(range(0, task.rows, SHARD_ROWS)):
-            rows = min(SHARD_ROWS, task.rows - start)
-            shard = list(chunks_from(start, rows))
-            vectors = synthetic_vectors(rows, task.dimension, number)
-            for chunk in shard:
-                placement.add(chunk)
-                digest.add(chunk)
-            chunks += len(shard)
-            seconds += timed(
-                lambda n=number, s=shard, v=vectors: write_sentences(task.work / "work", n, s, v)
-            )
-    return manifest_of(chunks, task.rows, digest), seconds
-
-
-@contextmanager
-def open_placement(
-    folder: Path, units: Sequence[VectorUnit], metadata: Mapping[str, MetadataType]
-) -> Generator[PlacementWriter]:
-    """Write a placement to a folder: the n-th text of each unit has the n-th row."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with PlacementWriter(folder, units, metadata) as writer:
-        yield writer
-    for unit in units:
-        np.save(rows_file(folder, unit), np.arange(len(wanted_keys(folder, unit))))
-
-
-def stored_shards(folder: Path) -> list[StoredShard]:
-    """Return the shards of a folder by number."""
-    records = [shard_record(folder, number) for number in shard_numbers(folder)]
-    return [StoredShard(folder, record) for record in records if record is not None]
-
-
-def write_sentences(
-    folder: Path,
-    number: int,
-    chunks: Sequence[Chunk],
-    vectors: Vectors,
-    dtype: StoredType = "float32",
-) -> None:
-    """Write the shard of the sentences of these chunks."""
-    keys = [row_key(text) for chunk in chunks for _, text in rows_of(chunk, "sentence")]
-    write_shard(folder, number, {"sentence": keys}, {"sentence": vectors}, dtype=dtype)
-
-
-def publish_sentences(
-    work: Path, encoder: EncoderIdentity, index: str, manifest: Manifest, *, says: bool = False
-) -> None:
-    """Publish the shards in ``work/work`` in ``work/vectors``."""
-    publish_sidecar(
-        stored_shards(work / "work"),
-        work / "placement",
-        work / "vectors",
-        encoder=encoder,
-        units=("sentence",),
-        dtype="float32",
-        index=index,
-        manifest=manifest,
-        progress=_StageProgress() if says else None,
+def state_of(store: Store, rows: NDArray[np.int64]) -> State:
+    """Write a state whose texts, each a chunk of its own, have these rows."""
+    return State.write(
+        store.folder.parent,
+        placement="0" * 64,
+        fingerprint="0" * 64,
+        chunks=len(rows),
+        store=store.folder.name,
+        units={UNIT: UnitTexts(np.arange(len(rows)) << SENTENCE_BITS, rows)},
+        store_rows={UNIT: store.rows(UNIT)},
     )
 
 
-def manifest_of(chunks: int, sentences: int, digest: CorpusDigest) -> Manifest:
-    """Return the manifest of an index that is never built, because nobody searches it by words."""
-    return Manifest(
-        engine="none",
-        engine_version="",
-        created="",
-        documents=chunks,
-        chunks=chunks,
-        sentences=sentences,
-        tokens=0,
-        chunk_tokens=DEFAULT_CHUNK_TOKENS,
-        fingerprint=fingerprint_hex(digest.fingerprint),
-        placement=fingerprint_hex(digest.placement),
-    )
+def opened(state: State, store: Store) -> IndexVectors:
+    """Open the vectors of a state as an index does."""
+    return IndexVectors(State.open(state.path), Store.open(store.folder), share_cores())
 
 
 def synthetic_vectors(rows: int, dimension: int, seed: int) -> Vectors:
@@ -212,151 +134,79 @@ def synthetic_vectors(rows: int, dimension: int, seed: int) -> Vectors:
     return vectors
 
 
-def chunks_from(first_row: int, sentences: int) -> Iterator[Chunk]:
-    """Generate passages with so many sentences in all, the first of which has this row."""
-    first = -(-first_row // _CHUNK_SENTENCES)
-    for number, start in enumerate(range(0, sentences, _CHUNK_SENTENCES), first):
-        count = min(_CHUNK_SENTENCES, sentences - start)
-        texts = [f"Sentence {at} of passage {number}. " for at in range(count)]
-        ends = tuple(len("".join(texts[: at + 1])) for at in range(count))
-        yield Chunk(
-            id=f"{number}.1",
-            doc_id=str(number),
-            title="",
-            content="".join(texts),
-            part=1,
-            parts=1,
-            ordinal=ordinal_of(number >> 20, number & 0xFFFFF, 0),
-            sentence_ends=ends,
-            metadata={},
-        )
-
-
 # Measuring
 
 
-class _StageProgress(Progress):
-    """Progress that reports the end of each stage."""
-
-    def stage(self, name: str, done: int, total: int) -> None:
-        if done == total:
-            say(f"  {name}: done")
-
-
-def _flat(task: Task, manifest: Manifest) -> Figure:
-    """Measure flat vectors: publishing them, and searching against bare FAISS."""
-    rows = _published(task, manifest)
-    with _opened(task, manifest) as sidecar:
-        queries = synthetic_vectors(max(BATCHES), task.dimension, QUERIES_SEED)
-        bare = _bare(task)
-        _check_same(bare, sidecar, queries)
-        before = anonymous_bytes()
-        for batch in BATCHES:
-            sidecar.nearest("sentence", queries[:batch], TOP)
-        memory = anonymous_bytes() - before
-        timings = {batch: _against_faiss(bare, sidecar, queries[:batch], task) for batch in BATCHES}
-        for batch, times in timings.items():
-            scale = 1_000 / batch
-            rows += [
-                Row.of_ratio(
-                    f"search, {batch} at once: ours over FAISS",
-                    times.ratio("ours", "faiss"),
-                    FLAT_TARGET,
-                ),
-                Row(f"search, {batch} at once: a query", times.median_s("ours") * scale, "ms"),
-            ]
-        rows.append(Row("anonymous memory of searching", memory / (1 << 20), "MB"))
-    return Figure(f"flat, {task.rows:,} rows", tuple(rows), {"dimension": task.dimension})
-
-
-def _published(task: Task, manifest: Manifest) -> list[Row]:
-    """Publish, and return the rows of time, bytes and peak memory."""
-    began = time.monotonic()
-    with peak_anonymous() as peak:
-        publish_sentences(task.work, encoder_of(task.dimension), FLAT, manifest, says=True)
-    seconds = time.monotonic() - began
-    with _opened(task, manifest) as sidecar:
-        size = size_of(sidecar.path)
-    return [
-        Row("published", seconds, "s"),
-        Row("bytes a row", size / task.rows, "B"),
-        Row("peak of anonymous memory", peak() / (1 << 20), "MB"),
+def _figure(state: State, store: Store, factory: str, options: argparse.Namespace) -> Figure:
+    seconds = timed(lambda: opened(state, store).close())
+    vectors = opened(state, store)
+    before = anonymous_bytes()
+    queries = synthetic_vectors(max(BATCHES), options.dimension, QUERIES_SEED)
+    rows = [
+        Row("opening", seconds, "s", target=OPENING_TARGET),
+        Row("bytes a row", size_of(state.path.parent) / options.rows, "B"),
     ]
+    if factory == FLAT:
+        rows += _over_faiss(vectors, store, queries, options.rounds)
+    rows += _under_conditions(vectors, queries, options)
+    rows.append(Row("anonymous memory", (anonymous_bytes() - before) / (1 << 20), "MB"))
+    vectors.close()
+    name = f"{'flat' if factory == FLAT else 'inverted'}, {options.rows:,} rows"
+    return Figure(name, tuple(rows), {"dimension": options.dimension, "factory": factory})
 
 
-@contextmanager
-def _opened(task: Task, manifest: Manifest) -> Generator[Sidecar]:
-    sidecar = open_vectors(task.work / "vectors", manifest, "synthetic")
-    try:
-        yield sidecar
-    finally:
-        sidecar.close()
-
-
-def _bare(task: Task) -> Any:
-    """Build an IndexFlatIP of the same vectors in memory."""
+def _over_faiss(
+    vectors: IndexVectors, store: Store, queries: Vectors, rounds: int
+) -> Iterator[Row]:
+    """Compare batches of queries with an IndexFlatIP of the same vectors in memory."""
     import faiss
 
-    index: Any = faiss.IndexFlatIP(task.dimension)
-    for path in sorted((task.work / "work").glob("shard-*.sentence.npy")):
-        index.add(np.load(path))
-    return index
-
-
-def _check_same(bare: Any, sidecar: Sidecar, queries: Vectors) -> None:
-    """Raise BenchError unless both sides find the same rows."""
+    bare: Any = faiss.IndexFlatIP(store.record.encoder.dimension)
+    for _, block in store.vectors(UNIT).blocks(_BLOCK_ROWS):
+        bare.add(np.ascontiguousarray(block))
     scores, _ = bare.search(queries, TOP)
-    ours = sidecar.nearest("sentence", queries, TOP)
-    our_scores = np.array([[neighbour.score for neighbour in some] for some in ours])
-    if np.abs(our_scores - scores).max() > 1e-5:
-        raise BenchError(
-            "Flat search and bare FAISS do not find the same.", where=str(sidecar.path)
-        )
+    ours = [[text.score for text in texts] for texts in vectors.nearest(UNIT, queries, TOP)]
+    if np.abs(np.array(ours) - scores).max() > 1e-5:
+        raise BenchError("Flat search and FAISS do not find the same.", where=str(store.folder))
+    for batch in BATCHES:
+        some = queries[:batch]
+        sides: dict[str, Side] = {
+            "ours": lambda some=some: timed(lambda: vectors.nearest(UNIT, some, TOP)),
+            "FAISS": lambda some=some: timed(lambda: bare.search(some, TOP)),
+        }
+        timings = interleaved(sides, rounds)
+        ratio = timings.ratio("ours", "FAISS")
+        yield Row.of_ratio(f"search, {batch} at once: ours over FAISS", ratio, FLAT_TARGET)
+        yield Row(f"search, {batch} at once", timings.median_s("ours") * 1_000, "ms")
 
 
-def _against_faiss(bare: Any, sidecar: Sidecar, queries: Vectors, task: Task) -> Timings:
-    """Time both sides, which search the same batch repeatedly for some time in each round."""
-    once = timed(lambda: bare.search(queries, TOP))
-    repeats = max(1, round(task.side_s / max(once, 1e-4)))
+def _under_conditions(
+    vectors: IndexVectors, queries: Vectors, options: argparse.Namespace
+) -> Iterator[Row]:
+    """Compare searches of one query under conditions with those without one."""
 
-    def ours() -> float:
-        return (
-            timed(lambda: [sidecar.nearest("sentence", queries, TOP) for _ in range(repeats)])
-            / repeats
-        )
+    def search(within: Selection | None) -> float:
+        some = queries[: options.searches, None]
+        return timed(lambda: [vectors.nearest(UNIT, query, TOP, within) for query in some])
 
-    def faiss() -> float:
-        return timed(lambda: [bare.search(queries, TOP) for _ in range(repeats)]) / repeats
-
-    return interleaved({"ours": ours, "faiss": faiss}, task.rounds)
-
-
-# Memory
-
-
-def anonymous_bytes() -> int:
-    """Return the memory of this process that no file backs."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("RssAnon:"):
-            return int(line.split()[1]) * 1024
-    raise BenchError("The system does not report anonymous memory.")
+    scopes = {f"{share:.1%}": _scope_of(share, options.rows) for share in SHARES}
+    for name, scope in scopes.items():
+        first = timed(lambda scope=scope: vectors.nearest(UNIT, queries[:1], TOP, scope))
+        yield Row(f"the first search, {name}", first * 1_000, "ms")
+    sides: dict[str, Side] = {_PLAIN: lambda: search(None)}
+    sides |= {name: lambda scope=scope: search(scope) for name, scope in scopes.items()}
+    timings = interleaved(sides, options.rounds)
+    for name in sides:
+        yield Row(f"a search, {name}", timings.median_s(name) / options.searches * 1_000, "ms")
+        if name != _PLAIN:
+            yield Row.of_ratio(f"{name} over {_PLAIN}", timings.ratio(name, _PLAIN), SHARE_TARGET)
 
 
-@contextmanager
-def peak_anonymous() -> Generator[Callable[[], int]]:
-    """Yield a function that returns the peak of anonymous memory in the block, above its start."""
-    before = anonymous_bytes()
-    most = [before]
-    over = threading.Event()
+def _scope_of(share: float, texts: int) -> Selection:
+    """Return a scope of a drawn share of the texts, which costs nothing to evaluate."""
+    inside = np.random.default_rng(round(share * 1_000)).random(texts) < share
 
-    def watch() -> None:
-        while not over.wait(_PEAK_INTERVAL_S):
-            most[0] = max(most[0], anonymous_bytes())
+    def mark(chunks: Ordinals) -> Mask:
+        return inside[chunks >> SENTENCE_BITS]
 
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    try:
-        yield lambda: most[0] - before
-    finally:
-        over.set()
-        watcher.join()
+    return Selection(ResolvedPlan(lower_scope(Scope((Term(f"share{share}"),)))), mark)

@@ -120,19 +120,25 @@ def stored_vectors(
     return StoredVectors(with_state(root, store, units), store)
 
 
-def stored_chunks(root: Path, chunks: Sequence[Chunk], encoder: Encoder) -> StoredVectors:
+def stored_chunks(
+    root: Path,
+    chunks: Sequence[Chunk],
+    encoder: Encoder,
+    placement: str = "0" * 64,
+    units: Sequence[VectorUnit] = VECTOR_UNITS,
+) -> StoredVectors:
     """Make a store and a state of an index of these chunks."""
     root.mkdir(parents=True, exist_ok=True)
     record = StoreRecord(encoder=encoder.identity, dtype="float32")
     store = Store.create(root / "store-00001", record)
-    units: dict[VectorUnit, UnitTexts] = {}
-    for unit in VECTOR_UNITS:
+    texts_of: dict[VectorUnit, UnitTexts] = {}
+    for unit in units:
         rows = [row for chunk in chunks for row in rows_of(chunk, unit)]
         texts = [text for _, text in rows]
         store.append(unit, [row_key(text) for text in texts], encoder.encode(texts))
         ordinals = np.array([ordinal for ordinal, _ in rows], np.int64)
-        units[unit] = UnitTexts(ordinals, np.arange(len(rows)))
-    return StoredVectors(with_state(root, store, units), store)
+        texts_of[unit] = UnitTexts(ordinals, np.arange(len(rows)))
+    return StoredVectors(with_state(root, store, texts_of, placement), store)
 
 
 def with_state(

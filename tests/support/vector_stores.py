@@ -1,6 +1,7 @@
 """Stores of random vectors, and states that name their rows."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -37,15 +38,15 @@ def key_array(keys: Sequence[bytes]) -> NDArray[np.uint8]:
     return np.frombuffer(b"".join(keys), np.uint8).reshape(-1, 16)
 
 
-def record_of(dtype: StoredType = "float32") -> StoreRecord:
+def record_of(dtype: StoredType = "float32", dimension: int = DIMENSION) -> StoreRecord:
     """Return the record of a store of such vectors."""
-    return StoreRecord(encoder=ENCODER, dtype=dtype)
+    return StoreRecord(encoder=replace(ENCODER, dimension=dimension), dtype=dtype)
 
 
-def new_store(root: Path, dtype: StoredType = "float32") -> Store:
+def new_store(root: Path, dtype: StoredType = "float32", dimension: int = DIMENSION) -> Store:
     """Create an empty store."""
     root.mkdir(parents=True, exist_ok=True)
-    return Store.create(root / "store-00001", record_of(dtype))
+    return Store.create(root / "store-00001", record_of(dtype, dimension))
 
 
 def append(store: Store, unit: VectorUnit, texts: Sequence[object], seed: int = 0) -> Vectors:

@@ -1,5 +1,6 @@
 """Inverted files: the choice of a factory, making them on disk, searches in their lists."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,8 @@ import pytest
 from arag_search.errors import ArgumentError, VectorsDamagedError
 from arag_search.system.progress import Progress
 from arag_search.vectors import faiss_index
+from arag_search.vectors.base import VectorUnit
+from arag_search.vectors.encoders.choose import open_encoder
 from arag_search.vectors.faiss_index import (
     build,
     check_factory,
@@ -23,7 +26,9 @@ from arag_search.vectors.faiss_index import (
     sample,
     usual_nprobe,
 )
+from arag_search.vectors.state import UnitTexts
 from arag_search.vectors.store import Store
+from tests.support.commands import SAMPLE
 from tests.support.examples import some_of
 from tests.support.stored_vectors import (
     StoredVectors,
@@ -31,8 +36,9 @@ from tests.support.stored_vectors import (
     selection,
     share_found,
     stored_vectors,
+    with_state,
 )
-from tests.support.vector_stores import DIMENSION, append, new_store, unit_vectors
+from tests.support.vector_stores import DIMENSION, Vectors, append, new_store, unit_vectors
 
 ALLOWED = (
     "auto, flat, or a FAISS factory with an inverted file, such as IVF1024,Flat or "
@@ -401,3 +407,42 @@ def test_memory_does_not_grow_with_the_rows(tmp_path: Path, index: str) -> None:
     )
     assert process.returncode == 0, process.stderr[-2_000:]
     assert int(process.stdout) > 98_000_000
+
+
+# Real sentences
+
+
+@pytest.mark.parametrize("state", ["as built", "half dead", "half new"])
+def test_recall_of_real_sentences_stays_where_half_of_the_rows_are_dead_or_new(
+    tmp_path: Path, real_sentences: Vectors, state: str
+) -> None:
+    rows = np.random.default_rng(4).permutation(len(real_sentences))
+    half = len(rows) // 2
+    store = new_store(tmp_path, dimension=real_sentences.shape[1])
+    numbers = [key.to_bytes(16, "big") for key in range(len(rows))]
+    first = half if state == "half new" else len(rows)
+    store.append("sentence", numbers[:first], real_sentences[rows[:first]])
+    build(store, "sentence", "IVF5,Flat", 1, Progress())
+    store.append("sentence", numbers[first:], real_sentences[rows[first:]])
+    live = np.arange(0, len(rows), 2 if state == "half dead" else 1)
+    units: dict[VectorUnit, UnitTexts] = {"sentence": UnitTexts(np.arange(len(live)) << 11, live)}
+    stored = StoredVectors(with_state(tmp_path, store, units), store)
+    vectors = stored.open(nprobe=4)
+    queries = real_sentences[::5]
+    recall = [
+        share_found(stored.expected("sentence", query, 10), texts)
+        for query, texts in zip(queries, vectors.nearest("sentence", queries, 10), strict=True)
+    ]
+    assert sum(recall) / len(recall) >= 0.95
+
+
+@pytest.fixture(scope="module")
+def real_sentences(minilm: str) -> Vectors:
+    """Encode the sentences of the sample."""
+    lines = Path(SAMPLE).read_text("utf-8").splitlines()
+    texts = [text for line in lines for text in json.loads(line)["text"].split(". ")]
+    encoder = open_encoder(minilm)
+    try:
+        return encoder.encode(texts)
+    finally:
+        encoder.close()

@@ -54,6 +54,7 @@ class MemoryVectors:
         held = sorted(chunks, key=lambda chunk: chunk.ordinal)
         self._ordinals = np.array([chunk.ordinal for chunk in held], np.int64)
         self._identity = encoder.identity
+        self.probes: tuple[tuple[float, ...], ...] = ()
         self._units = tuple(units)
         self._rows: dict[VectorUnit, _Rows] = {}
         for unit in self._units:
@@ -72,11 +73,6 @@ class MemoryVectors:
     def encoder(self) -> EncoderIdentity:
         """See Vectors."""
         return self._identity
-
-    @property
-    def probes(self) -> tuple[tuple[float, ...], ...]:
-        """See Vectors."""
-        return ()
 
     @property
     def units(self) -> tuple[VectorUnit, ...]:
