@@ -1,4 +1,4 @@
-"""Searching, asking and running by vectors from the command line, over a sidecar on disk."""
+"""Searching, asking and running by vectors from the command line, over vectors on disk."""
 
 from __future__ import annotations
 
