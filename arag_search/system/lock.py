@@ -34,10 +34,14 @@ def hold(path: Path, owner: str) -> int:
             process = os.pread(descriptor, 200, len(owner)).decode("ascii", "replace")
             os.close(descriptor)
             raise HeldError(process.strip())
-        if is_at(descriptor, path):
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"{owner}{os.getpid()}\n".encode(), 0)
-            return descriptor
+        try:
+            if is_at(descriptor, path):
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, f"{owner}{os.getpid()}\n".encode(), 0)
+                return descriptor
+        except BaseException:  # such as a full disk: this process must not keep the lock
+            os.close(descriptor)
+            raise
         os.close(descriptor)  # the previous holder removed the file between the two calls
 
 

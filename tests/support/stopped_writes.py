@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-_STEPS = ("write", "fsync", "replace", "rename", "ftruncate", "mkdir", "unlink")
+_STEPS = ("write", "fsync", "replace", "rename", "mkdir", "unlink")
 
 
 class Killed(BaseException):
