@@ -185,6 +185,8 @@ def stores(root: Path) -> list[tuple[Path, StoreRecord]]:
     """Return the stores in a folder whose records can be read, the newest first."""
     readable: list[tuple[Path, StoreRecord]] = []
     for path in sorted(root.glob(f"store-*/{STORE_RECORD}"), reverse=True):
+        if not STORE_NAME.fullmatch(path.parent.name):
+            continue  # one that is being made
         with suppress(VectorsError, FileNotFoundError):
             readable.append((path.parent, read_record(StoreRecord, path.read_bytes(), str(path))))
     return readable

@@ -18,20 +18,20 @@ CEILINGS = {
     ("arag_search/tools/",): 4_574,
     ("arag_search/agent/",): 4_404,
     ("arag_search/evaluation/",): 2_650,
-    ("arag_search/vectors/", "index_jobs/embedding/"): 5_296,
+    ("arag_search/vectors/", "index_jobs/embedding/"): 5_298,
     ("arag_search/engines/opensearch/",): 4_634,
     ("arag_search/engines/",): 7_036,
     ("arag_search/mcp_server/",): 2_321,
     ("arag_search/cli/",): 4_482,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_175,
-    ("arag_search/endpoints/", "arag_search/system/"): 1_881,
+    ("arag_search/endpoints/", "arag_search/system/"): 1_885,
     ("index_jobs/sources/",): 7_404,
     ("index_jobs/",): 5_174,
     ("bench/",): 17_421,
     ("tests/",): 60_068,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 144_338
+ALL = 144_612
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -1,37 +1,42 @@
 """Random changes to an index, after which searches by vectors are compared with a fresh embedding.
 
 Documents are rebuilt (also in another order, or other documents), added, changed, changed back,
-deleted and compacted; they are embedded in every form, with interruptions too; and a second index
-of the same documents in another order shares the folder of vectors. After each step semantic,
-hybrid and naive search, with and without a scope, are compared with the same searches over vectors
-that are encoded from scratch. The number of rows encoded is compared with the number of rows whose
-text had no vector.
+deleted and compacted; they are embedded in every form, and rows are damaged; and a second index of
+the same documents in another order shares the folder of vectors. At times a job is killed, finds
+the disk full or is interrupted, and is then run again. After each step semantic, hybrid and naive
+search, with and without a scope, are compared with the same searches over vectors that are encoded
+from scratch. No text is encoded that has a row already.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import orjson
+from numpy.typing import NDArray
 
-from arag_search.errors import (
-    VectorsError,
-    VectorsMismatchError,
-    VectorsNotFoundError,
-)
+from arag_search.errors import AragError, VectorsError, VectorsMismatchError, VectorsNotFoundError
 from arag_search.query.fields import MetadataType
 from arag_search.search.index import Index
 from arag_search.search.opening import open_index
 from arag_search.search.results import SearchResult
-from arag_search.system.progress import Progress
-from arag_search.vectors.base import VECTOR_UNITS, EncoderIdentity, VectorUnit, row_key, rows_of
-from arag_search.vectors.folder import stores
+from arag_search.vectors.base import (
+    PROBE_TEXTS,
+    VECTOR_UNITS,
+    EncoderIdentity,
+    VectorUnit,
+    row_key,
+)
+from arag_search.vectors.folder import states, stores
 from arag_search.vectors.opening import VectorSource
+from arag_search.vectors.records import StateRecord, state_path
 from arag_search.vectors.store import Store
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
@@ -41,12 +46,9 @@ from index_jobs.updates.addition import AddOptions, add_documents
 from index_jobs.updates.deletion import delete_documents
 from index_jobs.updates.maintenance import compact_index
 from tests.support.oracle.vectors import MemoryVectors
+from tests.support.stopped_writes import Killed, stopping
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-STEPS = 7
+STEPS = 8
 _METADATA: dict[str, MetadataType] = {"kind": "keyword", "year": "number"}
 _SCOPES = (None, "kind:a", "NOT kind:a", "year:>=5 AND kind:b", "year:>=99")
 _WORDS = ("opera", "venice", "vivaldi", "libretto", "goldoni", "season", "winter", "born", "died")
@@ -54,18 +56,30 @@ _DOCUMENTS = 50
 _FEWEST_FOR_LISTS = 45
 _DIMENSION = 16
 _EVERYTHING = 60
+_STOPPED = 0.5
+_MOST_CALLS = 40  # of the system, before a job is stopped
 
 
 class CountingEncoder:
-    """An Encoder that counts words, so that scores are whole numbers and exact in any order."""
+    """An Encoder that counts words, so that scores are whole numbers and exact in any order. It
+    notes which texts it has encoded, and raises KeyboardInterrupt once these are ``most``."""
 
     identity = EncoderIdentity(kind="bench", name="counts", revision="1", dimension=_DIMENSION)
     cut_texts = 0
 
+    def __init__(self) -> None:
+        self.encoded: list[str] = []
+        self.most: int | None = None
+
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """See Encoder."""
-        import numpy as np
+        self.encoded += (text for text in texts if text not in PROBE_TEXTS)
+        if self.most is not None and len(self.encoded) > self.most:
+            raise KeyboardInterrupt
+        return self.encode_queries(texts)
 
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """See Encoder."""
         vectors = np.zeros((len(texts), _DIMENSION), np.float32)
         for row, text in enumerate(texts):
             for word in text.lower().replace(".", " ").split():
@@ -73,38 +87,27 @@ class CountingEncoder:
                 vectors[row, column] += 1
         return vectors
 
-    encode_queries = encode
-
     def close(self) -> None:
         """Do nothing; the encoder holds no resources."""
 
 
 @dataclass
 class Outcome:
-    """The outcome of a sequence: ``differences`` in words, and counts of what was done."""
+    """The outcome of a sequence: ``differences`` in words, and counts of what was done; ``stops``
+    are jobs that were stopped."""
 
     differences: list[str] = field(default_factory=list[str])
     steps: int = 0
+    stops: int = 0
     searches: int = 0
 
 
 def run_sequence(seed: int, location: str, folder: Path, steps: int = STEPS) -> Outcome:
     """Run the sequence of a seed over an index at ``location``; ``folder`` is empty."""
     opening = "arag_search.vectors.encoders.choose.open_encoder"
-    with patch(opening, lambda *_, **__: CountingEncoder()):  # updates open it by its name
-        return _Sequence(seed, location, folder).run(steps)
-
-
-class _Stopping(Progress):
-    """Progress that raises KeyboardInterrupt once ``rows`` rows are encoded."""
-
-    def __init__(self, rows: int) -> None:
-        self._rows = rows
-
-    def update(self, done: int, encoded: int, details: str = "") -> None:
-        """See Progress."""
-        if encoded >= self._rows:
-            raise KeyboardInterrupt
+    sequence = _Sequence(seed, location, folder)
+    with patch(opening, lambda *_, **__: sequence.encoder):  # updates open it by its name
+        return sequence.run(steps)
 
 
 class _Sequence:
@@ -122,22 +125,24 @@ class _Sequence:
         self._first: dict[str, dict[str, Any]] = {}
         self._fitting: set[str] = set()
         """The placements that vectors must fit, each the one of an index."""
-        self._encoder = CountingEncoder()
+        self.encoder = CountingEncoder()
         self._done: list[str] = []
+        self._is_damaged = False
         self.outcome = Outcome()
 
     def run(self, steps: int) -> Outcome:
         self._build()
         self._embed()
+        self._check(self._location)
         actions: Sequence[tuple[int, Callable[[], None]]] = (
-            (3, self._build),
-            (3, self._shuffle),
+            (2, self._build),
+            (2, self._shuffle),
             (5, self._add),
             (2, self._change_back),
             (3, self._delete),
             (1, self._compact),
             (6, self._embed),
-            (2, self._stop_embedding),
+            (1, self._damage),
             (2, self._share),
         )
         weights = [weight for weight, _ in actions]
@@ -188,34 +193,32 @@ class _Sequence:
         self._added(back, "change back")
 
     def _added(self, documents: Mapping[str, dict[str, Any]], what: str) -> None:
-        before = self._placement()
         embeds = self._random.random() < 0.7
         options = AddOptions(vectors=self._root, embed=embeds)
-        add_documents([self._file(list(documents.values()))], self._location, options)
+        file = self._file(list(documents.values()))
+        self._do(
+            f"{what}{'' if embeds else ' without embedding'}",
+            lambda: add_documents([file], self._location, options),
+            keeps_fitting=embeds,
+        )
         self._documents.update(documents)
-        if embeds and before in self._fitting:
-            self._fitting.add(self._placement())
-        self._done.append(f"{what}{'' if embeds else ' without embedding'}")
-
-    def _placement(self) -> str:
-        with open_index(self._location, search_timeout_s=None) as index:
-            return index.manifest.placement
 
     def _delete(self) -> None:
         count = self._random.randint(0, len(self._documents) - 1)
         if count:
-            gone = self._random.sample(sorted(self._documents), min(count, 6))
-            before = self._placement()
-            delete_documents(self._location, gone, vectors=self._root)
-            if before in self._fitting:
-                self._fitting.add(self._placement())
+            gone = set(self._random.sample(sorted(self._documents), min(count, 6)))
+            self._do("delete", lambda: self._deleted(gone))
             for doc_id in gone:
                 del self._documents[doc_id]
-            self._done.append("delete")
+
+    def _deleted(self, gone: set[str]) -> None:
+        with open_index(self._location, search_timeout_s=None) as index:
+            left = gone & {chunk.doc_id for chunk in index.scan()}
+        if left:  # else the run before was stopped after it had published
+            delete_documents(self._location, sorted(left), vectors=self._root)
 
     def _compact(self) -> None:
-        compact_index(self._location, vectors=self._root)
-        self._done.append("compact")
+        self._do("compact", lambda: compact_index(self._location, vectors=self._root))
 
     def _embed(self) -> None:
         self._embedded(self._location, self._form())
@@ -231,48 +234,129 @@ class _Sequence:
 
     def _embedded(self, location: str, options: EmbedOptions) -> None:
         with open_index(location, search_timeout_s=None) as index:
-            chunks = list(index.scan())
-            placement = index.manifest.placement
-        if len(chunks) >= _FEWEST_FOR_LISTS:
+            chunks = index.manifest.chunks
+        if chunks >= _FEWEST_FOR_LISTS:
             options = replace(options, index=self._random.choice(("auto", "IVF1,Flat")))
-        keys = {
-            (unit, row_key(text))
-            for chunk in chunks
-            for unit in VECTOR_UNITS
-            for _, text in rows_of(chunk, unit)
-        }
-        without = len(keys if options.overwrite else keys - self._keys())
-        report = embed_index(location, self._encoder, options)
-        self._done.append(f"embed ({'overwrite' if options.overwrite else options.index})")
-        self._fitting.add(placement)
-        if not options.overwrite and report.encoded_rows != without:
-            self._differ(f"{report.encoded_rows} rows were encoded, {without} had no vector")
+        self._do(
+            f"embed ({'overwrite' if options.overwrite else options.index})",
+            lambda: embed_index(location, self.encoder, options),
+            location=location,
+            makes_fitting=True,
+            is_new=options.overwrite,
+        )
 
-    def _stop_embedding(self) -> None:
-        options = replace(self._form(), batch_size=1, overwrite=False)
-        try:
-            report = embed_index(
-                self._location, self._encoder, options, _Stopping(self._random.randint(1, 60))
-            )
-        except KeyboardInterrupt:
-            self._done.append("stop embedding")
-        else:
-            self._fitting.add(report.placement)
-            self._done.append("embed")
+    def _damage(self) -> None:
+        """Damage a row; ``embed`` encodes the texts of its block again."""
+        path, _ = stores(self._root)[0]
+        unit = self._random.choice(VECTOR_UNITS)
+        file = path / f"{unit}.{self._random.choice(('vectors', 'keys'))}"
+        if size := file.stat().st_size:
+            data = bytearray(file.read_bytes())
+            data[self._random.randrange(size)] ^= 1 << self._random.randrange(8)
+            file.write_bytes(data)
+            self._done.append("damage")
+        self._is_damaged = True
+        self._embedded(self._location, replace(self._form(), overwrite=False))
+        self._is_damaged = False
 
     def _share(self) -> None:
         self._write_index(self._twin, "share")
         self._embedded(self._twin, replace(self._form(), overwrite=False))
         self._check(self._twin)
 
-    def _keys(self) -> set[tuple[VectorUnit, bytes]]:
-        """Unit and key of all texts that have a row somewhere."""
-        return {
-            (unit, key.tobytes())
-            for path, _ in stores(self._root)
-            for unit in VECTOR_UNITS
-            for key in Store.open(path).keys(unit)
+    # Jobs
+
+    def _do(
+        self,
+        what: str,
+        action: Callable[[], object],
+        *,
+        location: str = "",
+        keeps_fitting: bool = True,
+        makes_fitting: bool = False,
+        is_new: bool = False,
+    ) -> None:
+        """Run a job over an index; at times it is stopped, and run again.
+
+        If vectors fit the index, they do afterwards if it ``keeps_fitting`` or ``makes_fitting``
+        them. All texts may be encoded if the vectors are ``is_new``, else those without a row.
+        """
+        location = location or self._location
+        stopped = self._random.random() < _STOPPED
+        while True:
+            fitted = self._placement(location) in self._fitting
+            known = set() if is_new else self._known(location)
+            self.encoder.encoded = []
+            done = self._attempt(action, stopped=stopped)
+            self._done.append(what if done else f"stop to {what}")
+            self._check_encoded(known)
+            now = self._placement(location)
+            if (fitted and keeps_fitting) or (done and makes_fitting):
+                self._fitting.add(now)
+            if done:
+                return
+            if state_path(self._root, now).exists():
+                self._fitting.add(now)
+            if not self._is_damaged:
+                self._check(location)
+            self.outcome.stops += 1
+            stopped = False
+
+    def _attempt(self, action: Callable[[], object], *, stopped: bool) -> bool:
+        """Run a job, which may be killed, find the disk full or be interrupted at some step. Return
+        whether it came to its end."""
+        if not stopped:
+            action()
+            return True
+        kind = self._random.choice(("kill", "full disk", "interrupt"))
+        self.encoder.most = self._random.randint(0, 60) if kind == "interrupt" else None
+        step = 1 << 30 if kind == "interrupt" else self._random.randint(1, _MOST_CALLS)
+        try:
+            with stopping(step, full_disk=kind == "full disk"):
+                action()
+        except (Killed, KeyboardInterrupt):
+            return False
+        except (AragError, OSError):
+            if kind != "full disk":
+                raise
+            return False
+        finally:
+            self.encoder.most = None
+        return True
+
+    def _placement(self, location: str) -> str:
+        with open_index(location, search_timeout_s=None) as index:
+            return index.manifest.placement
+
+    def _known(self, location: str) -> set[tuple[VectorUnit, bytes]]:
+        """Unit and key of each row that a job over an index must find: those of the store of its
+        vectors, else of the newest vectors, else of all that an interrupted job has left."""
+        records = {
+            path.name: record
+            for path, record in states(self._root)
+            if isinstance(record, StateRecord)
         }
+        own = records.get(state_path(self._root, self._placement(location)).name)
+        named = own or next(iter(records.values()), None)
+        known: set[tuple[VectorUnit, bytes]] = set()
+        for path, _ in stores(self._root):
+            if named is None or path.name == named.store:
+                store = Store.open(path)
+                damaged = store.damaged()
+                for unit in VECTOR_UNITS:
+                    sound = store.sound(unit)
+                    for block in damaged:
+                        if block.unit == unit:
+                            sound[block.first : block.end] = False
+                    known |= {(unit, key.tobytes()) for key in store.keys(unit)[sound]}
+        return known
+
+    def _check_encoded(self, known: set[tuple[VectorUnit, bytes]]) -> None:
+        """Check that each text was encoded at most once for each unit that had no row of it."""
+        for text, count in Counter(self.encoder.encoded).items():
+            missing = sum((unit, row_key(text)) not in known for unit in VECTOR_UNITS)
+            if count > missing:
+                self._differ(f"encoded {count} times, where {missing} had no row: {text}")
 
     # Documents
 
@@ -304,16 +388,17 @@ class _Sequence:
             fits = index.manifest.placement in self._fitting
         error = self._opening_error(location)
         if not fits:
-            self._expect(isinstance(error, VectorsMismatchError), f"not refused: {error}")
+            refused = isinstance(error, VectorsMismatchError | VectorsNotFoundError)
+            self._expect(refused, f"not refused: {error}")
             return
         self._expect(error is None, f"refused though they fit: {error}")
-        vectors = MemoryVectors(chunks, self._encoder)
+        vectors = MemoryVectors(chunks, self.encoder)
         for scope in _SCOPES:
             self._compare(location, vectors, scope)
 
     def _opening_error(self, location: str) -> VectorsError | None:
         try:
-            open_index(location, vectors=self._root, encoder=self._encoder).close()
+            open_index(location, vectors=self._root, encoder=self.encoder).close()
         except (VectorsMismatchError, VectorsNotFoundError) as error:
             return error
         return None
@@ -323,11 +408,11 @@ class _Sequence:
         with open_index(
             location,
             vectors=self._root,
-            encoder=self._encoder,
+            encoder=self.encoder,
             filter=scope,
             search_timeout_s=None,
         ) as index:
-            source = VectorSource.of(vectors, self._encoder)
+            source = VectorSource.of(vectors, self.encoder)
             expected = Index(index.engine, location, index.scope, vectors=source)
             for ask in self._searches():
                 self.outcome.searches += 1

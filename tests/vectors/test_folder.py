@@ -112,7 +112,7 @@ def test_stores_are_numbered_and_one_that_is_not_finished_is_none(tmp_path: Path
     assert (new_store(tmp_path).name, stores(tmp_path)) == ("store-00001", [])
     for _ in range(2):
         Store.create(new_store(tmp_path), record_of())
-    (tmp_path / "store-00004.new").mkdir()
+    Store.create(new_store(tmp_path), record_of()).folder.rename(tmp_path / "store-00004.new")
     (tmp_path / "store-else").mkdir()
     assert _names(tmp_path) == ["store-00002", "store-00001"]
     assert new_store(tmp_path).name == "store-00005"

@@ -4,17 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.examples import some_of
-from tests.support.vector_sequences import run_sequence
-
-STEPS = 7
+from tests.support.examples import examples
+from tests.support.vector_sequences import STEPS, run_sequence
 
 
-@pytest.mark.parametrize("seed", some_of([20263, 20260, 20266, 20272, 20289], 2))
-def test_searches_by_vectors_equal_those_of_a_fresh_embedding_after_any_sequence_of_steps(
+@pytest.mark.parametrize("seed", range(examples(300)))
+def test_searches_by_vectors_equal_those_of_a_fresh_embedding_and_only_new_texts_are_encoded(
     seed: int, tmp_path: Path
 ) -> None:
-    outcome = run_sequence(seed, str(tmp_path / "index"), tmp_path, STEPS)
+    outcome = run_sequence(seed, str(tmp_path / "index"), tmp_path)
     assert outcome.differences == []
     assert outcome.steps == STEPS
-    assert outcome.searches > 20
+    assert outcome.searches > 0
