@@ -289,8 +289,8 @@ def _wait_until_ready(
         for node, child in children.items():
             if child.poll() is not None:
                 raise BenchError(
-                    f"{node.name} ended while the cluster was starting.",
-                    where=_log_end(node),
+                    f"{node.name} ended while the cluster was starting. {_log_end(node)}",
+                    where=str(node.log),
                     do="Fix what the log reports, then start it again.",
                 )
         # Ask every node: the first may know of all nodes before the last one answers.
@@ -298,15 +298,15 @@ def _wait_until_ready(
 
     if not _wait_until(is_ready, START_LIMIT_S):
         raise BenchError(
-            f"The cluster is not ready after {START_LIMIT_S:.0f} s.",
-            where=_log_end(nodes[0]),
+            f"The cluster is not ready after {START_LIMIT_S:.0f} s. {_log_end(nodes[0])}",
+            where=str(nodes[0].log),
             do="See the logs; a machine that lacks memory or processor time starts slowly.",
         )
 
 
 def _log_end(node: Node) -> str:
     lines = node.log.read_bytes()[-100_000:].decode("utf-8", "replace").splitlines()[-12:]
-    return "\n  ".join([f"{node.log}, which ends:", *(line[:300] for line in lines)])
+    return "\n  ".join(["Its log ends:", *(line[:300] for line in lines)])
 
 
 def _is_healthy(node: Node, count: int) -> bool:

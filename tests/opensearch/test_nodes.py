@@ -111,9 +111,9 @@ def test_a_node_that_dies_at_its_start_shows_the_end_of_its_log(tmp_path: Path) 
     (tmp_path / "node-1" / "data").write_text("a file where a folder should be")
     with pytest.raises(BenchError) as caught:
         nodes.up(tmp_path, short_lived=True)
-    what, where, *log, do = str(caught.value).splitlines()
-    assert what == "node-1 ended while the cluster was starting."
-    assert where == f"Where: {tmp_path / 'node-1' / 'node.log'}, which ends:"
+    what, *log, where, do = str(caught.value).splitlines()
+    assert what == "node-1 ended while the cluster was starting. Its log ends:"
+    assert where == f"Where: {tmp_path / 'node-1' / 'node.log'}"
     assert any(str(tmp_path / "node-1" / "data") in line for line in log)
     assert do == "Do: Fix what the log reports, then start it again."
 
