@@ -231,23 +231,28 @@ def remove_unused(
     ``stores``, which needs the lock, remove those of them that no state names, and those whose last
     state has gone; others may be of embeddings that were interrupted.
 
-    In the index's own folder the states are all but its own, in another folder those that others
-    have replaced, to which no rollback leads. If it ``keeps_last``, the newest of them stays, since
-    readers that opened the index before may still open it.
+    In the index's own folder the states are all but its own, in another folder those that its own
+    has replaced, one after the other, to which no rollback leads. If it ``keeps_last``, the one
+    before its own stays, since readers that opened the index before may still open it.
     """
     known = states(root)
+    records = {path: record for path, record in known if isinstance(record, StateRecord)}
     own = state_path(root, placement)
-    records = [record for _, record in known if isinstance(record, StateRecord)]
+    replaced: list[Path] = []
+    path = own
+    while path in records and (path := state_path(root, records[path].before)) in records:
+        if path in (own, *replaced):
+            break
+        replaced.append(path)
+    left = replaced
     if is_own_root(location, root):
-        left = [state for state in known if state[0] != own]
-    else:
-        replaced = {state_path(root, record.before) for record in records if record.before}
-        left = [state for state in known if state[0] in replaced - {own}]
-    for path, record in left:
-        if not keeps_last or record is not left[0][1] or isinstance(record, VectorsError):
+        left = [*replaced, *(path for path, _ in known if path not in (own, *replaced))]
+    last = next((path for path in left if path in records), None) if keeps_last else None
+    for path in reversed(left):
+        if path != last:
             path.unlink(missing_ok=True)
     if stores is not None:
-        _remove_stores(root, {*stores, *(record.store for record in records)})
+        _remove_stores(root, {*stores, *(record.store for record in records.values())})
 
 
 def _remove_stores(root: Path, candidates: set[str]) -> None:

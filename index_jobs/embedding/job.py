@@ -18,6 +18,7 @@ from arag_search.errors import (
     ArgumentError,
     SourceError,
     VectorsDamagedError,
+    VectorsError,
     VectorsMismatchError,
     VectorsNotFoundError,
     VectorsVersionError,
@@ -160,7 +161,7 @@ class _Embedding:
             check_factory(options.index, record.encoder.dimension)
             store = self._existing(encoding, record, fitting)
             texts = None if store is None else self._known(store, fitting)
-            known = fitting if texts is not None else None
+            is_new = texts is None
             if store is None or texts is None:
                 began = time.monotonic()
                 store, texts = self._embedded(encoding, store, record, fitting)
@@ -168,7 +169,9 @@ class _Embedding:
         publication = Publication(
             self._root, index.location, index.manifest, self._progress, all_dead=options.overwrite
         )
-        state, store = publication.publish(store, texts, known, options.index)
+        state, store = publication.publish(
+            store, texts, fitting, is_new=is_new, faiss=options.index
+        )
         if options.overwrite and is_own_root(index.location, self._root):
             known_stores = [path.name for path, _ in stores(self._root)]
             remove_unused(self._root, index.location, index.manifest.placement, stores=known_stores)
@@ -273,12 +276,12 @@ class _Embedding:
                 continue
             try:
                 store = Store.open(path)
-            except VectorsDamagedError:
+                for probes in encoding.probes:
+                    check_probes(known.probes, probes, record.encoder.name, str(path))
+            except VectorsError:
                 if self._options.overwrite:
                     continue
                 raise
-            for probes in encoding.probes:
-                check_probes(known.probes, probes, record.encoder.name, str(path))
             for block in store.damaged(self._progress):
                 self._progress.note(
                     f"{block.rows:,} {block.unit} rows of {path} are damaged, and their texts are"

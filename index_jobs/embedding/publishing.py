@@ -4,6 +4,7 @@ made where they are due, and what the new state replaces is removed."""
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -51,17 +52,18 @@ class Publication:
         self.has_changed = False
 
     def publish(
-        self, store: Store, texts: Texts, published: State | None, faiss: str | None
+        self, store: Store, texts: Texts, before: State | None, *, is_new: bool, faiss: str | None
     ) -> tuple[State, Store]:
-        """Publish the rows of texts, unless they are those of ``published``; return the state and
-        its store. ``faiss`` is "auto", "flat" or a factory; None keeps what there is.
+        """Publish the rows of texts in place of the state ``before``, which has these rows already
+        unless they are new; return the state and its store. ``faiss`` is "auto", "flat" or a
+        factory; None keeps what there is.
 
         An interruption leaves the states before. Raises what ``build`` raises, VectorsDamagedError,
         OSError.
         """
-        self._remove_unused()
         old = {path.name for path, record in stores(self._root) if record.is_like(store.record)}
-        old |= {record.store for _, record in self._states()}
+        old |= {record.store for record in self._records().values()}
+        self._remove_unused(None)
         source, moved = store, self._copied(store, texts)
         if moved is not None:
             store, rows = moved
@@ -69,30 +71,30 @@ class Publication:
         for unit in texts:
             index = faiss or _factory(source, unit)
             if moved is not None or is_due(store, unit, index):
-                self.has_changed |= moved is None
+                self.has_changed = True
                 build(store, unit, index, share_cores(), self._progress, source.folder)
-        if moved is None and published is not None:
-            return published, store
-        self.has_changed = True
         if moved is not None:
             self._move_others(source, *moved)
-        published = _write(self._root, self._index, store, texts, published)
-        self._remove_unused(stores=old)
-        return published, store
+        if moved is not None or is_new or before is None:
+            self.has_changed = True
+            before = _write(self._root, self._index, store, texts, before)
+        self._remove_unused(old)
+        return before, store
 
-    def _states(self) -> list[tuple[Path, StateRecord]]:
-        """Return the readable states of other placements, the newest first."""
-        return [
-            (path, record)
-            for path, record in states(self._root)
-            if isinstance(record, StateRecord) and record.placement != self._index.placement
-        ]
+    def _records(self) -> dict[Path, StateRecord]:
+        """Return the records of all states, the newest first."""
+        return {
+            path: record for path, record in states(self._root) if isinstance(record, StateRecord)
+        }
 
     def _others(self, store: Store) -> list[State]:
-        """Open the states of other placements that name a store."""
-        return [
-            State.open(path) for path, record in self._states() if record.store == store.folder.name
-        ]
+        """Open the states of other placements that name a store and can be read."""
+        others: list[State] = []
+        for path, record in self._records().items():
+            if record.store == store.folder.name and record.placement != self._index.placement:
+                with suppress(VectorsError):
+                    others.append(State.open(path))
+        return others
 
     def _copied(self, store: Store, texts: Texts) -> tuple[Store, dict[VectorUnit, Rows]] | None:
         """Copy the rows with a text to a new store if so many others are to be left out; return it
@@ -129,7 +131,7 @@ class Publication:
                 else:
                     state.path.unlink(missing_ok=True)
 
-    def _remove_unused(self, stores: Collection[str] = ()) -> None:
+    def _remove_unused(self, stores: Collection[str] | None) -> None:
         remove_unused(
             self._root,
             self._location,
@@ -155,7 +157,8 @@ def leave_out_dead(root: Path, location: str, index: Manifest, progress: Progres
         if state is None:
             return 0
         publication = Publication(root, location, index, progress, all_dead=True)
-        publication.publish(store_of(root, state), texts_of(state), state, None)
+        store = store_of(root, state)
+        publication.publish(store, texts_of(state), state, is_new=False, faiss=None)
         return publication.left_out
 
 

@@ -191,6 +191,17 @@ def test_a_stopped_embedding_is_not_touched_by_one_of_another_index() -> None:
     assert embed_index("index", ENCODER, shared).reused_rows == 2 * PIECE
 
 
+def test_rows_of_the_state_before_the_last_are_continued_though_that_state_goes() -> None:
+    encoders = (ENCODER, "hashing:8", ENCODER)
+    lines = [json.dumps({"id": f"d{number}", "text": f"Text {number}."}) for number in range(32)]
+    for number, encoder in enumerate(encoders):
+        build_index([file_of("c.jsonl", *lines[: 30 + number])], Path("index"), OVERWRITE)
+        report = embed_index("index", encoder, SMALL)
+    assert (report.store, report.encoded_rows) == ("index/vectors/store-00001", 4)
+    check_embedded()
+    assert len(names()[0]) == 2
+
+
 # Damage
 
 

@@ -157,6 +157,24 @@ def test_another_folder_keeps_all_but_what_was_replaced_and_the_newest_of_that(
     assert damaged.exists()
 
 
+def test_the_state_before_stays_and_not_one_that_a_killed_update_has_left(location: str) -> None:
+    root = Path(location) / "vectors"
+    _state(root, 0)
+    _state(root, 1, before=0)  # of an update that was undone
+    _state(root, 2, before=0)
+    remove_unused(root, location, PLACEMENTS[2])
+    assert _numbers(root) == [2, 0]
+
+
+def test_what_another_index_of_the_folder_has_replaced_is_left_to_it(
+    tmp_path: Path, location: str
+) -> None:
+    for number, before in ((0, None), (1, 0), (2, 1), (3, None), (4, 3)):
+        _state(tmp_path, number, before=before)
+    remove_unused(tmp_path, location, PLACEMENTS[4], keeps_last=False)
+    assert _numbers(tmp_path) == [4, 2, 1, 0]
+
+
 def test_an_own_folder_keeps_no_other_state_if_not_even_the_last_may_stay(location: str) -> None:
     root = Path(location) / "vectors"
     for number in range(3):
