@@ -111,7 +111,7 @@ class _Texts:
     def __init__(self, ordinals: array[int], keys: bytearray) -> None:
         import numpy as np
 
-        self.ordinals = np.array(ordinals, np.int64)
+        self.ordinals = np.frombuffer(ordinals, np.int64)
         self.keys = np.frombuffer(keys, np.uint8).reshape(-1, KEY_BYTES)
         self.rows = np.full(len(ordinals), -1, np.int64)
 
@@ -128,9 +128,14 @@ class _Texts:
         import numpy as np
 
         places = np.flatnonzero(self.rows < 0)
-        keys = np.ascontiguousarray(self.keys[places]).view(f"V{KEY_BYTES}").ravel()
-        _, first, group = np.unique(keys, return_index=True, return_inverse=True)
-        return places, places[first][group]
+        keys = np.ascontiguousarray(self.keys[places]).view(np.uint64)
+        order = np.lexsort(keys.T)  # equal keys in order of place
+        keys = keys[order]
+        is_first = np.ones(len(keys), np.bool_)
+        is_first[1:] = (keys[1:] != keys[:-1]).any(axis=1)
+        firsts = np.empty_like(order)
+        firsts[order] = order[is_first][np.cumsum(is_first) - 1]
+        return places, places[firsts]
 
 
 class _Embedding:

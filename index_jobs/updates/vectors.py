@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -40,16 +41,13 @@ from index_jobs.embedding.encoding import EncoderChoice
 from index_jobs.embedding.options import EmbedOptions
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from arag_search.vectors.state import State
     from arag_search.vectors.store import Store
 
 PIECE_ROWS = EmbedOptions().piece_rows
 """How many texts are encoded at once."""
 
-_FOUND_TEXTS = 8 * PIECE_ROWS
+FOUND_TEXTS = 8 * PIECE_ROWS
 """How many texts are looked for at once: each time all keys of the store are read."""
 
 
@@ -81,7 +79,7 @@ class VectorUpdate:
         self._encoding: tuple[Encoder, Store] | None = None
         self._opened = ExitStack()
         self._waiting: dict[VectorUnit, list[tuple[int, str]]] = {}
-        self._added: dict[VectorUnit, list[tuple[int, int]]] = {}
+        self._added: dict[VectorUnit, tuple[array[int], array[int]]] = {}
         self._encoded_rows = 0
         try:
             self._root = vectors_root(location, vectors)
@@ -97,12 +95,12 @@ class VectorUpdate:
         VectorsMismatchError if it has changed, VectorsLockedError, and what encoding raises."""
         if self._state is None or not self._embeds:
             return
-        _, store = self._encoding = self._encoding or self._open(self._state, progress)
-        for unit in self._state.units:
-            waiting = self._waiting.setdefault(unit, [])
-            for chunk in chunks:
+        _, store = self._encoding = self._encoding or self._open(progress)
+        for chunk in chunks:
+            for unit in self._state.units:
+                waiting = self._waiting.setdefault(unit, [])
                 waiting += rows_of(chunk, unit, sentence_titles=store.record.sentence_titles)
-                if len(waiting) >= _FOUND_TEXTS:
+                if len(waiting) >= FOUND_TEXTS:
                     self._give_rows(unit)
 
     def before_publishing(self, after: Manifest, deleted: Sequence[int], *, grows: bool) -> None:
@@ -112,12 +110,15 @@ class VectorUpdate:
         state = self._state
         if self._root is None or state is None or (grows and not self._embeds):
             return
+        import numpy as np
+
         from arag_search.vectors.state import State, UnitTexts
 
         for unit in self._waiting:
             self._give_rows(unit)
         added: dict[VectorUnit, UnitTexts] = {
-            unit: UnitTexts(*_columns(texts)) for unit, texts in self._added.items()
+            unit: UnitTexts(np.array(ordinals), np.array(rows))
+            for unit, (ordinals, rows) in self._added.items()
         }
         while True:
             rows: dict[VectorUnit, int] = {
@@ -162,15 +163,21 @@ class VectorUpdate:
         rows = f"; {counted(self._encoded_rows, 'row')} encoded" if self._encoded_rows else ""
         return f"the vectors fit the index{rows}"
 
-    def _open(self, state: State, progress: Progress) -> tuple[Encoder, Store]:
+    def _open(self, progress: Progress) -> tuple[Encoder, Store]:
         """Lock the folder, and open store and encoder until ``close``."""
+        from arag_search.vectors.state import State
+
         assert self._root is not None
+        assert self._state is not None
         try:
             self._opened.enter_context(lock(self._root))
-            store = store_of(self._root, state)
+            # Whoever held the lock before may have moved the rows.
+            self._state = State.open(self._state.path)
+            store = store_of(self._root, self._state)
             made_by, where = store.record.encoder, str(store.folder)
-            note = f"Loading the encoder {made_by.name}, which made the vectors of the index."
-            progress.note(note)
+            progress.note(
+                f"Loading the encoder {made_by.name}, which made the vectors of the index."
+            )
             encoder = EncoderChoice.of(made_by, EmbedOptions()).open()
             self._opened.callback(encoder.close)
             check_same_encoder(made_by, encoder.identity, where)
@@ -203,17 +210,10 @@ class VectorUpdate:
             rows.update(zip(new, range(first, first + len(new)), strict=True))
             self._encoded_rows += len(new)
             self._check()
-        ordinals = (ordinal for ordinal, _ in texts)
-        own = self._added.setdefault(unit, [])
-        own += zip(ordinals, (rows[key] for key in keys), strict=True)
+        added = self._added.setdefault(unit, (array("q"), array("q")))
+        added[0].extend(ordinal for ordinal, _ in texts)
+        added[1].extend(rows[key] for key in keys)
 
     @property
     def _command(self) -> str:
         return "" if self._root is None else embed_command(self._location, self._root)
-
-
-def _columns(pairs: Sequence[tuple[int, int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    import numpy as np
-
-    ordinals, rows = np.array(pairs, np.int64).reshape(-1, 2).T
-    return ordinals, rows

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from index_jobs.embedding.job import embed_index
 from index_jobs.updates.addition import AddOptions, add_documents, sync_documents
 from index_jobs.updates.deletion import delete_documents
 from index_jobs.updates.maintenance import compact_index
+from index_jobs.updates.vectors import VectorUpdate
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.commands import file_of
 from tests.support.embeddings import (
@@ -182,6 +184,33 @@ def test_an_update_during_an_embedding_goes_on_only_without_encoding() -> None:
         check_embedded()
         assert delete_documents("index", ["d3"]).vectors == FIT
         assert added("n", "New.", embed=False).vectors == NONE_FIT
+
+
+@pytest.mark.parametrize("texts", [1, 2, 7])
+def test_many_texts_are_looked_for_and_encoded_in_parts(
+    texts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("index_jobs.updates.vectors.PIECE_ROWS", 2)
+    monkeypatch.setattr("index_jobs.updates.vectors.FOUND_TEXTS", texts)
+    many = [{"id": f"m{n}", "text": f"More {n}. Much {n % 5}. Sea."} for n in range(30)]
+    assert add_documents([file_of("m.jsonl", *many)], "index").vectors == f"{FIT}; 65 rows encoded"
+    check_embedded()
+
+
+def test_rows_that_were_moved_before_the_lock_was_free_are_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    delete_documents("index", ["d3"])
+    prepared = VectorUpdate.add
+
+    def late(update: VectorUpdate, *arguments: Any) -> None:
+        if names()[1] == ["store-00001"]:
+            embed_index("index", ENCODER, with_options(overwrite=True))
+        prepared(update, *arguments)
+
+    monkeypatch.setattr(VectorUpdate, "add", late)
+    assert added("n", "Quokkas nap.").vectors == f"{FIT}; 2 rows encoded"
+    check_embedded()
 
 
 def test_texts_that_have_a_row_are_not_encoded_again() -> None:
