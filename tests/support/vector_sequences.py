@@ -413,7 +413,9 @@ class _Sequence:
             search_timeout_s=None,
         ) as index:
             source = VectorSource.of(vectors, self.encoder)
-            expected = Index(index.engine, location, index.scope, vectors=source)
+            expected = Index(
+                index.engine, location, index.scope, vectors=source, search_timeout_s=None
+            )
             for ask in self._searches():
                 self.outcome.searches += 1
                 result = _comparable(ask(index))
