@@ -108,6 +108,7 @@ class Encoding:
             introductions = self._open(opened)
             self._opened = opened.pop_all()
         self.identity = _only_identity({encoded.identity for encoded in introductions})
+        self.peaks |= {encoded.peak.process: encoded.peak for encoded in introductions}
         self.probes = tuple(dict.fromkeys(encoded.probes for encoded in introductions))
         return self
 

@@ -1,8 +1,8 @@
 """Embedding an index: texts that no row of a store has are encoded and appended piece by piece, and
 a state says which text of the index has which row.
 
-A job that is stopped, however, has lost at most a few pieces: the next one finds all rows by the
-keys of their texts.
+A job that is killed has lost at most a second's rows or a piece: the next one finds all others by
+the keys of their texts.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from arag_search.vectors.folder import (
 )
 from arag_search.vectors.records import StateRecord, StoreRecord
 from index_jobs.build.corpus import reporting_full_disk, resume_advice
-from index_jobs.embedding.encoding import Encoding, Piece
+from index_jobs.embedding.encoding import Encoded, Encoding, Piece
 from index_jobs.embedding.options import EmbedOptions, EmbedReport
 from index_jobs.workers.pool import own_peak
 
@@ -66,6 +66,10 @@ if TYPE_CHECKING:
     from arag_search.vectors.store import Store
 
 Places: TypeAlias = "NDArray[np.int64]"
+
+_STORE_S = 1.0
+_MOST_PIECES = 16
+"""Pieces are stored after a second, or once they are so many: a disk may take long to confirm."""
 
 # Modules that need numpy are imported in functions, after the extra was checked.
 
@@ -337,20 +341,45 @@ class _Embedding:
         total = sum(len(own.rows) for own in texts.values())
         if reused := total - sum(len(places) for places, _ in missing.values()):
             self._progress.note(f"Reusing the vectors of {reused:,} of {total:,} texts.")
-        pieces = self._pieces(texts, missing, record)
-        for piece, encoded in encoding.encoded(pieces):
-            if store is None:
-                store = Store.create(new_store(self._root), record)
-            own = texts[piece.unit]
-            keys = [own.keys[place].tobytes() for place in piece.places]
-            first = store.append(piece.unit, keys, encoded.vectors, encoded.cut)
-            own.rows[list(piece.places)] = range(first, first + len(keys))
-            self._encoded_rows += len(keys)
-            self._progress.update(self._encoded_rows, self._encoded_rows)
+        waiting: list[tuple[Piece, Encoded]] = []
+        stored_s = time.monotonic()
+        try:
+            for encoded in encoding.encoded(self._pieces(texts, missing, record)):
+                store = store or Store.create(new_store(self._root), record)
+                waiting.append(encoded)
+                done = self._encoded_rows + sum(len(piece.places) for piece, _ in waiting)
+                self._progress.update(done, done)
+                if len(waiting) == _MOST_PIECES or time.monotonic() - stored_s >= _STORE_S:
+                    self._store(store, texts, waiting)
+                    stored_s = time.monotonic()
+        finally:
+            if store is not None:
+                self._store(store, texts, waiting)
         for unit, (places, firsts) in missing.items():
             texts[unit].rows[places] = texts[unit].rows[firsts]
         assert store is not None
         return store, {unit: UnitTexts(own.ordinals, own.rows) for unit, own in texts.items()}
+
+    def _store(
+        self,
+        store: Store,
+        texts: Mapping[VectorUnit, _Texts],
+        waiting: list[tuple[Piece, Encoded]],
+    ) -> None:
+        """Append the rows of the waiting pieces, and forget these."""
+        import numpy as np
+
+        for unit in VECTOR_UNITS:
+            own = [(piece, encoded) for piece, encoded in waiting if piece.unit == unit]
+            if not own:
+                continue
+            places = [place for piece, _ in own for place in piece.places]
+            vectors = np.concatenate([encoded.vectors for _, encoded in own])
+            keys = [texts[unit].keys[place].tobytes() for place in places]
+            first = store.append(unit, keys, vectors, sum(encoded.cut for _, encoded in own))
+            waiting[:] = [result for result in waiting if result[0].unit != unit]
+            texts[unit].rows[places] = range(first, first + len(places))
+            self._encoded_rows += len(places)
 
     def _read(self, units: Sequence[VectorUnit], record: StoreRecord) -> dict[VectorUnit, _Texts]:
         """Read the whole index. Raises SourceError for one without text, or that has changed."""

@@ -217,8 +217,8 @@ def test_damaged_rows_are_found_and_their_texts_encoded_again_in_a_sound_store()
     flip(Path(before.store) / "sentence.vectors")
     noting = NotingProgress()
     report = embed_index("index", ENCODER, SMALL, noting)
-    assert noting.notes[1].startswith(f"9 sentence rows of {before.store} are damaged, and their")
-    assert (report.damaged_rows, report.encoded_rows) == (9, 9)
+    assert noting.notes[1].startswith(f"41 sentence rows of {before.store} are damaged, and their")
+    assert (report.damaged_rows, report.encoded_rows) == (41, 41)
     check_embedded()
     assert embed_index("index", ENCODER, SMALL).up_to_date
 

@@ -18,7 +18,7 @@ CEILINGS = {
     ("arag_search/tools/",): 4_574,
     ("arag_search/agent/",): 4_404,
     ("arag_search/evaluation/",): 2_650,
-    ("arag_search/vectors/", "index_jobs/embedding/"): 5_314,
+    ("arag_search/vectors/", "index_jobs/embedding/"): 5_344,
     ("arag_search/engines/opensearch/",): 4_634,
     ("arag_search/engines/",): 7_036,
     ("arag_search/mcp_server/",): 2_321,
@@ -31,7 +31,7 @@ CEILINGS = {
     ("tests/",): 60_068,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 144_688
+ALL = 144_721
 
 
 def _counts() -> Counter[tuple[str, ...]]:
