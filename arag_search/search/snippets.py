@@ -310,17 +310,17 @@ class Highlighter:
     ) -> Highlights:
         """Return the marks in a title and in the snippet of the given sentences (0-based numbers).
         ``code`` is that of ``normal_forms``. O(length of the texts x (leaves + substrings))."""
+        leaves = [] if self.query is None else wanted_leaves(self.query)
         shown = list(shown_sentences(content, ends, sentences))
         located: list[Mark] = []
         for start, end in self._content_pieces(ends, shown, len(content)):
             text = content[start:end]
-            for first, last in self._spans(text, CONTENT, code):
+            for first, last in self._spans(text, leaves, CONTENT, code):
                 mark = _located(content, (start + first, start + last), shown, self._is_same)
                 if mark is not None:
                     located.append(mark)
-        return Highlights(
-            tuple(merged(self._spans(title, TITLE, code))), tuple(merged(sorted(set(located))))
-        )
+        in_title = merged(self._spans(title, leaves, TITLE, code))
+        return Highlights(tuple(in_title), tuple(merged(sorted(set(located)))))
 
     def _content_pieces(
         self, ends: Sequence[int], shown: Sequence[Shown], length: int
@@ -333,8 +333,9 @@ class Highlighter:
             for sentence in shown
         ]
 
-    def _spans(self, text: str, field: TextField, code: bool) -> list[Mark]:
-        leaves = [] if self.query is None else wanted_leaves(self.query)
+    def _spans(
+        self, text: str, leaves: Sequence[Clause], field: TextField, code: bool
+    ) -> list[Mark]:
         with self.watch:
             places = set(spans(text, leaves, field, code))
         if self.substrings:
