@@ -124,7 +124,7 @@ class _Texts:
         import numpy as np
 
         self.rows = store.find(unit, self.keys)
-        return len(np.unique(self.rows[self.rows >= 0]))
+        return int(np.count_nonzero(np.bincount(self.rows[self.rows >= 0])))
 
     def missing(self) -> tuple[Places, Places]:
         """Return the places of the texts without a row, and for each the place of the first text
