@@ -354,12 +354,12 @@ def _state(
     command: str,
 ) -> Description:
     """Describe a state; ``command`` embeds the index again."""
-    from arag_search.vectors.state import CHECKED_BYTES, State
+    from arag_search.vectors.state import State
 
     try:
         if isinstance(record, VectorsError):
             raise record
-        state = State.open(path, None if stores.checksums else CHECKED_BYTES)
+        state = State.open(path, is_read=stores.checksums)
         store, dead = stores.open(record.store)
         made: dict[VectorUnit, IndexRecord | None] = {
             unit: read_index(store.folder, unit) for unit in state.units

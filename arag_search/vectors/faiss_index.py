@@ -29,7 +29,7 @@ from arag_search.system.extras import check_extra
 from arag_search.system.processes import share_cores
 from arag_search.system.progress import Progress
 from arag_search.vectors.base import FloatArray, VectorUnit
-from arag_search.vectors.records import VECTORS_VERSION, read_record
+from arag_search.vectors.records import CHECKED_BYTES, VECTORS_VERSION, read_record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,8 +49,6 @@ DUE_SHARE = 0.1
 """The share of rows that an index does not cover, above which it is made anew."""
 PART_BYTES = 64 << 20
 """The codes and ids that are in memory while lists are filled."""
-CHECKED_BYTES = 1 << 26
-"""The largest file that is read and compared with its checksum when an index is opened (64 MiB)."""
 
 _OPQ_DIMENSION = 256
 _SUBQUANTISERS = (64, 48, 32, 24, 16, 12, 8, 4, 2, 1)

@@ -30,6 +30,10 @@ EMBED_MISSING = "Embed the index, which makes only what is missing: arag-search 
 
 StoredType = Literal["float32", "float16"]
 
+CHECKED_BYTES = 1 << 26
+"""The largest file besides rows that is read and compared with its checksum when it is opened
+(64 MiB); a damaged byte would drop hits without a word."""
+
 STORE_NAME = re.compile(r"store-\d{5,}")
 STORE_RECORD = "store.json"
 STATE_ENDING = ".state"

@@ -27,6 +27,7 @@ from arag_search.errors import ArgumentError
 from arag_search.system.durable import replacing, sync
 from arag_search.vectors.base import VectorUnit
 from arag_search.vectors.records import (
+    CHECKED_BYTES,
     StateRecord,
     UnitRecord,
     damaged,
@@ -34,10 +35,6 @@ from arag_search.vectors.records import (
     state_path,
 )
 from arag_search.vectors.store import checksum
-
-CHECKED_BYTES = 1 << 26
-"""The largest state that is read and compared with its checksum when it is opened (64 MiB); a
-damaged byte would drop hits without a word."""
 
 _ALIGNED = 64
 _CHANGED = "The file has changed since it was written."
@@ -139,9 +136,9 @@ class State:
         return State.open(path)
 
     @staticmethod
-    def open(path: Path, most_bytes: int | None = CHECKED_BYTES) -> State:
-        """Map a state. Its size is checked, and its content unless it has more than ``most_bytes``.
-        Raises VectorsNotFoundError, VectorsDamagedError, VectorsVersionError."""
+    def open(path: Path, *, is_read: bool = False) -> State:
+        """Map a state. Its size is checked, and its content if it ``is_read`` or has at most
+        CHECKED_BYTES. Raises VectorsNotFoundError, VectorsDamagedError, VectorsVersionError."""
         with open_state(path) as (record, file):
             first = file.tell()
             data: NDArray[np.uint8] = np.memmap(file, np.uint8, "r")[first:]
@@ -150,8 +147,7 @@ class State:
         if len(data) != expected:
             sizes_differ = f"The file has {first + len(data):,} bytes, not {first + expected:,}."
             raise damaged(sizes_differ, path)
-        is_read = most_bytes is None or len(data) <= most_bytes
-        if is_read and checksum(data) != record.arrays:
+        if (is_read or len(data) <= CHECKED_BYTES) and checksum(data) != record.arrays:
             raise damaged(_CHANGED, path)
         ends = np.cumsum([0, *(_aligned(size) for size, _ in sizes)])
         # plain views: each operation on a memmap takes some microseconds longer
