@@ -30,6 +30,7 @@ from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
 from arag_search.query.forms import NONE
 from arag_search.search.index import Index
 from arag_search.search.opening import open_index
+from arag_search.search.standing import standing_of
 from arag_search.system.extras import check_extra
 from arag_search.system.progress import counted
 from arag_search.vectors.base import VECTOR_UNITS, VectorUnit
@@ -44,7 +45,6 @@ from arag_search.vectors.faiss_index import (
 from arag_search.vectors.folder import embed_command, states, vectors_root
 from arag_search.vectors.records import EMBED_MISSING, StateRecord
 from index_jobs.updates.folder_index import FolderIndex
-from index_jobs.updates.watching import watch_state
 
 if TYPE_CHECKING:
     from arag_search.vectors.store import Store
@@ -139,7 +139,7 @@ def _describe(index: str, vectors: Path | None, checksums: bool) -> Description:
     is_sound = all(state.is_sound for state in described_vectors)
     if checksums and described_vectors and is_sound:
         verified.append("vectors")
-    watched = watch_state(index)
+    watched = standing_of(index)
     share = deletions_of(statistics.chunks, statistics.sentences).share
     parts = {"chunks": statistics.chunks, "sentences": statistics.sentences}
     values = {

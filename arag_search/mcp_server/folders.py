@@ -12,10 +12,10 @@ from dataclasses import replace
 
 from arag_search.errors import AragError
 from arag_search.mcp_server.live import Coming
+from arag_search.search.standing import standing_of
 from arag_search.system.progress import PlainProgress
 from index_jobs.build.new_index import build_index
 from index_jobs.updates.folder_index import OPTIONS, FolderIndex
-from index_jobs.updates.watching import watch_state
 
 SAMPLE_FROM_FILES = 300
 """The number of files from which the tools are offered from a sample of the folder, until the index
@@ -74,7 +74,7 @@ class ServedFolder:
         """Return how far the first build is; None if there is an index."""
         if self.index.exists:
             return None
-        state = watch_state(self.index.location)
+        state = standing_of(self.index.location)
         if state is not None and state.problem:
             return Coming(f"The folder cannot be indexed. {state.problem}")
         done = self._counted.count

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from arag_search.engines.lucene.location import folder_bytes
 from arag_search.errors import ArgumentError, IndexLockedError
+from arag_search.search.standing import forget_standing
 from arag_search.system.cache import cache_folder
 from arag_search.system.durable import write_atomically
 from arag_search.system.lock import is_at, try_lock
@@ -25,7 +26,7 @@ from arag_search.system.progress import Progress
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import SourcesReport
 from index_jobs.sources.selection import FileSelection
-from index_jobs.updates.watching import Watcher, forget_watch
+from index_jobs.updates.watching import Watcher
 
 MAX_CACHE_BYTES = 20_000_000_000
 """The size of all indexes of folders above which those go that were unused for the longest time."""
@@ -139,7 +140,7 @@ class FolderIndex:
                     where=self.folder,
                     do="End the servers and searches that use it.",
                 )
-            forget_watch(self.location)
+            forget_standing(self.location)
             shutil.rmtree(self.entry)
             return True
         finally:

@@ -7,7 +7,6 @@ all files are compared from time to time too.
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import logging
 import os
@@ -15,13 +14,9 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import orjson
 
 from arag_search.engines.lucene.location import published_state
 from arag_search.engines.opensearch.address import is_address
@@ -31,8 +26,14 @@ from arag_search.errors import (
     IndexNotFoundError,
     MassDeletionError,
 )
-from arag_search.system.cache import cache_folder
-from arag_search.system.durable import write_atomically
+from arag_search.search.standing import (
+    Standing,
+    identity_of,
+    note_standing,
+    now,
+    standing_file,
+    standing_of,
+)
 from arag_search.system.lock import HeldError, hold
 from arag_search.system.progress import Progress
 from index_jobs.build.new_index import build_index
@@ -61,68 +62,11 @@ _logger = logging.getLogger(__name__)
 _States = Mapping[str, tuple[int, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class WatchState:
-    """What is known of the watcher of an index, also by other processes.
-
-    ``in_step`` is the time in UTC at which the last synchronisation began after which nothing was
-    left to do, empty before the first. ``problem`` says why the index is not in step, if it is
-    known not to be. ``left_out`` says, in lines, what the last comparison of all files left out.
-    """
-
-    index: str
-    sources: tuple[str, ...] = ()
-    in_step: str = ""
-    problem: str = ""
-    left_out: tuple[str, ...] = ()
-
-
-def watch_state(location: str | Path) -> WatchState | None:
-    """Return what the last watcher of an index has noted; None if there was none."""
-    try:
-        values: Any = orjson.loads(_watch_file(location, ".json").read_bytes())
-        return WatchState(
-            values["index"],
-            tuple(values["sources"]),
-            values["in_step"],
-            values["problem"],
-            tuple(values["left_out"]),
-        )
-    except (OSError, ValueError, TypeError, KeyError):
-        return None
-
-
-def note_watch_state(state: WatchState) -> None:
-    """Write what a watcher knows; where the cache cannot be written, nobody else learns it."""
-    with suppress(OSError):
-        file = _watch_file(state.index, ".json")
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_atomically(file, orjson.dumps(state))
-
-
-def forget_watch(location: str | Path) -> None:
-    """Remove what was noted of the watchers of an index."""
-    for ending in (".json", ".lock"):
-        with suppress(OSError):
-            _watch_file(location, ending).unlink(missing_ok=True)
-
-
 def hold_watch(location: str | Path) -> int:
     """Return the descriptor of a lock that the watcher of an index holds. Raises HeldError."""
-    file = _watch_file(location, ".lock")
+    file = standing_file(location, ".lock")
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     return hold(file, "arag-search watcher, process ")
-
-
-def _watch_file(location: str | Path, ending: str) -> Path:
-    name = _identity(location)
-    return cache_folder() / "watched" / (hashlib.sha256(name.encode()).hexdigest()[:32] + ending)
-
-
-def _identity(location: str | Path) -> str:
-    """Return the name of an index that all processes of this machine use."""
-    name = str(location)
-    return name if is_address(name) else os.path.realpath(name)
 
 
 class Watcher:
@@ -164,7 +108,7 @@ class Watcher:
         self._peaks: list[tuple[float, int]] = []
         self._documents = -1
         self._published: bytes | None = None
-        known = watch_state(location) or WatchState(_identity(location))
+        known = standing_of(location) or Standing(identity_of(location))
         self._state = replace(known, sources=tuple(map(os.path.abspath, sources)))
 
     def run(self, stop: threading.Event, *, waits: bool = True) -> None:
@@ -192,7 +136,7 @@ class Watcher:
     def synchronise(self) -> None:
         """Build the index, or bring it in step once. A mass deletion is noted. Raises what
         ``build_index`` and ``sync_documents`` raise."""
-        began = _now()
+        began = now()
         self._update(None)
         if self._vanished == set():
             self._note(problem="", in_step=began)
@@ -259,7 +203,7 @@ class Watcher:
     def _synchronise(self) -> float:
         """Bring the index in step with the pending paths, and return the seconds after which to try
         again what could not be done."""
-        began = _now()
+        began = now()
         pending, self._pending = self._pending, set()
         paths = None if pending is None or self._vanished is None else pending | self._vanished
         if paths is None:
@@ -325,11 +269,7 @@ class Watcher:
         )
         if problem and problem != before.problem:
             self._progress.note(f"The index is not in step. {problem}")
-        note_watch_state(self._state)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+        note_standing(self._state)
 
 
 class _Changes:

@@ -13,9 +13,10 @@ import pytest
 from arag_search.cli.app import run
 from arag_search.errors import IndexLockedError
 from arag_search.search.opening import open_index
+from arag_search.search.standing import standing_of
 from index_jobs.updates import addition, watching
 from index_jobs.updates.folder_index import OPTIONS
-from index_jobs.updates.watching import Watcher, watch_state
+from index_jobs.updates.watching import Watcher
 from tests.support.examples import examples
 from tests.support.watched_folders import (
     Notes,
@@ -41,7 +42,7 @@ def count(index: Path, query: str) -> int:
 
 
 def problem(index: Path) -> str:
-    state = watch_state(index)
+    state = standing_of(index)
     return "" if state is None else state.problem
 
 
@@ -111,7 +112,7 @@ def test_a_checkout_of_git_that_changes_all_files_at_once_is_followed(
     git("add", ".")
     git("commit", "-m", "land")
     with running(Watcher([str(folder)], index, OPTIONS)):
-        eventually(lambda: index.exists() and watch_state(index) is not None, 600)
+        eventually(lambda: index.exists() and standing_of(index) is not None, 600)
         eventually(lambda: count(index, "land") == files, 600)
         for branch in ("sea", "land"):
             git("checkout", branch)
@@ -158,7 +159,7 @@ def in_place(file: Path, text: str) -> None:
 def test_files_are_found_however_an_editor_saves_them(notes: Path, tmp_path: Path) -> None:
     index = tmp_path / "i"
     with running(Watcher([str(notes)], index, OPTIONS)):
-        eventually(lambda: index.exists() and watch_state(index) is not None)
+        eventually(lambda: index.exists() and standing_of(index) is not None)
         for number, save in enumerate((rename_of_a_temporary_file, vim, emacs, in_place)):
             save(notes / f"note{number}.md", f"# Saved\n\nThe harbour of {save.__name__}.\n")
             eventually(lambda number=number: count(index, "harbour") == number + 1)
@@ -173,7 +174,7 @@ def test_a_folder_that_vanishes_becomes_a_file_and_returns_is_followed_again(
     index, away = tmp_path / "i", tmp_path / "away"
     (notes / "loop").symlink_to(notes)
     with running(Watcher([str(notes)], index, OPTIONS)):
-        eventually(lambda: index.exists() and watch_state(index) is not None)
+        eventually(lambda: index.exists() and standing_of(index) is not None)
         notes.rename(away)
         eventually(lambda: bool(problem(index)))
         notes.write_text("A file.")
@@ -199,7 +200,7 @@ def test_only_the_files_that_changed_are_read(
         read.append(len(self._ids))
 
     with running(Watcher([str(notes)], index, OPTIONS)):
-        eventually(lambda: index.exists() and watch_state(index) is not None)
+        eventually(lambda: index.exists() and standing_of(index) is not None)
         eventually(lambda: count(index, "sea") == 10)
         monkeypatch.setattr(addition._Sync, "_write", counted)
         (notes / "note3.md").write_text("# Changed\n\nThe harbour.\n")
@@ -214,7 +215,7 @@ def test_a_mass_deletion_is_noted_and_not_followed_while_other_changes_are(
     index, away = tmp_path / "i", tmp_path / "away"
     away.mkdir()
     with running(Watcher([str(notes)], index, OPTIONS)):
-        eventually(lambda: index.exists() and watch_state(index) is not None)
+        eventually(lambda: index.exists() and standing_of(index) is not None)
         for number in range(7):
             shutil.move(notes / f"note{number}.md", away)
         eventually(lambda: "no longer in it" in problem(index))
@@ -233,7 +234,7 @@ def test_files_that_vanish_in_several_steps_are_a_mass_deletion_too(
 ) -> None:
     index = tmp_path / "i"
     with running(Watcher([str(notes)], index, OPTIONS)):
-        eventually(lambda: index.exists() and watch_state(index) is not None)
+        eventually(lambda: index.exists() and standing_of(index) is not None)
         for left in (8, 6):
             for number in (left, left + 1):
                 (notes / f"note{number}.md").unlink()
@@ -250,7 +251,7 @@ def test_a_moved_folder_is_followed(notes: Path, tmp_path: Path) -> None:
     for file in notes.glob("*.md"):
         file.rename(notes / "all" / file.name)
     with running(Watcher([str(notes)], index, OPTIONS)):
-        eventually(lambda: index.exists() and watch_state(index) is not None)
+        eventually(lambda: index.exists() and standing_of(index) is not None)
         (notes / "all").rename(notes / "other")
         eventually(lambda: count(index, "path:other/") == 10)
         eventually(lambda: count(index, "sea") == 10)
@@ -264,7 +265,7 @@ def test_where_nothing_is_reported_files_are_compared(
     monkeypatch.setattr(watching, "LOOK_S", 0.2)
     index = tmp_path / "i"
     with running(Watcher([str(notes)], index, OPTIONS)):
-        eventually(lambda: index.exists() and watch_state(index) is not None)
+        eventually(lambda: index.exists() and standing_of(index) is not None)
         (notes / "note3.md").write_text("# Changed\n\nThe harbour.\n")
         eventually(lambda: count(index, "harbour") == 1)
 
@@ -274,7 +275,7 @@ def test_an_index_has_one_watcher(notes: Path, tmp_path: Path) -> None:
 
     index = tmp_path / "i"
     with running(Watcher([str(notes)], index, OPTIONS)):
-        eventually(lambda: index.exists() and watch_state(index) is not None)
+        eventually(lambda: index.exists() and standing_of(index) is not None)
         with pytest.raises(IndexLockedError, match="keeps this index in step already"):
             Watcher([str(notes)], index, OPTIONS).run(threading.Event(), waits=False)
 

@@ -14,7 +14,7 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
-    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_497,
+    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_636,
     ("arag_search/tools/",): 4_574,
     ("arag_search/agent/",): 4_404,
     ("arag_search/evaluation/",): 2_650,
@@ -31,7 +31,7 @@ CEILINGS = {
     ("tests/",): 60_068,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 144_721
+ALL = 144_829
 
 
 def _counts() -> Counter[tuple[str, ...]]:

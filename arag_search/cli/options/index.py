@@ -146,13 +146,13 @@ def located(location: str, *, fresh: bool = False, yes: bool = False) -> Generat
         yield location
         return
     from arag_search.cli.output.printing import say
+    from arag_search.search.standing import standing_of
     from arag_search.system.progress import open_progress
-    from index_jobs.updates.watching import watch_state
 
     with folder.held():
         is_new = not folder.exists
         folder.bring_in_step(open_progress(), fresh=fresh)
-        state = watch_state(folder.location)
+        state = standing_of(folder.location)
         if state is not None and not (is_new or fresh):
             say(f"The index of {location} was in step at {state.in_step}; --fresh updates it.")
         yield str(folder.location)

@@ -1,0 +1,166 @@
+"""How an index stands beside the files that it was made of: what is known of it on this machine.
+
+Builds, synchronisations, watchers, and whoever compares files before an answer note it in the
+cache; replies, results and ``arag-search info`` read it. This is the only place where it is put
+into words.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from arag_search.engines.opensearch.address import is_address
+from arag_search.errors import on_one_line
+from arag_search.system.cache import cache_folder
+from arag_search.system.durable import write_atomically
+from arag_search.system.progress import counted
+
+NAMED_FILES = 3
+"""How many of the changed files are named."""
+
+_MOST_NAME = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How an index stands beside its ``sources``, real paths of folders and files.
+
+    ``in_step`` is the time in UTC of the last comparison of all files after which nothing was left
+    to do, empty before the first. ``changed_files`` counts those that are new, changed or gone
+    since, and ``changed`` names the first of them. ``problem`` says why the index cannot follow
+    them. ``not_compared`` is the number of files if they are too many to be compared before an
+    answer, else 0. ``not_read`` counts, by kind, files of the sources that are not in the index
+    although they could hold text. ``left_out`` says in lines all that is left out.
+    """
+
+    index: str
+    sources: tuple[str, ...] = ()
+    in_step: str = ""
+    changed_files: int = 0
+    changed: tuple[str, ...] = ()
+    problem: str = ""
+    not_compared: int = 0
+    not_read: Mapping[str, int] = field(default_factory=dict[str, int])
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def gone(self) -> tuple[str, ...]:
+        """The sources that no longer exist."""
+        return tuple(source for source in self.sources if not os.path.lexists(source))
+
+    def within_scope(self) -> Standing:
+        """Return what somebody may know who sees a part of the index: no name and no number of
+        files."""
+        known = replace(self, sources=(), changed=(), not_read={}, left_out=())
+        problem = (
+            "its files have changed" if self.changed_files or self.gone or self.problem else ""
+        )
+        return replace(known, changed_files=0, problem=problem, not_compared=0)
+
+    def line(self) -> str:
+        """Return the line of a reply that may be one of the past; empty if the index is in step."""
+        changed = ""
+        if gone := self.gone:
+            changed = f"{_shown(gone[0])} is gone"
+        elif self.changed_files:
+            changed = f"{counted(self.changed_files, 'file')} changed since"
+            if self.changed:
+                changed += f", {_shown(os.path.basename(self.changed[0]))} among these"
+        elif self.problem:
+            changed = "not since: see arag-search info"
+        elif self.not_compared:
+            changed = f"not compared since: {counted(self.not_compared, 'file')}"
+        if not changed:
+            return ""
+        return f"The index is in step as of {_shown_time(self.in_step)}; {changed}."
+
+    def missing(self) -> str:
+        """Return what to say where nothing was found: how many files are not in the index; empty
+        if there are none."""
+        if not self.not_read:
+            return ""
+        kinds = sorted(self.not_read.items(), key=lambda pair: (-pair[1], pair[0]))
+        shown = ", ".join(f"{count:,} {kind}" for kind, count in kinds[:NAMED_FILES])
+        more = ", ..." if len(kinds) > NAMED_FILES else ""
+        total = counted(sum(self.not_read.values()), "file")
+        verb = "is" if total.startswith("1 ") else "are"
+        place = self.sources[0] if self.index.startswith(str(cache_folder())) else self.index
+        return f"{total} {verb} not in the index ({shown}{more}): arag-search info {place}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it in types of JSON, as it stands in results; ``says`` is the line."""
+        return {
+            "in_step": self.in_step,
+            "changed_files": self.changed_files,
+            "changed": list(self.changed),
+            "gone": list(self.gone),
+            "problem": self.problem,
+            "not_compared": self.not_compared,
+            "not_read": dict(self.not_read),
+            "says": self.line(),
+        }
+
+
+def standing_of(location: str | Path) -> Standing | None:
+    """Return what was noted of an index on this machine; None if nothing was. One small read."""
+    try:
+        values: Any = orjson.loads(standing_file(location, ".json").read_bytes())
+        for name in ("sources", "changed", "left_out"):
+            values[name] = tuple(values[name])
+        return Standing(**values)
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def note_standing(standing: Standing) -> None:
+    """Note how an index stands; where the cache cannot be written, nobody else learns it."""
+    with suppress(OSError):
+        file = standing_file(standing.index, ".json")
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_atomically(file, orjson.dumps(standing), shared=True)
+
+
+def forget_standing(location: str | Path) -> None:
+    """Remove all that was noted of an index."""
+    for ending in (".json", ".lock", ".files"):
+        with suppress(OSError):
+            standing_file(location, ending).unlink(missing_ok=True)
+
+
+def standing_file(location: str | Path, ending: str) -> Path:
+    """Return the place of what is noted of an index, which may not exist."""
+    name = identity_of(location)
+    return cache_folder() / "watched" / (hashlib.sha256(name.encode()).hexdigest()[:32] + ending)
+
+
+def identity_of(location: str | Path) -> str:
+    """Return the name of an index that all processes of this machine use."""
+    name = str(location)
+    return name if is_address(name) else os.path.realpath(name)
+
+
+def now() -> str:
+    """Return the time in UTC, in seconds."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _shown(name: str) -> str:
+    shown = on_one_line(name)
+    return shown if len(shown) <= _MOST_NAME else f"...{shown[-_MOST_NAME:]}"
+
+
+def _shown_time(moment: str) -> str:
+    if not moment:
+        return "never"
+    local = datetime.fromisoformat(moment).astimezone()
+    is_today = local.date() == datetime.now(UTC).astimezone().date()
+    return f"{local:%H:%M}" if is_today else f"{local:%Y-%m-%d %H:%M}"
