@@ -96,7 +96,8 @@ def forget_command(
         list[str], typer.Argument(help="Folders of files that were searched.", metavar="FOLDER...")
     ],
 ) -> int:
-    """Remove the index of a folder of files from the cache.
+    """Remove the index of a folder of files from the cache, with those of other versions of the
+    program.
 
     The files themselves stay as they are, and the next search of the folder builds the index again.
     An index that is in use is not removed.
@@ -110,11 +111,14 @@ def forget_command(
 
     for folder in folders:
         index = FolderIndex.of(folder)
-        size = index.bytes()
-        if not index.remove():
+        versions = index.versions()
+        if not versions:
             raise IndexNotFoundError(
                 "The cache has no index of this folder.", where=index.folder, do="Check the name."
             )
+        size = sum(version.bytes() for version in versions)
+        for version in versions:
+            version.remove()
         print_text(f"Removed the index of {index.folder}: {size:,} bytes.")
     return 0
 

@@ -1,8 +1,10 @@
 """The index of a folder of files, kept in the user's cache: built on first use, found by the real
 path of the folder, and removed when the cache grows too large.
 
-``<cache>/folders/<digest>/`` has ``index``, ``folder`` (the path) and ``in_use.lock``, which those
-who use the index hold together, and whoever removes it holds alone.
+``<cache>/folders/<digest>-<program>/`` has ``index``, ``folder`` (the path) and ``in_use.lock``,
+which those who use the index hold together, and whoever removes it holds alone. ``program`` stands
+for the versions of all that decides what an index holds and who can read it, so that two versions
+of the program do not undo each other's indexes.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from arag_search.engines.lucene.jvm import LUCENE_VERSION
 from arag_search.engines.lucene.location import folder_bytes
 from arag_search.errors import ArgumentError, IndexLockedError
 from arag_search.search.standing import forget_standing
@@ -25,6 +28,7 @@ from arag_search.system.lock import is_at, try_lock
 from arag_search.system.progress import Progress
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import SourcesReport
+from index_jobs.cutting.chunking import program_version
 from index_jobs.sources.selection import FileSelection
 from index_jobs.updates.watching import Watcher
 
@@ -49,8 +53,16 @@ class FolderIndex:
     def of(folder: str | Path) -> FolderIndex:
         """Return the index of a folder, which need not exist."""
         real = os.path.realpath(folder)
-        digest = hashlib.sha256(os.fsencode(real)).hexdigest()[:24]
-        return FolderIndex(real, _indexes() / digest)
+        release = LUCENE_VERSION.rpartition(".")[0]  # the digits that decide what can be read
+        program = repr([*program_version(), release]).encode()
+        name = f"{_digest(os.fsencode(real), 24)}-{_digest(program, 8)}"
+        return FolderIndex(real, _indexes() / name)
+
+    def versions(self) -> list[FolderIndex]:
+        """Return the indexes of the folder that are there, of all versions of the program."""
+        of_folder = self.entry.name.partition("-")[0]
+        entries = sorted(_indexes().glob(f"{of_folder}-*"))
+        return [FolderIndex(self.folder, entry) for entry in entries]
 
     @property
     def location(self) -> Path:
@@ -126,13 +138,14 @@ class FolderIndex:
             except IndexLockedError:
                 time.sleep(_WAIT_S)
 
-    def remove(self) -> bool:
-        """Remove the index and what is known of it, unless it is in use. Return whether there was
-        one. Raises IndexLockedError."""
+    def remove(self) -> None:
+        """Remove the index, if there is one, and what is known of it. Raises IndexLockedError if it
+        is in use."""
         try:
-            descriptor = os.open(self.entry / _IN_USE, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            descriptor = os.open(self.entry / _IN_USE, flags, 0o600)
         except FileNotFoundError:
-            return False
+            return
         try:
             if not try_lock(descriptor):
                 raise IndexLockedError(
@@ -142,7 +155,6 @@ class FolderIndex:
                 )
             forget_standing(self.location)
             shutil.rmtree(self.entry)
-            return True
         finally:
             os.close(descriptor)
 
@@ -174,3 +186,7 @@ def remove_unused(max_bytes: int = MAX_CACHE_BYTES) -> None:
 
 def _indexes() -> Path:
     return cache_folder() / "folders"
+
+
+def _digest(data: bytes, digits: int) -> str:
+    return hashlib.sha256(data).hexdigest()[:digits]

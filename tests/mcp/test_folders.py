@@ -171,6 +171,22 @@ def test_the_longest_unused_indexes_go_when_the_cache_is_full(
     assert {index.folder for index in folder_indexes()} == {str(notes), str(others[1])}
 
 
+def test_two_versions_of_the_program_keep_an_index_each_and_forget_removes_both(
+    notes: Path, own_cache: Path, arag: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "note3.md" in arag("search", str(notes), "word3").out
+    with monkeypatch.context() as other:
+        other.setattr("index_jobs.cutting.chunking.CHUNKING_VERSION", 99)
+        (notes / "new.md").write_text("# New\n\nThe harbour.\n")
+        assert "new.md" in arag("search", str(notes), "harbour").out
+    assert "new.md" not in arag("search", str(notes), "harbour").out
+    assert len(list((own_cache / "folders").iterdir())) == 2
+    for lost in ("in_use.lock", "folder"):
+        next((own_cache / "folders").glob(f"*/{lost}")).unlink()
+    assert arag("forget", str(notes)).code == 0
+    assert not list((own_cache / "folders").iterdir())
+
+
 @pytest.mark.parametrize("states", [2, pytest.param(20, marks=pytest.mark.long)])
 def test_further_pages_show_each_passage_once_while_files_change_under_load(
     notes: Path, states: int

@@ -22,7 +22,7 @@ CEILINGS = {
     ("arag_search/engines/opensearch/",): 4_634,
     ("arag_search/engines/",): 7_036,
     ("arag_search/mcp_server/",): 2_321,
-    ("arag_search/cli/",): 4_482,
+    ("arag_search/cli/",): 4_486,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_175,
     ("arag_search/endpoints/", "arag_search/system/"): 1_885,
     ("index_jobs/sources/",): 7_404,
@@ -31,7 +31,7 @@ CEILINGS = {
     ("tests/",): 60_068,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 144_829
+ALL = 144_864
 
 
 def _counts() -> Counter[tuple[str, ...]]:
