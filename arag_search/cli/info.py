@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -33,7 +32,7 @@ from arag_search.search.opening import open_index
 from arag_search.search.standing import standing_of
 from arag_search.system.extras import check_extra
 from arag_search.system.progress import counted
-from arag_search.vectors.base import VECTOR_UNITS, VectorUnit
+from arag_search.vectors.base import VectorUnit
 from arag_search.vectors.faiss_index import (
     AUTO,
     DUE_SHARE,
@@ -42,7 +41,7 @@ from arag_search.vectors.faiss_index import (
     factory_of,
     read_index,
 )
-from arag_search.vectors.folder import embed_command, states, vectors_root
+from arag_search.vectors.folder import embed_command, states, states_of, vectors_root
 from arag_search.vectors.records import EMBED_MISSING, StateRecord
 from index_jobs.updates.folder_index import FolderIndex
 
@@ -298,7 +297,7 @@ def _vectors(opened: Index, vectors: Path | None, checksums: bool) -> list[Descr
     if not known:
         return []
     check_extra("vectors", "numpy")
-    described = _Stores(root, [path for path, _ in known], checksums=checksums)
+    described = _Stores(root, checksums=checksums)
     command = embed_command(opened.location, root)
     placement = opened.manifest.placement
     return [_state(path, record, placement, described, command) for path, record in known]
@@ -307,31 +306,20 @@ def _vectors(opened: Index, vectors: Path | None, checksums: bool) -> list[Descr
 class _Stores:
     """The stores in a folder, each opened and verified once."""
 
-    def __init__(self, root: Path, paths: Sequence[Path], *, checksums: bool) -> None:
+    def __init__(self, root: Path, *, checksums: bool) -> None:
         self.checksums = checksums
         self._root = root
-        self._states = paths
         self._open: dict[str, tuple[Store, dict[VectorUnit, int]]] = {}
 
     def open(self, name: str) -> tuple[Store, dict[VectorUnit, int]]:
         """Return a store, and how many of its rows no state in the folder needs. Raises
         VectorsDamagedError and what ``Store.open`` raises."""
-        import numpy as np
-
-        from arag_search.vectors.state import State
+        from arag_search.vectors.state import needed_rows
         from arag_search.vectors.store import Store
 
         if name in self._open:
             return self._open[name]
         store = Store.open(self._root / name)
-        live: dict[VectorUnit, Any] = {
-            unit: np.zeros(store.rows(unit), np.bool_) for unit in VECTOR_UNITS
-        }
-        for path in self._states:
-            with suppress(VectorsError):
-                state = State.open(path)
-                for unit in state.units if state.record.store == name else ():
-                    live[unit][state.unit(unit).rows] = True
         if self.checksums and (damaged := store.damaged()):
             rows = sum(block.rows for block in damaged)
             raise VectorsDamagedError(
@@ -339,8 +327,9 @@ class _Stores:
                 where=str(store.folder),
                 do=EMBED_MISSING,
             )
+        needed = needed_rows(store, [state.texts for state in states_of(self._root, name)])
         dead: dict[VectorUnit, int] = {
-            unit: int(np.count_nonzero(~mask)) for unit, mask in live.items()
+            unit: len(rows) - int(rows.sum()) for unit, rows in needed.items()
         }
         self._open[name] = store, dead
         return self._open[name]
@@ -379,7 +368,8 @@ def _state(
         return Description(content, f"{path}: damaged: {why} {do}", False)
     rows: dict[VectorUnit, int] = {unit: store.rows(unit) for unit in state.units}
     tails: dict[VectorUnit, int] = {
-        unit: rows[unit] - index.rows if index else 0 for unit, index in made.items()
+        unit: rows[unit] - index.rows if index and index.files else 0
+        for unit, index in made.items()
     }
     kinds: dict[VectorUnit, str] = {
         unit: index.factory if index else FLAT for unit, index in made.items()
@@ -389,7 +379,7 @@ def _state(
         for part in (dead, tails)
     )
     is_large = any(
-        kinds[unit] == FLAT and factory_of(AUTO, rows[unit], 1) != FLAT for unit in kinds
+        index is None and factory_of(AUTO, rows[unit], 1) != FLAT for unit, index in made.items()
     )
     is_due = is_large or max(dead_share, tail_share) > DUE_SHARE
     fits = record.placement == placement

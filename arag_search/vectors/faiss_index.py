@@ -79,8 +79,8 @@ class FileRecord:
 class IndexRecord:
     """The description of an index: what ``factory`` makes of the first ``rows`` rows of a unit.
 
-    ``files`` are the index, its inverted lists, and the trained index without rows, in this order.
-    A search probes ``nprobe`` lists by default.
+    ``files`` are the index, its inverted lists, and the trained index without rows, in this order;
+    none if it was asked for as "flat". A search probes ``nprobe`` lists by default.
     """
 
     format_version: int = VECTORS_VERSION
@@ -107,8 +107,8 @@ class IndexRecord:
 
 
 def read_index(folder: Path, unit: VectorUnit) -> IndexRecord | None:
-    """Read the record of the index of a unit in the folder of a store; None if it is flat. Raises
-    VectorsDamagedError, VectorsVersionError."""
+    """Read the record of the index of a unit in the folder of a store; None if it is flat for lack
+    of rows. Raises VectorsDamagedError, VectorsVersionError."""
     path = _record_path(folder, unit)
     try:
         return read_record(IndexRecord, path.read_bytes(), str(path))
@@ -116,67 +116,81 @@ def read_index(folder: Path, unit: VectorUnit) -> IndexRecord | None:
         return None
 
 
-def is_due(store: Store, unit: VectorUnit, index: str) -> bool:
-    """Return whether ``build`` has something to do: there is no such index, it is damaged, or it
-    leaves more than a tenth of the rows to be searched one by one."""
-    stored = store.vectors(unit)
-    made = _suiting(store.folder, unit, index, stored)
-    if made is not None:
-        return stored.rows - made.rows > DUE_SHARE * stored.rows
-    is_flat = factory_of(index, stored.rows, stored.dimension) == FLAT
-    return not is_flat or _record_path(store.folder, unit).exists()
-
-
 def build(
     store: Store,
     unit: VectorUnit,
-    index: str,
+    index: str | None,
     threads: int,
     progress: Progress,
     before: Path | None = None,
-) -> IndexRecord | None:
-    """Make the index of all rows of a unit in place of the one before; return None for flat.
+) -> bool:
+    """Make the index of all rows of a unit in place of the one before, if that is due: there is no
+    such index, it is damaged, or it leaves more than a tenth of the rows to be searched one by one.
+    Return whether anything was done.
 
-    ``index`` is "auto", "flat" or a FAISS factory. The quantiser stays, and only new rows are
-    added, if the factory is the same, or with "auto" would not have more than twice as many lists.
-    ``before`` is the folder of a store whose quantiser is taken likewise. Memory grows with the
+    ``index`` is "auto", "flat" or a FAISS factory; None keeps the one before, whatever its size.
+    The quantiser stays, and only new rows are added, if the factory is the same, or with "auto"
+    would not have more than twice as many lists; a flat index that was asked for stays flat with
+    "auto". ``before`` is the folder of a store whose index is taken likewise. Memory grows with the
     training sample, not with the number of rows. An interrupted call leaves the index before in
     place, and its training to the next. Raises ArgumentError for an index that cannot be made or
     trained, MissingExtraError, OSError.
     """
     folder, stored = store.folder, store.vectors(unit)
     made = _suiting(folder, unit, index, stored)
+    if made and (made.factory == FLAT or stored.rows - made.rows <= DUE_SHARE * stored.rows):
+        return False
     donor = made or (None if before is None else _suiting(before, unit, index, stored))
-    factory = donor.factory if donor else factory_of(index, stored.rows, stored.dimension)
-    if factory == FLAT:
-        _record_path(folder, unit).unlink(missing_ok=True)
+    factory = donor.factory if donor else factory_of(index or AUTO, stored.rows, stored.dimension)
+    record = IndexRecord(factory=factory, rows=0, nprobe=0, files={})
+    if factory != FLAT:
+        given = donor.paths(before)[2] if donor and before and not made else None
+        record = _made(store, unit, factory, made, given, threads, progress)
+    elif index != FLAT and donor is None:
+        if not _record_path(folder, unit).exists():
+            return False
+        _record_path(folder, unit).unlink()
         _remove_all_but((), folder, unit)
-        return None
+        return True
+    write_atomically(_record_path(folder, unit), orjson.dumps(record))
+    _remove_all_but(record.files, folder, unit)
+    return True
+
+
+def _made(
+    store: Store,
+    unit: VectorUnit,
+    factory: str,
+    made: IndexRecord | None,
+    given: Path | None,
+    threads: int,
+    progress: Progress,
+) -> IndexRecord:
+    """Make the files of an index, behind the rows of the one that was ``made`` before, or with the
+    quantiser that is ``given``."""
+    folder, stored = store.folder, store.vectors(unit)
     check_rows(factory, stored.rows, stored.dimension, f"the {unit} vectors in {folder}")
     name = f"{unit}-{hashlib.blake2b(factory.encode(), digest_size=4).hexdigest()}"
     trained = folder / f"{name}.trained.faiss"
     if not trained.exists():
         progress.stage(f"training {unit} vectors", 0, 1)
-        if donor is not None and before is not None:
+        if given is not None:
             with replacing(trained) as temporary:
-                shutil.copyfile(donor.paths(before)[2], temporary)
+                shutil.copyfile(given, temporary)
         else:  # no name holds the sample, so that its memory is free while lists are filled
             _train(factory, sample(stored, factory), trained, threads)
         progress.stage(f"training {unit} vectors", 1, 1)
     target, lists = (folder / f"{name}-{stored.rows}.{kind}" for kind in ("faiss", "ivfdata"))
-    if made is None or made.rows < stored.rows:
-        first = 0 if made is None else made.rows
-        parts = _fill(trained, stored, first, target, threads, progress)
-        _merge(trained, made.paths(folder)[:2] if made else None, parts, target, lists, threads)
+    parts = _fill(trained, stored, made.rows if made else 0, target, threads, progress)
+    _merge(trained, made.paths(folder)[:2] if made else None, parts, target, lists, threads)
     files = {path.name: _file_record(path) for path in (target, lists, trained)}
     nprobe = usual_nprobe(lists_in(factory, stored.dimension))
-    record = IndexRecord(factory=factory, rows=stored.rows, nprobe=nprobe, files=files)
-    write_atomically(_record_path(folder, unit), orjson.dumps(record))
-    _remove_all_but(files, folder, unit)
-    return record
+    return IndexRecord(factory=factory, rows=stored.rows, nprobe=nprobe, files=files)
 
 
-def _suiting(folder: Path, unit: VectorUnit, index: str, stored: StoredRows) -> IndexRecord | None:
+def _suiting(
+    folder: Path, unit: VectorUnit, index: str | None, stored: StoredRows
+) -> IndexRecord | None:
     """Return the record of a whole index whose quantiser may stay for these rows."""
     try:
         made = read_index(folder, unit)
@@ -184,8 +198,10 @@ def _suiting(folder: Path, unit: VectorUnit, index: str, stored: StoredRows) -> 
             made.check(folder)
     except VectorsError:
         return None
-    if made is None or index not in (made.factory, AUTO):
+    if made is None or index not in (None, made.factory, AUTO):
         return None
+    if made.factory == FLAT or index is None:
+        return made
     lists = lists_in(made.factory, stored.dimension)
     return None if index == AUTO and lists_for(stored.rows) > 2 * lists else made
 

@@ -11,7 +11,7 @@ import os
 import shlex
 import shutil
 import time
-from collections.abc import Collection, Generator
+from collections.abc import Collection, Generator, Iterable
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -219,54 +219,65 @@ def _store_folders(root: Path) -> list[Path]:
 # Removal
 
 
-def remove_unused(
-    root: Path,
-    location: str,
-    placement: str,
-    *,
-    keeps_last: bool = True,
-    stores: Collection[str] | None = None,
-) -> None:
-    """Remove the states that an index with this placement has left behind. With the names of
-    ``stores``, which needs the lock, remove those of them that no state names, and those whose last
-    state has gone; others may be of embeddings that were interrupted.
+def states_of(root: Path, store: str, but: Collection[Path] = ()) -> list[State]:
+    """Open the states that name a store and can be read, the newest first, but those at these
+    paths."""
+    from arag_search.vectors.state import State
 
-    In the index's own folder the states are all but its own, in another folder those that its own
-    has replaced, one after the other, to which no rollback leads. If it ``keeps_last``, the one
-    before its own stays, since readers that opened the index before may still open it.
+    opened: list[State] = []
+    for path, record in states(root):
+        if isinstance(record, StateRecord) and record.store == store and path not in but:
+            with suppress(VectorsError):
+                opened.append(State.open(path))
+    return opened
+
+
+def unnamed_stores(root: Path) -> list[tuple[Path, StoreRecord]]:
+    """Return the stores that no state names: those of embeddings that were interrupted."""
+    named = {record.store for _, record in states(root) if isinstance(record, StateRecord)}
+    return [(path, record) for path, record in stores(root) if path.name not in named]
+
+
+def left_behind(
+    root: Path, location: str, placement: str, *, keeps_last: bool = True
+) -> list[Path]:
+    """Return the states that an index with this placement has left behind, the oldest first.
+
+    In the index's own folder these are all but its own, in another folder those that its own has
+    replaced, one after the other, to which no rollback leads. If it ``keeps_last``, the one before
+    its own stays, since readers that opened the index before may still open it.
     """
     known = states(root)
     records = {path: record for path, record in known if isinstance(record, StateRecord)}
-    own = state_path(root, placement)
-    replaced: list[Path] = []
-    path = own
+    path = own = state_path(root, placement)
+    left: list[Path] = []
     while path in records and (path := state_path(root, records[path].before)) in records:
-        if path in (own, *replaced):
+        if path in (own, *left):
             break
-        replaced.append(path)
-    left = replaced
+        left.append(path)
     if is_own_root(location, root):
-        left = [*replaced, *(path for path, _ in known if path not in (own, *replaced))]
+        left += [path for path, _ in known if path not in (own, *left)]
     last = next((path for path in left if path in records), None) if keeps_last else None
-    for path in reversed(left):
-        if path != last:
-            path.unlink(missing_ok=True)
-    if stores is not None:
-        _remove_stores(root, {*stores, *(record.store for record in records.values())})
+    return [path for path in reversed(left) if path != last]
 
 
-def _remove_stores(root: Path, candidates: set[str]) -> None:
+def remove_unused(root: Path, left: Iterable[Path], kept: Collection[str] | None) -> None:
+    """Remove the states that were ``left`` behind and, which needs the lock, the stores that no
+    state names, but for those with the names ``kept``; None keeps all."""
+    for path in left:
+        path.unlink(missing_ok=True)
+    if kept is None:
+        return
     for path in root.glob(f"*{STATE_ENDING}.*.new"):
         with suppress(FileNotFoundError):
             if time.time() - path.stat().st_mtime > _UNFINISHED_S:
                 path.unlink()
-    named: set[str] = set()
+    used = set(kept)
     for _, record in states(root):
         if isinstance(record, VectorsError):
             return  # it may name any store
-        named.add(record.store)
+        used.add(record.store)
     for path in _store_folders(root):
-        is_whole = not path.name.endswith(".new") and (path / STORE_RECORD).exists()
-        if not is_whole or path.name in candidates - named:
+        if path.name not in used or not (path / STORE_RECORD).exists():
             (path / STORE_RECORD).unlink(missing_ok=True)  # first: a store is whole or not there
             shutil.rmtree(path, ignore_errors=True)

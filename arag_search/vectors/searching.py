@@ -97,7 +97,7 @@ class _Unit:
         self.rows = store.vectors(unit, state.record.units[unit].rows)
         self.keys = store.keys(unit)
         made = read_index(store.folder, unit)
-        self.ivf = None if made is None else IvfIndex(made, store.folder, threads)
+        self.ivf = IvfIndex(made, store.folder, threads) if made and made.files else None
         self.covered = 0 if made is None else made.rows
         self.nprobe = 0 if made is None else made.nprobe
 

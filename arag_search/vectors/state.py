@@ -13,7 +13,7 @@ It is published by one rename, and mapped.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from arag_search.corpus import MAX_SENTENCES
 from arag_search.errors import ArgumentError
 from arag_search.system.durable import replacing, sync
-from arag_search.vectors.base import VectorUnit
+from arag_search.vectors.base import VECTOR_UNITS, VectorUnit
 from arag_search.vectors.records import (
     CHECKED_BYTES,
     StateRecord,
@@ -34,7 +34,7 @@ from arag_search.vectors.records import (
     open_state,
     state_path,
 )
-from arag_search.vectors.store import checksum
+from arag_search.vectors.store import Store, checksum
 
 _ALIGNED = 64
 _CHANGED = "The file has changed since it was written."
@@ -49,8 +49,11 @@ class UnitTexts(NamedTuple):
     rows: NDArray[Any]
 
 
+Texts = Mapping[VectorUnit, UnitTexts]
+
+
 class UnitState(NamedTuple):
-    """The texts of a unit in a state, mapped: see the module. ``where`` names the file."""
+    """The texts of a unit in a state: see the module. ``where`` names the file."""
 
     ordinals: Numbers
     rows: NDArray[np.uint32]
@@ -84,7 +87,7 @@ class State:
     """A state that is open: ``record`` describes it."""
 
     def __init__(self, path: Path, record: StateRecord, units: Mapping[VectorUnit, UnitState]):
-        """Take mapped arrays; callers use ``State.open``."""
+        """Take the arrays; callers use ``State.open``."""
         self.path = path
         self.record = record
         self._units = units
@@ -101,16 +104,20 @@ class State:
         store_rows: Mapping[VectorUnit, int],
         before: str = "",
     ) -> State:
-        """Publish the state of an index with a placement, in place of an earlier one, and open it.
+        """Publish the state of an index with a placement, in place of an earlier one, and return
+        it.
 
         ``store`` is the name of the folder of the store, ``store_rows`` the number of its rows.
         Raises ArgumentError for ordinals that do not ascend and for rows that do not exist,
         OSError.
         """
+        path = state_path(root, placement)
+        stored: dict[VectorUnit, UnitState] = {
+            unit: UnitState(*_both_directions(unit, own, store_rows[unit]), path)
+            for unit, own in units.items()
+        }
+        arrays = [array for own in stored.values() for array in own[:4]]
         digest = hashlib.blake2b(digest_size=16)
-        arrays: list[NDArray[Any]] = []
-        for unit, texts in units.items():
-            arrays += _both_directions(unit, texts, store_rows[unit])
         for part in _parts(arrays):
             digest.update(part)
         record = StateRecord(
@@ -121,19 +128,17 @@ class State:
             store=store,
             before=before,
             units={
-                unit: UnitRecord(len(texts.ordinals), store_rows[unit])
-                for unit, texts in units.items()
+                unit: UnitRecord(len(own.ordinals), store_rows[unit]) for unit, own in units.items()
             },
             arrays=digest.hexdigest(),
         )
-        path = state_path(root, placement)
         # deletions take no lock, and several indexes of the same documents may share the folder
         with replacing(path, shared=True) as temporary, temporary.open("wb") as file:
             line = orjson.dumps(record)
             file.write(line + b" " * (-(len(line) + 1) % _ALIGNED) + b"\n")
             file.writelines(_parts(arrays))
         sync(root)
-        return State.open(path)
+        return State(path, record, stored)
 
     @staticmethod
     def open(path: Path, *, is_read: bool = False) -> State:
@@ -171,6 +176,11 @@ class State:
         return self._units[unit]
 
     @property
+    def texts(self) -> dict[VectorUnit, UnitTexts]:
+        """The texts of each unit with their rows."""
+        return {unit: UnitTexts(part.ordinals, part.rows) for unit, part in self._units.items()}
+
+    @property
     def live_rows(self) -> dict[VectorUnit, int]:
         """The number of rows of each unit that have a text."""
         return {unit: int(np.count_nonzero(part.live_mask())) for unit, part in self._units.items()}
@@ -194,7 +204,20 @@ class State:
         return texts
 
 
-def _both_directions(unit: VectorUnit, texts: UnitTexts, store_rows: int) -> list[NDArray[Any]]:
+def needed_rows(store: Store, texts: Iterable[Texts]) -> dict[VectorUnit, NDArray[np.bool_]]:
+    """Return for each row of a store whether one of these texts has it."""
+    needed: dict[VectorUnit, NDArray[np.bool_]] = {
+        unit: np.zeros(store.rows(unit), np.bool_) for unit in VECTOR_UNITS
+    }
+    for units in texts:
+        for unit, own in units.items():
+            needed[unit][own.rows] = True
+    return needed
+
+
+def _both_directions(
+    unit: VectorUnit, texts: UnitTexts, store_rows: int
+) -> tuple[Numbers, NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]:
     """Return the four arrays of a unit. Raises ArgumentError."""
     ordinals = np.ascontiguousarray(texts.ordinals, np.int64)
     rows = np.asarray(texts.rows, np.int64)
@@ -211,7 +234,7 @@ def _both_directions(unit: VectorUnit, texts: UnitTexts, store_rows: int) -> lis
     starts = np.zeros(store_rows + 1, np.uint32)
     np.cumsum(np.bincount(rows, minlength=store_rows), out=starts[1:])
     by_row = np.argsort(rows, kind="stable").astype(np.uint32)
-    return [ordinals, rows.astype(np.uint32), starts, by_row]
+    return ordinals, rows.astype(np.uint32), starts, by_row
 
 
 def _shapes(record: StateRecord) -> Iterator[tuple[int, str]]:

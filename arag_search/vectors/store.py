@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -45,6 +45,7 @@ from arag_search.vectors.records import (
 
 _BLOCKS = "blocks.jsonl"
 _SCANNED_KEYS = 1 << 18
+_NEAR_BITS = 22  # of a key, by which almost all others are passed
 _COPIED_ROWS = 1 << 14
 
 Keys = NDArray[np.uint8]
@@ -141,36 +142,23 @@ class Store:
             raise damaged(f"The store has {self.rows(unit)} rows, not {rows}.", path)
         return StoredRows(self._vectors[unit][:rows], path)
 
-    def find(self, unit: VectorUnit, keys: Keys) -> Rows:
-        """Return the row of each key of an array of shape (n, 16), -1 if there is none.
+    def find(self, unit: VectorUnit, keys: Collection[bytes]) -> dict[bytes, int]:
+        """Return the rows of those of these keys that have one.
 
-        Keys may be repeated. Of several rows with one key the last is returned; those of damaged
-        blocks are ignored. All stored keys are read once, in a time that grows with n log n.
+        Of several rows with one key the last is returned; those of damaged blocks are ignored. All
+        stored keys are read once.
         """
-        wanted = np.ascontiguousarray(keys, np.uint8).view(np.uint64).reshape(-1, 2)
-        order = np.argsort(wanted[:, 0])
-        wanted = wanted[order]
-        # A group has one key. If two keys share their first half, each may have several groups.
-        is_first = np.ones(len(wanted), np.bool_)
-        is_first[1:] = (wanted[1:] != wanted[:-1]).any(axis=1)
-        groups = wanted[is_first]
-        halves = groups[:, 0].copy()
-        last_rows = np.full(len(groups), -1, np.int64)
-        for first, end in self._ranges(unit) if len(groups) else ():
-            stored = self._keys[unit][first:end].view(np.ndarray).view(np.uint64)
-            by_key = np.argsort(stored[:, 0])  # so that each search is near the one before it
-            rows, stored = first + by_key, stored[by_key]
-            at = np.searchsorted(halves, stored[:, 0])
-            while len(at):
-                near = halves.take(at, mode="clip") == stored[:, 0]
-                near &= at < len(groups)
-                at, rows, stored = at[near], rows[near], stored[near]
-                same = groups[at, 1] == stored[:, 1]
-                np.maximum.at(last_rows, at[same], rows[same])
-                at += 1
-        result = np.empty(len(wanted), np.int64)
-        result[order] = last_rows[np.cumsum(is_first) - 1]
-        return result
+        wanted = set(keys)
+        is_near = np.zeros(1 << _NEAR_BITS, np.bool_)
+        is_near[_first_bits(np.frombuffer(b"".join(wanted), np.uint64)[::2])] = True
+        rows: dict[bytes, int] = {}
+        for first, end in self._ranges(unit) if wanted else ():
+            stored = self._keys[unit][first:end].view(np.ndarray)
+            near = np.flatnonzero(is_near[_first_bits(stored.view(np.uint64)[:, 0])])
+            for row, key in zip(near.tolist(), stored[near], strict=True):
+                if (own := key.tobytes()) in wanted:
+                    rows[own] = first + row
+        return rows
 
     def sound(self, unit: VectorUnit) -> NDArray[np.bool_]:
         """Return for each row whether it is in no block that was dropped."""
@@ -399,6 +387,10 @@ def checksum(array: NDArray[Any]) -> str:
     """Return the BLAKE2 checksum of the bytes of an array, 32 hexadecimal digits."""
     data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     return hashlib.blake2b(data.data, digest_size=16).hexdigest()
+
+
+def _first_bits(halves: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    return halves >> np.uint64(64 - _NEAR_BITS)
 
 
 def _follows(block: Block, blocks: Sequence[Block], ends: Mapping[VectorUnit, int]) -> bool:

@@ -4,7 +4,7 @@ cluster. The vectors come back to this process, which alone stores them."""
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +16,6 @@ from arag_search.vectors.base import (
     Encoder,
     EncoderIdentity,
     FloatArray,
-    VectorUnit,
     probe_vectors,
 )
 from index_jobs.embedding.options import EmbedOptions
@@ -29,10 +28,9 @@ Probes = tuple[tuple[float, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Texts of a unit that are encoded together, which have these places among all of the unit."""
+    """Texts that are encoded together, with their keys."""
 
-    unit: VectorUnit
-    places: Sequence[int]
+    keys: Sequence[bytes]
     payload: Sequence[str]
 
 
@@ -92,9 +90,9 @@ class EncoderChoice:
 class Encoding:
     """The encoders of a job, open during a block; see ``EmbedOptions``.
 
-    ``identity`` is that of all of them, ``probes`` their vectors of PROBE_TEXTS. Entering raises
-    what opening an encoder raises, ArgumentError for an open encoder with workers or Ray,
-    BuildError if the encoders of the workers differ, and what ``Cluster`` raises.
+    There are ``encoders`` of one ``identity``; ``probes`` are their vectors of PROBE_TEXTS.
+    Entering raises what opening an encoder raises, ArgumentError for an open encoder with workers
+    or Ray, BuildError if the encoders of the workers differ, and what ``Cluster`` raises.
     """
 
     def __init__(self, encoder: str | Encoder | EncoderIdentity, options: EmbedOptions) -> None:
@@ -108,6 +106,7 @@ class Encoding:
             introductions = self._open(opened)
             self._opened = opened.pop_all()
         self.identity = _only_identity({encoded.identity for encoded in introductions})
+        self.encoders = len(introductions)
         self.peaks |= {encoded.peak.process: encoded.peak for encoded in introductions}
         self.probes = tuple(dict.fromkeys(encoded.probes for encoded in introductions))
         return self
@@ -115,9 +114,12 @@ class Encoding:
     def __exit__(self, *exception: object) -> None:
         self._opened.close()
 
-    def encoded(self, pieces: Iterable[Piece]) -> Iterator[tuple[Piece, Encoded]]:
-        """Yield the pieces with their vectors, in order. Raises what the encoder raises,
-        WorkerLostError, and BuildError unless there is a vector for each text."""
+    def encoded(self, texts: Mapping[bytes, str]) -> Iterator[tuple[Piece, Encoded]]:
+        """Yield the texts by key in pieces with their vectors, in order. Raises what the encoder
+        raises, WorkerLostError, and BuildError unless there is a vector for each text."""
+        size, keys = self._options.piece_rows, list(texts)
+        parts = (keys[start : start + size] for start in range(0, len(keys), size))
+        pieces = (Piece(part, [texts[key] for key in part]) for part in parts)
         for result in self._executor.results(pieces):
             if result is None:
                 continue
@@ -128,7 +130,7 @@ class Encoding:
                 raise BuildError(
                     f"The encoder returned an array of shape {encoded.vectors.shape} for"
                     f" {rows:,} texts.",
-                    where=f"the {piece.unit} that begins with {piece.payload[0][:60]!r}",
+                    where=f"the text that begins with {piece.payload[0][:60]!r}",
                     allowed=f"a vector of {self.identity.dimension:,} numbers for each",
                 )
             yield piece, encoded
@@ -160,7 +162,7 @@ class Encoding:
             self._executor = ProcessPool(workers, work, worker_environment(workers))
             opened.enter_context(self._executor)
             for _ in range(workers):
-                self._executor.submit(Piece("sentence", (), ()))
+                self._executor.submit(Piece((), ()))
             return [self._executor.take()[1] for _ in range(workers)]
         if isinstance(choice, EncoderChoice):
             choice = choice.open()

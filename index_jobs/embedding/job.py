@@ -8,10 +8,8 @@ the keys of their texts.
 from __future__ import annotations
 
 import time
-from array import array
-from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from arag_search.errors import (
     AragError,
@@ -30,23 +28,18 @@ from arag_search.system.arguments import checked
 from arag_search.system.extras import check_extra
 from arag_search.system.progress import Progress, counted
 from arag_search.vectors.base import (
-    KEY_BYTES,
     VECTOR_UNITS,
     Encoder,
     EncoderIdentity,
     VectorUnit,
     check_probes,
-    row_key,
-    rows_of,
 )
 from arag_search.vectors.encoders.choose import DEFAULT_ENCODER
 from arag_search.vectors.faiss_index import FLAT, check_factory, read_index
 from arag_search.vectors.folder import (
     fitting_state,
-    is_own_root,
     lock,
     new_store,
-    remove_unused,
     states,
     store_of,
     stores,
@@ -54,22 +47,15 @@ from arag_search.vectors.folder import (
 )
 from arag_search.vectors.records import StateRecord, StoreRecord
 from index_jobs.build.corpus import reporting_full_disk, resume_advice
-from index_jobs.embedding.encoding import Encoded, Encoding, Piece
+from index_jobs.embedding.encoding import Encoding
 from index_jobs.embedding.options import EmbedOptions, EmbedReport
 from index_jobs.workers.pool import own_peak
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from arag_search.vectors.state import State, UnitTexts
+    from arag_search.vectors.state import State, Texts
     from arag_search.vectors.store import Store
-
-Places: TypeAlias = "NDArray[np.int64]"
-
-_STORE_S = 1.0
-_MOST_PIECES = 16
-"""Pieces are stored after a second, or once they are so many: a disk may take long to confirm."""
+    from index_jobs.embedding.publishing import Published
+    from index_jobs.embedding.rows import TextRows
 
 # Modules that need numpy are imported in functions, after the extra was checked.
 
@@ -108,40 +94,6 @@ def embed_index(
         shown.end()
 
 
-class _Texts:
-    """The texts of a unit in the order of the index: ordinals, keys, and the row of each, -1 if it
-    has none."""
-
-    def __init__(self, ordinals: array[int], keys: bytearray) -> None:
-        import numpy as np
-
-        self.ordinals = np.frombuffer(ordinals, np.int64)
-        self.keys = np.frombuffer(keys, np.uint8).reshape(-1, KEY_BYTES)
-        self.rows = np.full(len(ordinals), -1, np.int64)
-
-    def find(self, store: Store, unit: VectorUnit) -> int:
-        """Find the rows of the texts, and return how many were found."""
-        import numpy as np
-
-        self.rows = store.find(unit, self.keys)
-        return int(np.count_nonzero(np.bincount(self.rows[self.rows >= 0])))
-
-    def missing(self) -> tuple[Places, Places]:
-        """Return the places of the texts without a row, and for each the place of the first text
-        with the same key, which is the one to encode."""
-        import numpy as np
-
-        places = np.flatnonzero(self.rows < 0)
-        keys = np.ascontiguousarray(self.keys[places]).view(np.uint64)
-        order = np.lexsort(keys.T)  # equal keys in order of place
-        keys = keys[order]
-        is_first = np.ones(len(keys), np.bool_)
-        is_first[1:] = (keys[1:] != keys[:-1]).any(axis=1)
-        firsts = np.empty_like(order)
-        firsts[order] = order[is_first][np.cumsum(is_first) - 1]
-        return places, places[firsts]
-
-
 class _Embedding:
     """One run of an embedding, which holds the lock of the folder."""
 
@@ -151,42 +103,45 @@ class _Embedding:
         self._root = root
         self._options = options
         self._progress = progress
-        self._encoded_rows = self._reused_rows = self._damaged_rows = 0
+        self._damaged_rows = 0
+        self._rows: TextRows | None = None
 
     def next_run(self) -> str:
         """Return what the same command does after an interruption."""
-        rows = self._encoded_rows + self._reused_rows
+        store = None if self._rows is None else self._rows.store
+        rows = 0 if store is None else sum(map(store.rows, VECTOR_UNITS))
         return f"it resumes after {counted(rows, 'row')}" if rows else "it starts over"
 
     def run(self, encoder: str | Encoder | None) -> EmbedReport:
         """See ``embed_index``."""
-        from index_jobs.embedding.publishing import Publication
+        from index_jobs.embedding.publishing import publish
 
         index, options = self._index, self._options
         fitting = self._fitting()
-        began = time.monotonic()
         with Encoding(self._chosen(encoder, fitting), options) as encoding:
             record = self._record(encoding, fitting)
             check_factory(options.index, record.encoder.dimension)
             store = self._existing(encoding, record, fitting)
+            began = time.monotonic()
             texts = None if store is None else self._known(store, fitting)
-            is_new = texts is None
+            is_new = store is None or texts is None
             if store is None or texts is None:
-                began = time.monotonic()
                 store, texts = self._embedded(encoding, store, record, fitting)
         encode_s = time.monotonic() - began
-        publication = Publication(
-            self._root, index.location, index.manifest, self._progress, all_dead=options.overwrite
+        published = publish(
+            self._root,
+            index.location,
+            index.manifest,
+            store,
+            texts,
+            fitting,
+            is_new=is_new,
+            faiss=options.index,
+            all_dead=options.overwrite,
+            progress=self._progress,
         )
-        state, store = publication.publish(
-            store, texts, fitting, is_new=is_new, faiss=options.index
-        )
-        if options.overwrite and is_own_root(index.location, self._root):
-            known_stores = [path.name for path, _ in stores(self._root)]
-            remove_unused(self._root, index.location, index.manifest.placement, stores=known_stores)
-        is_same = not publication.has_changed
         publish_s = time.monotonic() - began - encode_s
-        return self._report(state, store, encoding, encode_s, publish_s, up_to_date=is_same)
+        return self._report(published, encoding, encode_s, publish_s)
 
     # What there is
 
@@ -301,149 +256,58 @@ class _Embedding:
             return store
         return None
 
-    def _known(self, store: Store, fitting: State | None) -> Mapping[VectorUnit, UnitTexts] | None:
+    def _known(self, store: Store, fitting: State | None) -> Texts | None:
         """Return the rows of the texts of the index if the state that fits has them all."""
-        from index_jobs.embedding.publishing import texts_of
-
         if (
             fitting is None
             or fitting.record.store != store.folder.name
             or set(self._options.units) - set(fitting.units)
         ):
             return None
-        texts = texts_of(fitting)
+        texts = fitting.texts
         is_sound = all(store.sound(unit)[own.rows].all() for unit, own in texts.items())
         return texts if is_sound else None
 
-    # Encoding
-
     def _embedded(
-        self,
-        encoding: Encoding,
-        store: Store | None,
-        record: StoreRecord,
-        fitting: State | None,
-    ) -> tuple[Store, Mapping[VectorUnit, UnitTexts]]:
-        """Give all texts a row; encode those that have none."""
-        from arag_search.vectors.state import UnitTexts
+        self, encoding: Encoding, store: Store | None, record: StoreRecord, fitting: State | None
+    ) -> tuple[Store, Texts]:
+        """Give all texts of the index a row. Raises SourceError for an index without text, or that
+        has changed."""
         from arag_search.vectors.store import Store
+        from index_jobs.embedding.rows import TextRows
 
+        manifest, digest = self._index.manifest, CorpusDigest()
         kept = () if fitting is None or self._options.overwrite else fitting.units
         units: list[VectorUnit] = [
             unit for unit in VECTOR_UNITS if unit in {*kept, *self._options.units}
         ]
-        texts = self._read(units, record)
-        if store is not None:
-            self._reused_rows = sum(own.find(store, unit) for unit, own in texts.items())
-        missing: dict[VectorUnit, tuple[Places, Places]] = {
-            unit: own.missing() for unit, own in texts.items()
-        }
-        total = sum(len(own.rows) for own in texts.values())
-        if reused := total - sum(len(places) for places, _ in missing.values()):
-            self._progress.note(f"Reusing the vectors of {reused:,} of {total:,} texts.")
-        waiting: list[tuple[Piece, Encoded]] = []
-        stored_s = time.monotonic()
-        try:
-            for encoded in encoding.encoded(self._pieces(texts, missing, record)):
-                store = store or Store.create(new_store(self._root), record)
-                waiting.append(encoded)
-                done = self._encoded_rows + sum(len(piece.places) for piece, _ in waiting)
-                self._progress.update(done, done)
-                if len(waiting) == _MOST_PIECES or time.monotonic() - stored_s >= _STORE_S:
-                    self._store(store, texts, waiting)
-                    stored_s = time.monotonic()
-        finally:
-            if store is not None:
-                self._store(store, texts, waiting)
-        for unit, (places, firsts) in missing.items():
-            texts[unit].rows[places] = texts[unit].rows[firsts]
-        assert store is not None
-        return store, {unit: UnitTexts(own.ordinals, own.rows) for unit, own in texts.items()}
-
-    def _store(
-        self,
-        store: Store,
-        texts: Mapping[VectorUnit, _Texts],
-        waiting: list[tuple[Piece, Encoded]],
-    ) -> None:
-        """Append the rows of the waiting pieces, and forget these."""
-        import numpy as np
-
-        for unit in VECTOR_UNITS:
-            own = [(piece, encoded) for piece, encoded in waiting if piece.unit == unit]
-            if not own:
-                continue
-            places = [place for piece, _ in own for place in piece.places]
-            vectors = np.concatenate([encoded.vectors for _, encoded in own])
-            keys = [texts[unit].keys[place].tobytes() for place in places]
-            first = store.append(unit, keys, vectors, sum(encoded.cut for _, encoded in own))
-            waiting[:] = [result for result in waiting if result[0].unit != unit]
-            texts[unit].rows[places] = range(first, first + len(places))
-            self._encoded_rows += len(places)
-
-    def _read(self, units: Sequence[VectorUnit], record: StoreRecord) -> dict[VectorUnit, _Texts]:
-        """Read the whole index. Raises SourceError for one without text, or that has changed."""
-        manifest, digest = self._index.manifest, CorpusDigest()
-        read: dict[VectorUnit, tuple[array[int], bytearray]] = {
-            unit: (array("q"), bytearray()) for unit in units
-        }
-        for number, chunk in enumerate(self._index.scan()):
+        rows = self._rows = TextRows(
+            units,
+            encoding,
+            store,
+            lambda: Store.create(new_store(self._root), record),
+            sentence_titles=record.sentence_titles,
+            on_piece=self._progress.update,
+        )
+        sizes = {"sentence": manifest.sentences, "passage": manifest.chunks}
+        self._progress.begin("rows encoded", sum(sizes[unit] for unit in units), 0, 0)
+        for chunk in self._index.scan():
             digest.add(chunk)
-            for unit, (ordinals, keys) in read.items():
-                for ordinal, text in rows_of(chunk, unit, sentence_titles=record.sentence_titles):
-                    ordinals.append(ordinal)
-                    keys += row_key(text)
-            if number % 1_000 == 0:
-                self._progress.stage("reading passages", number, manifest.chunks)
+            rows.add(chunk)
+        texts = rows.finish()
         if fingerprint_hex(digest.placement) != manifest.placement:
-            raise self._changed()
-        if not any(ordinals for ordinals, _ in read.values()):
+            raise SourceError(
+                "The index was changed while it was embedded.",
+                where=self._index.location,
+                do=f"Run the same command again once nothing is updating it: {self.next_run()}.",
+            )
+        if rows.store is None or not any(len(own.rows) for own in texts.values()):
             raise SourceError(
                 "The index holds no text to embed.",
                 where=self._index.location,
                 allowed="passages with a letter or a digit",
             )
-        return {unit: _Texts(*own) for unit, own in read.items()}
-
-    def _pieces(
-        self,
-        texts: Mapping[VectorUnit, _Texts],
-        missing: Mapping[VectorUnit, tuple[Places, Places]],
-        record: StoreRecord,
-    ) -> Iterator[Piece]:
-        """Read the index again, and yield each text that is to be encoded once. Raises SourceError
-        if a text is not as it was."""
-        import numpy as np
-
-        is_wanted = {unit: np.zeros(len(own.rows), np.bool_) for unit, own in texts.items()}
-        for unit, (_, firsts) in missing.items():
-            is_wanted[unit][firsts] = True
-        left = sum(int(np.count_nonzero(mask)) for mask in is_wanted.values())
-        self._progress.begin("rows encoded", left, 0, 0)
-        places = dict.fromkeys(texts, -1)
-        waiting: dict[VectorUnit, list[tuple[int, str]]] = {unit: [] for unit in texts}
-        for chunk in self._index.scan() if left else ():
-            for unit, own in texts.items():
-                for _, text in rows_of(chunk, unit, sentence_titles=record.sentence_titles):
-                    place = places[unit] = places[unit] + 1
-                    if place >= len(own.keys) or own.keys[place].tobytes() != row_key(text):
-                        raise self._changed()
-                    if is_wanted[unit][place]:
-                        waiting[unit].append((place, text))
-                if len(waiting[unit]) >= self._options.piece_rows:
-                    yield _piece(unit, waiting)
-        for unit in texts:
-            if waiting[unit]:
-                yield _piece(unit, waiting)
-        if left and any(places[unit] + 1 < len(own.keys) for unit, own in texts.items()):
-            raise self._changed()
-
-    def _changed(self) -> SourceError:
-        return SourceError(
-            "The index was changed while it was embedded.",
-            where=self._index.location,
-            do=f"Run the same command again once nothing is updating it: {self.next_run()}.",
-        )
+        return rows.store, texts
 
     # The report
 
@@ -461,20 +325,15 @@ class _Embedding:
         return () if is_same else (changed,)
 
     def _report(
-        self,
-        state: State,
-        store: Store,
-        encoding: Encoding,
-        encode_s: float,
-        publish_s: float,
-        *,
-        up_to_date: bool,
+        self, published: Published, encoding: Encoding, encode_s: float, publish_s: float
     ) -> EmbedReport:
+        state, store, rows = published.state, published.store, self._rows
+        encoded = 0 if rows is None else rows.encoded
         live = state.live_rows
-        index: dict[VectorUnit, str] = {}
-        for unit in state.units:
-            made = read_index(store.folder, unit)
-            index[unit] = FLAT if made is None else made.factory
+        made: dict[VectorUnit, str] = {}
+        for unit in live:
+            index = read_index(store.folder, unit)
+            made[unit] = index.factory if index else FLAT
         own = own_peak()
         memory = {**encoding.peaks, own.process: own}
         return EmbedReport(
@@ -482,7 +341,7 @@ class _Embedding:
             state=str(state.path),
             store=str(store.folder),
             encoder=store.record.encoder,
-            index=index,
+            index=made,
             dtype=store.record.dtype,
             texts=state.record.texts,
             rows=live,
@@ -492,12 +351,12 @@ class _Embedding:
             bytes=sum(path.stat().st_size for path in (state.path, *store.folder.iterdir())),
             fingerprint=state.record.fingerprint,
             placement=state.record.placement,
-            up_to_date=up_to_date,
-            encoded_rows=self._encoded_rows,
-            reused_rows=self._reused_rows,
+            up_to_date=not published.has_changed,
+            encoded_rows=encoded,
+            reused_rows=0 if rows is None else rows.reused,
             damaged_rows=self._damaged_rows,
             encode_seconds=round(encode_s, 3),
-            rows_per_second=round(self._encoded_rows / max(encode_s, 1e-3), 1),
+            rows_per_second=round(encoded / max(encode_s, 1e-3), 1),
             publish_seconds=round(publish_s, 3),
             seconds=round(time.monotonic() - self._began, 3),
             workers=self._options.workers or 0,
@@ -506,12 +365,6 @@ class _Embedding:
             peak_bytes=sum(peak.bytes for peak in memory.values()),
             notes=self._notes(),
         )
-
-
-def _piece(unit: VectorUnit, waiting: dict[VectorUnit, list[tuple[int, str]]]) -> Piece:
-    places, texts = zip(*waiting[unit], strict=True)
-    waiting[unit] = []
-    return Piece(unit, places, texts)
 
 
 def _changes(before: StoreRecord, now: StoreRecord) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,37 +17,25 @@ from arag_search.errors import (
 from arag_search.manifest import Manifest
 from arag_search.system.extras import check_extra
 from arag_search.system.progress import Progress, counted
-from arag_search.vectors.base import (
-    KEY_BYTES,
-    Encoder,
-    VectorUnit,
-    check_same_encoder,
-    check_same_model,
-    row_key,
-    rows_of,
-)
+from arag_search.vectors.base import VectorUnit, check_probes, check_same_encoder
 from arag_search.vectors.folder import (
     embed_command,
     fitting_state,
+    left_behind,
     lock,
     remove_unused,
     states,
     store_of,
+    unnamed_stores,
     vectors_root,
 )
 from arag_search.vectors.records import StateRecord, state_path
-from index_jobs.embedding.encoding import EncoderChoice
+from index_jobs.embedding.encoding import Encoding
 from index_jobs.embedding.options import EmbedOptions
 
 if TYPE_CHECKING:
     from arag_search.vectors.state import State
-    from arag_search.vectors.store import Store
-
-PIECE_ROWS = EmbedOptions().piece_rows
-"""How many texts are encoded at once."""
-
-FOUND_TEXTS = 8 * PIECE_ROWS
-"""How many texts are looked for at once: each time all keys of the store are read."""
+    from index_jobs.embedding.rows import TextRows
 
 
 class VectorUpdate:
@@ -76,11 +63,8 @@ class VectorUpdate:
         self._check = check
         self._root: Path | None = None
         self._state: State | None = None
-        self._encoding: tuple[Encoder, Store] | None = None
+        self._rows: TextRows | None = None
         self._opened = ExitStack()
-        self._waiting: dict[VectorUnit, list[tuple[int, str]]] = {}
-        self._added: dict[VectorUnit, tuple[array[int], array[int]]] = {}
-        self._encoded_rows = 0
         try:
             self._root = vectors_root(location, vectors)
             if state_path(self._root, placement).exists():
@@ -95,13 +79,9 @@ class VectorUpdate:
         VectorsMismatchError if it has changed, VectorsLockedError, and what encoding raises."""
         if self._state is None or not self._embeds:
             return
-        _, store = self._encoding = self._encoding or self._open(progress)
+        rows = self._rows = self._rows or self._open(progress)
         for chunk in chunks:
-            for unit in self._state.units:
-                waiting = self._waiting.setdefault(unit, [])
-                waiting += rows_of(chunk, unit, sentence_titles=store.record.sentence_titles)
-                if len(waiting) >= FOUND_TEXTS:
-                    self._give_rows(unit)
+            rows.add(chunk)
 
     def before_publishing(self, after: Manifest, deleted: Sequence[int], *, grows: bool) -> None:
         """Write the state of the index ``after`` the update, without the chunks with these
@@ -110,19 +90,13 @@ class VectorUpdate:
         state = self._state
         if self._root is None or state is None or (grows and not self._embeds):
             return
-        import numpy as np
+        from arag_search.vectors.state import State
 
-        from arag_search.vectors.state import State, UnitTexts
-
-        for unit in self._waiting:
-            self._give_rows(unit)
-        added: dict[VectorUnit, UnitTexts] = {
-            unit: UnitTexts(np.array(ordinals), np.array(rows))
-            for unit, (ordinals, rows) in self._added.items()
-        }
+        added = {} if self._rows is None else self._rows.finish()
+        store = None if self._rows is None else self._rows.store
         while True:
             rows: dict[VectorUnit, int] = {
-                unit: record.rows if self._encoding is None else self._encoding[1].rows(unit)
+                unit: record.rows if store is None else store.rows(unit)
                 for unit, record in state.record.units.items()
             }
             State.write(
@@ -143,8 +117,9 @@ class VectorUpdate:
     def published(self, placement: str) -> None:
         """Remove what the index, which has this placement now, no longer needs."""
         if self._root is not None and self._state is not None:
-            removed = None if self._encoding is None else ()
-            remove_unused(self._root, self._location, placement, stores=removed)
+            kept = [path.name for path, _ in unnamed_stores(self._root)]
+            left = left_behind(self._root, self._location, placement)
+            remove_unused(self._root, left, None if self._rows is None else kept)
 
     def close(self) -> None:
         """Close the encoder, and unlock the folder."""
@@ -160,12 +135,14 @@ class VectorUpdate:
         fits = any(own == path and isinstance(record, StateRecord) for own, record in known)
         if not fits:
             return f"no vectors fit the index until: {self._command}"
-        rows = f"; {counted(self._encoded_rows, 'row')} encoded" if self._encoded_rows else ""
+        encoded = 0 if self._rows is None else self._rows.encoded
+        rows = f"; {counted(encoded, 'row')} encoded" if encoded else ""
         return f"the vectors fit the index{rows}"
 
-    def _open(self, progress: Progress) -> tuple[Encoder, Store]:
+    def _open(self, progress: Progress) -> TextRows:
         """Lock the folder, and open store and encoder until ``close``."""
         from arag_search.vectors.state import State
+        from index_jobs.embedding.rows import TextRows
 
         assert self._root is not None
         assert self._state is not None
@@ -178,41 +155,23 @@ class VectorUpdate:
             progress.note(
                 f"Loading the encoder {made_by.name}, which made the vectors of the index."
             )
-            encoder = EncoderChoice.of(made_by, EmbedOptions()).open()
-            self._opened.callback(encoder.close)
-            check_same_encoder(made_by, encoder.identity, where)
-            check_same_model(store.record.probes, encoder, where)
+            encoding = self._opened.enter_context(Encoding(made_by, EmbedOptions()))
+            check_same_encoder(made_by, encoding.identity, where)
+            check_probes(store.record.probes, encoding.probes[0], made_by.name, where)
         except AragError as error:
             error.do = (
                 f"{error.do} Or update the index without its vectors: --no-embed; searches by"
                 f" vectors then need {self._command}."
             ).strip()
             raise
-        return encoder, store
-
-    def _give_rows(self, unit: VectorUnit) -> None:
-        """Find the rows of the waiting texts, and encode those that have none."""
-        import numpy as np
-
-        assert self._encoding is not None
-        encoder, store = self._encoding
-        texts, self._waiting[unit] = self._waiting[unit], []
-        keys = [row_key(text) for _, text in texts]
-        stored = np.frombuffer(b"".join(keys), np.uint8).reshape(-1, KEY_BYTES)
-        rows = dict(zip(keys, store.find(unit, stored).tolist(), strict=True))
-        missing = {key: text for key, (_, text) in zip(keys, texts, strict=True) if rows[key] < 0}
-        unknown = list(missing)
-        for start in range(0, len(unknown), PIECE_ROWS):
-            new = unknown[start : start + PIECE_ROWS]
-            cut = encoder.cut_texts
-            vectors = encoder.encode([missing[key] for key in new])
-            first = store.append(unit, new, vectors, encoder.cut_texts - cut)
-            rows.update(zip(new, range(first, first + len(new)), strict=True))
-            self._encoded_rows += len(new)
-            self._check()
-        added = self._added.setdefault(unit, (array("q"), array("q")))
-        added[0].extend(ordinal for ordinal, _ in texts)
-        added[1].extend(rows[key] for key in keys)
+        return TextRows(
+            self._state.units,
+            encoding,
+            store,
+            lambda: store,
+            sentence_titles=store.record.sentence_titles,
+            on_piece=lambda _done, _encoded: self._check(),
+        )
 
     @property
     def _command(self) -> str:

@@ -23,6 +23,7 @@ from tests.support.embeddings import (
     LOADING,
     PIECE,
     SMALL,
+    STOPPED,
     InterruptingProgress,
     NotingProgress,
     build_small_index,
@@ -42,14 +43,13 @@ def test_after_ctrl_c_no_stored_row_is_made_again() -> None:
         embed_index("index", ENCODER, SMALL, stopping)
     assert stopping.notes == [
         LOADING,
-        f"Stopped. Run the same command again: it resumes after {2 * PIECE} rows.",
+        f"Stopped. Run the same command again: it resumes after {STOPPED} rows.",
     ]
     assert names() == ([], ["store-00001"])
     noting = NotingProgress()
     report = embed_index("index", ENCODER, SMALL, noting)
-    assert noting.notes[0] == LOADING
-    assert noting.notes[1].startswith("Reusing the vectors of ")
-    assert (report.reused_rows, report.encoded_rows) == (2 * PIECE, texts_of(40) - 2 * PIECE)
+    assert noting.notes == [LOADING]
+    assert (report.reused_rows, report.encoded_rows) == (STOPPED, texts_of(40) - STOPPED)
     check_embedded()
     assert names()[1] == ["store-00001"]
 
@@ -77,8 +77,8 @@ def test_stopping_again_before_anything_was_done_loses_no_row() -> None:
     stopping = StoppingAtOnce()
     with pytest.raises(KeyboardInterrupt):
         embed_index("index", ENCODER, SMALL, stopping)
-    assert stopping.notes[-1].endswith(f"it resumes after {2 * PIECE} rows.")
-    assert embed_index("index", ENCODER, SMALL).reused_rows == 2 * PIECE
+    assert stopping.notes[-1].endswith(f"it resumes after {STOPPED} rows.")
+    assert embed_index("index", ENCODER, SMALL).reused_rows == STOPPED
 
 
 def test_a_stopped_embedding_that_overwrites_resumes_and_leaves_what_was_there() -> None:
@@ -90,7 +90,7 @@ def test_a_stopped_embedding_that_overwrites_resumes_and_leaves_what_was_there()
     check_embedded(encoder="hashing:8")
     assert embed_index("index", "hashing:8", SMALL).up_to_date
     delete_documents("index", ["d1"])
-    assert embed_index("index", ENCODER, overwriting).reused_rows >= 2 * PIECE - 2
+    assert embed_index("index", ENCODER, overwriting).reused_rows >= STOPPED - 2
     check_embedded()
     state, store = fitting()
     assert names() == ([state.path.name], [store.folder.name])
@@ -124,15 +124,15 @@ def test_an_encoder_that_fails_half_way_keeps_what_it_has_made() -> None:
     build_small_index(40)
     probes = 33
     with pytest.raises(EncoderReplyError, match=r"^The endpoint fails"):
-        embed_index("index", FailingEncoder(probes + 2 * PIECE), SMALL)
-    assert embed_index("index", ENCODER, SMALL).reused_rows == 2 * PIECE
+        embed_index("index", FailingEncoder(probes + STOPPED), SMALL)
+    assert embed_index("index", ENCODER, SMALL).reused_rows == STOPPED
     check_embedded()
 
 
 def test_a_full_disk_keeps_what_is_stored_and_says_what_the_next_run_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("index_jobs.embedding.job._STORE_S", 0.0)
+    monkeypatch.setattr("index_jobs.embedding.rows._STORE_S", 0.0)
     build_small_index(40)
     with small_files(PIECE * 64 + 100), pytest.raises(BuildError) as caught:
         embed_index("index", "hashing:16", with_options(units=("passage",)))

@@ -9,7 +9,7 @@ import pytest
 from arag_search.errors import ArgumentError, WorkerLostError
 from arag_search.system.processes import usable_cores
 from arag_search.vectors.encoders.choose import open_encoder
-from index_jobs.embedding.encoding import Encoding, Piece
+from index_jobs.embedding.encoding import Encoding
 from index_jobs.embedding.job import embed_index
 from index_jobs.embedding.options import EmbedOptions
 from tests.support.builds import in_own_folder  # noqa: F401
@@ -21,6 +21,7 @@ from tests.support.embeddings import (
     build_small_index,
     check_embedded,
     texts_of,
+    with_options,
 )
 from tests.support.worker_processes import kill_a_worker, worker_processes
 
@@ -94,16 +95,13 @@ def test_workers_report_a_wrong_encoder_as_this_process_does() -> None:
 
 
 def test_memory_holds_few_pieces_whatever_their_number() -> None:
-    piece_bytes = 100 * 4096 * 4
+    piece_bytes = 128 * 4096 * 4
 
     def peak(count: int) -> int:
-        pieces = (
-            Piece("sentence", range(100), [f"Word{number}." for number in range(100)])
-            for _ in range(count)
-        )
-        with Encoding(open_encoder("hashing:4096"), EmbedOptions()) as encoding:
+        texts = {b"%d" % number: f"Word{number % 100}." for number in range(128 * count)}
+        with Encoding(open_encoder("hashing:4096"), with_options(batch_size=4)) as encoding:
             tracemalloc.start()
-            assert sum(1 for _ in encoding.encoded(pieces)) == count
+            assert sum(1 for _ in encoding.encoded(texts)) == count
             peak_bytes = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
         return peak_bytes

@@ -16,11 +16,11 @@ from arag_search.errors import (
 )
 from arag_search.search.opening import open_index
 from arag_search.system.progress import Progress
-from arag_search.vectors.base import PROBE_TEXTS
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from arag_search.vectors.folder import lock
 from index_jobs.build.report import AddReport
 from index_jobs.embedding.job import embed_index
+from index_jobs.embedding.options import EmbedOptions
 from index_jobs.updates.addition import AddOptions, add_documents, sync_documents
 from index_jobs.updates.deletion import delete_documents
 from index_jobs.updates.maintenance import compact_index
@@ -148,13 +148,13 @@ def test_an_encoder_whose_weights_have_changed_is_refused_before_anything_is_wri
 def test_an_interrupted_update_changes_neither_index_nor_vectors_and_loses_no_row(
     kind: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("index_jobs.updates.vectors.PIECE_ROWS", 2)
+    monkeypatch.setattr(EmbedOptions, "piece_rows", 2)
     encode = HashingEncoder.encode
     calls: list[int] = []
 
     def stopping(encoder: HashingEncoder, texts: Sequence[str]) -> np.ndarray:
         calls.append(len(texts))
-        if calls == [len(PROBE_TEXTS), 2, 1]:
+        if calls[3:] == [2, 1]:
             raise kind("stopped")
         return encode(encoder, texts)
 
@@ -190,8 +190,8 @@ def test_an_update_during_an_embedding_goes_on_only_without_encoding() -> None:
 def test_many_texts_are_looked_for_and_encoded_in_parts(
     texts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("index_jobs.updates.vectors.PIECE_ROWS", 2)
-    monkeypatch.setattr("index_jobs.updates.vectors.FOUND_TEXTS", texts)
+    monkeypatch.setattr(EmbedOptions, "piece_rows", 2)
+    monkeypatch.setattr("index_jobs.embedding.rows.FOUND_TEXTS", texts)
     many = [{"id": f"m{n}", "text": f"More {n}. Much {n % 5}. Sea."} for n in range(30)]
     assert add_documents([file_of("m.jsonl", *many)], "index").vectors == f"{FIT}; 65 rows encoded"
     check_embedded()

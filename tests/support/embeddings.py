@@ -20,7 +20,10 @@ from tests.support.builds import PLAIN, corpus
 ENCODER = "hashing:16"
 SMALL = EmbedOptions(sentence_titles=False, batch_size=1)
 PIECE = SMALL.piece_rows
-"""How many rows are stored at once."""
+"""How many rows are encoded at once."""
+STOPPED = 41 + PIECE
+"""How many rows of an index of 40 documents there are after Ctrl-C at 60: 41 sentences and a piece
+of passages."""
 
 LOADING = f"Loading the encoder {ENCODER}."
 

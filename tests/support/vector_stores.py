@@ -33,11 +33,6 @@ def keys_of(texts: Sequence[object]) -> list[bytes]:
     return [row_key(str(text)) for text in texts]
 
 
-def key_array(keys: Sequence[bytes]) -> NDArray[np.uint8]:
-    """Return keys as a store takes and gives them."""
-    return np.frombuffer(b"".join(keys), np.uint8).reshape(-1, 16)
-
-
 def record_of(dtype: StoredType = "float32", dimension: int = DIMENSION) -> StoreRecord:
     """Return the record of a store of such vectors."""
     return StoreRecord(encoder=replace(ENCODER, dimension=dimension), dtype=dtype)

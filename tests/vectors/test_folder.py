@@ -18,6 +18,7 @@ from arag_search.errors import (
 from arag_search.vectors.folder import (
     find_state,
     fitting_state,
+    left_behind,
     lock,
     new_store,
     remove_unused,
@@ -133,13 +134,15 @@ def test_the_own_folder_keeps_the_state_of_the_index_and_the_newest_other(locati
     root = Path(location) / "vectors"
     for number in range(4):
         _state(root, number)
-    remove_unused(root, location, PLACEMENTS[3])
+    remove_unused(root, left_behind(root, location, PLACEMENTS[3]), None)
     assert _numbers(root) == [3, 2]
     _state(root, 4).path.write_bytes(b"{}")
-    remove_unused(root, location, PLACEMENTS[2])  # after a rollback
+    remove_unused(root, left_behind(root, location, PLACEMENTS[2]), None)  # after a rollback
     assert _numbers(root) == [3, 2]
     assert len(states(root)) == 2
-    remove_unused(root, location, PLACEMENTS[5])  # a state that no vectors fit
+    remove_unused(
+        root, left_behind(root, location, PLACEMENTS[5]), None
+    )  # a state that no vectors fit
     assert _numbers(root) == [3]
 
 
@@ -152,7 +155,7 @@ def test_another_folder_keeps_all_but_what_was_replaced_and_the_newest_of_that(
         _state(tmp_path, number, before=before)
     damaged = _state(tmp_path, 5).path
     damaged.write_bytes(b"{}")
-    remove_unused(tmp_path, location, PLACEMENTS[4])
+    remove_unused(tmp_path, left_behind(tmp_path, location, PLACEMENTS[4]), None)
     assert _numbers(tmp_path) == [4, 3, 1]
     assert damaged.exists()
 
@@ -162,7 +165,7 @@ def test_the_state_before_stays_and_not_one_that_a_killed_update_has_left(locati
     _state(root, 0)
     _state(root, 1, before=0)  # of an update that was undone
     _state(root, 2, before=0)
-    remove_unused(root, location, PLACEMENTS[2])
+    remove_unused(root, left_behind(root, location, PLACEMENTS[2]), None)
     assert _numbers(root) == [2, 0]
 
 
@@ -171,7 +174,7 @@ def test_what_another_index_of_the_folder_has_replaced_is_left_to_it(
 ) -> None:
     for number, before in ((0, None), (1, 0), (2, 1), (3, None), (4, 3)):
         _state(tmp_path, number, before=before)
-    remove_unused(tmp_path, location, PLACEMENTS[4], keeps_last=False)
+    remove_unused(tmp_path, left_behind(tmp_path, location, PLACEMENTS[4], keeps_last=False), None)
     assert _numbers(tmp_path) == [4, 2, 1, 0]
 
 
@@ -179,28 +182,28 @@ def test_an_own_folder_keeps_no_other_state_if_not_even_the_last_may_stay(locati
     root = Path(location) / "vectors"
     for number in range(3):
         _state(root, number)
-    remove_unused(root, location, PLACEMENTS[1], keeps_last=False)
+    remove_unused(root, left_behind(root, location, PLACEMENTS[1], keeps_last=False), None)
     assert _numbers(root) == [1]
 
 
-def test_named_stores_that_no_state_names_are_removed_if_all_states_can_be_read(
+def test_stores_that_no_state_names_are_removed_if_all_states_can_be_read(
     tmp_path: Path, location: str
 ) -> None:
     for _ in range(3):
         Store.create(new_store(tmp_path), record_of())
     _state(tmp_path, 1, "store-00002")
-    named = ["store-00002", "store-00003"]  # not the first, of an interrupted embedding
+    kept = ["store-00001"]  # of an interrupted embedding
     for unfinished in ("store-00004.new", "store-00005", "other"):
         (tmp_path / unfinished).mkdir()
-    remove_unused(tmp_path, location, PLACEMENTS[1])
+    remove_unused(tmp_path, left_behind(tmp_path, location, PLACEMENTS[1]), None)
     assert len(_names(tmp_path)) == 3
     other = _state(tmp_path, 2)
     data = other.path.read_bytes()
     other.path.write_bytes(b"{}")
-    remove_unused(tmp_path, location, PLACEMENTS[1], stores=named)
+    remove_unused(tmp_path, (), kept)
     assert len(_names(tmp_path)) == 3
     other.path.write_bytes(data)
-    remove_unused(tmp_path, location, PLACEMENTS[1], stores=named)
+    remove_unused(tmp_path, (), kept)
     assert _names(tmp_path) == ["store-00002", "store-00001"]
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == [
         "other",
@@ -210,23 +213,23 @@ def test_named_stores_that_no_state_names_are_removed_if_all_states_can_be_read(
 
 
 def test_a_file_that_a_killed_process_left_is_removed_and_one_being_written_is_not(
-    tmp_path: Path, location: str
+    tmp_path: Path,
 ) -> None:
     left, written = (tmp_path / f"0.state.{process}-1.new" for process in (1, 2))
     left.touch()
     written.touch()
     os.utime(left, (1, 1))
-    remove_unused(tmp_path, location, PLACEMENTS[1], stores=[])
+    remove_unused(tmp_path, (), ())
     assert not left.exists()
     assert written.exists()
 
 
 def test_a_store_that_is_being_removed_is_whole_or_not_there(
-    tmp_path: Path, location: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Store.create(new_store(tmp_path), record_of())
     monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)  # killed before
-    remove_unused(tmp_path, location, PLACEMENTS[1], stores=["store-00001"])
+    remove_unused(tmp_path, (), ())
     assert stores(tmp_path) == []
     with pytest.raises(VectorsNotFoundError):
         Store.open(tmp_path / "store-00001")

@@ -19,7 +19,6 @@ from arag_search.vectors.faiss_index import (
     build,
     check_factory,
     factory_of,
-    is_due,
     lists_for,
     points_needed,
     read_index,
@@ -199,7 +198,7 @@ def test_a_damaged_byte_or_a_missing_file_is_an_error_and_the_index_is_due(tmp_p
     stored.build("IVF2,Flat")
     record = read_index(stored.store.folder, "sentence")
     assert record is not None
-    assert not is_due(stored.store, "sentence", "IVF2,Flat")
+    assert not _built(stored.store, "IVF2,Flat")
     for path in record.paths(stored.store.folder)[:2]:
         data = path.read_bytes()
         path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
@@ -212,8 +211,7 @@ def test_a_damaged_byte_or_a_missing_file_is_an_error_and_the_index_is_due(tmp_p
         path.unlink()
         with pytest.raises(VectorsDamagedError, match="The file is missing"):
             stored.open()
-        assert is_due(stored.store, "sentence", "IVF2,Flat")
-        stored.build("IVF2,Flat")
+        assert _built(stored.store, "IVF2,Flat")
         stored.open().close()
 
 
@@ -271,6 +269,10 @@ def test_several_threads_search_lists_on_disk_at_once(quantised: StoredVectors) 
 # Making
 
 
+def _built(store: Store, index: str) -> bool:
+    return build(store, "sentence", index, 1, Progress())
+
+
 def _files(store: Store) -> list[str]:
     return sorted(path.name for path in store.folder.glob("sentence-*"))
 
@@ -281,13 +283,12 @@ def test_new_rows_are_added_to_the_lists_without_training(
     stored = stored_vectors(tmp_path, 400)
     stored.build("IVF8,PQ8")
     before = stored.open()
-    assert not is_due(stored.store, "sentence", "IVF8,PQ8")
+    assert not _built(stored.store, "IVF8,PQ8")
     append(stored.store, "sentence", range(130), seed=3)
-    assert not is_due(stored.store, "sentence", "IVF8,PQ8")
+    assert not _built(stored.store, "IVF8,PQ8")
     append(stored.store, "sentence", range(130, 140), seed=4)
-    assert is_due(stored.store, "sentence", "IVF8,PQ8")
     monkeypatch.setattr(faiss_index, "sample", None)
-    stored.build("IVF8,PQ8")
+    assert _built(stored.store, "IVF8,PQ8")
     record = read_index(stored.store.folder, "sentence")
     assert record is not None
     assert record.rows == 1_340
@@ -309,8 +310,9 @@ def test_a_quantiser_is_taken_from_the_store_that_was_copied(
     live = {"sentence": np.arange(0, 1_200, 2), "passage": np.arange(400)}
     copy, _ = stored.store.copy_to(tmp_path / "store-00002", live)
     monkeypatch.setattr(faiss_index, "sample", None)
-    assert is_due(copy, "sentence", "auto") is False
-    made = build(copy, "sentence", "IVF8,PQ8", 1, Progress(), stored.store.folder)
+    assert not _built(copy, "auto")
+    assert build(copy, "sentence", None, 1, Progress(), stored.store.folder)
+    made = read_index(copy.folder, "sentence")
     assert made is not None
     assert made.rows == 600
 
@@ -321,17 +323,31 @@ def test_auto_keeps_a_quantiser_until_there_would_be_more_than_twice_as_many_lis
     monkeypatch.setattr(faiss_index, "MOST_FLAT_ROWS", 1_000)
     store = new_store(tmp_path)
     append(store, "sentence", range(900))
-    assert not is_due(store, "sentence", "auto")
-    assert build(store, "sentence", "auto", 1, Progress()) is None
-    build(store, "sentence", "IVF4,Flat", 1, Progress())
-    assert is_due(store, "sentence", "auto")  # 900 rows have 128 lists
+    assert not _built(store, "auto")
+    _built(store, "IVF4,Flat")
     monkeypatch.setattr(faiss_index, "lists_for", lambda _: 8)
-    assert not is_due(store, "sentence", "auto")
-    assert is_due(store, "sentence", "IVF8,Flat")
-    assert is_due(store, "sentence", "flat")
-    assert build(store, "sentence", "flat", 1, Progress()) is None
+    assert not _built(store, "auto")
+    assert _built(store, "IVF8,Flat")
+    monkeypatch.setattr(faiss_index, "lists_for", lambda _: 128)
+    assert _built(store, "auto")
+    assert read_index(store.folder, "sentence") is None
     assert _files(store) == []
-    assert not is_due(store, "sentence", "flat")
+
+
+def test_flat_stays_flat_where_it_was_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(faiss_index, "MOST_FLAT_ROWS", 300)
+    stored = stored_vectors(tmp_path, 400)
+    assert _built(stored.store, "flat")
+    for index in ("flat", "auto"):
+        assert not _built(stored.store, index)
+    copy, _ = stored.store.copy_to(tmp_path / "store-00002", {"sentence": np.arange(900)})
+    assert build(copy, "sentence", "auto", 1, Progress(), stored.store.folder)
+    assert not _built(copy, "auto")
+    assert stored.open().nearest("sentence", unit_vectors(1), 3)
+    assert _built(copy, "IVF4,Flat")
+    assert _files(copy)
 
 
 def test_an_interrupted_build_leaves_the_index_before_and_its_training(

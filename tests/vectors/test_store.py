@@ -18,7 +18,7 @@ from arag_search.vectors.base import VECTOR_UNITS
 from arag_search.vectors.records import StoredType
 from arag_search.vectors.store import Store
 from tests.support.full_disks import small_files
-from tests.support.vector_stores import append, key_array, keys_of, new_store, unit_vectors
+from tests.support.vector_stores import append, keys_of, new_store, unit_vectors
 
 AGAIN = "Do: Embed the index again: arag-search embed INDEX --overwrite"
 
@@ -29,7 +29,9 @@ def store(tmp_path: Path) -> Store:
 
 
 def _found(store: Store, texts: Any) -> list[int]:
-    return store.find("sentence", key_array(keys_of(texts))).tolist()
+    keys = keys_of(texts)
+    rows = store.find("sentence", keys)
+    return [rows.get(key, -1) for key in keys]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
@@ -57,14 +59,14 @@ def test_keys_are_found_in_one_scan_also_repeated_and_the_last_of_equal_ones(sto
     append(store, "passage", [9])
     assert _found(store, [3, 1, 9, 2, 1, 4]) == [4, 2, -1, 3, 2, -1]
     assert _found(store, []) == []
-    assert store.find("passage", key_array(keys_of([1]))).tolist() == [-1]
+    assert store.find("passage", keys_of([1])) == {}
 
 
 def test_keys_that_share_their_first_half_are_told_apart(store: Store) -> None:
     keys = [b"%08d%08d" % (first, second) for first in (1, 2) for second in (7, 5, 6, 9)]
     store.append("sentence", keys[:3] + keys[4:], unit_vectors(7))
-    wanted = [keys[number] for number in (0, 1, 0, 2, 1, 3, 7, 4, 0)]
-    assert store.find("sentence", key_array(wanted)).tolist() == [0, 1, 0, 2, 1, -1, 6, 3, 0]
+    expected = {keys[number]: row for number, row in ((0, 0), (1, 1), (2, 2), (7, 6), (4, 3))}
+    assert store.find("sentence", [keys[3], *expected]) == expected
 
 
 def test_a_store_without_rows_finds_nothing_and_takes_blocks_without_rows(store: Store) -> None:

@@ -16,7 +16,7 @@ from arag_search.vectors.state import State, UnitTexts
 from arag_search.vectors.store import Rows, Store
 from tests.support.examples import examples
 from tests.support.stopped_writes import Killed, stopping
-from tests.support.vector_stores import DIMENSION, key_array, keys_of, record_of
+from tests.support.vector_stores import DIMENSION, keys_of, record_of
 
 _STEPS = 12
 _TEXTS = 40
@@ -150,8 +150,7 @@ class _Sequence:
         state = self.opened(placement)
         live = {unit: np.unique(state.unit(unit).rows).astype(np.int64) for unit in VECTOR_UNITS}
         self.stopped(lambda: self.copied(state, live))
-        known = [path.name for path, _ in stores(self.root)]
-        remove_unused(self.root, str(self.root.parent), placement, stores=known)
+        remove_unused(self.root, (), ())
         ((folder, _),) = stores(self.root)
         if folder == self.store.folder:
             return
@@ -173,9 +172,11 @@ class _Sequence:
     # States
 
     def texts_with_rows(self, unit: VectorUnit, texts: dict[int, int]) -> UnitTexts:
-        rows = self.store.find(unit, key_array(keys_of(list(texts.values()))))
-        assert (rows >= 0).all()
-        return UnitTexts(np.array(list(texts), np.int64), rows)
+        keys = keys_of(list(texts.values()))
+        rows = self.store.find(unit, keys)
+        return UnitTexts(
+            np.array(list(texts), np.int64), np.array([rows[key] for key in keys], int)
+        )
 
     def write(self, placement: str, texts: Texts) -> None:
         units = {unit: self.texts_with_rows(unit, part) for unit, part in texts.items()}
@@ -213,8 +214,8 @@ class _Sequence:
         for unit, rows in self.rows.items():
             assert self.store.rows(unit) == len(rows)
             last = {row[0]: number for number, row in enumerate(rows) if row}
-            expected = [last.get(text, -1) for text in range(_TEXTS)]
-            assert self.store.find(unit, key_array(every)).tolist() == expected
+            expected = {every[text]: row for text, row in last.items()}
+            assert self.store.find(unit, every) == expected
             vectors = self.store.vectors(unit).gather(np.arange(len(rows)))
             for row, vector in zip(rows, vectors.tolist(), strict=True):
                 assert row is None or vector == _vector(row)

@@ -1,0 +1,120 @@
+"""The rows of texts: each is found in a store by its key, or encoded and appended.
+
+A job that is killed has lost at most a second's rows or a piece: the next one finds all others.
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from arag_search.corpus import Chunk
+from arag_search.vectors.base import VectorUnit, row_key, rows_of
+from arag_search.vectors.state import UnitTexts
+from arag_search.vectors.store import Store
+from index_jobs.embedding.encoding import Encoded, Encoding, Piece
+
+FOUND_TEXTS = 1 << 17
+"""How many texts are looked for at once, for each encoder: each time all keys of the store are
+read."""
+
+_STORE_S = 1.0
+_MOST_PIECES = 16
+"""Pieces are stored after a second, or once they are so many: a disk may take long to confirm."""
+
+
+class TextRows:
+    """The rows of the texts of an index, whose chunks are added in order.
+
+    ``store`` is the one that is continued, None until there is a row; ``encoded`` of its rows were
+    made here.
+    """
+
+    def __init__(
+        self,
+        units: Sequence[VectorUnit],
+        encoding: Encoding,
+        store: Store | None,
+        create: Callable[[], Store],
+        *,
+        sentence_titles: bool,
+        on_piece: Callable[[int, int], None],
+    ) -> None:
+        """``create`` makes a store for the first row. ``on_piece`` is called after each piece with
+        the numbers of texts that have a vector and of those that were encoded, and may raise."""
+        self.store = store
+        self.encoded = self._found = 0
+        self._encoding = encoding
+        self._create = create
+        self._sentence_titles = sentence_titles
+        self._on_piece = on_piece
+        self._first_new = {unit: 0 if store is None else store.rows(unit) for unit in units}
+        self._waiting: dict[VectorUnit, list[tuple[int, str]]] = {unit: [] for unit in units}
+        self._texts: dict[VectorUnit, tuple[array[int], array[int]]] = {
+            unit: (array("q"), array("q")) for unit in units
+        }
+        self._stored_s = time.monotonic()
+
+    def add(self, chunk: Chunk) -> None:
+        """Add the texts of a chunk. Raises what encoding and storing raise."""
+        for unit, waiting in self._waiting.items():
+            waiting += rows_of(chunk, unit, sentence_titles=self._sentence_titles)
+            if len(waiting) >= FOUND_TEXTS * self._encoding.encoders:
+                self._give_rows(unit)
+
+    def finish(self) -> dict[VectorUnit, UnitTexts]:
+        """Return the texts that were added with their rows. Raises as ``add`` does."""
+        for unit in self._waiting:
+            self._give_rows(unit)
+        return {
+            unit: UnitTexts(np.array(ordinals), np.array(rows))
+            for unit, (ordinals, rows) in self._texts.items()
+        }
+
+    @property
+    def reused(self) -> int:
+        """The number of rows of the texts that there were before."""
+        reused = 0
+        for unit, (_, rows) in self._texts.items():
+            before = np.array(rows, np.int64)
+            before = before[before < self._first_new[unit]]
+            reused += int(np.count_nonzero(np.bincount(before)))
+        return reused
+
+    def _give_rows(self, unit: VectorUnit) -> None:
+        texts, self._waiting[unit] = self._waiting[unit], []
+        keys = [row_key(text) for _, text in texts]
+        rows = {} if self.store is None else self.store.find(unit, keys)
+        missing = {key: text for key, (_, text) in zip(keys, texts, strict=True) if key not in rows}
+        self._found += len(texts) - len(missing)
+        waiting: list[tuple[Piece, Encoded]] = []
+        try:
+            for encoded in self._encoding.encoded(missing):
+                waiting.append(encoded)
+                if len(waiting) == _MOST_PIECES or time.monotonic() - self._stored_s >= _STORE_S:
+                    self._append(unit, waiting, rows)
+                made = self.encoded + sum(len(piece.keys) for piece, _ in waiting)
+                self._on_piece(self._found + made, made)
+        finally:
+            self._append(unit, waiting, rows)
+        ordinals, numbers = self._texts[unit]
+        ordinals.extend(ordinal for ordinal, _ in texts)
+        numbers.extend(rows[key] for key in keys)
+
+    def _append(
+        self, unit: VectorUnit, waiting: list[tuple[Piece, Encoded]], rows: dict[bytes, int]
+    ) -> None:
+        """Append the rows of the waiting pieces, and forget these."""
+        if not waiting:
+            return
+        self.store = self.store or self._create()
+        keys = [key for piece, _ in waiting for key in piece.keys]
+        vectors = np.concatenate([encoded.vectors for _, encoded in waiting])
+        first = self.store.append(unit, keys, vectors, sum(encoded.cut for _, encoded in waiting))
+        rows.update(zip(keys, range(first, first + len(keys)), strict=True))
+        waiting.clear()
+        self.encoded += len(keys)
+        self._stored_s = time.monotonic()
