@@ -1,6 +1,5 @@
-"""What a search says about words of a query that the passages found do not have as they are
-written: which occur nowhere, with the nearest words of the index, and which match by their forms
-alone. Nothing is searched that was not asked.
+"""What a search says about words of a query that occur nowhere: the nearest words of the index.
+Nothing is searched that was not asked.
 
 The nearest words are taken from passages in scope that a fuzzy word or a prefix finds, so that
 every engine has the same ones, and none is shown that a scope hides.
@@ -20,7 +19,6 @@ from arag_search.query import analysis
 from arag_search.query.analysis import has_token, is_fuzzy, is_prefix
 from arag_search.query.fields import CONTENT, TITLE
 from arag_search.query.operators import SPELLED
-from arag_search.query.printing import quoted
 from arag_search.query.tree import EXACT_MARK, Fuzzy, Prefix
 from arag_search.search.advice.questions import Advice, Answers, Questions, Subject
 from arag_search.search.advice.told import Told, count_text
@@ -46,12 +44,12 @@ class Spelling:
     """What is known of the words of an index. Safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._known: dict[_Word, tuple[int, int]] = {}
+        self._known: dict[_Word, int] = {}
 
     def advise(self, subject: Subject, page: Page) -> Advice[Told]:
-        """Tell which words of a query are on no hit as they are written, unless the reply names
-        the clauses that occur nowhere. It takes no step if all are there or their counts in the
-        whole index are known, one for counts, and up to four for the nearest words."""
+        """Tell which words of a query occur nowhere, unless the reply names such clauses itself,
+        and the words nearest to them. It takes no step if a hit has each word as written or their
+        counts in the whole index are known, one for counts, and up to four for the nearest."""
         request = subject.request
         is_told = not page.count and subject.asked.after is None  # by feedback
         words = _unseen(subject.query, page.hits, is_told)
@@ -60,24 +58,17 @@ class Spelling:
         counts = yield from self._counts(request, words)
         return Told(tuple((yield from _notes(request, counts, is_told))))
 
-    def _counts(
-        self, request: SearchRequest, words: Sequence[Clause]
-    ) -> Advice[dict[Clause, tuple[int, int]]]:
-        """Return in how many units of the scope each word is, by its forms and as written."""
+    def _counts(self, request: SearchRequest, words: Sequence[Clause]) -> Advice[dict[Clause, int]]:
+        """Return in how many units of the scope each word is."""
         unit = request.granularity
-        kept = self._known if request.scope is None else dict[_Word, tuple[int, int]]()
-        known = {word: counts for word in words if (counts := kept.get((word, unit)))}
-        if unknown := [word for word in words if word not in known]:
-            written = [words_clause(word.typed, "", word.text_field, "word") for word in unknown]
-            answers: Answers = yield Questions([(word, unit) for word in (*unknown, *written)])
-            new = {
-                word: (answers.counts[word, unit], answers.counts[exact, unit])
-                for word, exact in zip(unknown, written, strict=True)
-            }
-            known |= new
+        kept = self._known if request.scope is None else dict[_Word, int]()
+        known = {word: kept[word, unit] for word in words if (word, unit) in kept}
+        if unknown := [(word, unit) for word in words if word not in known]:
+            answers: Answers = yield Questions(unknown)
+            new = {word: answers.counts[word] for word in unknown}
+            known |= {word: count for (word, _), count in new.items()}
             if request.scope is None:  # another thread may read what is replaced here
-                keyed: dict[_Word, tuple[int, int]] = {(w, unit): n for w, n in new.items()}
-                self._known = keyed if len(kept) >= _MAX_KNOWN else {**kept, **keyed}
+                self._known = new if len(kept) >= _MAX_KNOWN else {**kept, **new}
         return {word: known[word] for word in words}
 
 
@@ -121,19 +112,10 @@ def _has(text: str, word: str) -> bool:
 
 
 def _notes(
-    request: SearchRequest, counts: Mapping[Clause, tuple[int, int]], is_told: bool
+    request: SearchRequest, counts: Mapping[Clause, int], is_told: bool
 ) -> Advice[list[str]]:
     notes: list[str] = []
-    bare = {leaf.typed for leaf in wanted_leaves(request.query.root) if leaf.kind == "word"}
-    mostly_forms = {
-        word: f"{word} in {count_text(as_written)} of {count_text(all_forms)}"
-        for word, (all_forms, as_written) in counts.items()
-        if word.typed in bare and word.language and 2 * as_written < all_forms and not is_told
-    }
-    if mostly_forms:
-        exact = quoted(f"{EXACT_MARK}{next(iter(mostly_forms)).typed}")
-        notes.append(f"as written: {', '.join(mostly_forms.values())}; {exact} is exact.")
-    nowhere = [word for word, (all_forms, _) in counts.items() if not all_forms]
+    nowhere = [word for word, count in counts.items() if not count]
     nearest = yield from nearest_words(request, nowhere[:MAX_WORDS])
     for word in nowhere:
         others = nearest.get(word, {}).items()

@@ -1,4 +1,4 @@
-"""What a search says about words that nothing has, or that match by their forms alone."""
+"""What a search says about words that nothing has."""
 
 from __future__ import annotations
 
@@ -47,15 +47,6 @@ def test_a_word_that_nothing_has_is_answered_with_the_nearest(
     query: str, noted: tuple[str, ...]
 ) -> None:
     assert notes(query) == noted
-
-
-def test_words_that_match_mostly_by_their_forms_are_counted_as_written() -> None:
-    assert notes("opera") == ('as written: opera in 0 of 1; "=opera" is exact.',)
-    assert notes("ridge OR opera") == (
-        'as written: ridge in 0 of 1, opera in 0 of 1; "=ridge" is exact.',
-    )
-    for query in ('"its ridge"', '"=ridges"', "ridges", "wale", "opera AND wrote AND zzzz"):
-        assert not any(note.startswith("as written") for note in notes(query)), query
 
 
 def test_only_words_in_scope_are_suggested() -> None:
