@@ -20,8 +20,6 @@ from arag_search.plan.clauses import ResolvedPlan
 from arag_search.query.problems import NOTE_UNMARKED
 from arag_search.query.reading import Operator, Query, parse
 from arag_search.query.regexes import Stopwatch
-from arag_search.search.advice.frequent import FrequentWords
-from arag_search.search.advice.spelling import Spelling
 from arag_search.search.asked import Hybrid, Keywords, Meaning, Naive, Search
 from arag_search.search.by_keywords import keyword_search
 from arag_search.search.by_vectors import NearSentence, VectorSearch
@@ -84,8 +82,6 @@ class Index:
             VectorSearch(engine, location, scope, vectors, search_timeout_s),
             search_timeout_s,
             is_outdated,
-            FrequentWords(engine),
-            Spelling(),
         )
         self._use: Use = lambda asked, within: nullcontext(state)
         self._closes = (state.close, *([] if on_close is None else [on_close]))

@@ -81,8 +81,6 @@ def logical_search(state: IndexState, asked: Search) -> SearchResult:
     )
     if names_title and not state.contents.has_titles:
         notes.append("no passage of this index has a title: title: finds nothing.")
-    if state.scope is None:  # the note is about all passages
-        notes += state.frequent_words.notes(subject, page)
     in_order = listing.request.from_ordinal is not None
     understood = plan.text if asked.operators else parsed.text
     advice = Told.all(pieces)

@@ -138,10 +138,6 @@ def test_opensearch_counts_words_and_their_forms_as_memory_does(pairs: list[Pair
     agreement.agree_on_words(pairs)
 
 
-def test_opensearch_knows_the_very_frequent_words_that_memory_knows(pairs: list[Pair]) -> None:
-    agreement.agree_on_frequent_words(pairs)
-
-
 def test_explanations_of_opensearch_are_those_of_memory(pairs: list[Pair]) -> None:
     agreement.agree_on_explanations(pairs)
 

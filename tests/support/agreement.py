@@ -39,12 +39,10 @@ from arag_search.query.tree import (
     Phrase,
     Regex,
     Scope,
-    Term,
     all_of,
     condition_of,
     leaves,
 )
-from arag_search.search.advice.frequent import FrequentWords
 from arag_search.search.advice.relaxing import (
     MAX_NEAREST,
     nearest_hits,
@@ -61,7 +59,7 @@ from tests.support.examples import FULL, examples, is_long
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.oracle.plan import positive
 from tests.support.oracle.vectors import MemoryVectors
-from tests.support.plans import planned, scoped, written
+from tests.support.plans import planned, scoped
 from tests.support.strategies import (
     METADATA,
     SCHEMA,
@@ -564,21 +562,6 @@ def agree_on_ordinals(pairs: Sequence[Pair]) -> None:
                 marks = tested.among(asked, scope).tolist()
                 assert marks == right.among(asked, scope).tolist()
         assert tested.chunks_at([], None) == []
-
-
-def agree_on_frequent_words(pairs: Sequence[Pair]) -> None:
-    """Check that both engines say of the same words that they are very frequent."""
-    granularities: tuple[Granularity, ...] = ("chunk", "sentence")
-    noted = 0
-    for pair in pairs:
-        right, tested = (FrequentWords(engine) for engine in pair)
-        for text, granularity in itertools.product((*WORDS, "a", "OR"), granularities):
-            for word in (Term(text), Term(text, "content"), Term(text, "title")):
-                words = [written(word).root]
-                is_frequent = right.are_frequent(words, granularity, None)
-                assert tested.are_frequent(words, granularity, None) == is_frequent, word
-                noted += is_frequent
-    assert noted
 
 
 # Comparison

@@ -63,7 +63,8 @@ class Spelling:
         unit = request.granularity
         kept = self._known if request.scope is None else dict[_Word, int]()
         known = {word: kept[word, unit] for word in words if (word, unit) in kept}
-        if unknown := [(word, unit) for word in words if word not in known]:
+        unknown: list[_Word] = [(word, unit) for word in words if word not in known]
+        if unknown:
             answers: Answers = yield Questions(unknown)
             new = {word: answers.counts[word] for word in unknown}
             known |= {word: count for (word, _), count in new.items()}
