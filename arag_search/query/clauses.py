@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
-from functools import lru_cache
 from operator import le
 
 from arag_search.corpus import nfc
@@ -17,9 +15,9 @@ from arag_search.query import analysis, fragments, problems
 from arag_search.query.analysis import has_few_apostrophes, has_token, is_fuzzy, is_prefix
 from arag_search.query.field_types import FieldType
 from arag_search.query.fields import FieldRef, Schema
-from arag_search.query.forms import keeps_symbols
 from arag_search.query.fragments import Fragment, all_of, any_of
 from arag_search.query.grammar import (
+    COMMAS,
     COMPARISON,
     LITERAL_BACKSLASH,
     PATH,
@@ -40,10 +38,6 @@ from arag_search.query.regexes import check_regex, literal
 from arag_search.query.tree import EXACT_MARK, Range, TextField
 
 _FUZZY_SUFFIX = re.compile(r"~[\d.]*")
-_MAYBE_SYMBOL = re.compile(r"[^\w\s.,;:!?'\"’()\[\]/-]")
-_SIGNS = frozenset("#@&%*§")
-_UNREMARKABLE = frozenset("`^©®™°")
-_DOT_BEFORE_WORD = re.compile(r"(?<!\S)\.[^\W_]")
 _PROGRAM = re.compile(r"(?=\S*[<>@=|&#$%:~])\S{2,60}")
 _WILDCARDS = re.compile(r"(?<!\\)([*?])")
 _WILDCARD_PATTERNS = {"*": r"\w*", "?": r"\w"}
@@ -390,21 +384,11 @@ class ClauseReader:
         return text
 
     def _is_leaf(self, text: str, start: int, end: int) -> bool:
-        """Return whether a word or phrase of this text can be searched; if not, record why.
-
-        Record the pieces of it that lose symbols.
-        """
-        if not has_few_apostrophes(text):
-            self.findings.reject(start, end, problems.TOO_MANY_APOSTROPHES, mended=False)
-            return False
-        lost = lost_symbols(text)
-        if lost and self.has_additions and self.schema.language:
-            lost = tuple(pair for pair in lost if not keeps_symbols(pair[0], text))
-        self.findings.symbols.update(lost)
-        for piece in text.split() if _MAYBE_SYMBOL.search(text) else ():
-            if not has_token(piece) and self._pattern_of(piece, None):
-                self.findings.note(fill(problems.NOTE_DROPPED, piece=piece))
-        return True
+        """Return whether a word or phrase of this text can be searched; if not, record why."""
+        if has_few_apostrophes(text):
+            return True
+        self.findings.reject(start, end, problems.TOO_MANY_APOSTROPHES, mended=False)
+        return False
 
     # Metadata
 
@@ -442,7 +426,7 @@ class ClauseReader:
                 meant = kind.meant(text)
                 self.findings.reject(start, end, message, mended=bool(meant))
                 return fragments.keyword(field.name, meant) if meant else None
-            if without := _without_comma(text):
+            if text[-1] in COMMAS and (without := text[:-1]):
                 self.findings.note(fill(problems.NOTE_COMMA, name=field.name, value=text))
                 return any_of(
                     fragments.keyword(field.name, text), fragments.keyword(field.name, without)
@@ -526,43 +510,6 @@ def is_searchable(text: str) -> bool:
     return has_token(text) and has_few_apostrophes(text)
 
 
-@lru_cache(maxsize=1_000)
-def lost_symbols(text: str) -> tuple[tuple[str, str], ...]:
-    """Return the pieces of a text that are searched without their symbols, such as C++ or A&B, each
-    with its words.
-
-    Punctuation is left out without a note, except for a full stop before a word (.NET), and so are
-    symbols between spaces.
-    """
-    if not _MAYBE_SYMBOL.search(text) and not _DOT_BEFORE_WORD.search(text):
-        return ()
-    pieces: list[tuple[str, str]] = []
-    for piece in text.split():
-        tokens = analysis.tokens(nfc(piece))
-        between = _outside(nfc(piece), tokens)
-        if tokens and (_has_symbol(between) or _DOT_BEFORE_WORD.match(piece)):
-            pieces.append((piece, " ".join(token.term for token in tokens)))
-    return tuple(pieces)
-
-
-def _outside(text: str, tokens: Sequence[analysis.Token]) -> str:
-    """Return the characters of a text that are in none of its tokens."""
-    ends = (0, *(token.end for token in tokens))
-    starts = (*(token.start for token in tokens), len(text))
-    return "".join(text[end:start] for end, start in zip(ends, starts, strict=True))
-
-
-def _has_symbol(text: str) -> bool:
-    """Return whether a reader would miss a character of the text.
-
-    That is a few signs, which Unicode counts as punctuation, and nearly all of its symbols.
-    """
-    return any(
-        sign in _SIGNS or (unicodedata.category(sign).startswith("S") and sign not in _UNREMARKABLE)
-        for sign in text
-    )
-
-
 def is_no_field(name: str, value: str) -> bool:
     """Return whether a colon belongs to the text: of an address (http://), a path, a time, or a
     name of a program (std::vector)."""
@@ -585,11 +532,6 @@ def _split_prefix(stem: str, field: TextField) -> list[Fragment]:
     whole = stem[tokens[0].start : tokens[-1].end] if tokens else ""
     leaves: list[Fragment] = [fragments.word(whole, field)] if is_searchable(whole) else []
     return [*leaves, *([fragments.prefix(last, field)] if is_prefix(last) else [])]
-
-
-def _without_comma(value: str) -> str:
-    """Return a value without the comma or semicolon at its end; empty if it has none."""
-    return value[:-1] if value[-1:] in (",", ";", "，", "；", "、") else ""
 
 
 def has_letter(text: str) -> bool:

@@ -333,12 +333,6 @@ _PLAIN_WORDS = re.compile("[A-Za-z0-9][a-z0-9]{0,99}(?:[.,]? [A-Za-z0-9][a-z0-9]
 """Several words, none of them a symbol or an identifier."""
 
 
-def keeps_symbols(piece: str, text: str) -> bool:
-    """Return whether a piece of a text is searched with its symbols: ``C++`` anywhere, and
-    ``--flag`` if it is the whole text."""
-    return bool(_LANGUAGE.fullmatch(piece)) or (piece == text and bool(_SYMBOL.fullmatch(piece)))
-
-
 def _is_language(term: str, text: str, start: int) -> bool:
     """Return whether a word is the name of a language that may end in signs: C, F or J."""
     return term in ("c", "f", "j") and (not start or not text[start - 1].isalnum())

@@ -32,7 +32,6 @@ from arag_search.query.operators import (
 )
 from arag_search.query.signs import plain_signs
 from arag_search.query.tree import (
-    EXACT_MARK,
     MODIFIERS,
     Demote,
     Fuzzy,
@@ -89,7 +88,6 @@ RANGE = re.compile(r"([\[{])\s*(\S+?)\s+TO\s+(\S+?)\s*([\]}])")
 
 # What may need a note, in a text as it was typed
 
-OTHER_OPERATORS = re.compile(r"XOR|(?:NEAR|ADJ|WITHIN|ONEAR|PRE|W|N)(?:/\d+|\d+)?")
 LITERAL_BACKSLASH = re.compile(r"(?<!\\)(?:\\\\)*\\[^\W_]")
 PATH = re.compile(r"[\w./-]+|.*\b(?:AND|OR|NOT)\b.*", re.DOTALL)
 """A pattern that may be meant as text: a path, or words between slashes that belong to others."""
@@ -100,10 +98,9 @@ _OTHER_CASE = {
     if letters != tuple(operator)
 }
 _MEANT_OTHERWISE = _OTHER_CASE | {"TO"}
-_SYMBOLS = re.compile(r"[^\w\s.,;:!?'\"’()\[\]/-]|(?<!\S)\.[^\W_]")
-_OPENING_QUOTES = re.compile("[“„«]")
+_COMPARING = re.compile("[=<>≥≤]")
 _BEGINS_OTHERS = "-!+/[{"
-_COMMAS = (",", ";", "，", "；", "、")
+COMMAS = (",", ";", "，", "；", "、")
 
 
 class Options(NamedTuple):
@@ -268,11 +265,6 @@ class _Reader:
             elif piece.isalnum() and group.field is None:
                 if has_doubts and piece in _OTHER_CASE:
                     self.doubt = Doubt(piece)
-                elif typed and (
-                    (piece.isupper() and OTHER_OPERATORS.fullmatch(piece))
-                    or (group.modifier is NOT and len(piece) == 1)
-                ):
-                    return None
                 group.add(Term(piece))
             elif piece[0] == ")":
                 if not outer or group.is_waiting:
@@ -420,7 +412,7 @@ class _Reader:
         if between is not None:
             if field is not None:
                 return self._range(between, field)
-            if not between.isspace() and len(between.split()) == 1:
+            if len(between.split()) == 1 and find_special(between, "^~*?") < 0:
                 word = between
             else:
                 return None
@@ -434,14 +426,11 @@ class _Reader:
             if inside is not None:
                 is_term = not field.type.is_ordered and field.type.holds(text)
                 return KeywordEquals(field.name, text) if is_term else _value(text, field)
-            is_bare = text is raw and raw[-1] not in _COMMAS and raw[0] not in "=≥≤"
-            if not is_bare or (self.typed and _OPENING_QUOTES.search(raw)):
+            if text is not raw or raw[-1] in COMMAS or raw[0] in "=≥≤":
                 return None
             if not name and (not has_token(raw) or (self.typed and _is_noted(raw))):
                 return None
             return _value(text, field)
-        if self.typed and len(text) == 1 and group.modifier is NOT and field is None:
-            return None
         weight = self._weight(factor)
         if not weight or not has_few_apostrophes(text):
             return None
@@ -453,9 +442,6 @@ class _Reader:
         return self._word(raw, text, ending, text_field, weight, is_bare=name is None)
 
     def _phrase(self, text: str, slop: int, field: TextField, weight: float) -> Phrase | None:
-        words = text.removeprefix(EXACT_MARK) if self.has_additions else text
-        if self.typed and _SYMBOLS.search(words):
-            return None
         if slop and len(analysis.terms(text)) < 2:
             return None
         return Phrase(text, slop, field, weight)
@@ -473,13 +459,14 @@ class _Reader:
         """Return the leaf of a word, ``raw`` as typed."""
         if raw[0] in _BEGINS_OTHERS and self._begins_other(raw, is_bare=is_bare and field is None):
             return None
-        if find_special(raw, ":") >= 0 or (self.typed and is_bare and _is_noted(raw)):
+        is_doubtful = self.typed and is_bare and (_is_noted(raw) or _COMPARING.search(raw))
+        if find_special(raw, ":") >= 0 or is_doubtful:
             return None
         if ending == "*":
             return Prefix(text, field, weight)
         if ending is not None:
             return Fuzzy(text, int(ending[1]), field, weight) if self.has_additions else None
-        return None if self.typed and _SYMBOLS.search(text) else Term(text, field, weight)
+        return Term(text, field, weight)
 
     def _begins_other(self, raw: str, *, is_bare: bool) -> bool:
         """Return whether a word begins like something else: signs, a range, or a pattern."""
@@ -503,8 +490,7 @@ class _Reader:
 
 def _is_noted(word: str) -> bool:
     """Return whether a word may be meant as an operator."""
-    is_word = word in _MEANT_OTHERWISE or word in SPELLED
-    return is_word or OTHER_OPERATORS.fullmatch(word) is not None
+    return word in _MEANT_OTHERWISE or word in SPELLED
 
 
 # Values of metadata

@@ -6,9 +6,7 @@ place. The texts are defined here and nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import islice
 
 from arag_search.errors import AragError
 from arag_search.query.limits import (
@@ -27,7 +25,6 @@ _MAX_PIECE = 40
 _MAX_VALUE = 120
 _MAX_LISTED = 20
 _MAX_NOTES = 20
-_MAX_SYMBOLS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +65,12 @@ def describe(problems: tuple[Problem, ...], mended: str | None) -> str:
 
 
 class Findings:
-    """The problems and notes of a parse, and whether all problems can be mended.
-
-    ``symbols`` are the pieces that are searched without their symbols, with their words, and
-    ``letters`` the excluded words of one letter.
-    """
+    """The problems and notes of a parse, and whether all problems can be mended."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.problems: list[Problem] = []
         self.notes: dict[str, None] = {}
-        self.symbols: dict[str, str] = {}
-        self.letters: dict[str, None] = {}
         self.mendable = True
 
     def reject(self, start: int, end: int, message: str, *, mended: bool) -> None:
@@ -107,20 +98,6 @@ class Findings:
         if len(self.notes) < _MAX_NOTES:
             self.notes[text] = None
 
-    def all_notes(self) -> tuple[str, ...]:
-        """Return the notes in order; the last are on letters that are excluded, and on symbols that
-        are left out."""
-        letters: list[str] = []
-        if self.letters:
-            excluded = ", ".join(f"NOT {letter}" for letter in self.letters)
-            letters = [NOTE_LETTER.format(excluded=excluded, option=option_of(self.letters))]
-        return (*self.notes, *letters, *symbol_note(self.symbols))
-
-
-def option_of(letters: Iterable[str]) -> str:
-    """Return the phrase that finds the option of a command with the first of these letters."""
-    return f'"-{next(iter(letters))}"'
-
 
 class EndOfReadingError(Exception):
     """A text has too many problems or spellings; the rest of it is not parsed."""
@@ -138,21 +115,6 @@ def fill(template: str, *, fields: str = "", **values: object) -> str:
         for name, value in values.items()
     }
     return template.format(fields=fields, **short)
-
-
-def symbol_note(symbols: Mapping[str, str]) -> list[str]:
-    """Return the note on pieces that are searched without their symbols, of which the first three
-    are named; none for no pieces."""
-    if not symbols:
-        return []
-    named = [
-        f'"{shortened(piece)}" {"is searched " * (not number)}as "{shortened(words)}"'
-        for number, (piece, words) in enumerate(islice(symbols.items(), _MAX_SYMBOLS))
-    ]
-    more = len(symbols) - len(named)
-    if more:
-        named.append(f"and {more:,} more")
-    return [f"{', '.join(named)}: symbols are not indexed."]
 
 
 EMPTY_QUERY = "the query is empty. Write at least one word, phrase or field clause."
@@ -201,7 +163,6 @@ NOT_ALTERNATIVE = (
 )
 NOT_NOT = "a NOT of a NOT. Each clause takes one NOT at most; leave both out to find it."
 NOT_NOT_OPTION = f'{NOT_NOT} An option of a command is a phrase, such as "--all".'
-ONLY_LETTERS = " The option of a command is a phrase: {option}."
 ONLY_NOTS = (
     "there is nothing to find here, only to exclude. Add a word, phrase or field "
     "clause without NOT."
@@ -405,10 +366,6 @@ NOTE_DROPPED = '"{piece}" was left out: it holds nothing to search.'
 NOTE_OPTION = (
     '"{option}" was searched as the option of a command; to exclude the word write NOT {word}.'
 )
-NOTE_LETTER = (
-    "{excluded}: passages with that letter as a word are excluded. An option of a command is "
-    "quoted: {option}."
-)
 NOTE_PATTERN = '{piece} was searched as a pattern; for the text write "{text}" in quotes.'
 NOTE_QUESTION_MARK = 'the "?" after "{word}" was read as punctuation.'
 NOTE_LOWER_CASE = '"{word}" was searched as a word; operators are in upper case.'
@@ -422,12 +379,7 @@ NOTE_COLON = 'the colon of "{piece}" was read as punctuation, because no field i
 NOTE_QUOTES = "{piece} was read as a phrase."
 NOTE_SIGNS = "these signs were read as those of the query language: {signs}"
 NOTE_COMMA = "{name}:{value} was searched with and without the sign at its end."
-NOTE_PLAIN = 'the question was read as plain words: "{piece}" is no syntax here ({message})'
 NOTE_QUESTION = "all words of the question were searched, {empty} too. Words that tell: {telling}."
-NOTE_OTHER_OPERATOR = '"{word}" is no operator here, and was searched as a word. {instead}'
-INSTEAD_OF_XOR = "Write (a OR b) AND NOT (a AND b)."
-INSTEAD_OF_NEAR = 'For words near each other write "a b"~5.'
-NOTE_CURLY_QUOTES = 'curly quotes are punctuation: write a phrase between straight ones (").'
 NOTE_BACKSLASH = (
     '"{piece}" was read as "{text}": a backslash makes the character after it ordinary; for a '
     "backslash itself write \\\\."

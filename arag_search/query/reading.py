@@ -21,7 +21,7 @@ from arag_search.query.analysis import APOSTROPHES, has_apostrophes, has_token
 from arag_search.query.clauses import ClauseReader, is_no_field, is_searchable, literal_text
 from arag_search.query.fields import ANY_SCHEMA, TEXT_FIELDS, FieldRef, Schema
 from arag_search.query.fragments import Fragment, Modified, all_of, any_of, phrase, word
-from arag_search.query.grammar import OTHER_OPERATORS, Doubt, Operator, Options, read
+from arag_search.query.grammar import Doubt, Operator, Options, read
 from arag_search.query.lexer import REGEX, Lexeme, find_special, lex, unescape
 from arag_search.query.limits import (
     MAX_CHARACTERS,
@@ -98,9 +98,6 @@ _EMPTY_WORDS = frozenset(
     """.split()  # noqa: SIM905
 )
 """English words that say nothing of what a question asks for. They are searched all the same."""
-_PHRASE_OR_WORD = re.compile(r'(?P<phrase>"[^"\\]*"(?=[\s?!.,;:)]|$))|\S+')
-_SIGN = re.compile(r"[^\w\s.,;'’&@#-]|^[-'‘]")
-_UNCLOSED_CURLY_QUOTE = re.compile("(?:^|:)[-!+]*[“„«][^“”»]*$")
 
 
 @value
@@ -156,7 +153,7 @@ def parse_checked(text: str, options: Options) -> Query:
     if not scores(tree):
         findings.note(problems.NOTE_UNRANKED)
     language = options.schema.language if options.has_additions else ""
-    return Query(tree, findings.all_notes(), language, options.operators)
+    return Query(tree, tuple(findings.notes), language, options.operators)
 
 
 def _read_as_it_is(findings: Findings, options: Options) -> Node | None:
@@ -182,8 +179,6 @@ def _read_as_it_is(findings: Findings, options: Options) -> Node | None:
 
 def _read_corrected(text: str, options: Options) -> tuple[Findings, Node]:
     reading = _read(text, options)
-    if reading.findings.problems and _QUESTION.search(text):
-        reading = _read_question(reading, options) or reading
     findings, tree = reading.findings, reading.tree
     if reading.modifiers:
         tree = _reject_only_modifiers(reading, options)
@@ -254,9 +249,6 @@ def _reject_only_modifiers(reading: _Reading, options: Options) -> Node | None:
     others = [part for part in reading.modifiers if part.operator is not PREFER]
     is_plain = all(part.operator is NOT for part in reading.modifiers)
     message = problems.ONLY_NOTS if is_plain else problems.ONLY_MODIFIERS
-    letters = reading.findings.letters
-    if letters and reading.findings.text.lstrip().startswith("-"):
-        message += fill(problems.ONLY_LETTERS, option=problems.option_of(letters))
     with suppress(EndOfReadingError):
         reading.findings.reject(*reading.span, message, mended=bool(wanted))
     return _tree(all_of(any_of(*wanted), *others).text, options) if wanted else None
@@ -291,14 +283,12 @@ def condition_error(error: QueryError) -> QueryError:
 @dataclass(slots=True)
 class _Reading:
     """The result of reading a text: the ``text`` that the grammar reads, and its ``tree``.
-    ``plain`` is the text with the signs of the language.
 
     A text of nothing but NOTs, PREFERs and DEMOTEs has ``modifiers``, at ``span``, and no tree;
     only a filter may be one.
     """
 
     findings: Findings
-    plain: str = ""
     text: str = ""
     tree: Node | None = None
     modifiers: Sequence[Modified] = ()
@@ -336,33 +326,6 @@ def _tree(text: str, options: Options) -> Node | None:
     """Return the tree of a text of the language."""
     tree = read(text, options, typed=False)
     return None if isinstance(tree, tuple) else tree
-
-
-def _read_question(refused: _Reading, options: Options) -> _Reading | None:
-    """Read a question of a person, whose signs are punctuation, as words and phrases. Return None
-    for a query that holds an operator or a field of the index, and so is none."""
-    text = refused.findings.text
-    if len(text) > MAX_CHARACTERS:
-        return None
-    pieces: list[str] = []
-    for match in _PHRASE_OR_WORD.finditer(refused.plain):
-        piece = match[0]
-        name = piece.lstrip("-!(").partition(":")[0]
-        if piece.strip("()") in SPELLED or (":" in piece and options.schema.named(name)):
-            return None
-        if not has_token(piece):
-            continue
-        if match["phrase"]:
-            pieces.append(piece.replace("*", r"\*"))
-        else:
-            pieces.append(_SIGN.sub(r"\\\g<0>", piece.rstrip("?")))
-    reading = _read(" ".join(pieces), options)
-    if reading.findings.problems or reading.tree is None:
-        return None
-    problem = refused.findings.problems[0]
-    note = fill(problems.NOTE_PLAIN, piece=problem.piece, message=problem.message.split(". ")[0])
-    reading.findings.notes = {note: None}
-    return reading
 
 
 def _check_unicode(text: str, findings: Findings) -> None:
@@ -414,7 +377,7 @@ class _Reader:
         for note in notes:
             self.findings.note(note)
         self.lexemes = lex(plain, patterns=has_additions)
-        self.plain = reading.plain = plain
+        self.plain = plain
         self.may_compare = _COMPARING.search(plain) is not None
         self.read_until = 0  # what is before this offset was read with an earlier lexeme
         self.operators = SPELLED if has_additions else PUBLISHED
@@ -477,8 +440,6 @@ class _Reader:
             return
         if not has_token(raw) and self._is_dropped(raw, lexeme, following):
             return
-        if not raw.isascii() and following and _UNCLOSED_CURLY_QUOTE.search(raw):
-            self.findings.note(problems.NOTE_CURLY_QUOTES)
         outer = self.groups.group.field
         is_text = outer is None or outer.kind == "text"
         if is_text and self.options.has_additions and (option := _OPTION.fullmatch(raw)):
@@ -515,8 +476,6 @@ class _Reader:
         start = lexeme.end - len(raw)
         if raw.casefold() in _LOWER_CASE_OPERATORS:
             self._note_lower_case(raw, following)
-        elif raw.isupper() and (following or start) and OTHER_OPERATORS.fullmatch(raw):
-            self._note_other_operator(raw)
         field, first = self.groups.take_field(start)
         self.groups.add(self.clauses.word(raw, start, field), first, lexeme.end)
 
@@ -724,12 +683,6 @@ class _Reader:
         self.findings.notes.pop(fill(problems.NOTE_UNCHECKED_FIELD, name=name), None)
         self.findings.note(fill(problems.NOTE_COLON, piece=problems.shortened(piece)))
 
-    def _note_other_operator(self, raw: str) -> None:
-        """Note that an operator of other search languages was searched as a word."""
-        if self.options.operators and (len(raw) > 2 or "/" in raw):
-            instead = problems.INSTEAD_OF_XOR if raw == "XOR" else problems.INSTEAD_OF_NEAR
-            self.findings.note(fill(problems.NOTE_OTHER_OPERATOR, word=raw, instead=instead))
-
     def _note_field_covers(
         self, index: int, ref: FieldRef, value: str, clause: Fragment | None
     ) -> None:
@@ -928,14 +881,7 @@ class _OpenGroups:
         if modifier is not None:
             clause = self._modifiable(modifier, clause, start, end)
             modifier = modifier if self._is_allowed(modifier) else None
-            if clause and modifier and modifier.operator is NOT and self._options.has_additions:
-                self._note_letter(clause.core.strip('"'))
         group.items.append(_Item(connector, modifier, clause, first, end, plus))
-
-    def _note_letter(self, excluded: str) -> None:
-        """Note that one letter is excluded, which may be meant as the option of a command."""
-        if len(excluded) == 1 and excluded.isascii() and excluded.isalpha():
-            self._findings.letters[excluded] = None
 
     def begin(self, start: int, field: FieldRef | None) -> None:
         """Put a group on the stack."""

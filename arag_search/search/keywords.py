@@ -12,11 +12,10 @@ from arag_search.plan.clauses import ResolvedPlan, words_clause
 from arag_search.plan.matching import Pattern
 from arag_search.query import analysis
 from arag_search.query.analysis import has_few_apostrophes, spellings_of
-from arag_search.query.clauses import lost_symbols
 from arag_search.query.fields import CONTENT, TITLE
 from arag_search.query.limits import MAX_APOSTROPHES
 from arag_search.query.printing import quoted
-from arag_search.query.problems import shortened, symbol_note
+from arag_search.query.problems import shortened
 
 MAX_KEYWORDS = 20
 MAX_KEYWORD_CHARACTERS = 200
@@ -52,14 +51,9 @@ def checked_keywords(keywords: Sequence[str]) -> tuple[str, ...]:
 
 
 def keyword_notes(keywords: Sequence[str]) -> list[str]:
-    """Return notes on keywords, and symbols in them, that token matching cannot search."""
-    empty = (
-        f'"{keyword}" holds nothing to search.'
-        for keyword in keywords
-        if not analysis.terms(keyword)
-    )
-    symbols = dict(pair for keyword in keywords for pair in lost_symbols(keyword))
-    return [*dict.fromkeys(empty), *symbol_note(symbols)]
+    """Return notes on keywords that token matching cannot search."""
+    empty = [keyword for keyword in dict.fromkeys(keywords) if not analysis.terms(keyword)]
+    return [f'"{keyword}" holds nothing to search.' for keyword in empty]
 
 
 def keyword_scores(hit: Hit, keywords: Sequence[str], matching: Matching) -> Iterator[LeafScore]:

@@ -151,32 +151,6 @@ NOTED = [
         '"and" was searched as a word; operators are in upper case.',
     ),
     (
-        "C++ opera",
-        "(C++ OR opera)",
-        '"C++" is searched as "c": symbols are not indexed.',
-    ),
-    (
-        '"the C# book"',
-        '"the C# book"',
-        '"C#" is searched as "c": symbols are not indexed.',
-    ),
-    (".NET", ".NET", '".NET" is searched as "net": symbols are not indexed.'),
-    (
-        "title:A&B",
-        "title:A&B",
-        '"A&B" is searched as "a b": symbols are not indexed.',
-    ),
-    (
-        "@handle",
-        "@handle",
-        '"@handle" is searched as "handle": symbols are not indexed.',
-    ),
-    (
-        '"%(asctime)s"',
-        '"%(asctime)s"',
-        '"%(asctime)s" is searched as "asctime s": symbols are not indexed.',
-    ),
-    (
         "logging %(asctime)s",
         "(logging OR asctime OR s)",
         '"%" was left out: it holds nothing to search.',
@@ -187,32 +161,9 @@ NOTED = [
         '"->>" was left out: it holds nothing to search.',
     ),
     (
-        '"jsonb ->> text"',
-        '"jsonb ->> text"',
-        '"->>" was left out: it holds nothing to search.',
-    ),
-    (
-        "pg_dump -j",
-        "(pg_dump AND NOT j)",
-        "NOT j: passages with that letter as a word are excluded. An option of a command is "
-        'quoted: "-j".',
-    ),
-    (
-        "ls NOT l AND (NOT A) -l",
-        "(ls AND NOT l AND NOT A AND NOT l)",
-        "NOT l, NOT A: passages with that letter as a word are excluded. An option of a command "
-        'is quoted: "-l".',
-    ),
-    (
         "pg_dump AND --jobs, ",
         '(pg_dump AND "--jobs")',
         '"--jobs" was searched as the option of a command; to exclude the word write NOT jobs.',
-    ),
-    (
-        "C# F# #tag $100 5%",
-        "(C# OR F# OR #tag OR $100 OR 5%)",
-        '"C#" is searched as "c", "F#" as "f", "#tag" as "tag", and 2 more: symbols are not '
-        "indexed.",
     ),
     (
         "“four seasons” opera",
