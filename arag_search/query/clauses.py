@@ -64,19 +64,19 @@ class ClauseReader:
         self.schema = schema
         self.has_additions = has_additions
         self.findings = findings
+        self.reject, self.note = findings.reject, findings.note
 
     def field(self, name: str) -> FieldRef:
         """Return the field of this name."""
         field = self.schema.field(name)
         if field.kind == "guess":
-            self.findings.note(fill(problems.NOTE_UNCHECKED_FIELD, name=field.name))
+            self.note(problems.NOTE_UNCHECKED_FIELD, name=field.name)
         return field
 
-    def reject_unknown(self, name: str, start: int, *, mended: bool) -> None:
+    def reject_unknown(self, name: str, start: int, *, mended: bool = True) -> None:
         """Record that there is no such field."""
-        fields = self.schema.describe()
-        message = fill(problems.UNKNOWN_FIELD, name=name, fields=fields)
-        self.findings.reject(start, start + len(name) + 1, message, mended=mended)
+        end, fields = start + len(name) + 1, self.schema.describe()
+        self.reject(start, end, problems.UNKNOWN_FIELD, mended=mended, name=name, fields=fields)
 
     # Words
 
@@ -87,7 +87,7 @@ class ClauseReader:
         raw = self._without_question_mark(raw)
         if field is not None and field.kind == "unknown":
             clause = start - len(field.name) - 1
-            self.reject_unknown(field.name, clause, mended=True)
+            self.reject_unknown(field.name, clause)
             if LITERAL_BACKSLASH.search(raw):  # a path, such as C:\\Users
                 return self._phrase_or_none(f"{field.name}:{raw}")
             cut = find_special(raw, "^~*")
@@ -102,12 +102,12 @@ class ClauseReader:
         end = start + len(raw)
         colon = find_special(raw, ":")
         if colon >= 0:
-            self.findings.reject(start, end, problems.SECOND_COLON, mended=True)
+            self.reject(start, end, problems.SECOND_COLON)
             return self._phrase_or_none(literal_text(raw), field)
         weight = 1.0
         cut = find_special(raw, "^")
         if cut == 0 and not has_letter(raw):
-            self.findings.reject(start, end, problems.WEIGHT_MISPLACED, mended=True)
+            self.reject(start, end, problems.WEIGHT_MISPLACED)
             return None
         if cut >= 0:
             weight = self.weight(raw[cut:], start + cut)
@@ -119,7 +119,7 @@ class ClauseReader:
             if cut and self.has_additions and find_special(raw[:cut], "*?") < 0:
                 return self._fuzzy(raw, cut, start, end, field, weight)
             message = problems.FUZZY if cut else problems.SLOP_MISPLACED
-            self.findings.reject(start, end, message, mended=True)
+            self.reject(start, end, message)
             if cut and not _FUZZY_SUFFIX.fullmatch(raw, cut):
                 return self._word_or_none(raw, field)
             raw = raw[:cut] or raw.strip("~")
@@ -128,7 +128,7 @@ class ClauseReader:
         if len(raw) > 2 and raw[0] == raw[-1] == "/" and not raw.endswith("\\/"):
             word = raw[1:-1]
             is_word = word.isalnum() and has_token(word)
-            self.findings.reject(start, end, problems.REGULAR_EXPRESSION, mended=is_word)
+            self.reject(start, end, problems.REGULAR_EXPRESSION, mended=is_word)
             return fragments.word(word, field, weight) if is_word else None
         wildcard = find_special(raw, "*?")
         if wildcard >= 0:
@@ -145,14 +145,14 @@ class ClauseReader:
         word = nfc(self._unescaped(raw[:cut]))
         suffix = _FUZZY_SUFFIX.fullmatch(raw, cut)
         if suffix is None:
-            self.findings.reject(start, end, problems.FUZZY_SYNTAX, mended=True)
+            self.reject(start, end, problems.FUZZY_SYNTAX)
             return self._word_or_none(raw, field)
         is_sound = has_few_apostrophes(word)
         edits = {"~1": 1, "~2": 2}.get(suffix[0], 0) if is_sound else 0
         is_long = is_sound and is_fuzzy(word, edits or 1)
         if not (edits and is_long):
             message = problems.FUZZY_WORD if edits else problems.FUZZY_SYNTAX
-            self.findings.reject(start, end, message, mended=has_token(word))
+            self.reject(start, end, message, mended=has_token(word))
         if is_long:
             return fragments.fuzzy(word, edits or 1, field, weight)
         return fragments.word(word, field, weight) if has_token(word) else None
@@ -161,27 +161,26 @@ class ClauseReader:
         self, raw: str, wildcard: int, start: int, end: int, field: TextField, weight: float
     ) -> Fragment | None:
         stem = nfc(self._unescaped(raw[:wildcard]))
-        reject = self.findings.reject
         if not has_few_apostrophes(stem):
-            reject(start, end, problems.TOO_MANY_APOSTROPHES, mended=False)
+            self.reject(start, end, problems.TOO_MANY_APOSTROPHES, mended=False)
             return None
         if not raw.strip("*"):
-            reject(start, end, problems.BARE_STAR, mended=True)
+            self.reject(start, end, problems.BARE_STAR)
             return None
         if wildcard < len(raw) - 1 or raw[wildcard] == "?":
             if self.has_additions and has_token(raw[wildcard:] if stem else raw):
                 return self._inner_wildcard(raw, stem, start, end, field, weight)
-            reject(start, end, problems.WILDCARD, mended=is_prefix(stem))
+            self.reject(start, end, problems.WILDCARD, mended=is_prefix(stem))
             return fragments.prefix(stem, field, weight) if is_prefix(stem) else None
         if _has_single_characters(stem):
-            reject(start, end, problems.PREFIX_UNSPACED, mended=True)
+            self.reject(start, end, problems.PREFIX_UNSPACED)
             return fragments.word(stem, field, weight)
         if len(stem) < MIN_PREFIX_CHARACTERS:
-            reject(start, end, problems.PREFIX_SHORT, mended=False)
+            self.reject(start, end, problems.PREFIX_SHORT, mended=False)
             return None
         if not is_prefix(stem):
             leaves = _split_prefix(stem, field)
-            reject(start, end, problems.PREFIX_TOKENS, mended=bool(leaves))
+            self.reject(start, end, problems.PREFIX_TOKENS, mended=bool(leaves))
             return all_of(*leaves) if leaves else None
         return fragments.prefix(stem, field, weight)
 
@@ -195,7 +194,7 @@ class ClauseReader:
         word = raw[: match.start()]
         while word.endswith("?") and not word.endswith("\\?"):
             word = word[:-1]
-        self.findings.note(fill(problems.NOTE_QUESTION_MARK, word=unescape(word)))
+        self.note(problems.NOTE_QUESTION_MARK, word=unescape(word))
         return word + match.group().replace("?", "")
 
     # Patterns
@@ -208,9 +207,7 @@ class ClauseReader:
         pieces = [unescape(piece) for piece in _WILDCARDS.split(raw)]
         words = (_WILDCARD_PATTERNS.get(piece) or literal(piece) for piece in pieces)
         pattern = fragments.pattern(rf"\b{''.join(words)}\b", True, field)
-        self.findings.reject(
-            start, end, fill(problems.INNER_WILDCARD, pattern=pattern.text), mended=True
-        )
+        self.reject(start, end, fill(problems.INNER_WILDCARD, pattern=pattern.text), mended=True)
         if is_prefix(stem):
             return all_of(fragments.prefix(stem, field, weight), pattern)
         part = _PART_BEHIND_STAR.fullmatch(raw)
@@ -222,7 +219,7 @@ class ClauseReader:
         message = problems.NO_TOKEN
         if pattern is not None:
             message = fill(problems.SIGNS, pattern=pattern.text)
-        self.findings.reject(start, end, message, mended=True)
+        self.reject(start, end, message)
         return pattern
 
     def _pattern_of(self, text: str, field: TextField) -> Fragment | None:
@@ -237,17 +234,17 @@ class ClauseReader:
         """Return the leaf of a pattern; ``match`` is that of the lexer."""
         pattern, start = match["pattern"], match.start("pattern") - 1
         if suffix:
-            message = problems.WEIGHT_ON_PATTERN
-            self.findings.reject(end - len(suffix), end, message, mended=True)
+            self.reject(end - len(suffix), end, problems.WEIGHT_ON_PATTERN)
         try:
             check_regex(with_escaped_slashes(nfc(pattern)), bool(match["flag"]))
         except ValueError as error:
-            message = fill(problems.BAD_PATTERN, error=str(error).rstrip("."))
-            self.findings.reject(start, end, message, mended=False)
+            self.reject(
+                start, end, problems.BAD_PATTERN, error=str(error).rstrip("."), mended=False
+            )
             return None
         if PATH.fullmatch(pattern) and has_token(pattern):
             text = pattern.strip("/")
-            self.findings.note(fill(problems.NOTE_PATTERN, piece=match[0], text=text))
+            self.note(problems.NOTE_PATTERN, piece=match[0], text=text)
         text_field = field.text_field if field else None
         return fragments.pattern(pattern, bool(match["flag"]), text_field)
 
@@ -260,27 +257,27 @@ class ClauseReader:
         closed = len(raw) > 1 and raw.endswith('"') and not _ends_escaped(raw)
         inside = raw[1:-1] if closed else raw[1:]
         if not closed:
-            self.findings.reject(start, end, problems.UNCLOSED_QUOTE, mended=True)
+            self.reject(start, end, problems.UNCLOSED_QUOTE)
             inside = inside.strip()
         if field is not None and field.kind == "unknown":
-            self.reject_unknown(field.name, start - len(field.name) - 1, mended=True)
+            self.reject_unknown(field.name, start - len(field.name) - 1)
             return self._phrase_or_none(f"{field.name} {unescape(inside)}")
         slop, weight = self._phrase_suffix(suffix, end - len(suffix))
         text = self._unescaped(inside)
         if field is not None and field.kind != "text":
             if slop or weight != 1:
                 message = problems.WEIGHT_ON_FILTER if weight != 1 else problems.SLOP_MISPLACED
-                self.findings.reject(end - len(suffix), end, message, mended=True)
+                self.reject(end - len(suffix), end, message)
             if text and not field.type.is_ordered and field.type.holds(text):
                 return fragments.keyword(field.name, text)
             return self.value(text, start, end, field)
         text_field = field.text_field if field else None
         if not text.strip():
-            self.findings.reject(start, end, problems.EMPTY_PHRASE, mended=True)
+            self.reject(start, end, problems.EMPTY_PHRASE)
             return None
         if find_special(inside, "*") >= 0 and has_few_apostrophes(text):
             words = self._starred(inside, text_field)
-            self.findings.reject(start, end, problems.STAR_IN_PHRASE, mended=words is not None)
+            self.reject(start, end, problems.STAR_IN_PHRASE, mended=words is not None)
             return words
         words = text.removeprefix(EXACT_MARK) if self.has_additions else text
         if not has_token(words):
@@ -288,8 +285,7 @@ class ClauseReader:
         if not self._is_leaf(words, start, end):
             return None
         if slop and len(analysis.terms(text)) < 2:
-            message = problems.SLOP_ON_ONE_WORD
-            self.findings.reject(start, end, message, mended=True)
+            self.reject(start, end, problems.SLOP_ON_ONE_WORD)
             slop = 0
         return fragments.phrase(text, slop, text_field, weight)
 
@@ -317,13 +313,13 @@ class ClauseReader:
         if match is None:
             swapped = _WRONG_ORDER.fullmatch(suffix)
             if swapped:
-                self.findings.reject(start, end, problems.WEIGHT_BEFORE_SLOP, mended=True)
+                self.reject(start, end, problems.WEIGHT_BEFORE_SLOP)
                 return self._slop(swapped[2], start, end), float(swapped[1])
             if suffix[0] == "~" and not re.match(r"~\d", suffix):
-                self.findings.reject(start, end, problems.SLOP_SYNTAX, mended=True)
+                self.reject(start, end, problems.SLOP_SYNTAX)
                 return 0, 1.0
             if suffix[0] == "~" and "^" not in suffix:
-                self.findings.reject(start, end, problems.SLOP_SYNTAX, mended=True)
+                self.reject(start, end, problems.SLOP_SYNTAX)
                 return 0, 1.0
             cut = suffix.index("^")
             return 0, self.weight(suffix[cut:], start + cut)
@@ -337,8 +333,7 @@ class ClauseReader:
     def _slop(self, digits: str, start: int, end: int) -> int:
         slop = int(digits)
         if slop > MAX_SLOP:
-            message = fill(problems.SLOP_RANGE, slop=slop)
-            self.findings.reject(start, end, message, mended=True)
+            self.reject(start, end, problems.SLOP_RANGE, slop=slop)
             return MAX_SLOP
         return slop
 
@@ -348,16 +343,15 @@ class ClauseReader:
         match = _WEIGHT_SUFFIX.fullmatch(suffix)
         if match is None:
             if suffix.count("^") > 1:
-                self.findings.reject(start, end, problems.WEIGHT_REPEATED, mended=False)
+                self.reject(start, end, problems.WEIGHT_REPEATED, mended=False)
             elif "~" in suffix:
-                self.findings.reject(start, end, problems.WEIGHT_BEFORE_SLOP, mended=False)
+                self.reject(start, end, problems.WEIGHT_BEFORE_SLOP, mended=False)
             else:
-                self.findings.reject(start, end, problems.WEIGHT_SYNTAX, mended=True)
+                self.reject(start, end, problems.WEIGHT_SYNTAX)
             return 1.0
         weight = float(match[1])
         if not MIN_WEIGHT <= weight <= MAX_WEIGHT:
-            message = fill(problems.WEIGHT_RANGE, weight=weight)
-            self.findings.reject(start, end, message, mended=True)
+            self.reject(start, end, problems.WEIGHT_RANGE, weight=weight)
             return 1.0
         return weight
 
@@ -378,16 +372,14 @@ class ClauseReader:
         """Return the text that ``raw`` stands for; note a backslash that does nothing."""
         text = unescape(raw)
         if text is not raw and text not in SPELLED and LITERAL_BACKSLASH.search(raw):
-            self.findings.note(
-                fill(problems.NOTE_BACKSLASH, piece=shortened(raw), text=shortened(text))
-            )
+            self.note(problems.NOTE_BACKSLASH, piece=shortened(raw), text=shortened(text))
         return text
 
     def _is_leaf(self, text: str, start: int, end: int) -> bool:
         """Return whether a word or phrase of this text can be searched; if not, record why."""
         if has_few_apostrophes(text):
             return True
-        self.findings.reject(start, end, problems.TOO_MANY_APOSTROPHES, mended=False)
+        self.reject(start, end, problems.TOO_MANY_APOSTROPHES, mended=False)
         return False
 
     # Metadata
@@ -397,12 +389,12 @@ class ClauseReader:
         cut = find_special(raw, "^~")
         if cut >= 0:
             message = problems.WEIGHT_ON_FILTER if raw[cut] == "^" else problems.SLOP_MISPLACED
-            self.findings.reject(start + cut, end, message, mended=True)
+            self.reject(start + cut, end, message)
             raw = raw[:cut]
         if find_special(raw, "*?") >= 0:
             message = fill(problems.PREFIX_ON_KEYWORD, name=field.name)
             is_address = "://" in raw and field.type.holds(raw)
-            self.findings.reject(start, end, message, mended=is_address)
+            self.reject(start, end, message, mended=is_address)
             return fragments.keyword(field.name, unescape(raw)) if is_address else None
         return self.value(self._unescaped(raw), start, end, field)
 
@@ -411,23 +403,21 @@ class ClauseReader:
         comparison = COMPARISON.fullmatch(text)
         kind = field.type_of_range(comparison[2]) if comparison else field.type
         if text[:1] in ("[", "{") and (kind.is_ordered or field.kind == "guess"):
-            message = fill(problems.RANGE_SYNTAX, name=field.name)
-            self.findings.reject(start, end, message, mended=False)
+            self.reject(start, end, problems.RANGE_SYNTAX, name=field.name, mended=False)
             return None
         if not kind.is_ordered:
             if not text:
-                message = fill(problems.EMPTY_FIELD, name=field.name)
-                self.findings.reject(start, end, message, mended=True)
+                self.reject(start, end, problems.EMPTY_FIELD, name=field.name)
                 return None
             if comparison:
-                self.findings.reject(start, end, kind.no_range(field.name), mended=False)
+                self.reject(start, end, kind.no_range(field.name), mended=False)
                 return None
             if message := kind.problem(text, field.name):
                 meant = kind.meant(text)
-                self.findings.reject(start, end, message, mended=bool(meant))
+                self.reject(start, end, message, mended=bool(meant))
                 return fragments.keyword(field.name, meant) if meant else None
             if text[-1] in COMMAS and (without := text[:-1]):
-                self.findings.note(fill(problems.NOTE_COMMA, name=field.name, value=text))
+                self.note(problems.NOTE_COMMA, name=field.name, value=text)
                 return any_of(
                     fragments.keyword(field.name, text), fragments.keyword(field.name, without)
                 )
@@ -438,7 +428,7 @@ class ClauseReader:
             return self._bounds(field, kind, *low, "=" in sign, "=" in sign, start, end)
         two = _TWO_VALUES.fullmatch(text)
         if two and not kind.holds(text) and all(map(kind.holds, two.groups())):
-            self.findings.reject(start, end, kind.problem(text, field.name), mended=True)
+            self.reject(start, end, kind.problem(text, field.name))
             return self._bounds(field, kind, two[1], two[2], True, True, start, end)
         return self._bounds(field, kind, text, text, True, True, start, end)
 
@@ -446,27 +436,26 @@ class ClauseReader:
         self, raw: str, suffix: str, start: int, end: int, field: FieldRef | None
     ) -> Fragment | None:
         """Return the leaf of a range in brackets. ``raw`` starts with the bracket."""
-        reject = self.findings.reject
         if field is None:
-            reject(start, end, problems.RANGE_WITHOUT_FIELD, mended=False)
+            self.reject(start, end, problems.RANGE_WITHOUT_FIELD, mended=False)
             return None
         if field.kind == "unknown":
             self.reject_unknown(field.name, start - len(field.name) - 1, mended=False)
             return None
         if field.kind == "text":
-            reject(start, end, problems.RANGE_ON_TEXT, mended=False)
+            self.reject(start, end, problems.RANGE_ON_TEXT, mended=False)
             return None
         if suffix.strip("?"):
             message = problems.WEIGHT_ON_FILTER if "^" in suffix else problems.SLOP_MISPLACED
-            reject(end - len(suffix), end, message, mended=True)
+            self.reject(end - len(suffix), end, message)
         if not field.type.is_ordered and field.kind != "guess":
-            reject(start, end, field.type.no_range(field.name), mended=False)
+            self.reject(start, end, field.type.no_range(field.name), mended=False)
             return None
         match = RANGE.fullmatch(raw)
         if match is None:
             match = _OPEN_RANGE.fullmatch(raw) or _LOOSE_RANGE.fullmatch(raw)
             message = fill(problems.RANGE_SYNTAX, name=field.name)
-            reject(start, end, message, mended=match is not None)
+            self.reject(start, end, message, mended=match is not None)
             if match is None:
                 return None
         lower, upper = (
@@ -474,7 +463,7 @@ class ClauseReader:
         )
         kind = field.type_of_range(lower or upper)
         if not kind.is_ordered:
-            reject(start, end, fill(problems.RANGE_SYNTAX, name=field.name), mended=False)
+            self.reject(start, end, problems.RANGE_SYNTAX, name=field.name, mended=False)
             return None
         included = match[1] == "[", match[4] == "]"
         return self._bounds(field, kind, lower, upper, *included, start, end)
@@ -492,7 +481,7 @@ class ClauseReader:
     ) -> Fragment | None:
         for bound in (lower, upper):
             if bound is not None and (message := kind.problem(bound, field.name)):
-                self.findings.reject(start, end, message, mended=False)
+                self.reject(start, end, message, mended=False)
                 return None
         ends = (lower, upper, include_lower, include_upper)
         turned = (upper, lower, include_upper, include_lower)
@@ -500,8 +489,7 @@ class ClauseReader:
         meant = next(at for at in (ends, turned, *closed) if le(*kind.interval(*at)))
         node = Range(field.name, kind.name, *meant)
         if meant is not ends:
-            message = fill(problems.RANGE_UPSIDE_DOWN, fixed=node)
-            self.findings.reject(start, end, message, mended=True)
+            self.reject(start, end, problems.RANGE_UPSIDE_DOWN, fixed=node)
         return fragments.between(node)
 
 

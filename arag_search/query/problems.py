@@ -73,8 +73,11 @@ class Findings:
         self.notes: dict[str, None] = {}
         self.mendable = True
 
-    def reject(self, start: int, end: int, message: str, *, mended: bool) -> None:
-        """Record a problem with ``text[start:end]``; ``mended`` says that the tree avoids it.
+    def reject(
+        self, start: int, end: int, message: str, *, mended: bool = True, **values: object
+    ) -> None:
+        """Record a problem with ``text[start:end]``, whose message is filled in with ``values``;
+        ``mended`` says that the corrected query avoids it.
 
         Raises EndOfReadingError for the last one that is recorded.
         """
@@ -83,6 +86,7 @@ class Findings:
             .encode("utf-8", "replace")
             .decode("utf-8")
         )
+        message = fill(message, **values) if values else message
         self.problems.append(Problem(start + 1, shortened(piece), message))
         self.mendable = self.mendable and mended
         if len(self.problems) >= MAX_PROBLEMS:
@@ -93,10 +97,10 @@ class Findings:
         ordered = sorted(self.problems, key=lambda problem: problem.column)
         return QueryError(self.text, tuple(ordered), mended)
 
-    def note(self, text: str) -> None:
-        """Record a note, once; a query has at most 20."""
+    def note(self, template: str, **values: object) -> None:
+        """Record a note, filled in with ``values``, once; a query has at most 20."""
         if len(self.notes) < _MAX_NOTES:
-            self.notes[text] = None
+            self.notes[fill(template, **values) if values else template] = None
 
 
 class EndOfReadingError(Exception):
@@ -108,7 +112,7 @@ def shortened(piece: str, limit: int = _MAX_PIECE) -> str:
     return piece if len(piece) <= limit else piece[: limit - 3] + "..."
 
 
-def fill(template: str, *, fields: str = "", **values: object) -> str:
+def fill(template: str, *, fields: object = "", **values: object) -> str:
     """Fill in a message, pieces of a query shortened. ``fields`` are those of the index."""
     short = {
         name: shortened(value, _MAX_VALUE) if isinstance(value, str) else value

@@ -169,11 +169,11 @@ def _read_as_it_is(findings: Findings, options: Options) -> Node | None:
         return None
     for doubt in doubts:
         if doubt.field is not None:
-            findings.note(fill(problems.NOTE_FIELD_COVERS, name=doubt.field, word=doubt.word))
+            findings.note(problems.NOTE_FIELD_COVERS, name=doubt.field, word=doubt.word)
         elif options.operators:
-            findings.note(fill(problems.NOTE_LOWER_CASE, word=doubt.word))
+            findings.note(problems.NOTE_LOWER_CASE, word=doubt.word)
     if asked:
-        findings.note(fill(problems.NOTE_QUESTION_MARK, word=asked[1]))
+        findings.note(problems.NOTE_QUESTION_MARK, word=asked[1])
     return tree
 
 
@@ -299,8 +299,9 @@ def _read(text: str, options: Options) -> _Reading:
     findings = Findings(text)
     reading = _Reading(findings)
     if options.limits and len(text) > MAX_CHARACTERS:
-        message = fill(problems.TOO_LONG, count=len(text), limit=MAX_CHARACTERS)
-        findings.reject(0, 40, message, mended=False)
+        findings.reject(
+            0, 40, problems.TOO_LONG, count=len(text), limit=MAX_CHARACTERS, mended=False
+        )
         return reading
     if not text.strip():
         findings.reject(0, len(text), problems.EMPTY_QUERY, mended=False)
@@ -371,11 +372,12 @@ class _Reader:
         self.max_depth = options.max_depth
         self.reading = reading
         self.findings = reading.findings
+        self.reject, self.note = self.findings.reject, self.findings.note
         has_additions = options.has_additions
         self.clauses = ClauseReader(options.schema, self.findings, has_additions=has_additions)
         plain, notes = plain_signs(text, options.schema)
         for note in notes:
-            self.findings.note(note)
+            self.note(note)
         self.lexemes = lex(plain, patterns=has_additions)
         self.plain = plain
         self.may_compare = _COMPARING.search(plain) is not None
@@ -402,13 +404,12 @@ class _Reader:
                 case "range":
                     self._range(lexeme)
                 case "backslash":
-                    message = problems.TRAILING_BACKSLASH
-                    self.findings.reject(lexeme.start, lexeme.end, message, mended=True)
+                    self.reject(lexeme.start, lexeme.end, problems.TRAILING_BACKSLASH)
         self.groups.end_all()
         root = self.groups.root
         if not root.items and not self.findings.problems:
             start, stop = root.dropped[0] if root.dropped else (0, len(self.plain))
-            self.findings.reject(start, stop, problems.ONLY_DROPPED, mended=False)
+            self.reject(start, stop, problems.ONLY_DROPPED, mended=False)
         if not root.items:
             return
         if _only_modifiers(_with_clauses(root.items)):
@@ -465,8 +466,7 @@ class _Reader:
         """Add the option of a command, such as ``--jobs``, as a phrase."""
         field, start = self.groups.take_field(lexeme.start)
         name, suffix = unescape(option["option"]), option["suffix"]
-        note = fill(problems.NOTE_OPTION, option=name, word=name.lstrip("-"))
-        self.findings.note(note)
+        self.note(problems.NOTE_OPTION, option=name, word=name.lstrip("-"))
         end = lexeme.start + option.end("suffix")
         leaf = self.clauses.phrase(f'"{option["option"]}"', suffix, start, end, field)
         self.groups.add(leaf, start, lexeme.end)
@@ -516,8 +516,7 @@ class _Reader:
         ):
             return False
         end = match.end()
-        message = fill(problems.SPACED_CLAUSE, clause=f"{name}:{value}")
-        self.findings.reject(lexeme.start, end, message, mended=True)
+        self.reject(lexeme.start, end, problems.SPACED_CLAUSE, clause=f"{name}:{value}")
         start = end - len(value)
         if value[:1] == "[":
             leaf = self.clauses.range(value, "", start, end, ref)
@@ -532,15 +531,14 @@ class _Reader:
     def _fielded_word(self, index: int, lexeme: Lexeme, raw: str, start: int, colon: int) -> None:
         name, value = unescape(raw[:colon]), raw[colon + 1 :]
         end = lexeme.end
-        reject = self.findings.reject
         if raw == "*:*":
-            reject(start, end, problems.BARE_STAR, mended=True)
+            self.reject(start, end, problems.BARE_STAR)
             self.groups.add(None, start, end)
             return
         if not name:
             if not has_token(value):
                 self.groups.group.dropped.append((lexeme.start, end))
-                self.findings.note(fill(problems.NOTE_DROPPED, piece=raw))
+                self.note(problems.NOTE_DROPPED, piece=raw)
                 return
             self._note_colon(raw)
             self._plain_word(value, lexeme, self._following(index))
@@ -555,8 +553,7 @@ class _Reader:
             self._field_without_value(ref, start, end, following)
             return
         if value[0] in "-!" and ref.kind == "text":
-            message = fill(problems.NOT_INSIDE_FIELD, name=name, value=value[1:])
-            reject(start, end, message, mended=True)
+            self.reject(start, end, problems.NOT_INSIDE_FIELD, name=name, value=value[1:])
             self.groups.group.modifiers.append(_Modifier(NOT, start, start + 1))
             value = value.lstrip("-!")
         if ref.kind in ("unknown", "guess") and is_no_field(ref.name, value):
@@ -572,15 +569,13 @@ class _Reader:
         """Return the field of a clause; reject it within the group of another field."""
         outer = self.groups.group.field
         if outer is not None:
-            message = fill(problems.FIELD_IN_FIELD, outer=outer.name)
-            self.findings.reject(start, start + len(name) + 1, message, mended=True)
+            self.reject(start, start + len(name) + 1, problems.FIELD_IN_FIELD, outer=outer.name)
         return self.clauses.field(name)
 
     def _field_without_value(
         self, ref: FieldRef, start: int, end: int, following: Lexeme | None
     ) -> None:
         """Reject a field with nothing or a blank after its colon."""
-        reject = self.findings.reject
         takes_next = (
             following is not None
             and following.kind in ("word", "phrase", "regex", "open")
@@ -591,11 +586,10 @@ class _Reader:
             self.groups.add(word(ref.name), start, end)
         elif takes_next and following is not None:
             value = following.raw if following.kind != "open" else "(...)"
-            message = fill(problems.BLANK_AFTER_FIELD, name=ref.name, value=value)
-            reject(start, end, message, mended=True)
+            self.reject(start, end, problems.BLANK_AFTER_FIELD, name=ref.name, value=value)
             self.groups.pending_field = ref, start
         else:
-            reject(start, end, fill(problems.EMPTY_FIELD, name=ref.name), mended=True)
+            self.reject(start, end, problems.EMPTY_FIELD, name=ref.name)
             self.groups.add(None, start, end)
 
     def _phrase(self, lexeme: Lexeme) -> None:
@@ -656,7 +650,7 @@ class _Reader:
         )
         if (before or after) and not beside_operator:
             group.dropped.append((lexeme.start, lexeme.end))
-            self.findings.note(fill(problems.NOTE_DROPPED, piece=raw))
+            self.note(problems.NOTE_DROPPED, piece=raw)
             return True
         node = self.clauses.reject_signs(unescape(raw), lexeme.start, lexeme.end, None)
         self.groups.add(node, lexeme.start, lexeme.end)
@@ -670,18 +664,18 @@ class _Reader:
     def _note_minus_number(self, raw: str, signs: int) -> None:
         word = raw[signs:]
         if raw[0] == "-" and word[:1].isdigit():
-            self.findings.note(fill(problems.NOTE_MINUS_NUMBER, piece=raw, word=word))
+            self.note(problems.NOTE_MINUS_NUMBER, piece=raw, word=word)
 
     def _note_lower_case(self, raw: str, following: Lexeme | None) -> None:
         if not self.options.operators or following is None:
             return
         if following.kind != "close" and self._operator(following.raw) is None:
-            self.findings.note(fill(problems.NOTE_LOWER_CASE, word=raw))
+            self.note(problems.NOTE_LOWER_CASE, word=raw)
 
     def _note_colon(self, piece: str, name: str = "") -> None:
         """Note that a colon is punctuation, and not that ``name`` before it may be a field."""
         self.findings.notes.pop(fill(problems.NOTE_UNCHECKED_FIELD, name=name), None)
-        self.findings.note(fill(problems.NOTE_COLON, piece=problems.shortened(piece)))
+        self.note(problems.NOTE_COLON, piece=problems.shortened(piece))
 
     def _note_field_covers(
         self, index: int, ref: FieldRef, value: str, clause: Fragment | None
@@ -699,8 +693,7 @@ class _Reader:
             and find_special(following.raw, ":") < 0
             and has_token(unescape(following.raw))
         ):
-            note = fill(problems.NOTE_FIELD_COVERS, name=ref.name, word=unescape(value))
-            self.findings.note(note)
+            self.note(problems.NOTE_FIELD_COVERS, name=ref.name, word=unescape(value))
 
     # Groups
 
@@ -708,8 +701,14 @@ class _Reader:
         if self.groups.depth > self.max_depth:
             self.ignored += 1
             if self.ignored == 1:
-                message = fill(problems.TOO_DEEP, count=self._typed_depth(), limit=self.max_depth)
-                self.findings.reject(lexeme.start, lexeme.end, message, mended=False)
+                self.reject(
+                    lexeme.start,
+                    lexeme.end,
+                    problems.TOO_DEEP,
+                    count=self._typed_depth(),
+                    limit=self.max_depth,
+                    mended=False,
+                )
                 if self.max_depth > MAX_DEPTH:
                     raise EndOfReadingError
             return  # continue as if this parenthesis were not there
@@ -731,8 +730,7 @@ class _Reader:
             self.ignored -= 1
             return
         if self.groups.depth == 1:
-            message = problems.UNOPENED_GROUP
-            self.findings.reject(lexeme.start, lexeme.start + 1, message, mended=True)
+            self.reject(lexeme.start, lexeme.start + 1, problems.UNOPENED_GROUP)
             return
         self.groups.end(lexeme.end, lexeme.suffix)
 
@@ -806,6 +804,7 @@ class _OpenGroups:
         self._groups = [self.root]
         self._clauses = clauses
         self._findings = clauses.findings
+        self._reject = clauses.reject
         self._options = options
 
     @property
@@ -822,7 +821,7 @@ class _OpenGroups:
         if operator.needs_ranking and not self._options.ranked:
             message = problems.UNRANKED[operator.word]
         if message:
-            self._findings.reject(lexeme.start, lexeme.end, message, mended=True)
+            self._reject(lexeme.start, lexeme.end, message)
         if not operator.joins:
             group.modifiers.append(self._modifier(operator, lexeme))
             return
@@ -832,8 +831,7 @@ class _OpenGroups:
         if group.operator is not None:
             self._reject_operator(group.operator[1])
         elif not group.items:
-            message = fill(problems.NOTHING_LEFT, operator=lexeme.raw)
-            self._findings.reject(lexeme.start, lexeme.end, message, mended=True)
+            self._reject(lexeme.start, lexeme.end, problems.NOTHING_LEFT, operator=lexeme.raw)
             return
         group.operator = ("AND" if operator is AND else "OR"), lexeme
 
@@ -848,7 +846,7 @@ class _OpenGroups:
         if takes_one and match and 0 < float(match[1]) < 1:
             return modifier._replace(factor=float(match[1]))
         message = problems.FACTOR if takes_one else problems.FACTOR_OF_PREFER
-        self._findings.reject(start, end, message, mended=True)
+        self._reject(start, end, message)
         return modifier
 
     def signs(self, signs: str, start: int) -> None:
@@ -856,11 +854,11 @@ class _OpenGroups:
         for offset, sign in enumerate(signs):
             at = start + offset
             if sign == "+":
-                self._findings.reject(at, at + 1, problems.PLUS, mended=True)
+                self._reject(at, at + 1, problems.PLUS)
                 self.group.plus_pending = True
                 continue
             if not self._options.operators:
-                self._findings.reject(at, at + 1, problems.OPERATORS_OFF, mended=True)
+                self._reject(at, at + 1, problems.OPERATORS_OFF)
             self.group.modifiers.append(_Modifier(NOT, at, at + 1))
 
     def take_field(self, start: int) -> tuple[FieldRef | None, int]:
@@ -900,8 +898,7 @@ class _OpenGroups:
             self._add_ended(group, None, end)
         elif _only_modifiers(_with_clauses(group.items)):
             if weight != 1:
-                message = problems.WEIGHT_ON_NOT
-                self._findings.reject(end - len(suffix), end, message, mended=True)
+                self._reject(end - len(suffix), end, problems.WEIGHT_ON_NOT)
             self._add_modifiers(group, end)
         else:
             clause = _joined(group.items, self._options.spaces_mean, self._findings)
@@ -914,7 +911,7 @@ class _OpenGroups:
         end = len(self._findings.text)
         while len(self._groups) > 1:
             start = self.group.start
-            self._findings.reject(start, start + 1, problems.UNCLOSED_GROUP, mended=True)
+            self._reject(start, start + 1, problems.UNCLOSED_GROUP)
             self.end(end, "")
         self._reject_pending(self.root)
 
@@ -939,21 +936,20 @@ class _OpenGroups:
         rejected, and None instead of a clause whose modifier or which itself is rejected."""
         if clause is None or not self._is_allowed(modifier):
             return None
-        reject, name = self._findings.reject, modifier.operator.word
+        name = modifier.operator.word
         if modifier.operator is PREFER:
             if clause.is_scored:
                 return clause
-            reject(start, end, problems.PREFER_WITHOUT_SCORE, mended=True)
+            self._reject(start, end, problems.PREFER_WITHOUT_SCORE)
             return None
         if clause.condition is not None:
-            message = fill(problems.SCORING_IN_CONDITION, operator=name)
-            reject(start, end, message, mended=True)
+            self._reject(start, end, problems.SCORING_IN_CONDITION, operator=name)
             clause = clause.condition
         if clause.weight != 1:
             weights = list(_WEIGHT.finditer(self._findings.text, start, end))
             if weights:
                 start, end = weights[-1].span()
-            reject(start, end, problems.WEIGHT_ON[name], mended=True)
+            self._reject(start, end, problems.WEIGHT_ON[name])
         return clause.unweighted()
 
     def _add_modifiers(self, group: _Group, end: int) -> None:
@@ -979,9 +975,9 @@ class _OpenGroups:
         if set(operators) == {NOT}:
             is_option = self._findings.text.startswith("--", start)
             message = problems.NOT_NOT_OPTION if is_option else problems.NOT_NOT
-            self._findings.reject(start, end, message, mended=True)
+            self._reject(start, end, message)
             return NOT if is_odd else None
-        self._findings.reject(start, end, problems.SEVERAL_MODIFIERS, mended=True)
+        self._reject(start, end, problems.SEVERAL_MODIFIERS)
         return DEMOTE if (DEMOTE in operators) != is_odd else PREFER
 
     def _reject_empty(self, group: _Group, end: int) -> None:
@@ -990,9 +986,9 @@ class _OpenGroups:
             first, last = group.dropped[0]
             note = fill(problems.NOTE_DROPPED, piece=findings.text[first:last])
             findings.notes.pop(note, None)
-            findings.reject(first, last, problems.NO_TOKEN, mended=True)
+            findings.reject(first, last, problems.NO_TOKEN)
         elif not findings.problems or findings.text[group.start + 1 : end - 1].strip() == "":
-            findings.reject(group.start, end, problems.EMPTY_GROUP, mended=True)
+            findings.reject(group.start, end, problems.EMPTY_GROUP)
 
     def _weight(self, suffix: str, end: int) -> float:
         suffix = suffix and suffix.rstrip("?")
@@ -1000,7 +996,7 @@ class _OpenGroups:
             return 1.0
         start = end - len(suffix)
         if suffix[0] == "~":
-            self._findings.reject(start, end, problems.SLOP_MISPLACED, mended=True)
+            self._reject(start, end, problems.SLOP_MISPLACED)
             return 1.0
         return self._clauses.weight(suffix, start)
 
@@ -1015,7 +1011,7 @@ class _OpenGroups:
             message = fill(problems.WEIGHT_RANGE, weight=weight)
         else:
             return weighted
-        self._findings.reject(start, end, message, mended=True)
+        self._reject(start, end, message)
         return clause
 
     # Operators that wait for a clause
@@ -1050,13 +1046,13 @@ class _OpenGroups:
     def _reject_dangling(self, group: _Group) -> None:
         """Reject modifiers with no clause after them."""
         for _, start, end, _ in group.modifiers:
-            message = fill(problems.NOTHING_RIGHT, operator=self._findings.text[start:end])
-            self._findings.reject(start, end, message, mended=True)
+            self._reject(
+                start, end, problems.NOTHING_RIGHT, operator=self._findings.text[start:end]
+            )
         group.modifiers.clear()
 
     def _reject_operator(self, lexeme: Lexeme) -> None:
-        message = fill(problems.NOTHING_RIGHT, operator=lexeme.raw)
-        self._findings.reject(lexeme.start, lexeme.end, message, mended=True)
+        self._reject(lexeme.start, lexeme.end, problems.NOTHING_RIGHT, operator=lexeme.raw)
 
 
 def _with_clauses(items: list[_Item]) -> list[_Item]:
@@ -1102,7 +1098,7 @@ def _joined(items: list[_Item], default: Operator, findings: Findings) -> Fragme
             continue
         is_not = all(item.modifier and item.modifier.operator is NOT for item in run)
         message = problems.NOT_ALTERNATIVE if is_not else problems.MODIFIER_ALTERNATIVE
-        findings.reject(run[0].start, run[-1].end, message, mended=True)
+        findings.reject(run[0].start, run[-1].end, message)
         if alternatives:
             alternatives[-1] = all_of(alternatives[-1], *modifiers)
         else:
