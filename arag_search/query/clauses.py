@@ -1,7 +1,7 @@
 """One clause of a query, as typed -> its text in the language, or its problems.
 
-Every method returns a fragment, or None if there is none; for a rejected clause it returns the
-one that a mended query would hold instead.
+Every method returns the text of a clause, or None if there is none; for a rejected clause it
+returns the one that a mended query would hold instead.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from arag_search.query import analysis, fragments, problems
 from arag_search.query.analysis import has_few_apostrophes, has_token, is_fuzzy, is_prefix
 from arag_search.query.field_types import FieldType
 from arag_search.query.fields import FieldRef, Schema
-from arag_search.query.fragments import Fragment, all_of, any_of
+from arag_search.query.fragments import all_of, any_of
 from arag_search.query.grammar import (
     COMMAS,
     COMPARISON,
@@ -80,7 +80,7 @@ class ClauseReader:
 
     # Words
 
-    def word(self, raw: str, start: int, field: FieldRef | None) -> Fragment | None:
+    def word(self, raw: str, start: int, field: FieldRef | None) -> str | None:
         """Return the leaf of a bare word after its field, with its prefix star and weight."""
         if raw.isalnum() and raw.isascii() and field is None:  # as most words are
             return fragments.word(raw)
@@ -98,7 +98,7 @@ class ClauseReader:
             return self._bare_value(raw, start, field)
         return self._text_word(raw, start, field.text_field if field else None)
 
-    def _text_word(self, raw: str, start: int, field: TextField) -> Fragment | None:
+    def _text_word(self, raw: str, start: int, field: TextField) -> str | None:
         end = start + len(raw)
         colon = find_special(raw, ":")
         if colon >= 0:
@@ -140,7 +140,7 @@ class ClauseReader:
 
     def _fuzzy(
         self, raw: str, cut: int, start: int, end: int, field: TextField, weight: float
-    ) -> Fragment | None:
+    ) -> str | None:
         """Return the leaf of a word with a tilde behind it."""
         word = nfc(self._unescaped(raw[:cut]))
         suffix = _FUZZY_SUFFIX.fullmatch(raw, cut)
@@ -154,12 +154,12 @@ class ClauseReader:
             message = problems.FUZZY_WORD if edits else problems.FUZZY_SYNTAX
             self.reject(start, end, message, mended=has_token(word))
         if is_long:
-            return fragments.fuzzy(word, edits or 1, field, weight)
+            return fragments.word(word, field, weight, f"~{edits or 1}")
         return fragments.word(word, field, weight) if has_token(word) else None
 
     def _prefix(
         self, raw: str, wildcard: int, start: int, end: int, field: TextField, weight: float
-    ) -> Fragment | None:
+    ) -> str | None:
         stem = nfc(self._unescaped(raw[:wildcard]))
         if not has_few_apostrophes(stem):
             self.reject(start, end, problems.TOO_MANY_APOSTROPHES, mended=False)
@@ -171,7 +171,7 @@ class ClauseReader:
             if self.has_additions and has_token(raw[wildcard:] if stem else raw):
                 return self._inner_wildcard(raw, stem, start, end, field, weight)
             self.reject(start, end, problems.WILDCARD, mended=is_prefix(stem))
-            return fragments.prefix(stem, field, weight) if is_prefix(stem) else None
+            return fragments.word(stem, field, weight, "*") if is_prefix(stem) else None
         if _has_single_characters(stem):
             self.reject(start, end, problems.PREFIX_UNSPACED)
             return fragments.word(stem, field, weight)
@@ -182,7 +182,7 @@ class ClauseReader:
             leaves = _split_prefix(stem, field)
             self.reject(start, end, problems.PREFIX_TOKENS, mended=bool(leaves))
             return all_of(*leaves) if leaves else None
-        return fragments.prefix(stem, field, weight)
+        return fragments.word(stem, field, weight, "*")
 
     def _without_question_mark(self, raw: str) -> str:
         """Return the word without a question mark at its end, and record a note on it."""
@@ -201,28 +201,28 @@ class ClauseReader:
 
     def _inner_wildcard(
         self, raw: str, stem: str, start: int, end: int, field: TextField, weight: float
-    ) -> Fragment:
+    ) -> str:
         """Reject a word with a wildcard that is not at its end; return the pattern for it, and the
         prefix or part of an identifier that every match has, so that few texts are read."""
         pieces = [unescape(piece) for piece in _WILDCARDS.split(raw)]
         words = (_WILDCARD_PATTERNS.get(piece) or literal(piece) for piece in pieces)
         pattern = fragments.pattern(rf"\b{''.join(words)}\b", True, field)
-        self.reject(start, end, fill(problems.INNER_WILDCARD, pattern=pattern.text), mended=True)
+        self.reject(start, end, fill(problems.INNER_WILDCARD, pattern=pattern), mended=True)
         if is_prefix(stem):
-            return all_of(fragments.prefix(stem, field, weight), pattern)
+            return all_of(fragments.word(stem, field, weight, "*"), pattern)
         part = _PART_BEHIND_STAR.fullmatch(raw)
         return all_of(fragments.word(part[1], field, weight), pattern) if part else pattern
 
-    def reject_signs(self, text: str, start: int, end: int, field: TextField) -> Fragment | None:
+    def reject_signs(self, text: str, start: int, end: int, field: TextField) -> str | None:
         """Reject a clause without letters or digits; return the pattern for signs of a program."""
         pattern = self._pattern_of(text, field)
         message = problems.NO_TOKEN
         if pattern is not None:
-            message = fill(problems.SIGNS, pattern=pattern.text)
+            message = fill(problems.SIGNS, pattern=pattern)
         self.reject(start, end, message)
         return pattern
 
-    def _pattern_of(self, text: str, field: TextField) -> Fragment | None:
+    def _pattern_of(self, text: str, field: TextField) -> str | None:
         """Return the pattern that finds signs of a program, such as ``->>``; None for
         punctuation."""
         is_program = self.has_additions and _PROGRAM.fullmatch(text)
@@ -230,7 +230,7 @@ class ClauseReader:
 
     def regex(
         self, match: re.Match[str], suffix: str, end: int, field: FieldRef | None
-    ) -> Fragment | None:
+    ) -> str | None:
         """Return the leaf of a pattern; ``match`` is that of the lexer."""
         pattern, start = match["pattern"], match.start("pattern") - 1
         if suffix:
@@ -252,7 +252,7 @@ class ClauseReader:
 
     def phrase(
         self, raw: str, suffix: str, start: int, end: int, field: FieldRef | None
-    ) -> Fragment | None:
+    ) -> str | None:
         """Return the leaf of quoted text with its suffix. ``raw`` includes the quotes."""
         closed = len(raw) > 1 and raw.endswith('"') and not _ends_escaped(raw)
         inside = raw[1:-1] if closed else raw[1:]
@@ -289,16 +289,16 @@ class ClauseReader:
             slop = 0
         return fragments.phrase(text, slop, text_field, weight)
 
-    def _starred(self, inside: str, field: TextField) -> Fragment | None:
+    def _starred(self, inside: str, field: TextField) -> str | None:
         """Return the words of a phrase with stars, joined by AND; None if a star is no prefix."""
-        words: list[Fragment] = []
+        words: list[str] = []
         for raw in inside.split():
             star = find_special(raw, "*")
             text = unescape(raw if star < 0 else raw[:star])
             if star < 0 and has_token(text):
                 words.append(fragments.word(text, field))
             elif star == len(raw) - 1 and is_prefix(nfc(text)):
-                words.append(fragments.prefix(text, field))
+                words.append(fragments.word(text, field, ending="*"))
             elif star >= 0:
                 return None
         return all_of(*words) if words else None
@@ -355,13 +355,13 @@ class ClauseReader:
             return 1.0
         return weight
 
-    def _phrase_or_none(self, text: str, field: TextField = None) -> Fragment | None:
+    def _phrase_or_none(self, text: str, field: TextField = None) -> str | None:
         if is_searchable(text):
             return fragments.phrase(text, field=field)
         self.findings.mendable = False
         return None
 
-    def _word_or_none(self, raw: str, field: TextField) -> Fragment | None:
+    def _word_or_none(self, raw: str, field: TextField) -> str | None:
         """Return the leaf of a word as typed, in which signs are ordinary characters."""
         text = unescape(raw)
         return fragments.word(text, field) if is_searchable(text) else None
@@ -384,7 +384,7 @@ class ClauseReader:
 
     # Metadata
 
-    def _bare_value(self, raw: str, start: int, field: FieldRef) -> Fragment | None:
+    def _bare_value(self, raw: str, start: int, field: FieldRef) -> str | None:
         end = start + len(raw)
         cut = find_special(raw, "^~")
         if cut >= 0:
@@ -398,7 +398,7 @@ class ClauseReader:
             return fragments.keyword(field.name, unescape(raw)) if is_address else None
         return self.value(self._unescaped(raw), start, end, field)
 
-    def value(self, text: str, start: int, end: int, field: FieldRef) -> Fragment | None:
+    def value(self, text: str, start: int, end: int, field: FieldRef) -> str | None:
         """Return the leaf of one value of a metadata field, or of a comparison with one."""
         comparison = COMPARISON.fullmatch(text)
         kind = field.type_of_range(comparison[2]) if comparison else field.type
@@ -434,7 +434,7 @@ class ClauseReader:
 
     def range(
         self, raw: str, suffix: str, start: int, end: int, field: FieldRef | None
-    ) -> Fragment | None:
+    ) -> str | None:
         """Return the leaf of a range in brackets. ``raw`` starts with the bracket."""
         if field is None:
             self.reject(start, end, problems.RANGE_WITHOUT_FIELD, mended=False)
@@ -478,7 +478,7 @@ class ClauseReader:
         include_upper: bool,
         start: int,
         end: int,
-    ) -> Fragment | None:
+    ) -> str | None:
         for bound in (lower, upper):
             if bound is not None and (message := kind.problem(bound, field.name)):
                 self.reject(start, end, message, mended=False)
@@ -511,15 +511,15 @@ def _has_single_characters(text: str) -> bool:
     return len(last) == 1 and tokens[-1].end == len(text) and unicodedata.category(last) == "Lo"
 
 
-def _split_prefix(stem: str, field: TextField) -> list[Fragment]:
+def _split_prefix(stem: str, field: TextField) -> list[str]:
     """Return the whole words of the stem of a prefix that is several words, as a phrase, and the
     last word as a prefix if it is one."""
     tokens = analysis.tokens(stem)
     is_open = bool(tokens) and tokens[-1].end == len(stem)
     last = stem[tokens.pop().start :] if is_open else ""
     whole = stem[tokens[0].start : tokens[-1].end] if tokens else ""
-    leaves: list[Fragment] = [fragments.word(whole, field)] if is_searchable(whole) else []
-    return [*leaves, *([fragments.prefix(last, field)] if is_prefix(last) else [])]
+    leaves: list[str] = [fragments.word(whole, field)] if is_searchable(whole) else []
+    return [*leaves, *([fragments.word(last, field, ending="*")] if is_prefix(last) else [])]
 
 
 def has_letter(text: str) -> bool:

@@ -16,11 +16,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
+from arag_search.errors import ArgumentError
 from arag_search.query import problems
 from arag_search.query.analysis import APOSTROPHES, has_apostrophes, has_token
 from arag_search.query.clauses import ClauseReader, is_no_field, is_searchable, literal_text
 from arag_search.query.fields import ANY_SCHEMA, TEXT_FIELDS, FieldRef, Schema
-from arag_search.query.fragments import Fragment, Modified, all_of, any_of, phrase, word
+from arag_search.query.fragments import Modified, all_of, any_of, phrase, word
 from arag_search.query.grammar import Doubt, Operator, Options, read
 from arag_search.query.lexer import REGEX, Lexeme, find_special, lex, unescape
 from arag_search.query.limits import (
@@ -58,10 +59,13 @@ from arag_search.query.tree import (
     Scope,
     Term,
     TextLeaf,
+    condition_of,
     leaves,
     render,
     scores,
     spelled_words,
+    unweighted,
+    weighted,
 )
 from arag_search.system.arguments import checked
 from arag_search.system.values import value
@@ -201,8 +205,7 @@ def _note_question(tree: Node, findings: Findings) -> None:
             if f"{word}?" in findings.text:  # that it is a question says as much
                 findings.notes.pop(fill(problems.NOTE_QUESTION_MARK, word=word), None)
         named = ", ".join(dict.fromkeys(f'"{word}"' for word in empty))
-        note = fill(problems.NOTE_QUESTION, empty=named, telling=" ".join(telling))
-        findings.note(note)
+        findings.note(problems.NOTE_QUESTION, empty=named, telling=" ".join(telling))
 
 
 def parse_scope(text: str, schema: Schema) -> Scope:
@@ -251,7 +254,7 @@ def _reject_only_modifiers(reading: _Reading, options: Options) -> Node | None:
     message = problems.ONLY_NOTS if is_plain else problems.ONLY_MODIFIERS
     with suppress(EndOfReadingError):
         reading.findings.reject(*reading.span, message, mended=bool(wanted))
-    return _tree(all_of(any_of(*wanted), *others).text, options) if wanted else None
+    return _tree(all_of(any_of(*wanted), *others), options) if wanted else None
 
 
 def parse_filter(text: str, schema: Schema) -> Scope:
@@ -299,9 +302,8 @@ def _read(text: str, options: Options) -> _Reading:
     findings = Findings(text)
     reading = _Reading(findings)
     if options.limits and len(text) > MAX_CHARACTERS:
-        findings.reject(
-            0, 40, problems.TOO_LONG, count=len(text), limit=MAX_CHARACTERS, mended=False
-        )
+        message = fill(problems.TOO_LONG, count=len(text), limit=MAX_CHARACTERS)
+        findings.reject(0, 40, message, mended=False)
         return reading
     if not text.strip():
         findings.reject(0, len(text), problems.EMPTY_QUERY, mended=False)
@@ -415,11 +417,11 @@ class _Reader:
         if _only_modifiers(_with_clauses(root.items)):
             kept = (item.modified for item in root.items)
             self.reading.modifiers = [part for part in kept if isinstance(part, Modified)]
-            self.reading.text = " ".join(part.text for part in self.reading.modifiers)
+            self.reading.text = " ".join(map(str, self.reading.modifiers))
             self.reading.span = root.items[0].start, root.items[-1].end
             return
         clause = _joined(root.items, self.options.spaces_mean, self.findings)
-        self.reading.text = clause.text if clause else ""
+        self.reading.text = clause or ""
 
     # Clauses
 
@@ -677,14 +679,12 @@ class _Reader:
         self.findings.notes.pop(fill(problems.NOTE_UNCHECKED_FIELD, name=name), None)
         self.note(problems.NOTE_COLON, piece=problems.shortened(piece))
 
-    def _note_field_covers(
-        self, index: int, ref: FieldRef, value: str, clause: Fragment | None
-    ) -> None:
+    def _note_field_covers(self, index: int, ref: FieldRef, value: str, clause: str | None) -> None:
         following = self._following(index)
         if (
             ref.kind == "text"
             and clause is not None
-            and clause.kind in ("word", "prefix")
+            and isinstance(_tree(clause, self.options), Term | Prefix)
             and following is not None
             and following.kind == "word"
             and not following.joined
@@ -701,14 +701,8 @@ class _Reader:
         if self.groups.depth > self.max_depth:
             self.ignored += 1
             if self.ignored == 1:
-                self.reject(
-                    lexeme.start,
-                    lexeme.end,
-                    problems.TOO_DEEP,
-                    count=self._typed_depth(),
-                    limit=self.max_depth,
-                    mended=False,
-                )
+                message = fill(problems.TOO_DEEP, count=self._typed_depth(), limit=self.max_depth)
+                self.reject(lexeme.start, lexeme.end, message, mended=False)
                 if self.max_depth > MAX_DEPTH:
                     raise EndOfReadingError
             return  # continue as if this parenthesis were not there
@@ -756,13 +750,13 @@ class _Item:
 
     connector: Connector
     modifier: _Modifier | None
-    clause: Fragment | None
+    clause: str | None
     start: int
     end: int
     plus: bool = False
 
     @property
-    def modified(self) -> Fragment | Modified | None:
+    def modified(self) -> str | Modified | None:
         """The clause under its modifier, if it has one."""
         if self.clause is None or self.modifier is None:
             return self.clause
@@ -870,7 +864,7 @@ class _OpenGroups:
 
     # Clauses and groups
 
-    def add(self, clause: Fragment | None, start: int, end: int) -> None:
+    def add(self, clause: str | None, start: int, end: int) -> None:
         """Put a clause into the innermost group; None is a rejected clause."""
         group = self.group
         first = group.modifiers[0].start if group.modifiers else start
@@ -915,7 +909,7 @@ class _OpenGroups:
             self.end(end, "")
         self._reject_pending(self.root)
 
-    def _add_ended(self, group: _Group, clause: Fragment | None, end: int) -> None:
+    def _add_ended(self, group: _Group, clause: str | None, end: int) -> None:
         """Make a group that has ended a clause of the one around it."""
         modifier = group.modifier
         if modifier is not None:
@@ -930,27 +924,29 @@ class _OpenGroups:
         return self._options.ranked if is_ranking else self._options.operators
 
     def _modifiable(
-        self, modifier: _Modifier, clause: Fragment | None, start: int, end: int
-    ) -> Fragment | None:
+        self, modifier: _Modifier, clause: str | None, start: int, end: int
+    ) -> str | None:
         """Return what a modifier may stand before: without what has no effect there, which is
         rejected, and None instead of a clause whose modifier or which itself is rejected."""
-        if clause is None or not self._is_allowed(modifier):
+        node = None if clause is None else _tree(clause, self._options)
+        if node is None or not self._is_allowed(modifier):
             return None
         name = modifier.operator.word
         if modifier.operator is PREFER:
-            if clause.is_scored:
+            if scores(node):
                 return clause
             self._reject(start, end, problems.PREFER_WITHOUT_SCORE)
             return None
-        if clause.condition is not None:
+        condition = condition_of(node)
+        if condition is not node:
             self._reject(start, end, problems.SCORING_IN_CONDITION, operator=name)
-            clause = clause.condition
-        if clause.weight != 1:
+        plain = unweighted(condition)
+        if plain is not condition:
             weights = list(_WEIGHT.finditer(self._findings.text, start, end))
             if weights:
                 start, end = weights[-1].span()
             self._reject(start, end, problems.WEIGHT_ON[name])
-        return clause.unweighted()
+        return clause if plain is node else str(plain)
 
     def _add_modifiers(self, group: _Group, end: int) -> None:
         """Read a group of only modifiers as if its parentheses were not there."""
@@ -1001,16 +997,17 @@ class _OpenGroups:
         return self._clauses.weight(suffix, start)
 
     def _weighted(
-        self, clause: Fragment, weight: float, modifier: _Modifier | None, start: int, end: int
-    ) -> Fragment:
+        self, clause: str, weight: float, modifier: _Modifier | None, start: int, end: int
+    ) -> str:
         operator = modifier.operator if modifier else PREFER
-        weighted = clause.weighted(weight)
-        if operator is not PREFER or not clause.is_scored:
-            message = problems.WEIGHT_ON.get(operator.word, problems.WEIGHT_ON_FILTER)
-        elif weighted is None:
-            message = fill(problems.WEIGHT_RANGE, weight=weight)
+        node = _tree(clause, self._options)
+        if node is not None and operator is PREFER and scores(node):
+            try:
+                return str(weighted(node, weight))
+            except ArgumentError:
+                message = fill(problems.WEIGHT_RANGE, weight=weight)
         else:
-            return weighted
+            message = problems.WEIGHT_ON.get(operator.word, problems.WEIGHT_ON_FILTER)
         self._reject(start, end, message)
         return clause
 
@@ -1046,9 +1043,8 @@ class _OpenGroups:
     def _reject_dangling(self, group: _Group) -> None:
         """Reject modifiers with no clause after them."""
         for _, start, end, _ in group.modifiers:
-            self._reject(
-                start, end, problems.NOTHING_RIGHT, operator=self._findings.text[start:end]
-            )
+            typed = self._findings.text[start:end]
+            self._reject(start, end, problems.NOTHING_RIGHT, operator=typed)
         group.modifiers.clear()
 
     def _reject_operator(self, lexeme: Lexeme) -> None:
@@ -1067,7 +1063,7 @@ def _only_modifiers(items: list[_Item]) -> bool:
     )
 
 
-def _joined(items: list[_Item], default: Operator, findings: Findings) -> Fragment | None:
+def _joined(items: list[_Item], default: Operator, findings: Findings) -> str | None:
     """Return the clauses of one group as one; None if nothing is left of it.
 
     A run of nothing but modifiers that would be an alternative (see ``grammar``) is rejected, and
@@ -1079,13 +1075,13 @@ def _joined(items: list[_Item], default: Operator, findings: Findings) -> Fragme
     kept[0].connector = "START"
     if True in [item.plus for item in kept]:
         _join_plus(kept, findings)
-    alternatives: list[Fragment] = []
+    alternatives: list[str] = []
     of_all: list[Modified] = []
     carried: list[Modified] = []  # rejected modifiers that wait for the next alternative
     runs = _runs(kept, default)
     for index, run in enumerate(runs):
         parts = [item.modified for item in run]
-        positive = [part for part in parts if isinstance(part, Fragment)]
+        positive = [part for part in parts if isinstance(part, str)]
         modifiers = [part for part in parts if isinstance(part, Modified)]
         if any(not item.modifier for item in run):
             if positive:
