@@ -70,6 +70,11 @@ class ServedFolder:
         self._thread.join(END_S)
         return not self._thread.is_alive()
 
+    def compare(self) -> None:
+        """Compare the files before an answer (see ``Watcher.compare``)."""
+        if self.index.exists:
+            self._watcher.compare()
+
     def coming(self) -> Coming | None:
         """Return how far the first build is; None if there is an index."""
         if self.index.exists:

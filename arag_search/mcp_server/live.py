@@ -75,6 +75,8 @@ class LiveIndexes:
         self.about = merged_about({name: (about or {}).get(name, "") for name in self.names})
         self._known: tuple[tuple[ServedIndex, ...], Catalogue] | None = None
         self.coming: Callable[[], Coming | None] = lambda: None
+        self.compare: Callable[[], object] = lambda: None
+        """Compares folders with their indexes before an answer."""
         self.sample: ServedIndex | None = None
 
     def add(self, name: str, follower: Follower[ServedIndex]) -> None:
@@ -108,6 +110,7 @@ class LiveIndexes:
     ) -> Ran:
         """Call a tool. A further page of a result is read from the state of its first page.
         ``seen`` is what the session had been shown, by index, when the call arrived."""
+        self.compare()
         with self.catalogue(filter) as catalogue, ExitStack() as stack:
             call = catalogue.call(name, arguments)
             if not isinstance(call, Call):

@@ -211,6 +211,7 @@ class _Answers:
         await self._coming(context)
 
         def read() -> str:
+            self.live.compare()
             with self.live.catalogue(filter) as catalogue:
                 return read_address(params.uri, catalogue.served)
 

@@ -57,6 +57,12 @@ class Standing:
         """The sources that no longer exist."""
         return tuple(source for source in self.sources if not os.path.lexists(source))
 
+    def now_in_step(self, moment: str) -> Standing:
+        """Return it after all was found in step at a time in UTC."""
+        return replace(
+            self, in_step=moment, changed_files=0, changed=(), problem="", not_compared=0
+        )
+
     def within_scope(self) -> Standing:
         """Return what somebody may know who sees a part of the index: no name and no number of
         files."""

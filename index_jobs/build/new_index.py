@@ -24,6 +24,7 @@ from arag_search.errors import (
 from arag_search.field_counts import no_counts
 from arag_search.manifest import Manifest
 from arag_search.query.forms import steps
+from arag_search.search.standing import now
 from arag_search.system.arguments import checked
 from arag_search.system.processes import Interrupts
 from arag_search.system.progress import Progress
@@ -40,6 +41,7 @@ from index_jobs.build.options import BuildOptions, check_location
 from index_jobs.build.report import CHECKPOINT_VERSION, BuildReport, BuildState, index_counts
 from index_jobs.cutting.chunking import Work, pack
 from index_jobs.cutting.counts import Counts
+from index_jobs.sources.file_table import FileTable, Following, look_of, note_read, unread_of
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import are_already_chunked, open_sources
 from index_jobs.sources.reading import CorpusReader, SeenIds
@@ -106,7 +108,10 @@ class _Build:
         self._target = target
         self._cluster = cluster
         metadata = MetadataReader(options.metadata)
+        self._began_at = now()
+        self._following = Following.of(names, options.format, options.fields, options.files)
         sources = open_sources(names, options.format, options.fields, metadata, options.files)
+        self._look = look_of(sources, self._following.files.root)
         self._corpus = Corpus(sources, metadata)
         self._already_chunked = are_already_chunked(sources)
         if cluster is None:
@@ -153,7 +158,9 @@ class _Build:
                 self._close()
                 raise
             self._target.publish(self._generation)
-        return self._report()
+        report = self._report()
+        self._note_files(report)
+        return report
 
     # Opening
 
@@ -328,6 +335,18 @@ class _Build:
             shard_sources=self._corpus.identities,
             **self._state.counts.in_manifest(),
         )
+
+    def _note_files(self, report: BuildReport) -> None:
+        """Note which files the index has read."""
+        look, table = self._look, None
+        if look is not None:
+            damaged = (id for source in self._corpus.sources for id in source.damaged)
+            unread = tuple(unread_of(look, damaged))
+            if unread or not report.skipped_files:  # else another run or machine has read some
+                how = self._following.digest()
+                table = FileTable(how, report.fingerprint, look.files, unread)
+        left_out, began = report.left_out_lines(), self._began_at
+        note_read(self._location, self._following, look, table, began=began, left_out=left_out)
 
     # Stopping
 

@@ -10,6 +10,7 @@ import hashlib
 import os
 import sys
 import tempfile
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -43,7 +44,7 @@ from index_jobs.sources.converters.registry import (
 from index_jobs.sources.formats import checked_id, clean, metadata_of, title_of
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.place import Place
-from index_jobs.sources.reading import Entry, SourcePart
+from index_jobs.sources.reading import Entry, FileState, SourcePart
 from index_jobs.sources.records import SKIP, SKIP_FILE, Fields, readable
 from index_jobs.sources.registry import Format
 from index_jobs.sources.repeats import Repeats
@@ -127,6 +128,7 @@ read."""
 _MOST_PART_FILES = 1_000
 _ROW_BITS = 32
 _CHECKED_ROWS = 4_096
+_YOUNG_NS, _YOUNG_COARSE_NS = 2 * 10**7, 2 * 10**9  # two ticks of a clock; of a FAT's
 _AHEAD = 8
 """How many files are looked at before they are needed, so that their conversion can begin."""
 
@@ -153,8 +155,9 @@ class LeftOut:
 
 class SourceFile(NamedTuple):
     """A file to read. ``relative`` is its path below the root of ids, from which its id is made;
-    messages call it ``where``. It is read from its ``place``. ``state`` changes when the file does.
-    A file that is known to be unreadable has its ``problem``."""
+    messages call it ``where``. It is read from its ``place``. ``state`` changes when the file does:
+    with its times of writing and of any change, and its inode. A file that is known to be
+    unreadable has its ``problem``."""
 
     relative: str
     place: Place
@@ -164,6 +167,14 @@ class SourceFile(NamedTuple):
     state: str
     modified_s: float | None = None
     problem: SourceError | None = None
+    changed_ns: int = 0
+
+    def is_young(self, now_ns: int) -> bool:
+        """Return whether the file could be written again without another time: it has changed just
+        now, as exactly as its file system keeps times."""
+        return self.changed_ns > now_ns - (
+            _YOUNG_NS if self.changed_ns % 10**6 else _YOUNG_COARSE_NS
+        )
 
 
 Listing = Callable[[LeftOut], Iterator[SourceFile]]
@@ -220,14 +231,16 @@ class FileSource:
         self.repeats = Repeats()
         metadata.expect_files()
         left_out = LeftOut()
-        self._first_signature: dict[str, Any] | None = self._look(left_out)
-        self.size = int(self._first_signature["size"])
+        seen, states = self._look(left_out)
+        self._first_signature: dict[str, Any] | None = seen
+        self._first_states: dict[str, FileState] | None = states
+        self.size = int(seen["size"])
         self.left_out: Mapping[str, int] = left_out.counts
         self.large_files: Sequence[str] = left_out.large
 
     def signature(self) -> dict[str, Any]:
         # Listing 100,000 files takes seconds, so the first call has what opening has seen.
-        seen = self._first_signature or self._look(LeftOut())
+        seen = self._first_signature or self._look(LeftOut())[0]
         if not self._is_watched:
             self._first_signature = None
         return {**seen, "fields": sorted(self._metadata.fields)}
@@ -243,24 +256,29 @@ class FileSource:
                     if values:
                         yield values
 
-    def states(self) -> dict[str, tuple[int, str]]:
-        return {file.relative: (file.size, file.state) for file in self._listing(LeftOut())}
+    def states(self) -> dict[str, FileState]:
+        # The first call has what opening has seen.
+        states, self._first_states = self._first_states, None
+        return states if states is not None else self._look(LeftOut())[1]
 
-    def _look(self, left_out: LeftOut) -> dict[str, Any]:
+    def _look(self, left_out: LeftOut) -> tuple[dict[str, Any], dict[str, FileState]]:
+        """List the files, and return their signature and their states."""
         digest = hashlib.sha256()
-        files = size = 0
+        states: dict[str, FileState] = {}
+        now_ns, size = time.time_ns(), 0
         for file in self._listing(left_out):
-            files += 1
             size += file.size
             line = f"{file.relative}\0{file.size}\0{file.state}\n"
             digest.update(line.encode("utf-8", "surrogateescape"))
-        return {
+            states[file.relative] = file.size, "" if file.is_young(now_ns) else file.state
+        signature = {
             "source": self._identity,
-            "files": files,
+            "files": len(states),
             "size": size,
             "digest": digest.hexdigest(),
             "options": self._options,
         }
+        return signature, states
 
     def where_of(self, doc_id: str) -> str:
         files = self._listing(LeftOut())
@@ -337,6 +355,7 @@ class FileSource:
         source._listing = partial(_listed, files)
         source._files_before = last - len(files)
         source._converters = {}
+        source._first_states = None
         return source
 
     def _entry_count(self, file: SourceFile) -> int:
@@ -531,8 +550,9 @@ class _FolderListing:
                 where,
                 type,
                 size,
-                str(status.st_mtime_ns),
+                state_of(status),
                 status.st_mtime,
+                changed_ns=status.st_ctime_ns,
             )
 
     def _resolved(self, relative: str, entry: os.DirEntry[str]) -> tuple[str, os.stat_result]:
@@ -567,7 +587,13 @@ class _FolderListing:
     ) -> SourceFile:
         path = self._prefix + relative.rstrip("/")
         where = problem.where or f"{self._name}/{relative}"
-        return SourceFile(path, Place(entry.path), where, PLAIN_TEXT, 0, "", problem=problem)
+        place = Place(entry.path)
+        return SourceFile(path, place, where, PLAIN_TEXT, 0, "unreadable", problem=problem)
+
+
+def state_of(status: os.stat_result) -> str:
+    """Return what changes when a file does, except its size."""
+    return f"{status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}"
 
 
 def _one_file(name: str, files: FileSelection, type: FileType | None = None) -> Listing:
@@ -579,10 +605,16 @@ def _one_file(name: str, files: FileSelection, type: FileType | None = None) -> 
     def listing(left_out: LeftOut) -> Iterator[SourceFile]:
         with readable(name):
             status = os.stat(name)
-        state = str(status.st_mtime_ns)
-        relative = files.relative(name)
-        place = Place(os.path.abspath(name))
-        yield SourceFile(relative, place, name, type, status.st_size, state, status.st_mtime)
+        yield SourceFile(
+            files.relative(name),
+            Place(os.path.abspath(name)),
+            name,
+            type,
+            status.st_size,
+            state_of(status),
+            status.st_mtime,
+            changed_ns=status.st_ctime_ns,
+        )
 
     return listing
 

@@ -23,6 +23,11 @@ that the caller can look after other things. A position is a number that grows; 
 after it."""
 
 
+FileState = tuple[int, str]
+"""The size of a file, and its times of change and inode in a text, which is empty for a file that
+may change again without a trace."""
+
+
 class Source(Protocol):
     """One of the SOURCE arguments of a build."""
 
@@ -72,9 +77,9 @@ class Source(Protocol):
         """Yield the values of the front matter of each file that has some."""
         ...
 
-    def states(self) -> Mapping[str, tuple[int, str]] | None:
-        """Return the size and the time of each file, by its path below the root of ids; None for
-        a source of records."""
+    def states(self) -> Mapping[str, FileState] | None:
+        """Return the state of each file, by its path below the root of ids; None for a source of
+        records."""
         ...
 
     def documents(self, skip: int = 0) -> Iterator[Entry]:

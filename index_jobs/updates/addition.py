@@ -29,6 +29,7 @@ from arag_search.errors import ArgumentError, BuildError, MassDeletionError, Sou
 from arag_search.field_counts import no_counts
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
+from arag_search.search.standing import note_standing, now, standing_of
 from arag_search.system.arguments import checked
 from arag_search.system.processes import Interrupts
 from arag_search.system.progress import Progress, counted
@@ -38,13 +39,14 @@ from index_jobs.build.options import DEFAULT_FIELDS
 from index_jobs.build.report import SHOWN_EXAMPLES, AddReport, index_counts, shown_ids
 from index_jobs.cutting.chunking import Packed, cut_only, program_version
 from index_jobs.cutting.counts import Counts, Cut
+from index_jobs.sources.file_table import FileTable, Following, Look, note_read, unread_of
 from index_jobs.sources.files import path_id
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import open_sources
 from index_jobs.sources.reading import CorpusReader, Position, SeenIds, Source
 from index_jobs.sources.records import Fields
 from index_jobs.sources.registry import PRE_CHUNKED, Format
-from index_jobs.sources.selection import USUAL_FILES, FileSelection
+from index_jobs.sources.selection import SHOWN_LARGE_FILES, USUAL_FILES, FileSelection
 from index_jobs.updates.tally import (
     Tally,
     check_not_empty,
@@ -68,7 +70,7 @@ class Followed:
     them.
 
     ``paths`` are absolute paths: only documents of these files, and of those below them, can have
-    changed; None if nothing is known. ``peak`` is the largest number of documents that the index
+    changed; None if any can. ``peak`` is the largest number of documents that the index
     had of late, because a folder may vanish in several steps. With ``keeps_vanished`` nothing is
     deleted. Sources may change while they are read, because the watcher will hear of it.
     """
@@ -184,14 +186,10 @@ class _Addition:
         self._progress = progress
         self._target = target
         _check_options(target.manifest, options, self._where)
+        self._paths: frozenset[str] | None = None
         metadata = metadata_reader(target.manifest)
-        self._followed, files = options.followed, options.files
-        if self._followed is not None:
-            knows_paths = "path" in target.manifest.file_metadata and options.fields.id is None
-            if not knows_paths:
-                self._followed = replace(self._followed, paths=None)
-            roots = frozenset(map(os.path.realpath, names))
-            files = replace(files, only=self._followed.paths or roots)
+        self._followed = options.followed
+        files = self._selected(names)
         opened = open_sources(names, options.format, options.fields, metadata, files)
         self._corpus = Corpus(opened, metadata)
         _check_formats(target.manifest, opened, self._where)
@@ -202,6 +200,10 @@ class _Addition:
         self._unchanged = self._kept = 0
         self._others: Counter[str] = Counter()
         self._changes: dict[str, list[str]] = {"added": [], "replaced": [], "deleted": []}
+
+    def _selected(self, names: Sequence[str]) -> FileSelection:
+        """Return the files to read."""
+        return self._options.files
 
     def run(self) -> AddReport:
         with Interrupts() as interrupts:
@@ -348,7 +350,7 @@ class _Addition:
         """Return the manifest after the update. Raises SourceError if the update must not be
         published."""
         before = self._before
-        if not self._ids and self._followed is None:
+        if not self._ids and self._followed is None and self._paths is None:
             raise self._corpus.no_documents("There is nothing to add", self._position)
         self._corpus.check_unchanged()
         names = (*before.sources, *(name for name, _ in self._corpus.formats))
@@ -390,9 +392,15 @@ class _Addition:
 
 
 class _Sync(_Addition):
+    """A synchronisation. ``_paths`` are those of the files that can have changed, None if any can:
+    only they are read."""
+
     option = _SYNC
 
     def __init__(self, *arguments: Any) -> None:
+        self._began_at = now()
+        self._table: FileTable | None = None
+        self._look: Look | None = None
         super().__init__(*arguments)
         self._owners = self._target.manifest.shard_sources
         real = {os.path.realpath(name): name for name in self._corpus.identities}
@@ -402,6 +410,70 @@ class _Sync(_Addition):
             for owner in set(self._owners) - known
             if os.path.isabs(owner) and os.path.realpath(owner) in real
         }
+
+    def _selected(self, names: Sequence[str]) -> FileSelection:
+        """Return the files that have changed since the index read them, as its table says; all if
+        there is none, if the index was changed otherwise, or if ids do not tell files."""
+        options, manifest = self._options, self._target.manifest
+        self._following = Following.of(names, options.format, options.fields, options.files)
+        within = None if self._followed is None else self._followed.paths
+        table = FileTable.read(self._where, self._following.digest())
+        knows_paths = "path" in manifest.file_metadata and options.fields.id is None
+        if (
+            table is None
+            or not knows_paths
+            or table.fingerprint != manifest.fingerprint
+            or (self._following.is_remote and within is None)
+        ):
+            table = within = None
+        self._look = self._following.look(within)
+        if table is not None and self._look is not None:
+            self._table = table
+            self._paths = frozenset(table.changed(self._look, within))
+            if within is None:
+                self._paths |= frozenset(table.unread)
+        roots = frozenset(map(os.path.realpath, names))
+        if self._paths is None:
+            return options.files if self._followed is None else replace(options.files, only=roots)
+        return replace(options.files, only=self._paths)
+
+    def _finish(self) -> AddReport:
+        report, look, table = super()._finish(), self._look, self._table
+        is_whole = self._followed is None or self._followed.paths is None
+        if table is not None and look is not None and is_whole:
+            # Files that were not read again count as unchanged.
+            left_alone = len(look.files.keys() - (self._paths or ()))
+            report = replace(
+                report,
+                unchanged=report.unchanged + left_alone,
+                left_out=look.left_out,
+                large_files=tuple(look.large_files[:SHOWN_LARGE_FILES]),
+            )
+        # An update that was completed before has made other texts than those of the table.
+        is_of_table = table is None or table.fingerprint == self._before.fingerprint
+        if is_of_table and not self._options.dry_run:
+            self._note(look, report, is_whole=is_whole or table is None)
+        return report
+
+    def _note(self, look: Look | None, report: AddReport, *, is_whole: bool) -> None:
+        """Note the files that the index has read now, and how it stands beside its sources."""
+        keeps_vanished = self._followed is not None and self._followed.keeps_vanished
+        table = self._table
+        if look is not None:
+            table = table or FileTable(self._following.digest(), "", {})
+            read: Collection[str] = look.files if self._paths is None else self._paths
+            if keeps_vanished:
+                read = [path for path in read if path in look.files]
+            damaged = (id for source in self._corpus.sources for id in source.damaged)
+            table = table.after(look, read, unread_of(look, damaged), report.fingerprint)
+        if is_whole and not keeps_vanished:
+            left_out, began = report.left_out_lines(), self._began_at
+            note_read(self._where, self._following, look, table, began=began, left_out=left_out)
+            return
+        if table is not None:
+            table.save(self._where)
+        if not keeps_vanished and (before := standing_of(self._where)) is not None:
+            note_standing(before.now_in_step(self._began_at))
 
     def _previous(self, cuts: Sequence[Cut]) -> dict[str, list[Chunk]]:
         previous = super()._previous(cuts)
@@ -468,20 +540,20 @@ class _Sync(_Addition):
             self._kept += len(gone)
             return []
         if gone and not self._options.allow_deletes:
-            is_partial = self._followed is not None and self._followed.paths is not None
-            self._check_deletions(vanished, self._documents_by_source() if is_partial else had)
+            had = had if self._paths is None else self._documents_by_source()
+            self._check_deletions(vanished, had)
         return gone
 
     def _may_have_vanished(self) -> Iterator[Chunk]:
         """Yield the chunks of the documents that may be gone, some of them perhaps twice."""
-        if self._followed is None or self._followed.paths is None:
+        if self._paths is None:
             return self._target.existing(None)
         names = [name for name, _ in self._corpus.formats]
         files = self._options.files.rooted(names)
         ids: list[str] = []
         for name in names:
             real = f"{os.path.realpath(name)}/"
-            below = [path[len(real) :] for path in self._followed.paths if path.startswith(real)]
+            below = [path[len(real) :] for path in self._paths if path.startswith(real)]
             ids += [path_id(os.path.join(files.relative(name), path)) for path in below]
         return existing_chunks(self._target, [*ids, *(f"{id}/" for id in ids)], "path")
 

@@ -129,14 +129,16 @@ class FolderIndex:
         return Watcher([self.folder], self.location, OPTIONS, progress=progress, report=show)
 
     def bring_in_step(self, progress: Progress, *, fresh: bool) -> None:
-        """Build the index if there is none, and otherwise, if ``fresh``, synchronise it. Waits
-        while another process does so. Raises what these raise."""
+        """Build the index if there is none. Otherwise synchronise it if ``fresh``, and else compare
+        it with the files (see ``Watcher.compare``). Waits while another process builds or
+        synchronises it. Raises what these raise."""
         while fresh or not self.exists:
             try:
                 self.watcher(progress).synchronise()
                 return
             except IndexLockedError:
                 time.sleep(_WAIT_S)
+        self.watcher(progress).compare()
 
     def remove(self) -> None:
         """Remove the index, if there is one, and what is known of it. Raises IndexLockedError if it

@@ -13,7 +13,8 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from arag_search.errors import (
     MassDeletionError,
 )
 from arag_search.search.standing import (
+    NAMED_FILES,
     Standing,
     identity_of,
     note_standing,
@@ -39,8 +41,8 @@ from arag_search.system.progress import Progress
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import AddReport, BuildReport
-from index_jobs.sources.metadata import MetadataReader
-from index_jobs.sources.opening import open_sources
+from index_jobs.sources.file_table import MOST_FILES, FileTable, Following, Look, is_small
+from index_jobs.sources.files import path_id
 from index_jobs.sources.selection import IGNORE_FILE, IGNORED_FOLDERS, REPOSITORY
 from index_jobs.updates.addition import AddOptions, Followed, sync_documents
 
@@ -57,9 +59,11 @@ _STEP_MS, _DEBOUNCE_MS = 100, 1_000
 """A synchronisation begins when nothing was reported for the first time, at the latest after the
 second."""
 _LOCKED_S = 0.5
+_ANSWER_S = 2.0
+"""Seconds that an answer waits for a short update that is under way."""
+_MINUTE = len("2026-01-01T00:00")
 _LOOK_SHARE = 50  # comparisons take at most a fiftieth of the time
 _logger = logging.getLogger(__name__)
-_States = Mapping[str, tuple[int, str]]
 
 
 def hold_watch(location: str | Path) -> int:
@@ -100,16 +104,18 @@ class Watcher:
         self._location = location
         self._progress = progress or Progress()
         self._report = report
-        self._pending: set[str] | None = None
-        """The paths that may have changed since the index was in step; None: any."""
-        self._vanished: set[str] | None = set()
-        """The paths that are gone although the index keeps their documents; None: some."""
-        self._states: _States | None = {}
+        self._following = Following.of(sources, update.format, update.fields, files)
+        self._busy = threading.RLock()
+        self._changes: _Changes | None = None
+        self._is_slow = False
+        """Whether an update is under way for which no answer waits."""
+        self._missed: set[str] | None = set()
+        """The paths of a synchronisation that failed; None: any."""
+        self._held: set[str] = set()
+        """The paths that are gone although the index keeps their documents."""
         self._peaks: list[tuple[float, int]] = []
         self._documents = -1
         self._published: bytes | None = None
-        known = standing_of(location) or Standing(identity_of(location))
-        self._state = replace(known, sources=tuple(map(os.path.abspath, sources)))
 
     def run(self, stop: threading.Event, *, waits: bool = True) -> None:
         """Watch until ``stop`` is set. While another watcher of the index runs, wait for its end
@@ -136,114 +142,142 @@ class Watcher:
     def synchronise(self) -> None:
         """Build the index, or bring it in step once. A mass deletion is noted. Raises what
         ``build_index`` and ``sync_documents`` raise."""
-        began = now()
-        self._update(None)
-        if self._vanished == set():
-            self._note(problem="", in_step=began)
+        with self._busy:
+            self._update(None)
+
+    def compare(self) -> None:
+        """Compare all files before an answer, and note how the index stands beside them.
+
+        What takes no time to speak of is brought in step; the rest is left to ``run``, or to the
+        user. Nothing is compared if the files are too many, or while a longer update is under way.
+        """
+        if self._is_slow or not self._busy.acquire(timeout=_ANSWER_S):
+            return
+        try:
+            look, changed = self._compared(None)
+            if look is None or changed is None or len(look.files) > MOST_FILES:
+                count = 0 if look is None else len(look.files)
+                if self._changes is None:
+                    self._note(not_compared=count or 1)
+                return
+            if self._is_known(look, changed):
+                if not changed:
+                    self._in_step()
+                return
+            self._note_changed(changed)
+            if is_small(look, changed):
+                with suppress(IndexLockedError):
+                    self._try(changed)
+            elif self._changes is not None:
+                self._changes.report(changed)
+        finally:
+            self._busy.release()
 
     def files(self) -> list[str]:
         """Return the paths of the files that are read now; none if they cannot be listed."""
-        return sorted(self._file_states() or ())
+        look = self._following.look()
+        return [] if look is None else sorted(look.files)
 
     def _watch(self, stop: threading.Event) -> None:
-        changes = _Changes(self._sources, stop, no_ignore=self._options.files.no_ignore)
-        next_look = time.monotonic() + LOOK_S
+        self._changes = changes = _Changes(
+            self._sources, stop, no_ignore=self._options.files.no_ignore
+        )
+        next_look = time.monotonic()
+        paths: set[str] | None = None
         while not stop.is_set():
-            pause_s = self._synchronise() if self._pending != set() else LOOK_S
-            paths = changes.next(min(pause_s, next_look - time.monotonic()))
-            is_due = time.monotonic() >= next_look
-            if is_due or paths is None or len(paths) > MOST_PATHS:
-                began = time.monotonic()
-                self._look()
+            began = time.monotonic()
+            if began >= next_look or paths is None or len(paths) > MOST_PATHS:
+                paths = None
+            pause_s = self._follow(paths)
+            if paths is None:
                 took = time.monotonic() - began
                 next_look = time.monotonic() + max(LOOK_S, took * _LOOK_SHARE)
-            elif self._pending is not None:
-                self._pending |= paths
+            paths = changes.next(min(pause_s, next_look - time.monotonic()))
 
-    def _look(self) -> None:
-        """Add to the pending paths those whose files are not as they were at the last look."""
-        published = _published(self._location)
-        if published != self._published and self._vanished != set():
-            self._pending = None  # somebody may have deleted their documents
-        if self._pending is None:
-            return
-        states = self._file_states()
-        before, self._states = self._states, states
-        if states is None or before is None:
-            self._pending = None
-            return
-        self._pending |= {
-            path for path in {*states, *before} if states.get(path) != before.get(path)
-        }
-
-    def _file_states(self) -> _States | None:
-        """Return the size and time of each file of the sources by its real path; None if they
-        cannot be listed, or are not files of folders."""
-        files = self._options.files.rooted(self._sources)
-        states: dict[str, tuple[int, str]] = {}
-        try:
-            opened = open_sources(
-                self._sources,
-                self._options.format,
-                self._options.fields,
-                MetadataReader(self._build.metadata),
-                files,
-            )
-            for source in opened:
-                if (own := source.states()) is None:
-                    return None
-                name, real = os.path.abspath(source.name), os.path.realpath(source.name)
-                for relative, state in own.items():
-                    path = os.path.join(files.root or "", relative)
-                    states[real + path[len(name) :]] = state
-        except AragError:
-            return None
-        return states
-
-    def _synchronise(self) -> float:
-        """Bring the index in step with the pending paths, and return the seconds after which to try
-        again what could not be done."""
-        began = now()
-        pending, self._pending = self._pending, set()
-        paths = None if pending is None or self._vanished is None else pending | self._vanished
-        if paths is None:
-            self._states = self._file_states()
-        try:
-            self._update(None if paths is None or self._states is None else frozenset(paths))
-        except Exception as error:
-            self._pending = pending
-            if isinstance(error, IndexLockedError):
+    def _follow(self, paths: set[str] | None) -> float:
+        """Bring the index in step with what has changed of all files, or of those at and below
+        paths. Return the seconds after which to try again what could not be done."""
+        with self._busy:
+            missed, self._missed = self._missed, set()
+            paths = None if paths is None or missed is None or self._held else paths | missed
+            if paths == set():
+                return LOOK_S
+            look, changed = self._compared(paths)
+            if look is not None and changed is not None and self._is_known(look, changed):
+                if paths is None and not changed:
+                    self._in_step()
+                return LOOK_S
+            if changed is not None:
+                self._note_changed(changed)
+            self._is_slow = changed is None or look is None or not is_small(look, changed)
+            try:
+                return LOOK_S if self._try(changed) else RETRY_S
+            except IndexLockedError:
+                self._missed = changed
                 return _LOCKED_S
-            if not isinstance(error, AragError):  # nothing ends the watcher, such as an odd file
-                _logger.exception("A synchronisation failed.")
-            self._note(problem=str(error) or type(error).__name__)
-            return RETRY_S
-        self._published = _published(self._location)
-        if self._vanished == set():
-            self._note(problem="", in_step=began)
-        return LOOK_S
+            finally:
+                self._is_slow = False
 
-    def _update(self, paths: frozenset[str] | None) -> None:
+    def _compared(self, paths: set[str] | None) -> tuple[Look | None, set[str] | None]:
+        """Return the files as they are, and the paths of those that have changed, of all or of
+        those at and below paths; None for what is not known."""
+        look = self._following.look(paths)
+        table = FileTable.read(self._location, self._following.digest())
+        if look is None or table is None:
+            return look, None
+        return look, table.changed(look, paths)
+
+    def _try(self, changed: set[str] | None) -> bool:
+        """Synchronise the index, and return whether that succeeded. A failure is noted. Raises
+        IndexLockedError."""
+        try:
+            self._update(changed)
+        except IndexLockedError:
+            raise
+        except Exception as error:  # nothing ends the watcher, such as an odd file
+            if not isinstance(error, AragError):
+                _logger.exception("A synchronisation failed.")
+            self._missed = changed
+            self._note(problem=str(error) or type(error).__name__)
+            return False
+        return True
+
+    def _in_step(self) -> None:
+        """Note that nothing has changed, from time to time."""
+        known = standing_of(self._location)
+        moment = now()
+        if known is None or known.line() or known.in_step[:_MINUTE] != moment[:_MINUTE]:
+            self._note(in_step=moment, changed_files=0, changed=(), problem="", not_compared=0)
+
+    def _is_known(self, look: Look, changed: set[str]) -> bool:
+        """Return whether nothing has changed but the files that are gone and held, and nobody else
+        has changed the index meanwhile, who may have deleted their documents."""
+        if not self._held:
+            return not changed
+        is_same = changed == self._held and changed.isdisjoint(look.files)
+        return is_same and _published(self._location) == self._published
+
+    def _update(self, changed: set[str] | None) -> None:
+        paths = None if changed is None else frozenset(changed | self._held)
         try:
             peak = max((documents for _, documents in self._peaks), default=0)
             report = self._synchronised(Followed(paths, peak))
-            self._vanished = set()
+            self._held = set()
         except MassDeletionError as error:
             report = self._synchronised(Followed(paths, keeps_vanished=True))
-            self._vanished = None if paths is None else set(paths)
+            look, gone = self._compared(None)
+            self._held = (gone or set()) - (set() if look is None else look.files.keys())
             self._note(problem=str(error))
         except IndexNotFoundError:
             built = build_index(self._sources, self._location, self._build, self._progress)
             self._documents = built.documents
-            self._tell(built, paths, is_news=True)
+            self._tell(built, is_news=True)
             return
-        self._tell(report, paths, is_news=report.has_changes)
+        finally:
+            self._published = _published(self._location)
+        self._tell(report, is_news=report.has_changes)
 
-    def _tell(
-        self, report: AddReport | BuildReport, paths: frozenset[str] | None, *, is_news: bool
-    ) -> None:
-        if paths is None:
-            self._state = replace(self._state, left_out=tuple(report.left_out_lines()))
+    def _tell(self, report: AddReport | BuildReport, *, is_news: bool) -> None:
         if is_news or report.skipped_files:
             self._report(report)
 
@@ -261,15 +295,24 @@ class Watcher:
         self._peaks.append((now, max(before, report.documents)))
         return report
 
-    def _note(self, *, problem: str, in_step: str = "") -> None:
-        """Note whether the index is in step, for other processes and, if it is news, for people."""
-        before, self._state = (
-            self._state,
-            replace(self._state, problem=problem, in_step=in_step or self._state.in_step),
+    def _note_changed(self, changed: set[str]) -> None:
+        named = sorted(changed)[:NAMED_FILES]
+        self._note(
+            changed_files=len(changed),
+            changed=tuple(path_id(os.path.basename(path)) for path in named),
         )
+
+    def _note(self, **known: Any) -> None:
+        """Note what is known of the index, for answers, other processes and, if it is a new
+        problem, for people."""
+        before = standing_of(self._location) or Standing(
+            identity_of(self._location), tuple(map(os.path.realpath, self._sources))
+        )
+        problem = known.get("problem")
         if problem and problem != before.problem:
             self._progress.note(f"The index is not in step. {problem}")
-        note_standing(self._state)
+        if (standing := replace(before, **known)) != before:
+            note_standing(standing)
 
 
 class _Changes:
@@ -306,6 +349,10 @@ class _Changes:
             paths |= more
             end = time.monotonic()
         return paths
+
+    def report(self, paths: set[str]) -> None:
+        """Report paths that were found to have changed."""
+        self._reported.put(paths)
 
     def _listen(self) -> None:
         """Put what is reported into the queue. If a folder is replaced, listen at the new one."""

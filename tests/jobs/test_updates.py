@@ -242,9 +242,8 @@ def test_the_commands_read_ids_from_everywhere_and_report(
     assert arag("delete", "index", "goldoni", "--json").json["documents"] == 61
     assert arag("delete", "index", "zeno", "byron", "irene").code == 0
     assert arag("info", "index", "--json").json["deleted_share"] > 0.05
-    assert arag("info", "index").lines[-2] == (
-        "  advice       8.7% deleted: scores are off until arag-search compact index"
-    )
+    advice = "  advice       8.7% deleted: scores are off until arag-search compact index"
+    assert advice in arag("info", "index").lines
     assert arag("compact", "index", "--json").json["left"] == 0
     assert arag("info", "index", "--json").json["deleted_share"] == 0
     done = arag("index", SAMPLE, "--to", "index", "--add", "--json")

@@ -14,24 +14,24 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
-    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_254,
+    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_260,
     ("arag_search/tools/",): 4_574,
     ("arag_search/agent/",): 4_404,
     ("arag_search/evaluation/",): 2_650,
     ("arag_search/vectors/", "index_jobs/embedding/"): 5_302,
     ("arag_search/engines/opensearch/",): 4_634,
     ("arag_search/engines/",): 7_036,
-    ("arag_search/mcp_server/",): 2_321,
+    ("arag_search/mcp_server/",): 2_327,
     ("arag_search/cli/",): 4_486,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_175,
     ("arag_search/endpoints/", "arag_search/system/"): 1_885,
-    ("index_jobs/sources/",): 7_404,
-    ("index_jobs/",): 5_174,
+    ("index_jobs/sources/",): 7_749,
+    ("index_jobs/",): 5_230,
     ("bench/",): 17_421,
     ("tests/",): 60_068,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 144_864
+ALL = 144_914
 
 
 def _counts() -> Counter[tuple[str, ...]]:
