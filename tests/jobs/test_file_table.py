@@ -17,7 +17,8 @@ from index_jobs.updates.addition import AddOptions, AddReport, add_documents, sy
 from index_jobs.updates.deletion import delete_documents
 from index_jobs.updates.folder_index import OPTIONS
 from index_jobs.updates.watching import Watcher
-from tests.support.watched_folders import make_notes
+from tests.support.examples import examples
+from tests.support.watched_folders import Notes, digest_of, fresh_digest, make_notes
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 SKIPS = AddOptions(files=FileSelection(skip_bad=True))
@@ -209,3 +210,21 @@ def test_records_have_no_table_and_are_in_step_after_a_synchronisation(tmp_path:
     assert standing is not None
     assert standing.in_step
     assert not (tmp_path / "i" / "files.json").exists()
+
+
+@pytest.mark.parametrize("seed", range(examples(60, 30)))
+def test_an_index_that_reads_only_what_changed_equals_a_new_build(
+    tmp_path: Path, seed: int
+) -> None:
+    (tmp_path / "n").mkdir()
+    notes = Notes(tmp_path / "n", seed)
+    build_index([str(notes.folder)], tmp_path / "i", OPTIONS)
+    options = AddOptions(files=OPTIONS.files, skip_bad_lines=True, allow_deletes=True)
+    for step in range(20):
+        for _ in range(notes.random.choice((1, 1, 3, 25))):
+            notes.step()
+        if step % 2:
+            Watcher([str(notes.folder)], tmp_path / "i", OPTIONS).compare()
+        sync_documents([str(notes.folder)], tmp_path / "i", options)
+        if step % 5 == 4:
+            assert digest_of(tmp_path / "i") == fresh_digest(notes.folder, tmp_path / "new")
