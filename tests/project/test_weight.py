@@ -31,7 +31,7 @@ CEILINGS = {
     ("tests/",): 60_068,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 144_914
+ALL = 144_933
 
 
 def _counts() -> Counter[tuple[str, ...]]:
