@@ -12,7 +12,16 @@ import dataclasses
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    TypedDict,
+    runtime_checkable,
+)
 
 from arag_search.corpus import Chunk
 from arag_search.engines.base import Mask, Ordinals
@@ -46,6 +55,22 @@ _SHOWN_DIGITS = 12
 _SHOWN_CHARACTERS = 60
 
 
+class EncoderOptions(TypedDict, total=False):
+    """The options with which an encoder is opened; None is the default of each.
+
+    The prefixes are put directly before queries and documents; None are the model's own, by its
+    files, else by its name (``known_models``). ``dimension`` keeps the first numbers of a vector,
+    for models trained for that. ``device`` and ``threads`` are for models of this process.
+    """
+
+    device: str | None
+    batch_size: int | None
+    query_prefix: str | None
+    document_prefix: str | None
+    dimension: int | None
+    threads: int | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncoderIdentity:
     """The identity of an encoder: encoders with equal identities give a text equal vectors.
@@ -71,6 +96,15 @@ class EncoderIdentity:
         """The name and a hash; two identities have the same only if they are equal."""
         digest = hashlib.sha256(repr(dataclasses.astuple(self)).encode("utf-8", "backslashreplace"))
         return f"{self.name}-{digest.hexdigest()[:16]}"
+
+    @property
+    def options(self) -> EncoderOptions:
+        """The options with which this encoder is opened again."""
+        return {
+            "query_prefix": self.query_prefix,
+            "document_prefix": self.document_prefix,
+            "dimension": self.dimension,
+        }
 
 
 @runtime_checkable

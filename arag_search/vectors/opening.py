@@ -151,12 +151,7 @@ def _open_encoder(named: str | None, made_by: EncoderIdentity) -> Encoder:
 
     name = named or made_by.name
     try:
-        return open_encoder(
-            name,
-            query_prefix=made_by.query_prefix,
-            document_prefix=made_by.document_prefix,
-            dimension=made_by.dimension,
-        )
+        return open_encoder(name, **made_by.options)
     except ArgumentError as error:
         raise VectorsMismatchError(
             f"Encoder {name} cannot encode queries for vectors of {made_by.name}: {error.what}",

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import Self
+from typing import Any, NamedTuple, Self
 
 from arag_search.errors import ArgumentError, BuildError
 from arag_search.system.processes import worker_environment
@@ -18,7 +18,7 @@ from arag_search.vectors.base import (
     FloatArray,
     probe_vectors,
 )
-from index_jobs.embedding.options import EmbedOptions
+from index_jobs.embedding.options import ENCODER_OPTIONS, EmbedOptions
 from index_jobs.workers.cluster import Cluster
 from index_jobs.workers.executor import Executor, ThisProcess
 from index_jobs.workers.pool import PeakMemory, ProcessPool, own_peak
@@ -46,45 +46,26 @@ class Encoded:
     probes: Probes = ()
 
 
-@dataclass(frozen=True, slots=True)
-class EncoderChoice:
-    """The name of an encoder, and the settings to open it with."""
+class EncoderChoice(NamedTuple):
+    """The name of an encoder, and the options to open it with."""
 
     name: str
-    device: str | None = None
-    batch_size: int | None = None
-    query_prefix: str | None = None
-    document_prefix: str | None = None
-    dimension: int | None = None
+    options: tuple[tuple[str, Any], ...]
 
     @staticmethod
     def of(encoder: str | EncoderIdentity, options: EmbedOptions) -> EncoderChoice:
-        """Choose an encoder by name, or the encoder of existing vectors with its settings."""
-        device, batch_size = options.device, options.batch_size
-        prefixes = options.query_prefix, options.document_prefix
+        """Choose an encoder by name, or the encoder of existing vectors with its options."""
+        given = {name: getattr(options, name) for name in ENCODER_OPTIONS}
         if isinstance(encoder, str):
-            return EncoderChoice(encoder, device, batch_size, *prefixes)
-        return EncoderChoice(
-            encoder.name,
-            device,
-            batch_size,
-            encoder.query_prefix if prefixes[0] is None else prefixes[0],
-            encoder.document_prefix if prefixes[1] is None else prefixes[1],
-            encoder.dimension,
-        )
+            return EncoderChoice(encoder, tuple(given.items()))
+        named = {name: value for name, value in given.items() if value is not None}
+        return EncoderChoice(encoder.name, tuple({**encoder.options, **named}.items()))
 
     def open(self) -> Encoder:
         """Open the encoder. Raises what ``open_encoder`` raises."""
         from arag_search.vectors.encoders.choose import open_encoder
 
-        return open_encoder(
-            self.name,
-            device=self.device,
-            batch_size=self.batch_size,
-            query_prefix=self.query_prefix,
-            document_prefix=self.document_prefix,
-            dimension=self.dimension,
-        )
+        return open_encoder(self.name, **dict(self.options))
 
 
 class Encoding:

@@ -15,6 +15,9 @@ from arag_search.vectors.records import StoredType
 from index_jobs.build.options import MAX_WORKERS
 from index_jobs.build.report import Report
 
+ENCODER_OPTIONS = ("device", "batch_size", "query_prefix", "document_prefix")
+"""Those that are options of encoders."""
+
 MAX_BATCH_SIZE = 8_192
 BATCHES_A_PIECE = 32
 """How many encoder batches are encoded at once: enough that sorting the texts by length is

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from typing import Unpack
 
 from arag_search.endpoints.calls import (
     BASE_URL_VARIABLES,
@@ -13,15 +14,12 @@ from arag_search.endpoints.calls import (
     first_set,
 )
 from arag_search.errors import ArgumentError, ConfigError
-from arag_search.vectors.base import Encoder
+from arag_search.vectors.base import Encoder, EncoderOptions
 from arag_search.vectors.encoders.endpoint import (
     BASE_URL_VARIABLE,
     KEY_VARIABLE,
     MAX_TOKENS_VARIABLE,
     EndpointEncoder,
-)
-from arag_search.vectors.encoders.endpoint import (
-    DEFAULT_BATCH_SIZE as ENDPOINT_BATCH_SIZE,
 )
 from arag_search.vectors.encoders.hashing import DEFAULT_DIMENSION, HashingEncoder
 from arag_search.vectors.encoders.onnx import PREFIX, OnnxEncoder, runs_by_onnx
@@ -42,74 +40,47 @@ _ALLOWED = (
 def open_encoder(
     name: str,
     *,
-    device: str | None = None,
-    batch_size: int | None = None,
-    query_prefix: str | None = None,
-    document_prefix: str | None = None,
-    dimension: int | None = None,
-    threads: int | None = None,
     on_retry: Callable[[Retry], None] | None = None,
     environment: Mapping[str, str] | None = None,
+    **options: Unpack[EncoderOptions],
 ) -> Encoder:
-    """Open the encoder of a name; None means the default of an option.
+    """Open the encoder of a name.
 
     ``hashing`` or ``hashing:DIMENSION`` is the fake encoder. ``endpoint:MODEL`` is a model of an
     OpenAI-compatible endpoint: key and base URL are ARAG_EMBEDDING_API_KEY and
     ARAG_EMBEDDING_BASE_URL, otherwise those of the chat model; ``https://HOST/v1#MODEL`` contains
     the base URL. The chat model's key is sent to the chat model's base URL and to no other. Texts
-    for an endpoint are cut to ARAG_EMBEDDING_MAX_TOKENS, else to what is known of the model. Any
-    other name is a model of sentence-transformers: a folder, an installed package with a model, or
-    a name on the hub. It is run by its ONNX files if it is written ``onnx:MODEL``, if it has no
-    others, or if nothing that runs others is installed.
+    for an endpoint are cut to ARAG_EMBEDDING_MAX_TOKENS, else to what is known of the model;
+    ``on_retry`` is told of repeated requests. Any other name is a model of sentence-transformers: a
+    folder, an installed package with a model, or a name on the hub. It is run by its ONNX files if
+    it is written ``onnx:MODEL``, if it has no others, or if nothing that runs others is installed.
 
-    The prefixes are put directly before queries and documents; None are the model's own, by its
-    files, else by its name (``known_models``). ``device`` and ``threads`` are for models of this
-    process, ``on_retry`` for endpoints. Raises ArgumentError, ConfigError, MissingExtraError and
-    what the encoders raise.
+    Raises ArgumentError, ConfigError, MissingExtraError and what the encoders raise.
     """
     name = name.strip()
     if not name:
         raise ArgumentError("The encoder has no name.", allowed=_ALLOWED)
     kind = name.partition(":")[0]
     if kind == HASHING:
-        _check_unused(
-            name, device=device, query_prefix=query_prefix, document_prefix=document_prefix
-        )
-        return HashingEncoder(_hashing_dimension(name, dimension))
+        _check_unused(name, options, "device", "query_prefix", "document_prefix")
+        return HashingEncoder(_hashing_dimension(name, options.get("dimension")))
     if kind in ("endpoint", "http", "https"):
-        _check_unused(name, device=device)
+        _check_unused(name, options, "device")
         variables = os.environ if environment is None else environment
         model, base_url, key = endpoint_address(name, variables)
         return EndpointEncoder(
             model,
             base_url=base_url,
             key=key,
-            batch_size=ENDPOINT_BATCH_SIZE if batch_size is None else batch_size,
-            query_prefix=query_prefix,
-            document_prefix=document_prefix,
-            dimension=dimension,
+            encoding=options,
             max_tokens=_max_tokens(variables),
             on_retry=on_retry,
         )
     if name.startswith(PREFIX) or runs_by_onnx(name):
-        _check_unused(name, device=None if device == "cpu" else device)
-        return OnnxEncoder(
-            name,
-            batch_size=batch_size,
-            query_prefix=query_prefix,
-            document_prefix=document_prefix,
-            dimension=dimension,
-            threads=threads,
-        )
-    return SentenceTransformerEncoder(
-        name,
-        device=device,
-        batch_size=batch_size,
-        query_prefix=query_prefix,
-        document_prefix=document_prefix,
-        dimension=dimension,
-        threads=threads,
-    )
+        if options.get("device") != "cpu":
+            _check_unused(name, options, "device")
+        return OnnxEncoder(name, **options)
+    return SentenceTransformerEncoder(name, **options)
 
 
 def _hashing_dimension(name: str, dimension: int | None) -> int:
@@ -161,8 +132,8 @@ def _max_tokens(variables: Mapping[str, str]) -> int | None:
     return int(value)
 
 
-def _check_unused(name: str, **options: str | None) -> None:
-    unused = [option for option, value in options.items() if value not in (None, "", AUTO_DEVICE)]
+def _check_unused(name: str, options: EncoderOptions, *names: str) -> None:
+    unused = [option for option in names if options.get(option) not in (None, "", AUTO_DEVICE)]
     if unused:
         raise ArgumentError(
             f"Encoder {_shown(name)} has no options: {', '.join(unused)}.",

@@ -23,8 +23,8 @@ from arag_search.errors import (
 )
 from arag_search.system.extras import check_extra
 from arag_search.tokens import count_tokens, cut_to
-from arag_search.vectors.base import EncoderIdentity, FloatArray
-from arag_search.vectors.encoders.known_models import known_model, prefixes_of
+from arag_search.vectors.base import EncoderIdentity, EncoderOptions, FloatArray
+from arag_search.vectors.encoders.known_models import known_model
 from arag_search.vectors.encoders.prefixed import PrefixedEncoder, Task
 
 KEY_VARIABLE = "ARAG_EMBEDDING_API_KEY"
@@ -64,13 +64,13 @@ class _Sent:
 class EndpointEncoder(PrefixedEncoder):
     """A model behind an OpenAI-compatible endpoint.
 
-    A request holds up to ``batch_size`` texts with ``max_request_tokens`` in total (o200k tokens);
-    one that is too long for the endpoint is halved. Texts are cut to ``max_tokens``, as a model of
-    this process would cut them (None: what is known of the model, else DEFAULT_MAX_TOKENS), and
-    further if the endpoint refuses one as too long; an empty one is sent as a blank. Vectors are
-    received as base64 or, if the endpoint refuses that, as lists. ``dimension`` is requested from
-    the endpoint, unless it refuses that and has no other; None is the model's own, learned from
-    the first reply. The prefixes are those of ``prefixes_of``. ``options`` are those of Endpoint.
+    A request holds up to ``batch_size`` texts (DEFAULT_BATCH_SIZE) with ``max_request_tokens`` in
+    total (o200k tokens); one that is too long for the endpoint is halved. Texts are cut to
+    ``max_tokens``, as a model of this process would cut them (None: what is known of the model,
+    else DEFAULT_MAX_TOKENS), and further if the endpoint refuses one as too long; an empty one is
+    sent as a blank. Vectors are received as base64 or, if the endpoint refuses that, as lists.
+    ``dimension`` is requested from the endpoint, unless it refuses that and has no other; None is
+    the model's own, learned from the first reply. ``options`` are those of Endpoint.
 
     Raises ConfigError for options that no endpoint accepts, and MissingExtraError.
     """
@@ -79,15 +79,15 @@ class EndpointEncoder(PrefixedEncoder):
         self,
         model: str,
         *,
-        batch_size: int = DEFAULT_BATCH_SIZE,
-        query_prefix: str | None = None,
-        document_prefix: str | None = None,
-        dimension: int | None = None,
+        encoding: EncoderOptions | None = None,
         max_tokens: int | None = None,
         max_request_tokens: int = DEFAULT_MAX_REQUEST_TOKENS,
         **options: Unpack[EndpointOptions],
     ) -> None:
         check_extra("vectors", "numpy")
+        encoding = encoding or {}
+        batch_size, dimension = encoding.get("batch_size"), encoding.get("dimension")
+        batch_size = DEFAULT_BATCH_SIZE if batch_size is None else batch_size
         self._endpoint = Endpoint(
             model,
             failures=FAILURES,
@@ -108,8 +108,7 @@ class EndpointEncoder(PrefixedEncoder):
             [f"{name} {value} (1 or more)" for name, value in bounds.items() if value < 1]
         )
         self._batch_size = batch_size
-        prefixes = prefixes_of(model, {}, query_prefix, document_prefix)
-        super().__init__(*prefixes, self._endpoint.where)
+        super().__init__(model, {}, encoding, self._endpoint.where)
         self._max_tokens = max_tokens
         self._max_request_tokens = max_request_tokens
         self._asked_dimension = dimension

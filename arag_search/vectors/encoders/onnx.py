@@ -6,13 +6,12 @@ import json
 import os
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
-from arag_search.errors import EncoderFilesError, EncoderUnavailableError
+from arag_search.errors import EncoderFilesError
 from arag_search.system.extras import check_extra
 from arag_search.system.processes import share_cores
-from arag_search.vectors.base import EncoderIdentity
-from arag_search.vectors.encoders.known_models import prefixes_of
+from arag_search.vectors.base import EncoderOptions
 from arag_search.vectors.encoders.model_files import (
     MODULES_FILE,
     ONNX_FILE,
@@ -22,12 +21,10 @@ from arag_search.vectors.encoders.model_files import (
     local_folder,
     onnx_revision_of,
 )
-from arag_search.vectors.encoders.prefixed import PrefixedEncoder, Task
+from arag_search.vectors.encoders.prefixed import LocalEncoder, Task, check_counts
 from arag_search.vectors.encoders.sentence_transformer import (
     CPU_BATCH_SIZE,
     MOST_TOKENS,
-    check_counts,
-    kept_dimension,
 )
 
 PREFIX = "onnx:"
@@ -58,8 +55,11 @@ class OnnxModel:
     threads. Raises MissingExtraError and EncoderFilesError.
     """
 
-    def __init__(self, folder: Path, threads: int | None = None) -> None:
+    def __init__(self, folder: Path, threads: int | None, batch_size: int | None) -> None:
         check_extra("onnx", "tokenizers")
+        self._batch_size = batch_size or CPU_BATCH_SIZE
+        saved = read_json(folder / "config_sentence_transformers.json").get("prompts")
+        self.prompts = cast(dict[str, str | None], saved or {})
         part, self._pooling, max_tokens = modules_of(folder)
         cores = share_cores()
         if threads is not None:
@@ -108,15 +108,15 @@ class OnnxModel:
         self._inputs = [item.name for item in self._session.get_inputs()]
         self._output = self._chosen()
 
-    def rows(self, texts: list[str], batch_size: int) -> tuple[Any, int]:
-        """Return the vectors of texts, in their order, and how many of these were cut."""
+    def rows(self, texts: list[str], prefix: str, task: Task) -> tuple[Any, int]:
+        """See LocalModel."""
         import numpy as np
 
-        encodings = self._tokenizer.encode_batch(texts)
+        encodings = self._tokenizer.encode_batch([prefix + text for text in texts])
         order = sorted(range(len(texts)), key=lambda at: -len(encodings[at].ids))
         rows: list[Any] = []
-        for start in range(0, len(order), batch_size):
-            batch = [encodings[at] for at in order[start : start + batch_size]]
+        for start in range(0, len(order), self._batch_size):
+            batch = [encodings[at] for at in order[start : start + self._batch_size]]
             width = max(1, len(batch[0].ids))  # the longest comes first
             ids = np.full((len(batch), width), self._pad, np.int64)
             types, mask = np.zeros_like(ids), np.zeros_like(ids)
@@ -169,63 +169,24 @@ class OnnxModel:
         return known[0] if known else names[0]
 
 
-class OnnxEncoder(PrefixedEncoder):
+class OnnxEncoder(LocalEncoder):
     """A model by its ONNX files: in a folder, an installed package, or on the hub.
 
-    Options are those of SentenceTransformerEncoder, whose vectors it gives: pooling, length and
-    prompts are read from the model's own files. Its identity is of
-    kind "onnx", with the revision of the ONNX files.
+    It gives the vectors of SentenceTransformerEncoder: pooling, length and prompts are read from
+    the model's own files. Its identity is of kind "onnx", with the revision of the ONNX files.
 
     Raises MissingExtraError, EncoderNotFoundError, EncoderAccessError, ArgumentError, and
     EncoderFilesError for a model with a part that is not known here.
     """
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        batch_size: int | None = None,
-        query_prefix: str | None = None,
-        document_prefix: str | None = None,
-        dimension: int | None = None,
-        threads: int | None = None,
-    ) -> None:
-        check_counts(batch_size=batch_size, threads=threads)
+    def __init__(self, name: str, **options: Unpack[EncoderOptions]) -> None:
+        check_counts(options)
         check_extra("onnx", "onnxruntime")
-        where = f"encoder {name}"
         name = name.removeprefix(PREFIX)
         folder = local_folder(name) or hub_folder(name, onnx=True)
         revision = onnx_revision_of(folder)
-        self._model: OnnxModel | None = OnnxModel(folder, threads)
-        self._batch_size = batch_size or CPU_BATCH_SIZE
-        saved = read_json(folder / "config_sentence_transformers.json").get("prompts")
-        prompts = cast(dict[str, str], saved or {})
-        query, document = prefixes_of(name, prompts, query_prefix, document_prefix)
-        super().__init__(query, document, where)
-        full = self._model.rows(["a"], 1)[0].shape[1]
-        self._identity = EncoderIdentity(
-            kind="onnx",
-            name=f"{PREFIX}{name}",
-            revision=revision,
-            dimension=kept_dimension(dimension, full, where),
-            max_tokens=self._model.max_tokens,
-            query_prefix=query,
-            document_prefix=document,
-        )
-
-    @property
-    def identity(self) -> EncoderIdentity:
-        """The identity of the encoder."""
-        return self._identity
-
-    def close(self) -> None:
-        """Free the model; the encoder cannot be used afterwards."""
-        self._model = None
-
-    def _rows(self, texts: list[str], task: Task) -> tuple[Any, int]:
-        if (model := self._model) is None:
-            raise EncoderUnavailableError("The encoder was closed.", where=self._where)
-        return model.rows([self._prefixes[task] + text for text in texts], self._batch_size)
+        model = OnnxModel(folder, options.get("threads"), options.get("batch_size"))
+        super().__init__("onnx", f"{PREFIX}{name}", revision, model, options)
 
 
 # The settings of a model

@@ -1,14 +1,16 @@
-"""PrefixedEncoder: what encoders with a model have in common."""
+"""What encoders with a model have in common: prefixes, counting, and the model of this process."""
 
 from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Protocol, TypeAlias
 
+from arag_search.errors import ArgumentError, EncoderUnavailableError
 from arag_search.tokens import encodable
-from arag_search.vectors.base import EncoderIdentity, FloatArray, unit_rows
+from arag_search.vectors.base import EncoderIdentity, EncoderOptions, FloatArray, unit_rows
+from arag_search.vectors.encoders.known_models import prefixes_of
 
 Task: TypeAlias = Literal["query", "document"]
 
@@ -16,9 +18,14 @@ Task: TypeAlias = Literal["query", "document"]
 class PrefixedEncoder(ABC):
     """An encoder that puts prefixes before texts, and counts the documents that it cuts."""
 
-    def __init__(self, query_prefix: str, document_prefix: str, where: str) -> None:
-        """Take the prefixes, and the name of the encoder in errors."""
-        self._prefixes: dict[Task, str] = {"query": query_prefix, "document": document_prefix}
+    def __init__(
+        self, model: str, prompts: Mapping[str, str | None], options: EncoderOptions, where: str
+    ) -> None:
+        """Take the prefixes of ``prefixes_of``; ``where`` names the encoder in errors."""
+        query, document = prefixes_of(
+            model, prompts, options.get("query_prefix"), options.get("document_prefix")
+        )
+        self._prefixes: dict[Task, str] = {"query": query, "document": document}
         self._where = where
         self._counting = threading.Lock()
         self._cut_texts = 0
@@ -60,3 +67,65 @@ class PrefixedEncoder(ABC):
     @abstractmethod
     def _rows(self, texts: list[str], task: Task) -> tuple[Any, int]:
         """Return the model's vectors of texts with the prefix of a task, and how many it cut."""
+
+
+class LocalModel(Protocol):
+    """A model that runs in this process: the prefixes and the length that its files name."""
+
+    @property
+    def prompts(self) -> Mapping[str, str | None]: ...
+
+    @property
+    def max_tokens(self) -> int | None: ...
+
+    def rows(self, texts: list[str], prefix: str, task: Task) -> tuple[Any, int]:
+        """Return the vectors of texts behind a prefix, in their order, and how many were cut."""
+        ...
+
+
+class LocalEncoder(PrefixedEncoder):
+    """An encoder whose model runs in this process."""
+
+    def __init__(
+        self, kind: str, name: str, revision: str, model: LocalModel, options: EncoderOptions
+    ) -> None:
+        """Take an open model. Raises ArgumentError for a dimension that it does not have."""
+        self._model: Any = model
+        super().__init__(name.partition(":")[2] or name, model.prompts, options, f"encoder {name}")
+        full = int(model.rows(["a"], "", "document")[0].shape[1])
+        dimension = options.get("dimension")
+        if dimension is not None and not 1 < dimension <= full:
+            raise ArgumentError(
+                f"dimension is {dimension}.", where=self._where, allowed=f"2 to {full}"
+            )
+        self._identity = EncoderIdentity(
+            kind=kind,
+            name=name,
+            revision=revision,
+            dimension=dimension or full,
+            max_tokens=model.max_tokens,
+            query_prefix=self._prefixes["query"],
+            document_prefix=self._prefixes["document"],
+        )
+
+    @property
+    def identity(self) -> EncoderIdentity:
+        """The identity of the encoder."""
+        return self._identity
+
+    def close(self) -> None:
+        """Free the model; the encoder cannot be used afterwards."""
+        self._model = None
+
+    def _rows(self, texts: list[str], task: Task) -> tuple[Any, int]:
+        if (model := self._model) is None:
+            raise EncoderUnavailableError("The encoder was closed.", where=self._where)
+        return model.rows(texts, self._prefixes[task], task)
+
+
+def check_counts(options: EncoderOptions) -> None:
+    """Raise ArgumentError for a count below 1; None stands for the default."""
+    for option in ("batch_size", "threads"):
+        value = options.get(option)
+        if value is not None and value < 1:
+            raise ArgumentError(f"{option} is {value}.", allowed="1 or more")

@@ -7,17 +7,16 @@ import logging
 import os
 import threading
 import warnings
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
-from arag_search.errors import ArgumentError, EncoderFilesError, EncoderUnavailableError
+from arag_search.errors import ArgumentError, EncoderFilesError
 from arag_search.system.extras import check_extra
 from arag_search.system.processes import share_cores
-from arag_search.vectors.base import EncoderIdentity
-from arag_search.vectors.encoders.known_models import prefixes_of
+from arag_search.vectors.base import EncoderOptions
 from arag_search.vectors.encoders.model_files import hub_folder, local_folder, revision_of
-from arag_search.vectors.encoders.prefixed import PrefixedEncoder, Task
+from arag_search.vectors.encoders.prefixed import LocalEncoder, Task, check_counts
 
 DEFAULT_BATCH_SIZE = 64
 CPU_BATCH_SIZE = 16
@@ -31,119 +30,72 @@ _UNUSED_WEIGHTS = (
 MOST_TOKENS = 10**7  # above it a model has no bound; tokenizers say 1e30
 
 
-class SentenceTransformerEncoder(PrefixedEncoder):
+class SentenceTransformerEncoder(LocalEncoder):
     """A model of sentence-transformers, by folder, installed package, or name on the hub.
-
-    The prefixes are those of ``prefixes_of``. Texts are cut to the model's length, and encoded in
-    batches of ``batch_size`` sorted by length (None: CPU_BATCH_SIZE or DEFAULT_BATCH_SIZE).
-    ``dimension`` keeps the first numbers of a vector, for models trained for that.
 
     ``device`` is "auto" (CUDA if available, otherwise the processor) or as torch names it. On CUDA
     the model works in half precision, elsewhere in single, so that vectors of two devices differ by
     about 1e-3. ``threads`` limits those of torch, for the whole process, and of the tokenizer,
-    unless that was used before; None is at most the cores that this process may use. Calls from
-    several threads take turns.
+    unless that was used before; None is at most the cores that this process may use.
 
     Raises MissingExtraError, EncoderNotFoundError, EncoderAccessError, EncoderFilesError, and
     ArgumentError. No code in the model's folder is run.
     """
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        device: str | None = None,
-        batch_size: int | None = None,
-        query_prefix: str | None = None,
-        document_prefix: str | None = None,
-        dimension: int | None = None,
-        threads: int | None = None,
-    ) -> None:
-        check_counts(batch_size=batch_size, threads=threads)
+    def __init__(self, name: str, **options: Unpack[EncoderOptions]) -> None:
+        check_counts(options)
         check_extra("semantic", "sentence-transformers", "sentence_transformers")
-        folder = local_folder(name) or hub_folder(name)
-        revision = revision_of(folder)
-        bound_threads(threads)
-        self.folder = folder
-        self._lock = threading.Lock()
-        where = f"encoder {name}"
-        chosen = usable_device(device)
-        self._batch_size = batch_size or (CPU_BATCH_SIZE if chosen == "cpu" else DEFAULT_BATCH_SIZE)
-        self._model: Any = load_model(folder, chosen)
-        full = int(self._encoded(["a"]).shape[1])
-        query, document = prefixes_of(name, self._model.prompts, query_prefix, document_prefix)
-        super().__init__(query, document, where)
-        bound = self._model.max_seq_length
-        self._identity = EncoderIdentity(
-            kind="sentence-transformers",
-            name=name,
-            revision=revision,
-            dimension=kept_dimension(dimension, full, where),
-            max_tokens=int(bound) if bound and bound < MOST_TOKENS else None,
-            query_prefix=query,
-            document_prefix=document,
-        )
-
-    @property
-    def identity(self) -> EncoderIdentity:
-        """The identity of the encoder."""
-        return self._identity
+        self.folder = local_folder(name) or hub_folder(name)
+        revision = revision_of(self.folder)
+        bound_threads(options.get("threads"))
+        device = usable_device(options.get("device"))
+        model = _TorchModel(load_model(self.folder, device), device, options.get("batch_size"))
+        super().__init__("sentence-transformers", name, revision, model, options)
 
     @property
     def model(self) -> Any:
         """The SentenceTransformer; None once closed."""
-        return self._model
+        return None if self._model is None else self._model.transformer
 
-    def close(self) -> None:
-        """Free the model; the encoder cannot be used afterwards."""
-        with self._lock:
-            self._model = None
 
-    def _rows(self, texts: list[str], task: Task) -> tuple[Any, int]:
-        prefix = self._prefixes[task]
+class _TorchModel:
+    """A SentenceTransformer. Texts are cut to its length, and encoded in batches that are sorted by
+    length. Calls from several threads take turns."""
+
+    def __init__(self, transformer: Any, device: str, batch_size: int | None) -> None:
+        self.transformer = transformer
+        self.prompts: Mapping[str, str | None] = transformer.prompts
+        bound = transformer.max_seq_length
+        self.max_tokens = int(bound) if bound and bound < MOST_TOKENS else None
+        self._batch_size = batch_size or (CPU_BATCH_SIZE if device == "cpu" else DEFAULT_BATCH_SIZE)
+        self._lock = threading.Lock()
+
+    def rows(self, texts: list[str], prefix: str, task: Task) -> tuple[Any, int]:
+        """See LocalModel."""
         with self._lock:  # a tokenizer cannot be used by two threads at once
-            if self._model is None:
-                raise EncoderUnavailableError("The encoder was closed.", where=self._where)
-            rows = self._encoded(texts, prompt=prefix, task=task)
+            # sentence-transformers sorts by length and puts the vectors back in order.
+            rows = self.transformer.encode(
+                texts,
+                batch_size=self._batch_size,
+                show_progress_bar=False,
+                convert_to_numpy=True,
+                prompt=prefix,
+                task=task,
+            )
             return rows, self._count_longer([prefix + text for text in texts])
 
     def _count_longer(self, texts: list[str]) -> int:
         """Count the texts that the model cuts. Those of fewer bytes than tokens that it reads are
         none of them, so that of most sentences no token is counted."""
-        bound = self._identity.max_tokens
-        if bound is None:
+        if self.max_tokens is None:
             return 0
-        tokenizer = self._model.tokenizer
-        room = bound - tokenizer.num_special_tokens_to_add()
+        tokenizer = self.transformer.tokenizer
+        room = self.max_tokens - tokenizer.num_special_tokens_to_add()
         long = [text for text in texts if len(text.encode()) > room]
         if not long:
             return 0
         ids = tokenizer(long, truncation=False, verbose=False)["input_ids"]
-        return sum(len(tokens) > bound for tokens in ids)
-
-    def _encoded(self, texts: list[str], **options: str) -> Any:
-        # sentence-transformers sorts by length and puts the vectors back in order.
-        return self._model.encode(
-            texts,
-            batch_size=self._batch_size,
-            show_progress_bar=False,
-            convert_to_numpy=True,
-            **options,
-        )
-
-
-def check_counts(**counts: int | None) -> None:
-    """Raise ArgumentError for a count below 1; None stands for the default."""
-    for option, value in counts.items():
-        if value is not None and value < 1:
-            raise ArgumentError(f"{option} is {value}.", allowed="1 or more")
-
-
-def kept_dimension(dimension: int | None, full: int, where: str) -> int:
-    """Return how many numbers of a vector are kept; None keeps all. Raises ArgumentError."""
-    if dimension is not None and not 1 < dimension <= full:
-        raise ArgumentError(f"dimension is {dimension}.", where=where, allowed=f"2 to {full}")
-    return dimension or full
+        return sum(len(tokens) > self.max_tokens for tokens in ids)
 
 
 # Loading

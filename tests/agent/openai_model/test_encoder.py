@@ -19,7 +19,7 @@ from arag_search.errors import (
     EncoderUnavailableError,
 )
 from arag_search.tokens import count_tokens
-from arag_search.vectors.base import EncoderIdentity
+from arag_search.vectors.base import EncoderIdentity, EncoderOptions
 from arag_search.vectors.encoders.endpoint import EndpointEncoder
 from tests.support.endpoint import Answer, Endpoint, embeddings, refusal
 from tests.support.openai_asking import KEY, WaitLog, fail_on_wait
@@ -31,7 +31,9 @@ def make_encoder(endpoint: Endpoint) -> Callable[..., EndpointEncoder]:
 
     def make(**options: object) -> EndpointEncoder:
         all_options = {"base_url": endpoint.base_url, "key": KEY, "sleep": fail_on_wait, **options}
-        return EndpointEncoder(**{"model": "m", **all_options})  # type: ignore[arg-type]
+        names = EncoderOptions.__annotations__.keys() & all_options.keys()
+        encoding = {name: all_options.pop(name) for name in names}
+        return EndpointEncoder(**{"model": "m", "encoding": encoding, **all_options})  # type: ignore[arg-type]
 
     return make
 
