@@ -60,7 +60,7 @@ class EncoderOptions(TypedDict, total=False):
 
     The prefixes are put directly before queries and documents; None are the model's own, by its
     files, else by its name (``known_models``). ``dimension`` keeps the first numbers of a vector,
-    for models trained for that. ``device`` and ``threads`` are for models of this process.
+    for models trained for that. ``device`` is for models of this process.
     """
 
     device: str | None
@@ -68,7 +68,6 @@ class EncoderOptions(TypedDict, total=False):
     query_prefix: str | None
     document_prefix: str | None
     dimension: int | None
-    threads: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,16 +250,33 @@ def unit_rows(rows: Any, texts: Sequence[str], where: str) -> FloatArray:
 
 def check_same_encoder(made_by: EncoderIdentity, encoder: EncoderIdentity, where: str) -> None:
     """Raise VectorsMismatchError, which names both encoders, if queries of ``encoder`` are not
-    comparable with the vectors of ``made_by``. ``where`` names these in errors."""
-    differing = _differing(made_by, encoder)
-    if differing:
+    comparable with the vectors of ``made_by``. ``where`` names these in errors.
+
+    Equal weights may have different names: a folder that was moved, or a package and its folder.
+    """
+    same_name = dataclasses.replace(encoder, name=made_by.name) if encoder.revision else encoder
+    if changed := differences(made_by, same_name):
         raise VectorsMismatchError(
-            f"The vectors were made by {_described(made_by, differing)}, but queries would be "
-            f"encoded by {_described(encoder, differing)}.",
+            f"The vectors were made by {made_by.name}, but queries would be encoded by "
+            f"{encoder.name}: {changed}.",
             where=where,
             allowed="the encoder that made the vectors",
             do="Name that one, or embed the index again with the other.",
         )
+
+
+def differences(was: Any, now: Any) -> str:
+    """Describe the fields in which two records of one kind differ; "" if they do not."""
+    changed: list[str] = []
+    for field in dataclasses.fields(now):
+        before, after = getattr(was, field.name), getattr(now, field.name)
+        if isinstance(after, EncoderIdentity):
+            changed.append(differences(before, after))
+        elif before != after and field.name != "probes":
+            if field.name == "revision":
+                before, after = before[:_SHOWN_DIGITS], after[:_SHOWN_DIGITS]
+            changed.append(f"{field.name.replace('_', ' ')} {after!r} instead of {before!r}")
+    return ", ".join(filter(None, changed))
 
 
 def probe_vectors(encoder: Encoder, where: str) -> tuple[tuple[float, ...], ...]:
@@ -291,20 +307,15 @@ def probe_vectors(encoder: Encoder, where: str) -> tuple[tuple[float, ...], ...]
     )
 
 
-def check_same_model(probes: Sequence[Sequence[float]], encoder: Encoder, where: str) -> None:
-    """Raise VectorsMismatchError if an encoder no longer gives PROBE_TEXTS the vectors that
-    ``probe_vectors`` returned: another model behind the same name. ``where`` names the vectors in
-    errors. Raises what ``encode`` raises."""
-    check_probes(probes, encoder.encode(PROBE_TEXTS), encoder.identity.name, where)
-
-
-def check_probes(
+def check_same_model(
     probes: Sequence[Sequence[float]],
     now: FloatArray | Sequence[Sequence[float]],
     name: str,
     where: str,
 ) -> None:
-    """See ``check_same_model``: ``now`` are the vectors of the encoder with this name."""
+    """Raise VectorsMismatchError if an encoder with this name gives PROBE_TEXTS ``now`` other
+    vectors than ``probe_vectors`` returned: another model behind the same name. ``where`` names the
+    vectors in errors."""
     import numpy as np
 
     kept, vectors = np.array(probes, np.float32), np.array(now, np.float32)
@@ -323,27 +334,3 @@ def check_probes(
         do="Run that model again under this name, or embed the index again with arag-search embed "
         "--overwrite.",
     )
-
-
-def _differing(made_by: EncoderIdentity, now: EncoderIdentity) -> list[str]:
-    """Return the names of the fields that differ. Equal weights may have different names: a folder
-    that was moved, or a package and its folder."""
-    names = [
-        field.name
-        for field in dataclasses.fields(EncoderIdentity)
-        if getattr(made_by, field.name) != getattr(now, field.name)
-    ]
-    return [] if names == ["name"] and now.revision else names
-
-
-def _described(encoder: EncoderIdentity, fields: Sequence[str]) -> str:
-    """Return the encoder's name, with the values of the other fields that differ."""
-    parts: list[str] = []
-    for name in fields:
-        value = getattr(encoder, name)
-        if name == "revision":
-            value = str(value)[:_SHOWN_DIGITS] or "none"
-        if name != "name":
-            shown = repr(value) if name.endswith("prefix") else value
-            parts.append(f"{name.replace('_', ' ')} {shown}")
-    return f"{encoder.name} ({', '.join(parts)})" if parts else encoder.name

@@ -120,7 +120,6 @@ def build(
     store: Store,
     unit: VectorUnit,
     index: str | None,
-    threads: int,
     progress: Progress,
     before: Path | None = None,
 ) -> bool:
@@ -145,7 +144,7 @@ def build(
     record = IndexRecord(factory=factory, rows=0, nprobe=0, files={})
     if factory != FLAT:
         given = donor.paths(before)[2] if donor and before and not made else None
-        record = _made(store, unit, factory, made, given, threads, progress)
+        record = _made(store, unit, factory, made, given, progress)
     elif index != FLAT and donor is None:
         if not _record_path(folder, unit).exists():
             return False
@@ -163,7 +162,6 @@ def _made(
     factory: str,
     made: IndexRecord | None,
     given: Path | None,
-    threads: int,
     progress: Progress,
 ) -> IndexRecord:
     """Make the files of an index, behind the rows of the one that was ``made`` before, or with the
@@ -178,11 +176,11 @@ def _made(
             with replacing(trained) as temporary:
                 shutil.copyfile(given, temporary)
         else:  # no name holds the sample, so that its memory is free while lists are filled
-            _train(factory, sample(stored, factory), trained, threads)
+            _train(factory, sample(stored, factory), trained)
         progress.stage(f"training {unit} vectors", 1, 1)
     target, lists = (folder / f"{name}-{stored.rows}.{kind}" for kind in ("faiss", "ivfdata"))
-    parts = _fill(trained, stored, made.rows if made else 0, target, threads, progress)
-    _merge(trained, made.paths(folder)[:2] if made else None, parts, target, lists, threads)
+    parts = _fill(trained, stored, made.rows if made else 0, target, progress)
+    _merge(trained, made.paths(folder)[:2] if made else None, parts, target, lists)
     files = {path.name: _file_record(path) for path in (target, lists, trained)}
     nprobe = usual_nprobe(lists_in(factory, stored.dimension))
     return IndexRecord(factory=factory, rows=stored.rows, nprobe=nprobe, files=files)
@@ -308,9 +306,9 @@ def lists_in(factory: str, dimension: int) -> int:
 # Making
 
 
-def _train(factory: str, points: FloatArray, path: Path, threads: int) -> None:
+def _train(factory: str, points: FloatArray, path: Path) -> None:
     """Train an index without rows, and write it. Raises OSError."""
-    with _faiss(threads) as faiss:
+    with _faiss() as faiss:
         index = _created(factory, points.shape[1])
         ivf = _lists_of(index, factory)
         ivf.cp.seed = SEED
@@ -327,14 +325,14 @@ def _train(factory: str, points: FloatArray, path: Path, threads: int) -> None:
 
 
 def _fill(
-    trained: Path, stored: StoredRows, first: int, target: Path, threads: int, progress: Progress
+    trained: Path, stored: StoredRows, first: int, target: Path, progress: Progress
 ) -> list[Path]:
     """Write copies of a trained index with the rows from ``first`` on, a part of them in each,
     which are named after ``target``. Each part has a copy of the centroids too. Raises OSError."""
     import numpy as np
 
     parts: list[Path] = []
-    with _faiss(threads) as faiss:
+    with _faiss() as faiss:
         index = faiss.read_index(str(trained))
         row_bytes = int(faiss.extract_index_ivf(index).code_size) + _ID_BYTES
         size = max(1, min(_BLOCK_ROWS, PART_BYTES // row_bytes))
@@ -356,7 +354,6 @@ def _merge(
     filled: Sequence[Path],
     path: Path,
     lists: Path,
-    threads: int,
 ) -> None:
     """Write the index of all rows, with its inverted lists in a file of their own, which is mapped,
     so that no list is in memory as a whole. ``before`` are the index and the lists of the first
@@ -365,7 +362,7 @@ def _merge(
 
     FAISS' own ``merge_ondisk`` does the same, but never unmaps the files that it has read.
     """
-    with _faiss(threads) as faiss:
+    with _faiss() as faiss:
         parts = [] if before is None else [_mapped_index(faiss, *before)]
         parts += [faiss.read_index(str(part), faiss.IO_FLAG_MMAP) for part in filled]
         pointers = faiss.InvertedListsPtrVector()
@@ -390,13 +387,12 @@ def _merge(
 class IvfIndex:
     """An inverted file, open for reading. Safe to use from several threads."""
 
-    def __init__(self, record: IndexRecord, folder: Path, threads: int) -> None:
+    def __init__(self, record: IndexRecord, folder: Path) -> None:
         """Map an index in the folder of a store. Raises VectorsDamagedError."""
-        self._threads = threads
         self.rows = record.rows
         record.check(folder, CHECKED_BYTES)
         path, lists, _ = record.paths(folder)
-        with _faiss(threads) as faiss:
+        with _faiss() as faiss:
             try:
                 self._index = _mapped_index(faiss, path, lists)
             except (RuntimeError, AttributeError) as error:
@@ -415,7 +411,7 @@ class IvfIndex:
         ``allowed`` has a bit for each row, the lowest of a byte first; rows behind are not allowed.
         """
         # One query is not worth threads, which wait for each other where others use the processors.
-        with _faiss(min(self._threads, len(queries))) as faiss:
+        with _faiss(len(queries)) as faiss:
             # A selector resets nprobe to 1 unless it is passed with it.
             if allowed is None:
                 parameters = faiss.SearchParametersIVF(nprobe=nprobe)
@@ -445,11 +441,12 @@ def _library() -> Any:
 
 
 @contextmanager
-def _faiss(threads: int) -> Generator[Any]:
-    """Yield the library, with a limit on threads for calls from this thread."""
+def _faiss(most_threads: int | None = None) -> Generator[Any]:
+    """Yield the library, with a limit on threads for calls from this thread: the cores that this
+    process may use, or fewer."""
     faiss = _library()
-    before = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(threads)
+    before, cores = faiss.omp_get_max_threads(), share_cores()
+    faiss.omp_set_num_threads(min(cores, most_threads or cores))
     try:
         yield faiss
     finally:

@@ -13,6 +13,7 @@ from arag_search.errors import ArgumentError, IndexClosedError, VectorsMismatchE
 from arag_search.manifest import Manifest
 from arag_search.system.processes import share_cores
 from arag_search.vectors.base import (
+    PROBE_TEXTS,
     Encoder,
     EncoderIdentity,
     FloatArray,
@@ -79,7 +80,8 @@ class VectorSource:
                 try:
                     check_same_encoder(vectors.encoder, encoder.identity, self._where)
                     if vectors.probes:
-                        check_same_model(vectors.probes, encoder, self._where)
+                        now, name = encoder.encode(PROBE_TEXTS), encoder.identity.name
+                        check_same_model(vectors.probes, now, name, self._where)
                 except BaseException:
                     encoder.close()
                     raise
@@ -210,21 +212,17 @@ class QueryCache:
             return self._encoder.encode_queries(queries)
         import numpy as np
 
-        rows: dict[str, Any] = {}
         with self._lock:
-            for query in queries:
-                if query in self._rows:
-                    self._rows.move_to_end(query)
-                    rows[query] = self._rows[query]
-        missing = [query for query in dict.fromkeys(queries) if query not in rows]
-        if missing:
+            rows = {query: self._rows[query] for query in queries if query in self._rows}
+        if missing := [query for query in dict.fromkeys(queries) if query not in rows]:
             vectors = self._encoder.encode_queries(missing)
-            new = {query: row.copy() for query, row in zip(missing, vectors, strict=True)}
-            rows |= new
-            with self._lock:
-                self._rows |= new
-                while len(self._rows) > self._size:
-                    self._rows.popitem(last=False)
+            rows |= {query: row.copy() for query, row in zip(missing, vectors, strict=True)}
+        with self._lock:
+            for query in dict.fromkeys(queries):
+                self._rows[query] = rows[query]
+                self._rows.move_to_end(query)
+            while len(self._rows) > self._size:
+                self._rows.popitem(last=False)
         return np.stack([rows[query] for query in queries])
 
     def forget(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeVar
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeVar
 import orjson
 
 from arag_search.errors import VectorsDamagedError, VectorsNotFoundError, VectorsVersionError
-from arag_search.vectors.base import EncoderIdentity, VectorUnit
+from arag_search.vectors.base import EncoderIdentity, VectorUnit, differences
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -61,7 +61,7 @@ class StoreRecord:
 
     def is_like(self, other: StoreRecord) -> bool:
         """Return whether vectors of both may stand in one store."""
-        return replace(self, probes=()) == replace(other, probes=())
+        return not differences(self, other)
 
 
 @dataclass(frozen=True, slots=True)

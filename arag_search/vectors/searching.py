@@ -23,7 +23,6 @@ from arag_search.errors import ArgumentError, NotServedError, VectorsError
 from arag_search.manifest import Manifest
 from arag_search.plan.clauses import ResolvedPlan
 from arag_search.system.extras import check_extra
-from arag_search.system.processes import share_cores
 from arag_search.vectors import exact
 from arag_search.vectors.base import (
     KEY_BYTES,
@@ -63,16 +62,14 @@ def open_vectors(
     index: Manifest,
     location: str,
     *,
-    threads: int | None = None,
     nprobe: int | None = None,
 ) -> IndexVectors:
     """Open the vectors in a folder that fit an index; ``location`` names it in errors.
 
     All files are mapped. The sizes of all are checked, and the contents of those up to 64 MiB that
-    hold no vectors, in a time that does not grow with the number of rows beyond that. ``threads``
-    limits FAISS in a search; the default is the number of cores. numpy uses as many as its own
-    variables allow. ``nprobe`` is the number of lists that a search probes; the default is that of
-    the index.
+    hold no vectors, in a time that does not grow with the number of rows beyond that. FAISS uses
+    the cores of this process, numpy as many as its own variables allow. ``nprobe`` is the number of
+    lists that a search probes; the default is that of the index.
 
     Raises VectorsNotFoundError, VectorsMismatchError if none fit, VectorsDamagedError,
     VectorsVersionError, MissingExtraError.
@@ -81,7 +78,7 @@ def open_vectors(
 
     def opened() -> IndexVectors:
         state = find_state(root, index, location)
-        return IndexVectors(state, store_of(root, state), threads or share_cores(), nprobe)
+        return IndexVectors(state, store_of(root, state), nprobe)
 
     try:
         return opened()
@@ -92,12 +89,12 @@ def open_vectors(
 class _Unit:
     """The rows of a unit with their texts, and the index of the first rows, None if flat."""
 
-    def __init__(self, state: State, store: Store, unit: VectorUnit, threads: int):
+    def __init__(self, state: State, store: Store, unit: VectorUnit):
         self.texts = state.unit(unit)
         self.rows = store.vectors(unit, state.record.units[unit].rows)
         self.keys = store.keys(unit)
         made = read_index(store.folder, unit)
-        self.ivf = IvfIndex(made, store.folder, threads) if made and made.files else None
+        self.ivf = IvfIndex(made, store.folder) if made and made.files else None
         self.covered = 0 if made is None else made.rows
         self.nprobe = 0 if made is None else made.nprobe
 
@@ -133,14 +130,14 @@ class _Scope:
 class IndexVectors:
     """Vectors that are mapped into memory. Safe to use from several threads until closed."""
 
-    def __init__(self, state: State, store: Store, threads: int, nprobe: int | None = None) -> None:
+    def __init__(self, state: State, store: Store, nprobe: int | None = None) -> None:
         """Map the rows of a state. Raises VectorsDamagedError, MissingExtraError."""
         self._where = str(state.path)
         self._record = store.record
         self._nprobe = nprobe
         self._calls = Calls(self._where)
         self._units: dict[VectorUnit, _Unit] = {
-            unit: _Unit(state, store, unit, threads) for unit in state.units
+            unit: _Unit(state, store, unit) for unit in state.units
         }
         self._lock = threading.Lock()
         self._scopes: OrderedDict[ResolvedPlan, _Scope] = OrderedDict()

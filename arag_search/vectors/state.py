@@ -221,13 +221,13 @@ def _both_directions(
     """Return the four arrays of a unit. Raises ArgumentError."""
     ordinals = np.ascontiguousarray(texts.ordinals, np.int64)
     rows = np.asarray(texts.rows, np.int64)
-    if len(ordinals) != len(rows) or (ordinals[:-1] >= ordinals[1:]).any():
+    if (
+        len(ordinals) != len(rows)
+        or (ordinals[:-1] >= ordinals[1:]).any()
+        or (len(rows) and not 0 <= rows.min() <= rows.max() < store_rows)
+    ):
         raise ArgumentError(
-            "The ordinals of texts do not ascend, or have not one row each.", where=f"unit {unit}"
-        )
-    if len(rows) and not (0 <= rows.min() <= rows.max() < store_rows):
-        raise ArgumentError(
-            f"A text has row {rows.min() if rows.min() < 0 else rows.max()}.",
+            "The ordinals of texts do not ascend, or have not one row each.",
             where=f"unit {unit}",
             allowed=f"rows from 0 and below {store_rows}",
         )

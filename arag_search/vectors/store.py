@@ -212,13 +212,29 @@ class Store:
         return the row of the first.
 
         The rows are on disk on return, and none of them exists after an error. ``cut`` is that of
-        Block. Raises ArgumentError unless there is one finite vector for each key,
-        VectorsDamagedError, OSError that names the file.
+        Block. Raises ArgumentError unless there is one finite vector for each key, OSError that
+        names the file, VectorsDamagedError.
         """
-        joined = np.frombuffer(b"".join(keys), np.uint8)
-        if len(joined) != KEY_BYTES * len(keys):
-            raise ArgumentError("A key has another length.", allowed=f"{KEY_BYTES} bytes")
-        return self._append(unit, joined.reshape(-1, KEY_BYTES), vectors, cut)
+        joined = np.frombuffer(b"".join(keys), np.uint8).reshape(-1, KEY_BYTES)
+        shape = (len(keys), self.record.encoder.dimension)
+        with np.errstate(over="ignore"):  # an overflow of float16 is not finite
+            stored = np.ascontiguousarray(vectors, self.record.dtype)
+        if stored.shape != shape or len(joined) != len(keys) or not np.isfinite(stored).all():
+            raise ArgumentError(
+                f"There are {len(joined)} keys and an array of {' x '.join(map(str, stored.shape))}"
+                f" for {len(keys)} rows, or a number is not finite.",
+                where=f"unit {unit}",
+                allowed=f"a key of {KEY_BYTES} bytes and {shape[1]} finite numbers a row",
+            )
+        with self._journal() as journal:
+            first = self.rows(unit)
+            if not len(keys):
+                return first
+            for array, role in ((stored, "vectors"), (joined, "keys")):
+                _extend(self._file(unit, role), first * array[0].nbytes, array)
+            sums = checksum(stored), checksum(joined)
+            self._note(journal, Block(len(self._blocks), unit, first, len(keys), cut, *sums))
+        return first
 
     def drop(self, block: Block) -> None:
         """Note that a block is damaged, so that its texts have no rows. Raises OSError."""
@@ -257,40 +273,9 @@ class Store:
             cut += min(block.cut, end - before)
             if end - done >= _COPIED_ROWS or end == len(live):
                 rows = live[done:end]
-                copy._append(unit, self._keys[unit][rows], vectors.gather(rows), cut)
+                keys = [key.tobytes() for key in self._keys[unit][rows]]
+                copy.append(unit, keys, vectors.gather(rows), cut)
                 done, cut = end, 0
-
-    def _append(self, unit: VectorUnit, keys: Keys, vectors: FloatArray, cut: int) -> int:
-        with np.errstate(over="ignore"):  # an overflow of float16 is not finite
-            stored = np.ascontiguousarray(vectors, self.record.dtype)
-        self._check(stored, len(keys), unit)
-        with self._journal() as journal:
-            first = self.rows(unit)
-            if not len(keys):
-                return first
-            for array, role in ((stored, "vectors"), (np.ascontiguousarray(keys), "keys")):
-                _extend(self._file(unit, role), first * array[0].nbytes, array)
-            block = Block(
-                len(self._blocks), unit, first, len(keys), cut, checksum(stored), checksum(keys)
-            )
-            self._note(journal, block)
-        return first
-
-    def _check(self, vectors: NDArray[Any], keys: int, unit: VectorUnit) -> None:
-        dimension = self.record.encoder.dimension
-        if vectors.shape != (keys, dimension):
-            shape = " x ".join(map(str, vectors.shape))
-            raise ArgumentError(
-                f"There are vectors of shape {shape} for {keys} rows.",
-                where=f"unit {unit}",
-                allowed=f"one vector of {dimension} numbers per row",
-            )
-        if not np.isfinite(vectors).all():
-            raise ArgumentError(
-                "A vector is not finite.",
-                where=f"unit {unit}",
-                allowed="numbers, neither infinite nor NaN",
-            )
 
     @contextmanager
     def _journal(self) -> Generator[JsonLinesFile]:

@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 from arag_search.corpus import SENTENCE_BITS
 from arag_search.questions.files import load_questions
 from arag_search.search.opening import open_index
-from arag_search.system.processes import share_cores
 from arag_search.system.progress import Progress
 from arag_search.vectors import faiss_index
 from arag_search.vectors.base import Encoder, EncoderIdentity, Nearest, rows_of
@@ -201,7 +200,7 @@ def _figure(
     with tempfile.TemporaryDirectory(dir=work) as name:
         store = new_store(Path(name), encoded.encoder.dimension)
         append(store, vectors[:covered])
-        faiss_index.build(store, UNIT, factory, share_cores(), Progress())
+        faiss_index.build(store, UNIT, factory, Progress())
         append(store, vectors[covered:])
         searched = opened(state_of(store, live), store)
         searched.nearest(UNIT, queries[:1], TOP)

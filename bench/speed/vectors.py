@@ -87,7 +87,7 @@ def _measured(options: argparse.Namespace, command: str) -> int:
         figures = [_figure(state, store, FLAT, options)]
         factory = factory_of(options.index, rows, dimension)
         if factory != FLAT:
-            faiss_index.build(store, UNIT, factory, share_cores(), PlainProgress(sys.stderr))
+            faiss_index.build(store, UNIT, factory, PlainProgress(sys.stderr))
             figures.append(_figure(state, store, factory, options))
     show(options.json, figures, circumstances(command, seed=QUERIES_SEED))
     return 0

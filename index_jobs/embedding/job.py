@@ -8,6 +8,7 @@ the keys of their texts.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,8 @@ from arag_search.vectors.base import (
     Encoder,
     EncoderIdentity,
     VectorUnit,
-    check_probes,
+    check_same_model,
+    differences,
 )
 from arag_search.vectors.encoders.choose import DEFAULT_ENCODER
 from arag_search.vectors.faiss_index import FLAT, check_factory, read_index
@@ -119,9 +121,8 @@ class _Embedding:
         index, options = self._index, self._options
         fitting = self._fitting()
         with Encoding(self._chosen(encoder, fitting), options) as encoding:
-            record = self._record(encoding, fitting)
-            check_factory(options.index, record.encoder.dimension)
-            store = self._existing(encoding, record, fitting)
+            check_factory(options.index, encoding.identity.dimension)
+            record, store = self._store(encoding, fitting)
             began = time.monotonic()
             texts = None if store is None else self._known(store, fitting)
             is_new = store is None or texts is None
@@ -166,12 +167,11 @@ class _Embedding:
     ) -> str | Encoder | EncoderIdentity:
         """Return the encoder that is given, else that of the vectors that fit, else that of all in
         the folder, else the default. Raises ArgumentError if several made these."""
-        records = stores(self._root)
-        if fitting is not None:
-            own = [record for path, record in records if path.name == fitting.record.store]
-            made_by = {record.encoder for record in own}
-        else:
-            made_by = {record.encoder for _, record in records}
+        made_by = {
+            record.encoder
+            for path, record in stores(self._root)
+            if fitting is None or path.name == fitting.record.store
+        }
         if encoder is None and len(made_by) > 1:
             raise ArgumentError(
                 "No encoder is named, none of the vectors fit the index, and several encoders made"
@@ -202,48 +202,42 @@ class _Embedding:
         wanted = unnamed if self._options.overwrite else [*dict.fromkeys(named), *unnamed]
         return [records[name] for name in wanted if name in records]
 
-    def _record(self, encoding: Encoding, fitting: State | None) -> StoreRecord:
-        """Return the record that the vectors must have: options that are not given are as in
-        existing vectors by the same encoder. Raises VectorsMismatchError if those that fit the
-        index are others, unless they are to be overwritten."""
+    def _store(self, encoding: Encoding, fitting: State | None) -> tuple[StoreRecord, Store | None]:
+        """Return the record that the vectors must have, and the store to continue, if there is one,
+        without its damaged rows. Options that are not given are as in existing vectors by the same
+        encoder. Raises VectorsMismatchError if the vectors that fit the index are others or another
+        model has made them, unless they are to be overwritten."""
+        from arag_search.vectors.store import Store
+
         options, encoder = self._options, encoding.identity
-        records = [record for _, record in self._ordered(fitting)]
-        alike = next((record for record in records if record.encoder == encoder), None)
-        titles = alike is None or alike.sentence_titles
-        dtype = "float32" if alike is None else alike.dtype
-        wanted = StoreRecord(
-            encoder=encoder,
-            dtype=options.dtype or dtype,
-            sentence_titles=titles if options.sentence_titles is None else options.sentence_titles,
-            probes=encoding.probes[0],
+        known = self._ordered(fitting)
+        usual = StoreRecord(
+            encoder=encoder, dtype="float32", sentence_titles=True, probes=encoding.probes[0]
         )
-        if fitting is None or options.overwrite:
-            return wanted
-        if changed := _changes(records[0], wanted):
+        alike = next((own for _, own in known if own.encoder == encoder), usual)
+        record = replace(
+            usual,
+            dtype=options.dtype or alike.dtype,
+            sentence_titles=alike.sentence_titles
+            if options.sentence_titles is None
+            else options.sentence_titles,
+        )
+        if fitting and not options.overwrite and (changed := differences(known[0][1], record)):
             raise VectorsMismatchError(
                 f"This index has vectors made with other options: {changed}.",
                 where=str(fitting.path),
                 allowed="the same options, which leave the vectors unchanged",
                 do="Use --overwrite to replace them, or give another --vectors.",
             )
-        return wanted
-
-    def _existing(
-        self, encoding: Encoding, record: StoreRecord, fitting: State | None
-    ) -> Store | None:
-        """Open the store to continue, after its damaged rows were dropped; None if there is none.
-        Raises VectorsMismatchError if another model has made it."""
-        from arag_search.vectors.store import Store
-
-        for path, known in self._ordered(fitting):
-            if not known.is_like(record):
+        for path, own in known:
+            if not own.is_like(record):
                 continue
             try:
                 store = Store.open(path)
                 for probes in encoding.probes:
-                    check_probes(known.probes, probes, record.encoder.name, str(path))
+                    check_same_model(own.probes, probes, encoder.name, str(path))
             except VectorsError:
-                if self._options.overwrite:
+                if options.overwrite:
                     continue
                 raise
             for block in store.damaged(self._progress):
@@ -253,8 +247,8 @@ class _Embedding:
                 )
                 self._damaged_rows += block.rows
                 store.drop(block)
-            return store
-        return None
+            return record, store
+        return record, None
 
     def _known(self, store: Store, fitting: State | None) -> Texts | None:
         """Return the rows of the texts of the index if the state that fits has them all."""
@@ -349,8 +343,6 @@ class _Embedding:
             cut_texts={unit: store.cut_texts(unit) for unit in live},
             chunks=state.record.chunks,
             bytes=sum(path.stat().st_size for path in (state.path, *store.folder.iterdir())),
-            fingerprint=state.record.fingerprint,
-            placement=state.record.placement,
             up_to_date=not published.has_changed,
             encoded_rows=encoded,
             reused_rows=0 if rows is None else rows.reused,
@@ -359,28 +351,7 @@ class _Embedding:
             rows_per_second=round(encoded / max(encode_s, 1e-3), 1),
             publish_seconds=round(publish_s, 3),
             seconds=round(time.monotonic() - self._began, 3),
-            workers=self._options.workers or 0,
-            ray=self._options.ray,
             processes=len(memory),
             peak_bytes=sum(peak.bytes for peak in memory.values()),
             notes=self._notes(),
         )
-
-
-def _changes(before: StoreRecord, now: StoreRecord) -> str:
-    """Describe how records differ, by the names of options; return an empty text if they do not."""
-    was, encoder = before.encoder, now.encoder
-    pairs = (
-        ("--query-prefix", repr(was.query_prefix), repr(encoder.query_prefix)),
-        ("--document-prefix", repr(was.document_prefix), repr(encoder.document_prefix)),
-        ("--dtype", before.dtype, now.dtype),
-        ("--sentence-titles", before.sentence_titles, now.sentence_titles),
-    )
-    changed = [f"{name} was {old}, is {new}" for name, old, new in pairs if old != new]
-    if encoder != was:
-        changed.insert(0, f"--encoder was {_shown(was)}, is {_shown(encoder)}")
-    return "; ".join(changed)
-
-
-def _shown(encoder: EncoderIdentity) -> str:
-    return f"{encoder.name} (revision {encoder.revision[:12] or 'unknown'})"

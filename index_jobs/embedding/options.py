@@ -107,8 +107,6 @@ class EmbedReport(Report):
     cut_texts: Mapping[VectorUnit, int]
     chunks: int
     bytes: int
-    fingerprint: str
-    placement: str
     up_to_date: bool
     encoded_rows: int
     reused_rows: int
@@ -117,8 +115,6 @@ class EmbedReport(Report):
     rows_per_second: float
     publish_seconds: float
     seconds: float
-    workers: int
-    ray: str | None
     processes: int
     peak_bytes: int
     notes: tuple[str, ...]

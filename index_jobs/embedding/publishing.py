@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from arag_search.manifest import Manifest
-from arag_search.system.processes import share_cores
 from arag_search.system.progress import Progress
 from arag_search.vectors.base import VectorUnit
 from arag_search.vectors.faiss_index import DUE_SHARE, build
@@ -83,7 +82,7 @@ def publish(
         progress.note(f"Leaving out {dead:,} of {rows:,} rows, which have no text any more.")
         store, moved = source.copy_to(new_store(root), live)
         texts = _moved(texts, moved)
-    is_made = [build(store, unit, faiss, share_cores(), progress, source.folder) for unit in texts]
+    is_made = [build(store, unit, faiss, progress, source.folder) for unit in texts]
     # a deletion may write a state meanwhile, and then sees the others moved
     while is_moved and (others := states_of(root, source.folder.name, gone)):
         for state in reversed(others):

@@ -12,7 +12,6 @@ from arag_search.errors import (
     VectorsLockedError,
     VectorsMismatchError,
 )
-from arag_search.search.opening import open_index
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from arag_search.vectors.folder import lock
 from index_jobs.embedding.job import embed_index
@@ -182,14 +181,12 @@ class Deleting(NotingProgress):
 
 def test_an_index_that_changes_meanwhile_is_embedded_as_it_was_and_the_report_says_so() -> None:
     build_small_index(20)
-    with open_index("index") as index:
-        fingerprint = index.manifest.fingerprint
     report = embed_index("index", ENCODER, SMALL, Deleting())
     assert report.notes == (
         "the index has changed since this began, and does not fit these vectors: run the same"
         " command again",
     )
-    assert (report.fingerprint, report.texts["passage"]) == (fingerprint, 20)
+    assert report.texts["passage"] == 20
     assert embed_index("index", ENCODER, SMALL).encoded_rows == 0
     check_embedded()
 

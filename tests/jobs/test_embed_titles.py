@@ -76,7 +76,7 @@ def test_vectors_without_titles_stay_so_unless_they_are_made_again() -> None:
     embed_index("index", ENCODER, EmbedOptions(sentence_titles=False))
     assert embed_index("index", ENCODER, USUAL).up_to_date
     assert not has_titles()
-    with pytest.raises(VectorsMismatchError, match="--sentence-titles was False, is True"):
+    with pytest.raises(VectorsMismatchError, match="sentence titles True instead of False"):
         embed_index("index", ENCODER, EmbedOptions(sentence_titles=True))
     report = embed_index("index", ENCODER, EmbedOptions(sentence_titles=True, overwrite=True))
     assert report.encoded_rows == 36

@@ -18,7 +18,7 @@ CEILINGS = {
     ("arag_search/tools/",): 4_574,
     ("arag_search/agent/",): 4_404,
     ("arag_search/evaluation/",): 2_650,
-    ("arag_search/vectors/", "index_jobs/embedding/"): 5_302,
+    ("arag_search/vectors/", "index_jobs/embedding/"): 5_178,
     ("arag_search/engines/opensearch/",): 4_634,
     ("arag_search/engines/",): 7_036,
     ("arag_search/mcp_server/",): 2_327,

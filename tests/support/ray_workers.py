@@ -267,7 +267,6 @@ def embedded() -> None:
         report = embed_index("index", ENCODER, on_ray, killing)
         assert killing.has_killed
         assert report.reused_rows >= PIECE
-        assert report.ray == address
         check_embedded("index")
         too_many = dataclasses.replace(on_ray, workers=3, overwrite=True)
         what = "--workers: the Ray cluster has room for 1 workers, not 3."

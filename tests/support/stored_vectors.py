@@ -39,10 +39,10 @@ class StoredVectors:
     state: State
     store: Store
 
-    def open(self, nprobe: int | None = None, threads: int = 1) -> IndexVectors:
+    def open(self, nprobe: int | None = None) -> IndexVectors:
         """Open the vectors of this state."""
         state, store = State.open(self.state.path), Store.open(self.store.folder)
-        return IndexVectors(state, store, threads, nprobe)
+        return IndexVectors(state, store, nprobe)
 
     def moved(self, root: Path) -> StoredVectors:
         """Return the same vectors, whose folder is here now."""
@@ -52,7 +52,7 @@ class StoredVectors:
     def build(self, index: str, units: Sequence[VectorUnit] = VECTOR_UNITS) -> None:
         """Make FAISS indexes of all rows."""
         for unit in units:
-            faiss_index.build(self.store, unit, index, 1, Progress())
+            faiss_index.build(self.store, unit, index, Progress())
 
     @property
     def chunks(self) -> Ordinals:

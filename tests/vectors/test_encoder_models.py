@@ -37,7 +37,7 @@ ODD = ["", " ", "\x00", "half \ud83d", "漢字かな", "🎉👩‍👩‍👧",
 
 @pytest.fixture(scope="module")
 def encoder(minilm: str) -> Iterator[SentenceTransformerEncoder]:
-    opened = open_encoder(minilm, threads=2)
+    opened = open_encoder(minilm)
     assert isinstance(opened, SentenceTransformerEncoder)
     yield opened
     opened.close()
@@ -121,12 +121,6 @@ def test_threads_that_share_an_encoder_get_their_own_vectors(
     with ThreadPoolExecutor(8) as threads:
         vectors = list(threads.map(lambda text: encoder.encode([text])[0], texts))
     assert_close(vectors, expected)
-
-
-def test_the_threads_of_torch_are_bounded(encoder: SentenceTransformerEncoder) -> None:
-    import torch
-
-    assert torch.get_num_threads() == 2
 
 
 def test_one_flipped_byte_of_the_weights_changes_the_identity(

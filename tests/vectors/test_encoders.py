@@ -195,13 +195,17 @@ ALLOWED = (
             "Allowed: endpoint:MODEL, http(s)://HOST/v1#MODEL",
         ),
         ("any", {"batch_size": 0}, "batch_size is 0.\nAllowed: 1 or more"),
-        ("any", {"threads": 0}, "threads is 0.\nAllowed: 1 or more"),
     ],
 )
 def test_a_name_that_means_nothing_is_refused(
     name: str, options: dict[str, object], expected: str
 ) -> None:
     assert message(ArgumentError, name, **options) == expected
+
+
+def test_an_argument_that_no_encoder_has_is_refused() -> None:
+    with pytest.raises(TypeError, match="no argument devise"):
+        open_encoder("hashing", devise="cpu")  # type: ignore[call-arg]
 
 
 CHAT = {"OPENAI_API_KEY": "sk-chat", "OPENAI_BASE_URL": "http://chat/v1"}

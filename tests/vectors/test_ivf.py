@@ -247,7 +247,7 @@ def test_threads_are_bounded_during_calls_of_faiss_and_nowhere_else(
         return search(self, *arguments, **options)
 
     monkeypatch.setattr(faiss.IndexIVFPQ, "search", watched)
-    quantised.open(threads=1).nearest("sentence", unit_vectors(1), 5)
+    quantised.open().nearest("sentence", unit_vectors(1), 5)
     assert thread_counts == [1]
     assert faiss.omp_get_max_threads() == before
 
@@ -270,7 +270,7 @@ def test_several_threads_search_lists_on_disk_at_once(quantised: StoredVectors) 
 
 
 def _built(store: Store, index: str) -> bool:
-    return build(store, "sentence", index, 1, Progress())
+    return build(store, "sentence", index, Progress())
 
 
 def _files(store: Store) -> list[str]:
@@ -311,7 +311,7 @@ def test_a_quantiser_is_taken_from_the_store_that_was_copied(
     copy, _ = stored.store.copy_to(tmp_path / "store-00002", live)
     monkeypatch.setattr(faiss_index, "sample", None)
     assert not _built(copy, "auto")
-    assert build(copy, "sentence", None, 1, Progress(), stored.store.folder)
+    assert build(copy, "sentence", None, Progress(), stored.store.folder)
     made = read_index(copy.folder, "sentence")
     assert made is not None
     assert made.rows == 600
@@ -343,7 +343,7 @@ def test_flat_stays_flat_where_it_was_asked_for(
     for index in ("flat", "auto"):
         assert not _built(stored.store, index)
     copy, _ = stored.store.copy_to(tmp_path / "store-00002", {"sentence": np.arange(900)})
-    assert build(copy, "sentence", "auto", 1, Progress(), stored.store.folder)
+    assert build(copy, "sentence", "auto", Progress(), stored.store.folder)
     assert not _built(copy, "auto")
     assert stored.open().nearest("sentence", unit_vectors(1), 3)
     assert _built(copy, "IVF4,Flat")
@@ -363,7 +363,7 @@ def test_an_interrupted_build_leaves_the_index_before_and_its_training(
             stored.build("IVF4,Flat")
     assert stored.open(nprobe=8).nearest("sentence", unit_vectors(1), 5) == expected
     monkeypatch.setattr(faiss_index, "_train", None)
-    build(stored.store, "sentence", "IVF4,Flat", 1, Progress())
+    build(stored.store, "sentence", "IVF4,Flat", Progress())
     assert stored.open(nprobe=8).nearest("sentence", unit_vectors(1), 5) == expected
     record = read_index(stored.store.folder, "sentence")
     assert record is not None
@@ -392,6 +392,7 @@ from arag_search.vectors.state import UnitTexts
 from dataclasses import replace
 root, index = Path(sys.argv[1]), sys.argv[2]
 faiss_index.PART_BYTES = 4 << 20
+faiss_index.share_cores = lambda: 1
 record = StoreRecord(encoder=replace(ENCODER, dimension=512), dtype="float32")
 store = Store.create(root / "store-00001", record)
 for number in range(24):
@@ -405,7 +406,7 @@ faiss.knn(some, some, 1)  # both libraries take their buffers for good
 some @ some.T
 now = int(next(l for l in open("/proc/self/status") if l.startswith("VmData")).split()[1]) * 1024
 resource.setrlimit(resource.RLIMIT_DATA, (now + (60 << 20), now + (60 << 20)))
-faiss_index.build(store, "sentence", index, 1, Progress())
+faiss_index.build(store, "sentence", index, Progress())
 StoredVectors(state, store).open().nearest("sentence", unit_vectors(3, 1, 512), 10)
 print((store.folder / "sentence.vectors").stat().st_size)
 """
@@ -438,7 +439,7 @@ def test_recall_of_real_sentences_stays_where_half_of_the_rows_are_dead_or_new(
     numbers = [key.to_bytes(16, "big") for key in range(len(rows))]
     first = half if state == "half new" else len(rows)
     store.append("sentence", numbers[:first], real_sentences[rows[:first]])
-    build(store, "sentence", "IVF5,Flat", 1, Progress())
+    build(store, "sentence", "IVF5,Flat", Progress())
     store.append("sentence", numbers[first:], real_sentences[rows[first:]])
     live = np.arange(0, len(rows), 2 if state == "half dead" else 1)
     units: dict[VectorUnit, UnitTexts] = {"sentence": UnitTexts(np.arange(len(live)) << 11, live)}

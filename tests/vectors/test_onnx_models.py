@@ -74,7 +74,7 @@ def test_prompts_lengths_and_dimensions_are_those_of_the_files_unless_others_are
     ]
     np.testing.assert_allclose(encoder.encode_queries(["opera"]), mean[:1], atol=1e-6)
     np.testing.assert_allclose(encoder.encode(["opera"]), mean[1:], atol=1e-6)
-    again = open_encoder(identity.name, query_prefix="", dimension=2, threads=1, device="cpu")
+    again = open_encoder(identity.name, query_prefix="", dimension=2, device="cpu")
     assert again.identity.revision == identity.revision
     short = unit(token_vectors()[tokens_of("opera", 5)].mean(0)[:2])
     np.testing.assert_allclose(again.encode_queries(["opera"]), [short], atol=1e-6)

@@ -126,7 +126,7 @@ def test_closed_vectors_and_a_unit_without_vectors_are_errors(tmp_path: Path) ->
 
 def test_a_row_beyond_the_store_is_an_error_that_names_what_to_do(tmp_path: Path) -> None:
     stored = stored_vectors(tmp_path, 50)
-    faiss_index.build(stored.store, "passage", "IVF1,Flat", 1, Progress())
+    faiss_index.build(stored.store, "passage", "IVF1,Flat", Progress())
     stored.store.folder.joinpath("passage.vectors").write_bytes(b"")
     with pytest.raises(VectorsDamagedError):
         stored.open()

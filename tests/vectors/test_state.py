@@ -94,7 +94,8 @@ def test_texts_that_are_not_in_order_or_have_no_row_are_refused(tmp_path: Path) 
         with pytest.raises(ArgumentError) as raised:
             _write(tmp_path, {"sentence": {5: row}})
         assert str(raised.value) == (
-            f"A text has row {row}.\nWhere: unit sentence\nAllowed: rows from 0 and below 6"
+            "The ordinals of texts do not ascend, or have not one row each.\nWhere: unit sentence\n"
+            "Allowed: rows from 0 and below 6"
         )
     assert not list(tmp_path.iterdir())
 

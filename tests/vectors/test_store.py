@@ -271,13 +271,11 @@ def test_vectors_that_do_not_fit_the_keys_are_refused(store: Store) -> None:
     with pytest.raises(ArgumentError) as raised:
         store.append("passage", keys_of(range(5)), unit_vectors(4))
     assert str(raised.value) == (
-        "There are vectors of shape 4 x 16 for 5 rows.\nWhere: unit passage\n"
-        "Allowed: one vector of 16 numbers per row"
+        "There are 5 keys and an array of 4 x 16 for 5 rows, or a number is not finite.\n"
+        "Where: unit passage\nAllowed: a key of 16 bytes and 16 finite numbers a row"
     )
-    with pytest.raises(ArgumentError, match="shape 4 x 8 for"):
+    with pytest.raises(ArgumentError, match="an array of 4 x 8 for"):
         store.append("passage", keys_of(range(4)), unit_vectors(4, dimension=8))
-    with pytest.raises(ArgumentError, match=r"^A key has another length\."):
-        store.append("passage", [b"key"], unit_vectors(1))
     assert store.rows("passage") == 0
 
 
@@ -289,7 +287,7 @@ def test_vectors_that_are_not_finite_are_refused(
 ) -> None:
     vectors = unit_vectors(5)
     vectors[2, 3] = value
-    with pytest.raises(ArgumentError, match=r"^A vector is not finite\."):
+    with pytest.raises(ArgumentError, match=r"a number is not finite\."):
         new_store(tmp_path, dtype).append("passage", keys_of(range(5)), vectors)
 
 

@@ -57,7 +57,11 @@ def open_encoder(
 
     Raises ArgumentError, ConfigError, MissingExtraError and what the encoders raise.
     """
-    name = name.strip()
+    name, batch_size = name.strip(), options.get("batch_size")
+    if batch_size is not None and batch_size < 1:
+        raise ArgumentError(f"batch_size is {batch_size}.", allowed="1 or more")
+    if unknown := options.keys() - EncoderOptions.__annotations__.keys():
+        raise TypeError(f"open_encoder() has no argument {', '.join(sorted(unknown))}")
     if not name:
         raise ArgumentError("The encoder has no name.", allowed=_ALLOWED)
     kind = name.partition(":")[0]

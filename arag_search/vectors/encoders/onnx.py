@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Unpack, cast
@@ -21,7 +20,7 @@ from arag_search.vectors.encoders.model_files import (
     local_folder,
     onnx_revision_of,
 )
-from arag_search.vectors.encoders.prefixed import LocalEncoder, Task, check_counts
+from arag_search.vectors.encoders.prefixed import LocalEncoder, Task
 from arag_search.vectors.encoders.sentence_transformer import (
     CPU_BATCH_SIZE,
     MOST_TOKENS,
@@ -50,20 +49,17 @@ _TOKEN_VECTORS = ("last_hidden_state", "token_embeddings")
 class OnnxModel:
     """A tokenizer and an ONNX graph, run in batches of texts of like length, and pooled.
 
-    Texts are cut to ``max_tokens``. ``threads`` bounds those of onnxruntime, and of a tokenizer
-    that was not used before; None is the cores that this process may use. Safe to use from several
-    threads. Raises MissingExtraError and EncoderFilesError.
+    Texts are cut to ``max_tokens``. onnxruntime uses the cores that this process may use. Safe to
+    use from several threads. Raises MissingExtraError and EncoderFilesError.
     """
 
-    def __init__(self, folder: Path, threads: int | None, batch_size: int | None) -> None:
+    def __init__(self, folder: Path, batch_size: int | None) -> None:
         check_extra("onnx", "tokenizers")
         self._batch_size = batch_size or CPU_BATCH_SIZE
         saved = read_json(folder / "config_sentence_transformers.json").get("prompts")
         self.prompts = cast(dict[str, str | None], saved or {})
         part, self._pooling, max_tokens = modules_of(folder)
         cores = share_cores()
-        if threads is not None:
-            os.environ.setdefault("RAYON_NUM_THREADS", str(threads))
         self._folder = folder
         config = read_json(part / "config.json")
         settings = read_json(part / "tokenizer_config.json")
@@ -84,7 +80,7 @@ class OnnxModel:
                 side = str(settings.get("truncation_side", "right"))
                 self._tokenizer.enable_truncation(max_tokens, direction=side)
             options: Any = cast(Any, onnxruntime).SessionOptions()
-            options.intra_op_num_threads = threads or cores
+            options.intra_op_num_threads = cores
             options.inter_op_num_threads = 1
             options.log_severity_level = 3
             # Otherwise idle threads keep the cores busy.
@@ -180,12 +176,11 @@ class OnnxEncoder(LocalEncoder):
     """
 
     def __init__(self, name: str, **options: Unpack[EncoderOptions]) -> None:
-        check_counts(options)
         check_extra("onnx", "onnxruntime")
         name = name.removeprefix(PREFIX)
         folder = local_folder(name) or hub_folder(name, onnx=True)
         revision = onnx_revision_of(folder)
-        model = OnnxModel(folder, options.get("threads"), options.get("batch_size"))
+        model = OnnxModel(folder, options.get("batch_size"))
         super().__init__("onnx", f"{PREFIX}{name}", revision, model, options)
 
 

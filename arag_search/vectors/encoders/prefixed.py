@@ -121,11 +121,3 @@ class LocalEncoder(PrefixedEncoder):
         if (model := self._model) is None:
             raise EncoderUnavailableError("The encoder was closed.", where=self._where)
         return model.rows(texts, self._prefixes[task], task)
-
-
-def check_counts(options: EncoderOptions) -> None:
-    """Raise ArgumentError for a count below 1; None stands for the default."""
-    for option in ("batch_size", "threads"):
-        value = options.get(option)
-        if value is not None and value < 1:
-            raise ArgumentError(f"{option} is {value}.", allowed="1 or more")

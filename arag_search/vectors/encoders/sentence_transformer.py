@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import threading
 import warnings
 from collections.abc import Generator, Mapping, Sequence
@@ -16,7 +15,7 @@ from arag_search.system.extras import check_extra
 from arag_search.system.processes import share_cores
 from arag_search.vectors.base import EncoderOptions
 from arag_search.vectors.encoders.model_files import hub_folder, local_folder, revision_of
-from arag_search.vectors.encoders.prefixed import LocalEncoder, Task, check_counts
+from arag_search.vectors.encoders.prefixed import LocalEncoder, Task
 
 DEFAULT_BATCH_SIZE = 64
 CPU_BATCH_SIZE = 16
@@ -35,19 +34,17 @@ class SentenceTransformerEncoder(LocalEncoder):
 
     ``device`` is "auto" (CUDA if available, otherwise the processor) or as torch names it. On CUDA
     the model works in half precision, elsewhere in single, so that vectors of two devices differ by
-    about 1e-3. ``threads`` limits those of torch, for the whole process, and of the tokenizer,
-    unless that was used before; None is at most the cores that this process may use.
+    about 1e-3. torch uses at most the cores that this process may use.
 
     Raises MissingExtraError, EncoderNotFoundError, EncoderAccessError, EncoderFilesError, and
     ArgumentError. No code in the model's folder is run.
     """
 
     def __init__(self, name: str, **options: Unpack[EncoderOptions]) -> None:
-        check_counts(options)
         check_extra("semantic", "sentence-transformers", "sentence_transformers")
         self.folder = local_folder(name) or hub_folder(name)
         revision = revision_of(self.folder)
-        bound_threads(options.get("threads"))
+        bound_threads()
         device = usable_device(options.get("device"))
         model = _TorchModel(load_model(self.folder, device), device, options.get("batch_size"))
         super().__init__("sentence-transformers", name, revision, model, options)
@@ -141,19 +138,12 @@ def usable_device(device: str | None) -> str:
     return str(device)
 
 
-def bound_threads(threads: int | None) -> None:
-    """Limit the threads of torch, and those of tokenizers that were not used before.
-
-    None means at most the number of cores that this process may use. Idle threads sleep.
-    """
+def bound_threads() -> None:
+    """Limit the threads of torch to the cores that this process may use. Idle threads sleep."""
     cores = share_cores()
     with quiet():
         import torch
-    if threads is None:
-        torch.set_num_threads(min(cores, torch.get_num_threads()))
-        return
-    torch.set_num_threads(threads)
-    os.environ.setdefault("RAYON_NUM_THREADS", str(threads))
+    torch.set_num_threads(min(cores, torch.get_num_threads()))
 
 
 def _cannot_be_loaded(folder: Path, reason: str) -> EncoderFilesError:

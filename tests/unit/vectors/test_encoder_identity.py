@@ -29,19 +29,19 @@ ENCODER = EncoderIdentity(kind="hashing", name="words", revision="1", dimension=
     ("other", "message"),
     [
         (
-            {"name": "minilm", "revision": "2"},
-            "The vectors were made by words (revision 1), but queries would be encoded by minilm"
-            " (revision 2).",
+            {"name": "bge", "revision": "2"},
+            "The vectors were made by words, but queries would be encoded by bge: revision '2'"
+            " instead of '1'.",
         ),
         (
             {"dimension": 8},
-            "The vectors were made by words (dimension 16), but queries would be encoded by words"
-            " (dimension 8).",
+            "The vectors were made by words, but queries would be encoded by words: dimension 8"
+            " instead of 16.",
         ),
         (
             {"query_prefix": "Find: ", "document_prefix": "passage: "},
-            "The vectors were made by words (query prefix '', document prefix ''), but queries "
-            "would be encoded by words (query prefix 'Find: ', document prefix 'passage: ').",
+            "The vectors were made by words, but queries would be encoded by words: query prefix "
+            "'Find: ' instead of '', document prefix 'passage: ' instead of ''.",
         ),
     ],
 )
@@ -79,8 +79,8 @@ def noisy(texts: Sequence[str], vectors: FloatArray) -> FloatArray:
 def test_an_encoder_is_known_again_by_its_probe_vectors_through_rounding() -> None:
     probes = probe_vectors(HashingEncoder(64), "the index")
     assert len(probes) == len(PROBE_TEXTS)
-    check_same_model(probes, HashingEncoder(64), "the index")
-    check_same_model(probes, ChangedEncoder(noisy), "the index")
+    check_same_model(probes, HashingEncoder(64).encode(PROBE_TEXTS), "hashing:64", "the index")
+    check_same_model(probes, ChangedEncoder(noisy).encode(PROBE_TEXTS), "hashing:64", "the index")
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_another_model_behind_the_same_name_is_refused(
 ) -> None:
     probes = probe_vectors(HashingEncoder(64), "the index")
     with pytest.raises(VectorsMismatchError) as raised:
-        check_same_model(probes, encoder, "my vectors")
+        check_same_model(probes, encoder.encode(PROBE_TEXTS), encoder.identity.name, "my vectors")
     what, where, allowed, do = str(raised.value).splitlines()
     assert what.startswith(
         f"There is another model behind the name {encoder.identity.name}: it gives texts other "
