@@ -230,8 +230,7 @@ class Index:
         scope still apply. They are found in the same request as the counts of the parts.
         ``branches`` counts, in the request of the search itself, the phrases, title clauses and
         alternatives of a query that has several, and adds to a first page the best passage of each
-        alternative of an OR that has none on it. None of these are hits. A note says so if the NOTs
-        of the query remove more than half of what the rest finds.
+        alternative of an OR that has none on it. None of these are hits.
 
         With ``published``, the query is read as in presets that reproduce a paper: PREFER and
         DEMOTE are words, and words match as they are written. The same applies without

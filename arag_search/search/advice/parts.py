@@ -13,16 +13,13 @@ from arag_search.plan.clauses import (
     ResolvedPlan,
     all_of,
     has_lookups,
-    leaves,
     wanted_leaves,
 )
 from arag_search.query.fields import TITLE
-from arag_search.query.problems import shortened
 from arag_search.search.advice.questions import Advice, Answers, Questions, Subject
 from arag_search.search.advice.told import ClauseCount, Told
 from arag_search.search.hits import BranchHit
 from arag_search.search.snippets import Snippets
-from arag_search.system.progress import counted
 
 MAX_COUNTED = 8
 """The most parts of each kind: alternatives, names, conditions."""
@@ -69,35 +66,31 @@ class Parts:
 
 
 def parts(subject: Subject, page: Page | None) -> Advice[Told]:
-    """Tell the counts of the parts, the best passages of those that the page lacks, and the NOTs
-    that remove more than half of what the rest finds.
+    """Tell the counts of the parts, and the best passages of those that the page lacks.
 
     A part that a known page has is counted, and not searched. Alternatives are not counted if the
     page shows all of their passages. What else the conditions of an AND find, if it finds next to
     nothing, takes a second step.
     """
-    query, asked, request = subject.query, subject.asked, subject.request
-    of_query = Parts(query, operators=asked.operators)
-    rest = None if asked.published else without_exclusions(query)
+    query, request = subject.query, subject.request
+    of_query = Parts(query, operators=subject.asked.operators)
     searches, counted = of_query.searches(), of_query.counted
     if page is not None:
         if not page.count:
-            searches, counted = [], []
+            return Told()
         met = subject.meeting([part for part, _ in searches], page)
         seen = [part for (part, _), ids in zip(searches, met, strict=True) if ids]
         counted = [*counted, *(part for part in seen if part in of_query.alternatives)]
         searches = [(part, searched) for part, searched in searches if part not in seen]
-    asks = [*counted, *([] if rest is None else [rest])]
-    if not (asks or searches):
+    if not (counted or searches):
         return Told()
     answers: Answers = yield Questions(
-        [(part, "chunk") for part in asks], [_search(request, plan, 1) for _, plan in searches]
+        [(part, "chunk") for part in counted], [_search(request, plan, 1) for _, plan in searches]
     )
     page = answers.page
-    counts = {part: answers.counts[part, "chunk"] for part in asks}
-    notes = () if rest is None else _exclusion_notes(query, page.count, counts[rest])
     if not page.count:
-        return Told(notes)
+        return Told()
+    counts = {part: answers.counts[part, "chunk"] for part in counted}
     alone_by_part = list(zip(searches, answers.pages, strict=True))
     counts |= {
         part: min(alone.count, MAX_TOTAL + 1)
@@ -127,7 +120,6 @@ def parts(subject: Subject, page: Page | None) -> Advice[Told]:
     for part, plan, hit in best:
         passages.setdefault(hit.id, BranchHit(Snippets(plan).shown(hit), part.text))
     return Told(
-        notes,
         branches=tuple(
             ClauseCount(
                 part.text,
@@ -201,35 +193,3 @@ def _says_more(part: Clause) -> bool:
     if part.kind == "word":
         return _is_name(part)
     return part.kind == "all" or part.is_text
-
-
-def without_exclusions(query: Clause) -> Clause | None:
-    """Return an AND without the NOTs that exclude words of the content, which is counted to say how
-    much they remove. None for other queries, and where what a pattern matches is not known."""
-    if query.kind != "all" or has_lookups(query):
-        return None
-    excluded = _excluded_words(query)
-    kept = [part for part in query.parts if part not in excluded]
-    return None if len(kept) == len(query.parts) else all_of(kept)
-
-
-def _exclusion_notes(query: Clause, remaining: int, count: int) -> tuple[str, ...]:
-    """Return the note on NOTs that remove more than half of what the rest of a query finds, whose
-    ``count`` is that of ``without_exclusions``."""
-    if 2 * remaining >= count:
-        return ()
-    excluded = " ".join(map(str, _excluded_words(query)))
-    share = f"{count - remaining:,} of {counted(count, 'passage')}"
-    if count > MAX_TOTAL:
-        share = f"all but {remaining:,} of more than {MAX_TOTAL:,} passages"
-    note = f"{shortened(excluded)} removes {share}: DEMOTE instead of NOT keeps and lowers them."
-    return (note,)
-
-
-def _excluded_words(query: Clause) -> list[Clause]:
-    """Return the NOTs of an AND that exclude words of the content."""
-    return [
-        part
-        for part in query.having("excluded")
-        if any(leaf.is_text and leaf.field != TITLE for leaf in leaves(part))
-    ]
