@@ -18,6 +18,7 @@ from arag_search.search.advice.parts import parts
 from arag_search.search.advice.preferences import lowered_by, unmet_preferences
 from arag_search.search.advice.questions import Advice, Subject, answered
 from arag_search.search.advice.relaxing import relaxed
+from arag_search.search.advice.spelling import spelling
 from arag_search.search.advice.timeouts import narrowing
 from arag_search.search.advice.told import Told
 from arag_search.search.asked import Search
@@ -69,7 +70,7 @@ def logical_search(state: IndexState, asked: Search) -> SearchResult:
             request,
             page,
             [parts(subject, page)] if asked.branches and _is_plain(request) else [],
-            lambda page: _advice(state, subject, page),
+            lambda page: _advice(subject, page),
         )
         listing = form.fetch(engine, request, page)
         hits = _hits(state, asked, listing)
@@ -100,7 +101,7 @@ def logical_search(state: IndexState, asked: Search) -> SearchResult:
     )
 
 
-def _advice(state: IndexState, subject: Subject, page: Page) -> Iterator[Advice[Told]]:
+def _advice(subject: Subject, page: Page) -> Iterator[Advice[Told]]:
     """Yield the pieces of advice on a page that a search asks for, in the order of their notes."""
     asked, with_text, is_list = subject.asked, subject.request.with_text, subject.asked.form.is_list
     if not page.count and asked.feedback and asked.after is None:
@@ -110,7 +111,7 @@ def _advice(state: IndexState, subject: Subject, page: Page) -> Iterator[Advice[
     if page.hits and with_text and not asked.offset:
         yield unmet_preferences(subject, page)
     if asked.feedback and not asked.offset and (with_text or (is_list and not page.hits)):
-        yield state.spelling.advise(subject, page)
+        yield spelling(subject, page)
 
 
 def _is_plain(request: SearchRequest) -> bool:

@@ -11,7 +11,6 @@ from arag_search.engines.base import Deadline, SearchEngine
 from arag_search.manifest import Manifest
 from arag_search.plan.clauses import ResolvedPlan
 from arag_search.query.fields import Schema
-from arag_search.search.advice.spelling import Spelling
 from arag_search.search.advice.timeouts import advising_on_timeout
 from arag_search.search.by_vectors import VectorSearch
 from arag_search.search.fields import Contents, FieldSummary, contents_of, metadata_fields
@@ -30,7 +29,6 @@ class IndexState:
     by_vectors: VectorSearch
     search_timeout_s: float | None
     is_outdated: Callable[[], bool]
-    spelling: Spelling = field(default_factory=Spelling)
     lines: LinesCache = field(default_factory=LinesCache)
 
     @property

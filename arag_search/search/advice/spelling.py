@@ -8,10 +8,10 @@ every engine has the same ones, and none is shown that a scope hides.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 
-from arag_search.engines.base import Granularity, Hit, Page, SearchRequest
+from arag_search.engines.base import Hit, Page, SearchRequest
 from arag_search.plan.clauses import Clause, ResolvedPlan, wanted_leaves, words_clause
 from arag_search.plan.lower import lower
 from arag_search.plan.matching import within_edits
@@ -28,7 +28,6 @@ MAX_WORDS = 3
 MAX_SHOWN = 3
 _MAX_COUNTED = 6
 _MAX_LOOKED_UP = 16
-_MAX_KNOWN = 1_000
 _MAX_CHARACTERS = 24
 _PASSAGES = 8
 _LEAST_CHARACTERS = 4
@@ -37,40 +36,28 @@ _OTHER_ENDING = 3  # more than the edits of a fuzzy word
 _ENDING = 2
 """Letters at the end of a word that may be another ending."""
 
-_Word = tuple[Clause, Granularity]
 
-
-class Spelling:
-    """What is known of the words of an index. Safe to use from several threads."""
-
-    def __init__(self) -> None:
-        self._known: dict[_Word, int] = {}
-
-    def advise(self, subject: Subject, page: Page) -> Advice[Told]:
-        """Tell which words of a query occur nowhere, unless the reply names such clauses itself,
-        and the words nearest to them. It takes no step if a hit has each word as written or their
-        counts in the whole index are known, one for counts, and up to four for the nearest."""
-        request = subject.request
-        is_told = not page.count and subject.asked.after is None  # by feedback
-        words = _unseen(subject.query, page.hits, is_told)
-        if not words:
-            return Told()
-        counts = yield from self._counts(request, words)
-        return Told(tuple((yield from _notes(request, counts, is_told))))
-
-    def _counts(self, request: SearchRequest, words: Sequence[Clause]) -> Advice[dict[Clause, int]]:
-        """Return in how many units of the scope each word is."""
-        unit = request.granularity
-        kept = self._known if request.scope is None else dict[_Word, int]()
-        known = {word: kept[word, unit] for word in words if (word, unit) in kept}
-        unknown: list[_Word] = [(word, unit) for word in words if word not in known]
-        if unknown:
-            answers: Answers = yield Questions(unknown)
-            new = {word: answers.counts[word] for word in unknown}
-            known |= {word: count for (word, _), count in new.items()}
-            if request.scope is None:  # another thread may read what is replaced here
-                self._known = new if len(kept) >= _MAX_KNOWN else {**kept, **new}
-        return {word: known[word] for word in words}
+def spelling(subject: Subject, page: Page) -> Advice[Told]:
+    """Tell which words of a query occur nowhere, unless the reply names such clauses itself, and
+    the words nearest to them. It takes no step if a hit has each word as written, one for counts,
+    and up to four for the nearest."""
+    request, unit = subject.request, subject.request.granularity
+    is_told = not page.count and subject.asked.after is None  # by feedback
+    words = _unseen(subject.query, page.hits, is_told)
+    if not words:
+        return Told()
+    answers: Answers = yield Questions([(word, unit) for word in words])
+    nowhere = [word for word in words if not answers.counts[word, unit]]
+    nearest = yield from nearest_words(request, nowhere[:MAX_WORDS])
+    notes: list[str] = []
+    for word in nowhere:
+        others = nearest.get(word, {}).items()
+        near = ", ".join(f"{other} {count_text(count)}" for other, count in others)
+        if is_told:
+            notes += [f"nearest to {word}: {near}."] if near else []
+        else:
+            notes.append(f"{word} occurs nowhere{f'; nearest: {near}' if near else ''}.")
+    return Told(tuple(notes))
 
 
 def _unseen(query: Clause, hits: Sequence[Hit], in_fields: bool) -> list[Clause]:
@@ -110,22 +97,6 @@ def _has(text: str, word: str) -> bool:
             return True
         at = text.find(word, at + 1)
     return False
-
-
-def _notes(
-    request: SearchRequest, counts: Mapping[Clause, int], is_told: bool
-) -> Advice[list[str]]:
-    notes: list[str] = []
-    nowhere = [word for word, count in counts.items() if not count]
-    nearest = yield from nearest_words(request, nowhere[:MAX_WORDS])
-    for word in nowhere:
-        others = nearest.get(word, {}).items()
-        near = ", ".join(f"{other} {count_text(count)}" for other, count in others)
-        if is_told:
-            notes += [f"nearest to {word}: {near}."] if near else []
-        else:
-            notes.append(f"{word} occurs nowhere{f'; nearest: {near}' if near else ''}.")
-    return notes
 
 
 def nearest_words(

@@ -71,14 +71,3 @@ def test_an_index_without_forms_suggests_words_as_they_are_written() -> None:
     index = Index(MemoryEngine(PASSAGES, language=""), "")
     assert index.logical_search("opera").notes == ("nearest to opera: operas 1.",)
     assert index.logical_search("operas").notes == ()
-
-
-def test_counts_that_are_forgotten_meanwhile_are_not_missed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("arag_search.search.advice.spelling._MAX_KNOWN", 1)
-    index = index_of(*PASSAGES)
-    index.logical_search("river OR zzzz")
-    notes = index.logical_search("river OR zzzz OR qqqq").notes
-    assert notes == ("zzzz occurs nowhere.", "qqqq occurs nowhere.")
-    assert index.logical_search("river OR qqqq").notes == ("qqqq occurs nowhere.",)
