@@ -14,16 +14,6 @@ from arag_search.query.fields import CONTENT, DOC_ID, TITLE, searched_fields
 from arag_search.query.forms import is_code
 
 
-def meeting(
-    conditions: Sequence[Clause], hits: Sequence[Hit], metadata: Mapping[str, MetadataType]
-) -> list[set[str]]:
-    """Return for each condition the ids of the hits, which carry their text, that match it.
-
-    O(length of their texts x (1 + conditions)), less where texts lack the words of conditions.
-    """
-    return Judge(hits, metadata).meeting(conditions)
-
-
 class Judge:
     """Hits, which carry their text, and whose words are counted once for all conditions."""
 
@@ -33,7 +23,10 @@ class Judge:
         self._passages: list[_Passage] = []
 
     def meeting(self, conditions: Sequence[Clause]) -> list[set[str]]:
-        """See ``meeting``."""
+        """Return for each condition the ids of the hits that match it.
+
+        O(length of their texts x (1 + conditions)), less where texts lack the words of conditions.
+        """
         if conditions and not self._passages:
             self._passages = [_Passage(hit, self._metadata) for hit in self._hits]
         pairs = list(zip(self._hits, self._passages, strict=False))

@@ -11,7 +11,7 @@ from arag_search.corpus import split_at
 from arag_search.engines.base import Hit, Page
 from arag_search.plan.clauses import Clause, all_of, condition_of, wanted
 from arag_search.query.field_types import MetadataType
-from arag_search.search.advice.judging import meeting
+from arag_search.search.advice.judging import Judge
 from arag_search.search.advice.questions import Advice, Answers, Counted, Questions, Subject
 from arag_search.search.advice.told import Told
 
@@ -52,7 +52,7 @@ def lowered_by(
     demotions = list(_demotions(query, ()))
     sentences = {hit.id: _sentences(hit) for hit in hits} if demotions else {}
     judged = [sentence for parts in sentences.values() for sentence in parts]
-    judgements = meeting([condition for _, condition in demotions], judged, metadata)
+    judgements = Judge(judged, metadata).meeting([condition for _, condition in demotions])
     for (demote, _), met in zip(demotions, judgements, strict=True):
         for id, parts in sentences.items():
             if all(part.id in met for part in parts):

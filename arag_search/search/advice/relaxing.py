@@ -20,7 +20,7 @@ from arag_search.plan.clauses import (
     wanted,
 )
 from arag_search.query.fields import MetadataType
-from arag_search.search.advice.judging import meeting
+from arag_search.search.advice.judging import Judge
 from arag_search.search.advice.questions import Advice, Answers, Questions, Subject
 from arag_search.search.advice.told import Told
 from arag_search.search.hits import NearestHit
@@ -110,9 +110,10 @@ def _lacking(
 ) -> dict[str, tuple[str, ...]]:
     """Return by id the conditions that each hit lacks, of the alternative that lacks the fewest."""
     lacks: dict[str, tuple[str, ...]] = {}
+    judge = Judge(hits, metadata)
     for conditions, modifiers in _alternatives(query):
         excluded = [wanted(part) for part in modifiers if part.role == "excluded"]
-        judged = meeting([*conditions, *excluded], hits, metadata)
+        judged = judge.meeting([*conditions, *excluded])
         met, out = judged[: len(conditions)], set[str]().union(*judged[len(conditions) :])
         for hit in hits:
             own = [

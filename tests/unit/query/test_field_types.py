@@ -21,7 +21,7 @@ from arag_search.query.fields import ANY_SCHEMA, Schema
 from arag_search.query.problems import QueryError
 from arag_search.query.reading import parse, parse_scope
 from arag_search.query.tree import KeywordEquals
-from arag_search.search.advice.judging import meeting
+from arag_search.search.advice.judging import Judge
 from tests.support.passages import chunk
 
 SCHEMA = Schema({"draft": "boolean", "year": "number"})
@@ -86,7 +86,7 @@ def test_an_ordered_type_costs_its_row_alone(
         Hit.of(chunk(at, f"d{at}", "", "Text.", size=number), 0.0, text=True)
         for at, number in enumerate((least - 1, least, least + 1))
     ]
-    assert meeting([clause], hits, {"size": "size"}) == [  # type: ignore[dict-item]
+    assert Judge(hits, {"size": "size"}).meeting([clause]) == [  # type: ignore[dict-item]
         {"d1.1", "d2.1"}
     ]
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from arag_search.corpus import Chunk
 from arag_search.engines.base import Hit, SearchRequest
 from arag_search.query.tree import Node, Range, condition_of
-from arag_search.search.advice.judging import meeting
+from arag_search.search.advice.judging import Judge
 from tests.support.examples import examples
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import chunk
@@ -29,7 +29,7 @@ def test_passages_meet_the_conditions_that_the_oracle_finds_them_by(
         for node in conditions
     ]
     clauses = [planned(node).root for node in conditions]
-    assert meeting(clauses, hits, METADATA) == expected
+    assert Judge(hits, METADATA).meeting(clauses) == expected
 
 
 @pytest.mark.parametrize("include_lower", [True, False])
@@ -41,4 +41,4 @@ def test_the_ends_of_a_range_are_in_it_as_written(include_lower: bool, include_u
     )
     expected = {"d1.1"} if include_lower else set[str]()
     expected |= {"d2.1"} if include_upper else set[str]()
-    assert meeting([planned(years).root], hits, METADATA) == [expected]
+    assert Judge(hits, METADATA).meeting([planned(years).root]) == [expected]
