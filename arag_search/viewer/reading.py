@@ -13,7 +13,6 @@ from arag_search.plan.clauses import Clause, wanted_leaves, words_clause
 from arag_search.plan.lower import lower
 from arag_search.query import analysis
 from arag_search.query.fields import Schema
-from arag_search.query.lexer import Piece, pieces
 from arag_search.query.printing import quoted
 from arag_search.query.problems import Problem, QueryError
 from arag_search.query.reading import Operator, parse
@@ -21,6 +20,7 @@ from arag_search.search.by_vectors import words_query
 from arag_search.tools.registry import TOOLS
 from arag_search.tools.reply_text import parts_of
 from arag_search.tools.search import AS_WRITTEN, is_as_written
+from arag_search.viewer.pieces import Piece, pieces
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,12 @@ from arag_search.evaluation.judging.judges import NO_JUDGES, Judges
 from arag_search.evaluation.loaded_run import LoadedRun, load_recorded_run, load_run
 from arag_search.evaluation.score import Score, score_run
 from arag_search.query.fields import ANY_SCHEMA
-from arag_search.query.lexer import KINDS
 from arag_search.questions.question import Question
 from arag_search.runs.folder import RunDescription
 from arag_search.search.index import Index
 from arag_search.system.durable import write_atomically
 from arag_search.viewer.overview import measures_of, notes_on_intervals, overview
+from arag_search.viewer.pieces import KINDS
 from arag_search.viewer.questions import Questions, Texts
 
 TEMPLATE = "page.html"

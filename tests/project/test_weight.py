@@ -23,7 +23,7 @@ CEILINGS = {
     ("arag_search/engines/",): 7_036,
     ("arag_search/mcp_server/",): 2_327,
     ("arag_search/cli/",): 4_486,
-    ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_175,
+    ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_269,
     ("arag_search/endpoints/", "arag_search/system/"): 1_885,
     ("index_jobs/sources/",): 7_749,
     ("index_jobs/",): 5_230,

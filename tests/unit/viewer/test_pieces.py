@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from arag_search.query.lexer import pieces
 from arag_search.query.problems import QueryError
 from arag_search.query.reading import parse
+from arag_search.viewer.pieces import pieces
 from tests.support.strategies import trees
 
 
