@@ -1,8 +1,9 @@
 """The folder of the vectors of an index: its stores, its states, and the one that fits.
 
-Several indexes may share a folder, and find each other's rows by the keys of their texts. Whoever
-appends to a store or removes one holds the lock of the folder. A state is published and removed
-without it, since deletions need no encoder.
+Several indexes may share a folder, and find each other's rows by the keys of their texts. One job
+at a time embeds or compacts; whoever appends to a store or removes one holds another lock, an
+embedding only at these times. A state is published and removed without it, since deletions need no
+encoder.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import shlex
 import shutil
 import time
 from collections.abc import Collection, Generator, Iterable
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,7 +49,12 @@ VECTORS_VARIABLE = "ARAG_VECTORS"
 FOLDER = "vectors"
 """The folder of the vectors in an index that is a folder."""
 
+WRITING_S = 60.0
+"""How long an update waits for another process that writes: a second for an embedding."""
+
 _LOCK = "embed.lock"
+_JOB_LOCK = "job.lock"
+_LOOKS_S = 0.1
 _OWNER = "arag-search embed, process "
 _UNFINISHED_S = 3_600.0
 """The age from which the file of a state that was not finished is that of a killed process."""
@@ -83,38 +89,62 @@ def is_own_root(location: str, root: Path) -> bool:
     return not is_address(location) and root == Path(location) / FOLDER
 
 
+def owner_of(location: str, root: Path) -> str:
+    """Return the name of an index among those of a folder; none is needed in its own."""
+    if is_own_root(location, root) or is_address(location):
+        return "" if is_own_root(location, root) else location
+    return str(Path(location).resolve())
+
+
 def embed_command(location: str, root: Path) -> str:
     """Return the command that makes the vectors of an index in a folder."""
     named = "" if is_own_root(location, root) else f" --vectors {shlex.quote(str(root))}"
     return f"arag-search embed {shlex.quote(location)}{named}"
 
 
+def lock(root: Path) -> AbstractContextManager[None]:
+    """Lock the folder of the vectors for a job of this process, beside which updates go on. Raises
+    VectorsLockedError, BuildError."""
+    return _locked(root, _JOB_LOCK, 0.0)
+
+
+def writing(root: Path, wait_s: float | None = None) -> AbstractContextManager[None]:
+    """Lock the folder of the vectors for writing to stores, after waiting for others, WRITING_S
+    unless said otherwise. Raises VectorsLockedError, BuildError."""
+    return _locked(root, _LOCK, WRITING_S if wait_s is None else wait_s)
+
+
 @contextmanager
-def lock(root: Path) -> Generator[None]:
-    """Lock the folder of the vectors for this process; create it if needed, and remove it again if
-    nothing was written to it. Raises VectorsLockedError, BuildError."""
-    is_new = not root.exists()
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-        descriptor = hold(root / _LOCK, _OWNER)
-    except HeldError as error:
-        raise VectorsLockedError(
-            f"Another process is embedding into this folder ({error.holder}).",
-            where=str(root),
-            do="Wait for it, or stop it; or give another --vectors.",
-        ) from None
-    except OSError as error:
-        raise BuildError(
-            f"The folder of the vectors cannot be written ({error.strerror}).",
-            where=str(root),
-            do=full_disk_advice(error),
-        ) from error
+def _locked(root: Path, name: str, wait_s: float) -> Generator[None]:
+    """Create the folder if needed, and remove it again if nothing was written to it."""
+    is_new, until = not root.exists(), time.monotonic() + wait_s
+    descriptor = -1
+    while descriptor < 0:
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            descriptor = hold(root / name, _OWNER)
+        except HeldError as error:
+            if time.monotonic() < until:
+                time.sleep(_LOOKS_S)
+                continue
+            raise VectorsLockedError(
+                f"Another process is embedding into this folder ({error.holder}).",
+                where=str(root),
+                do="Wait for it, or stop it; or give another --vectors.",
+            ) from None
+        except OSError as error:
+            raise BuildError(
+                f"The folder of the vectors cannot be written ({error.strerror}).",
+                where=str(root),
+                do=full_disk_advice(error),
+            ) from error
     try:
         yield
     finally:
-        if is_new and os.listdir(root) == [_LOCK]:
-            (root / _LOCK).unlink()
+        if is_new and {*os.listdir(root)} <= {_JOB_LOCK, _LOCK}:
             with suppress(OSError):  # another process may just have started there
+                for lock_name in os.listdir(root):
+                    (root / lock_name).unlink()
                 root.rmdir()
         os.close(descriptor)
 
@@ -244,15 +274,16 @@ def left_behind(
     """Return the states that an index with this placement has left behind, the oldest first.
 
     In the index's own folder these are all but its own, in another folder those that its own has
-    replaced, one after the other, to which no rollback leads. If it ``keeps_last``, the one before
-    its own stays, since readers that opened the index before may still open it.
+    replaced, one after the other, to which no rollback leads, and that no other index has embedded.
+    If it ``keeps_last``, the one before its own stays, since readers that opened the index before
+    may still open it.
     """
     known = states(root)
     records = {path: record for path, record in known if isinstance(record, StateRecord)}
     path = own = state_path(root, placement)
     left: list[Path] = []
     while path in records and (path := state_path(root, records[path].before)) in records:
-        if path in (own, *left):
+        if path in (own, *left) or records[path].owner != owner_of(location, root):
             break
         left.append(path)
     if is_own_root(location, root):

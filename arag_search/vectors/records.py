@@ -21,7 +21,7 @@ from arag_search.vectors.base import EncoderIdentity, VectorUnit, differences
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-VECTORS_VERSION = 4
+VECTORS_VERSION = 5
 """The number of the format of stores and states: every change of what is stored raises it, and
 others are not read."""
 
@@ -37,6 +37,7 @@ CHECKED_BYTES = 1 << 26
 STORE_NAME = re.compile(r"store-\d{5,}")
 STORE_RECORD = "store.json"
 STATE_ENDING = ".state"
+SHARED = "*"
 _NAME_DIGITS = 16
 _MOST_BYTES = 1 << 16
 _PLACEMENT = re.compile(r"[0-9a-f]{64}")
@@ -101,8 +102,9 @@ class StateRecord:
     """The description of a state of an index, which ``placement`` and ``fingerprint`` identify.
 
     ``chunks`` is the number of its chunks. ``store`` is the name of the folder of the rows, and
-    ``before`` the placement of the state that this one replaced, "" if none. ``arrays`` is the
-    BLAKE2 checksum of all that follows the record.
+    ``before`` the placement of the state that this one replaced, "" if none. ``owner`` is the index
+    (see ``owner_of``) in a folder that is not its own; SHARED if several of equal content have
+    embedded it. ``arrays`` is the BLAKE2 checksum of all that follows the record.
     """
 
     format_version: int = VECTORS_VERSION
@@ -112,6 +114,7 @@ class StateRecord:
     chunks: int
     store: str
     before: str = ""
+    owner: str = ""
     units: dict[VectorUnit, UnitRecord] = field(default_factory=dict[VectorUnit, UnitRecord])
     arrays: str
 

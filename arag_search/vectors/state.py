@@ -103,6 +103,7 @@ class State:
         units: Mapping[VectorUnit, UnitTexts],
         store_rows: Mapping[VectorUnit, int],
         before: str = "",
+        owner: str = "",
     ) -> State:
         """Publish the state of an index with a placement, in place of an earlier one, and return
         it.
@@ -127,6 +128,7 @@ class State:
             chunks=chunks,
             store=store,
             before=before,
+            owner=owner,
             units={
                 unit: UnitRecord(len(own.ordinals), store_rows[unit]) for unit, own in units.items()
             },
@@ -205,13 +207,14 @@ class State:
 
 
 def needed_rows(store: Store, texts: Iterable[Texts]) -> dict[VectorUnit, NDArray[np.bool_]]:
-    """Return for each row of a store whether one of these texts has it."""
+    """Return for each row of a store whether one of these texts has it; rows that were appended
+    since it was opened are left out."""
     needed: dict[VectorUnit, NDArray[np.bool_]] = {
         unit: np.zeros(store.rows(unit), np.bool_) for unit in VECTOR_UNITS
     }
     for units in texts:
         for unit, own in units.items():
-            needed[unit][own.rows] = True
+            needed[unit][own.rows[own.rows < store.rows(unit)]] = True
     return needed
 
 

@@ -7,7 +7,9 @@ the keys of their texts.
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,12 +42,14 @@ from arag_search.vectors.encoders.choose import DEFAULT_ENCODER
 from arag_search.vectors.faiss_index import FLAT, check_factory, read_index
 from arag_search.vectors.folder import (
     fitting_state,
+    left_behind,
     lock,
     new_store,
     states,
     store_of,
     stores,
     vectors_root,
+    writing,
 )
 from arag_search.vectors.records import StateRecord, StoreRecord
 from index_jobs.build.corpus import reporting_full_disk, resume_advice
@@ -85,8 +89,9 @@ def embed_index(
     options = options or EmbedOptions()
     try:
         root = vectors_root(str(location), options.vectors)
+        known = states(root)  # those of updates from now on stay
         with open_index(location, search_timeout_s=None) as index, lock(root):
-            embedding = _Embedding(index, root, options, shown)
+            embedding = _Embedding(index, root, {path for path, _ in known}, options, shown)
             with (
                 resume_advice(embedding.next_run, shown.note),
                 reporting_full_disk(str(root), embedding.next_run, "vectors"),
@@ -99,10 +104,20 @@ def embed_index(
 class _Embedding:
     """One run of an embedding, which holds the lock of the folder."""
 
-    def __init__(self, index: Index, root: Path, options: EmbedOptions, progress: Progress) -> None:
+    def __init__(
+        self,
+        index: Index,
+        root: Path,
+        known: Collection[Path],
+        options: EmbedOptions,
+        progress: Progress,
+    ) -> None:
         self._began = time.monotonic()
         self._index = index
         self._root = root
+        placement, keeps_last = index.manifest.placement, not options.overwrite
+        left = left_behind(root, index.location, placement, keeps_last=keeps_last)
+        self._left = [path for path in left if path in known]
         self._options = options
         self._progress = progress
         self._damaged_rows = 0
@@ -136,6 +151,7 @@ class _Embedding:
             store,
             texts,
             fitting,
+            self._left,
             is_new=is_new,
             faiss=options.index,
             all_dead=options.overwrite,
@@ -246,7 +262,8 @@ class _Embedding:
                     " being encoded again."
                 )
                 self._damaged_rows += block.rows
-                store.drop(block)
+                with writing(self._root, math.inf):
+                    store.drop(block)
             return record, store
         return record, None
 
@@ -281,6 +298,7 @@ class _Embedding:
             store,
             lambda: Store.create(new_store(self._root), record),
             sentence_titles=record.sentence_titles,
+            writing=lambda: writing(self._root, math.inf),
             on_piece=self._progress.update,
         )
         sizes = {"sentence": manifest.sentences, "passage": manifest.chunks}

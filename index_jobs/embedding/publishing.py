@@ -3,7 +3,8 @@ made where they are due, and what the new state replaces is removed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,12 +20,14 @@ from arag_search.vectors.folder import (
     left_behind,
     lock,
     new_store,
+    owner_of,
     remove_unused,
     states_of,
     store_of,
     unnamed_stores,
+    writing,
 )
-from arag_search.vectors.records import StateRecord, state_path
+from arag_search.vectors.records import SHARED, StateRecord, state_path
 from arag_search.vectors.state import State, Texts, UnitTexts, needed_rows
 from arag_search.vectors.store import Rows, Store
 
@@ -47,6 +50,7 @@ def publish(
     store: Store,
     texts: Texts,
     before: State | None,
+    left: Collection[Path],
     *,
     is_new: bool,
     faiss: str | None,
@@ -56,45 +60,70 @@ def publish(
     """Publish the rows of the texts of an index in place of the state ``before``, which has these
     rows already unless they are new. This process has locked the folder.
 
-    Rows that no text of any state has are left out if they are more than a tenth, or if
-    ``all_dead`` must go: then the state before the last is removed too. ``faiss`` is that of
+    The states that were ``left`` behind are removed. Rows that no text of any other state has are
+    left out if they are more than a tenth, or if ``all_dead`` must go. ``faiss`` is that of
     ``build``. An interruption leaves the states before. Raises what ``build`` raises,
     VectorsDamagedError, OSError.
     """
-    left = left_behind(root, location, index.placement, keeps_last=not all_dead)
     kept: list[str] = []
     if not (all_dead and is_own_root(location, root)):
         kept = [
             path.name for path, record in unnamed_stores(root) if not record.is_like(store.record)
         ]
     gone = (state_path(root, index.placement), *left)
-    others = states_of(root, store.folder.name, gone)
-    needed = needed_rows(store, [texts, *(state.texts for state in others)])
-    live: dict[VectorUnit, Rows] = {
-        unit: np.flatnonzero(mask & store.sound(unit)) for unit, mask in needed.items()
-    }
-    rows = sum(map(len, needed.values()))
-    dead = rows - sum(map(len, live.values()))
-    source = store
+    dead, rows = _dead(_live(root, store, texts, gone), store)
     is_moved = dead > (0 if all_dead else DUE_SHARE * rows)
-    moved: dict[VectorUnit, Rows] = {}
-    if is_moved:
-        progress.note(f"Leaving out {dead:,} of {rows:,} rows, which have no text any more.")
-        store, moved = source.copy_to(new_store(root), live)
-        texts = _moved(texts, moved)
-    is_made = [build(store, unit, faiss, progress, source.folder) for unit in texts]
-    # a deletion may write a state meanwhile, and then sees the others moved
-    while is_moved and (others := states_of(root, source.folder.name, gone)):
+    made = [not is_moved and build(store, unit, faiss, progress) for unit in texts]
+    owner = owner_of(location, root)
+    if before is not None and before.record.owner != owner:
+        owner = SHARED
+    with writing(root, math.inf):
+        if is_moved:
+            source = Store.open(store.folder)  # with the rows of updates meanwhile
+            live = _live(root, source, texts, gone)
+            dead, rows = _dead(live, source)
+            progress.note(f"Leaving out {dead:,} of {rows:,} rows, which have no text any more.")
+            store, moved = source.copy_to(new_store(root), live)
+            for unit in texts:
+                build(store, unit, faiss, progress, source.folder)
+            _move_others(root, source, store, moved, gone)
+            texts = _moved(texts, moved)
+        if is_moved or is_new or before is None or before.record.owner != owner:
+            replaced = "" if before is None else before.record.before
+            before = _write(root, index, store, texts, replaced, owner)
+        remove_unused(root, left, kept)
+    has_changed = is_moved or is_new or any(made)
+    return Published(before, store, dead if is_moved else 0, has_changed)
+
+
+def _live(root: Path, store: Store, texts: Texts, gone: Collection[Path]) -> dict[VectorUnit, Rows]:
+    """Return the rows of a store that these texts have, or those of a state that is not gone."""
+    states = states_of(root, store.folder.name, gone)
+    needed = needed_rows(store, [texts, *(state.texts for state in states)])
+    return {unit: np.flatnonzero(mask & store.sound(unit)) for unit, mask in needed.items()}
+
+
+def _dead(live: Mapping[VectorUnit, Rows], store: Store) -> tuple[int, int]:
+    rows = sum(map(store.rows, live))
+    return rows - sum(map(len, live.values())), rows
+
+
+def _move_others(
+    root: Path,
+    source: Store,
+    target: Store,
+    rows: Mapping[VectorUnit, Rows],
+    gone: Collection[Path],
+) -> None:
+    """Write the states of other placements anew, with the rows that theirs became; one with a
+    damaged row goes. A deletion may write one meanwhile, and then sees the others moved."""
+    while others := states_of(root, source.folder.name, gone):
         for state in reversed(others):
-            of_state = _moved(state.texts, moved)
-            if all((own.rows >= 0).all() for own in of_state.values()):
-                _write(root, state.record, store, of_state, state)
-            else:  # a row was damaged
+            texts, record = _moved(state.texts, rows), state.record
+            if all((own.rows >= 0).all() for own in texts.values()):
+                _write(root, record, target, texts, record.before, record.owner)
+            else:
                 state.path.unlink(missing_ok=True)
-    if is_moved or is_new or before is None:
-        before = _write(root, index, store, texts, before)
-    remove_unused(root, left, kept)
-    return Published(before, store, dead if is_moved else 0, is_moved or is_new or any(is_made))
 
 
 def leave_out_dead(root: Path, location: str, index: Manifest, progress: Progress) -> int:
@@ -105,17 +134,26 @@ def leave_out_dead(root: Path, location: str, index: Manifest, progress: Progres
         state = fitting_state(root, index.placement)
         if state is None:
             return 0
-        store, texts = store_of(root, state), state.texts
+        left = left_behind(root, location, index.placement, keeps_last=False)
         return publish(
-            root, location, index, store, texts, state,
-            is_new=False, faiss=None, all_dead=True, progress=progress,
-        ).left_out  # fmt: skip
+            root,
+            location,
+            index,
+            store_of(root, state),
+            state.texts,
+            state,
+            left,
+            is_new=False,
+            faiss=None,
+            all_dead=True,
+            progress=progress,
+        ).left_out
 
 
 def _write(
-    root: Path, index: Manifest | StateRecord, store: Store, texts: Texts, before: State | None
+    root: Path, index: Manifest | StateRecord, store: Store, texts: Texts, before: str, owner: str
 ) -> State:
-    """Write the state of an index in place of the one before, with rows of a store."""
+    """Write the state of an index, with rows of a store."""
     return State.write(
         root,
         placement=index.placement,
@@ -124,7 +162,8 @@ def _write(
         store=store.folder.name,
         units=texts,
         store_rows={unit: store.rows(unit) for unit in texts},
-        before="" if before is None else before.record.before,
+        before=before,
+        owner=owner,
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from array import array
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
@@ -41,15 +42,18 @@ class TextRows:
         create: Callable[[], Store],
         *,
         sentence_titles: bool,
+        writing: Callable[[], AbstractContextManager[None]] = nullcontext,
         on_piece: Callable[[int, int], None],
     ) -> None:
-        """``create`` makes a store for the first row. ``on_piece`` is called after each piece with
-        the numbers of texts that have a vector and of those that were encoded, and may raise."""
+        """``create`` makes a store for the first row; rows are appended in ``writing``.
+        ``on_piece`` is called after each piece with the numbers of texts that have a vector and of
+        those that were encoded, and may raise."""
         self.store = store
         self.encoded = self._found = 0
         self._encoding = encoding
         self._create = create
         self._sentence_titles = sentence_titles
+        self._writing = writing
         self._on_piece = on_piece
         self._first_new = {unit: 0 if store is None else store.rows(unit) for unit in units}
         self._waiting: dict[VectorUnit, list[tuple[int, str]]] = {unit: [] for unit in units}
@@ -110,10 +114,12 @@ class TextRows:
         """Append the rows of the waiting pieces, and forget these."""
         if not waiting:
             return
-        self.store = self.store or self._create()
         keys = [key for piece, _ in waiting for key in piece.keys]
         vectors = np.concatenate([encoded.vectors for _, encoded in waiting])
-        first = self.store.append(unit, keys, vectors, sum(encoded.cut for _, encoded in waiting))
+        cut = sum(encoded.cut for _, encoded in waiting)
+        with self._writing():
+            self.store = self.store or self._create()
+            first = self.store.append(unit, keys, vectors, cut)
         rows.update(zip(keys, range(first, first + len(keys)), strict=True))
         waiting.clear()
         self.encoded += len(keys)

@@ -22,12 +22,13 @@ from arag_search.vectors.folder import (
     embed_command,
     fitting_state,
     left_behind,
-    lock,
+    owner_of,
     remove_unused,
     states,
     store_of,
     unnamed_stores,
     vectors_root,
+    writing,
 )
 from arag_search.vectors.records import StateRecord, state_path
 from index_jobs.embedding.encoding import Encoding
@@ -108,6 +109,7 @@ class VectorUpdate:
                 units=state.changed(deleted, added),
                 store_rows=rows,
                 before=state.record.placement,
+                owner=owner_of(self._location, self._root),
             )
             now = fitting_state(self._root, state.record.placement)
             if now is None or now.record.store == state.record.store:
@@ -147,7 +149,7 @@ class VectorUpdate:
         assert self._root is not None
         assert self._state is not None
         try:
-            self._opened.enter_context(lock(self._root))
+            self._opened.enter_context(writing(self._root))
             # Whoever held the lock before may have moved the rows.
             self._state = State.open(self._state.path)
             store = store_of(self._root, self._state)

@@ -17,7 +17,7 @@ from arag_search.errors import (
 from arag_search.search.opening import open_index
 from arag_search.system.progress import Progress
 from arag_search.vectors.encoders.hashing import HashingEncoder
-from arag_search.vectors.folder import lock
+from arag_search.vectors.folder import writing
 from index_jobs.build.report import AddReport
 from index_jobs.embedding.job import embed_index
 from index_jobs.embedding.options import EmbedOptions
@@ -171,8 +171,37 @@ def test_an_interrupted_update_changes_neither_index_nor_vectors_and_loses_no_ro
     check_embedded()
 
 
-def test_an_update_during_an_embedding_goes_on_only_without_encoding() -> None:
-    with lock(Path("index/vectors")):
+class Adding(NotingProgress):
+    """Progress that adds and deletes documents while the vectors are made again."""
+
+    done = 0
+
+    def update(self, done: int, encoded: int, details: str = "") -> None:
+        self.done += 1
+        if self.done <= 2:
+            assert added(f"n{self.done}", f"Quokkas nap {self.done}.").vectors.startswith(FIT)
+            assert delete_documents("index", [f"d{self.done}"]).vectors == FIT
+            check_embedded()
+
+
+@pytest.mark.parametrize("dead", [0, 8])
+def test_updates_go_on_during_an_embedding(dead: int) -> None:
+    for number in range(dead):
+        delete_documents("index", [f"d{10 + number}"])
+    report = embed_index("index", ENCODER, with_options(overwrite=True), Adding())
+    assert report.notes[0].startswith("the index has changed since this began")
+    assert nearest("Quokkas nap 2.") == "n2.1"
+    check_embedded()
+    assert added("m", "More.").vectors.startswith(FIT)
+    embed_index("index", ENCODER, SMALL)
+    check_embedded()
+
+
+def test_an_update_waits_for_another_that_writes_and_then_goes_on_only_without_encoding(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("arag_search.vectors.folder.WRITING_S", 0.2)
+    with writing(Path("index/vectors")):
         with pytest.raises(VectorsLockedError) as caught:
             added("n", "New.")
         assert str(caught.value) == (
@@ -256,3 +285,17 @@ def test_in_another_folder_an_update_removes_what_only_it_has_changed() -> None:
         assert other.naive_embedding_search("anything", top_k=1).hits
     states, stores = names("other")
     assert (len(states), stores) == (3, ["store-00001"])
+
+
+def test_an_index_of_equal_content_in_the_same_folder_keeps_its_vectors() -> None:
+    options = with_options(vectors="shared")
+    build_small_index(20, where="twin")
+    for location in ("index", "twin"):
+        embed_index(location, ENCODER, options)
+    for number in range(3):
+        added(f"n{number}", f"Number {number}.", vectors="shared")
+    compact_index("index", vectors="shared")
+    embed_index("index", ENCODER, with_options(vectors="shared", overwrite=True))
+    check_embedded("index", "shared")
+    check_embedded("twin", "shared")
+    assert delete_documents("twin", ["d3"], vectors="shared").vectors == FIT

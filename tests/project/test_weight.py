@@ -18,7 +18,7 @@ CEILINGS = {
     ("arag_search/tools/",): 4_574,
     ("arag_search/agent/",): 4_404,
     ("arag_search/evaluation/",): 2_650,
-    ("arag_search/vectors/", "index_jobs/embedding/"): 5_178,
+    ("arag_search/vectors/", "index_jobs/embedding/"): 5_278,
     ("arag_search/engines/opensearch/",): 4_634,
     ("arag_search/engines/",): 7_036,
     ("arag_search/mcp_server/",): 2_327,
@@ -26,12 +26,12 @@ CEILINGS = {
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_269,
     ("arag_search/endpoints/", "arag_search/system/"): 1_885,
     ("index_jobs/sources/",): 7_749,
-    ("index_jobs/",): 5_230,
+    ("index_jobs/",): 5_232,
     ("bench/",): 17_421,
     ("tests/",): 60_068,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 144_933
+ALL = 144_959
 
 
 def _counts() -> Counter[tuple[str, ...]]:

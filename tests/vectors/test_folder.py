@@ -35,7 +35,9 @@ from tests.support.vector_stores import manifest_of, record_of
 PLACEMENTS = [f"{number:064x}"[::-1] for number in range(10, 20)]
 
 
-def _state(root: Path, number: int, store: str = "store-00001", before: int | None = None) -> State:
+def _state(
+    root: Path, number: int, store: str = "store-00001", before: int | None = None, owner: str = ""
+) -> State:
     """Publish a state without texts."""
     root.mkdir(parents=True, exist_ok=True)
     return State.write(
@@ -47,6 +49,7 @@ def _state(root: Path, number: int, store: str = "store-00001", before: int | No
         units={"sentence": UnitTexts(np.empty(0, np.int64), np.empty(0, np.int64))},
         store_rows={"sentence": 0},
         before="" if before is None else PLACEMENTS[before],
+        owner="" if root.name == "vectors" else owner or str(root / "index"),
     )
 
 
@@ -176,6 +179,15 @@ def test_what_another_index_of_the_folder_has_replaced_is_left_to_it(
         _state(tmp_path, number, before=before)
     remove_unused(tmp_path, left_behind(tmp_path, location, PLACEMENTS[4], keeps_last=False), None)
     assert _numbers(tmp_path) == [4, 2, 1, 0]
+
+
+def test_a_state_that_another_index_has_embedded_too_is_not_removed(
+    tmp_path: Path, location: str
+) -> None:
+    for number, owner in ((0, "other"), (1, "*"), (2, ""), (3, "")):
+        _state(tmp_path, number, before=number - 1 if number else None, owner=owner)
+    remove_unused(tmp_path, left_behind(tmp_path, location, PLACEMENTS[3], keeps_last=False), None)
+    assert _numbers(tmp_path) == [3, 1, 0]
 
 
 def test_an_own_folder_keeps_no_other_state_if_not_even_the_last_may_stay(location: str) -> None:

@@ -172,8 +172,8 @@ def test_an_impossible_record_is_refused(tmp_path: Path, change: Mapping[str, An
 
 def test_a_state_of_another_version_is_refused(tmp_path: Path) -> None:
     path = _write(tmp_path, {"sentence": {5: 3}}).path
-    _rewrite(path, {"format_version": 5})
-    with pytest.raises(VectorsVersionError, match=r"^The vectors have format version 5\."):
+    _rewrite(path, {"format_version": 6})
+    with pytest.raises(VectorsVersionError, match=r"^The vectors have format version 6\."):
         State.open(path)
 
 
