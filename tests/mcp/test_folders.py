@@ -22,6 +22,9 @@ from arag_search.mcp_server.live import Coming, LiveIndexes
 from arag_search.mcp_server.served import ServedIndex
 from arag_search.search.following import FollowedState, Follower
 from arag_search.search.standing import standing_of
+from index_jobs.build.new_index import build_index
+from index_jobs.embedding.job import embed_index
+from index_jobs.updates.addition import sync_documents
 from tests.support.commands import Command
 from tests.support.guides import ROOT, blocks_of, guide_text
 from tests.support.mcp_servers import LocalServer, text_of
@@ -48,6 +51,30 @@ async def started(command: str, *arguments: str) -> AsyncIterator[ClientSession]
         async with stdio_client(server, errors) as streams, ClientSession(*streams) as client:
             await client.initialize()
             yield client
+
+
+def test_an_index_is_served_with_vectors_that_follow_its_updates(tmp_path: Path) -> None:
+    index = tmp_path / "i"
+    make_notes(tmp_path / "notes", 5)
+    build_index([str(tmp_path / "notes")], index)
+    embed_index(index, "hashing:64")
+
+    async def main() -> None:
+        command = (sys.executable, "-c", MAIN, "mcp", str(index), "--preset", "arag_naive")
+        async with started(*command) as client:
+
+            async def nearest() -> str:
+                query = {"query": "Quokkas nap by the harbour."}
+                return text_of(await client.call_tool("naive_embedding_search", query))
+
+            assert "quokka.md" not in await nearest()
+            (tmp_path / "notes" / "quokka.md").write_text("# Nap\n\nQuokkas nap by the harbour.\n")
+            assert sync_documents([str(tmp_path / "notes")], index).vectors.startswith(
+                "the vectors"
+            )
+            assert "quokka.md" in await nearest()
+
+    anyio.run(main)
 
 
 async def passage_with(client: ClientSession, word: str) -> str:

@@ -1,5 +1,7 @@
 """Embedding of an index on a server."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from arag_search.errors import SourceError, VectorsMismatchError
@@ -17,7 +19,7 @@ from tests.support.embeddings import (
     check_embedded,
     with_options,
 )
-from tests.support.opensearch_indexes import Site
+from tests.support.opensearch_indexes import Site, fresh_site
 
 
 def test_an_index_on_a_server_is_embedded_into_a_folder(opensearch: Site) -> None:
@@ -55,7 +57,40 @@ def test_a_roll_back_finds_the_vectors_of_the_index_before(opensearch: Site) -> 
     assert _ids(address) == before == {f"d{number}.1" for number in range(10) if number != 3}
 
 
-def test_an_index_on_a_server_that_changes_while_it_is_read_is_refused(opensearch: Site) -> None:
+@pytest.fixture
+def twin(opensearch_url: str) -> Iterator[str]:
+    """Provide another name, as ``opensearch`` does."""
+    site = fresh_site(opensearch_url)
+    yield site.address
+    site.remove()
+    site.client.close()
+
+
+def test_two_indexes_on_a_server_share_a_folder_of_vectors(opensearch: Site, twin: str) -> None:
+    address = opensearch.address
+    for place in (address, twin):
+        build_index([corpus("c.jsonl", 40)], place, PLAIN)
+    options = with_options(vectors="v")
+    assert [embed_index(place, ENCODER, options).encoded_rows for place in (address, twin)] == [
+        81,
+        0,
+    ]
+    for number in range(2):
+        delete_documents(address, [f"d{number}"], vectors="v")
+    for place in (address, twin):
+        check_embedded(place, "v")
+    added = AddOptions(vectors="v")
+    report = add_documents([file_of("n.jsonl", {"id": "n", "text": "New."})], twin, added)
+    assert report.vectors == "the vectors fit the index; 2 rows encoded"
+    with open_index(twin, vectors="v") as index:
+        assert index.naive_embedding_search("New.", top_k=1).hits[0].id == "n.1"
+    check_embedded(address, "v")
+
+
+def test_an_index_on_a_server_that_changes_while_it_is_read_is_refused(
+    opensearch: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("index_jobs.embedding.rows.FOUND_TEXTS", 50)
     address = opensearch.address
     build_index([corpus("c.jsonl", 400)], address, PLAIN)
 
