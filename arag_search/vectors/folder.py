@@ -91,9 +91,9 @@ def is_own_root(location: str, root: Path) -> bool:
 
 def owner_of(location: str, root: Path) -> str:
     """Return the name of an index among those of a folder; none is needed in its own."""
-    if is_own_root(location, root) or is_address(location):
-        return "" if is_own_root(location, root) else location
-    return str(Path(location).resolve())
+    if is_own_root(location, root):
+        return ""
+    return location if is_address(location) else str(Path(location).resolve())
 
 
 def embed_command(location: str, root: Path) -> str:
