@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections import Counter
+from contextlib import suppress
 from typing import IO
 
 from arag_search.errors import SourceError
@@ -43,9 +45,24 @@ _PIECE_BYTES = 1 << 20
 _GOOD_TO_BAD = 10
 """A text with at least this many characters of UTF-8 for every invalid byte is damaged UTF-8."""
 
+_NULS = re.compile(rb"\0+")
+_TEXT_BYTES = bytes({*range(256)} - {*range(7), *range(14, 26), *range(28, 32), 127})
+"""The bytes of text, with controls for printers and terminals, and the end of a file of DOS."""
+
+_FEW_CONTROLS = 4
+_BYTES_TO_FEW = 8
+_BYTES_TO_CONTROL = 100
+"""How many bytes a text has for each control byte, where these are few and where they are more."""
+
+_SHORT_UNITS = 32
+"""The units of 16 bits from which a text may be UTF-16 although most of them have no NUL."""
+
+_GOOD_TO_STRANGE = 20
+"""A text in UTF-16 has at least this many characters for each that is none of a text."""
+
 
 def decoded(data: bytes, where: str, declared: str = "") -> str:
-    """Decode a whole file, without its byte order mark.
+    """Decode a whole file, without its byte order mark, and with blanks in place of NUL.
 
     ``declared`` is the encoding that the file itself names, if any, by a label of the WHATWG
     Encoding Standard; a byte order mark outranks it, and so does the content if it cannot be in it,
@@ -53,12 +70,14 @@ def decoded(data: bytes, where: str, declared: str = "") -> str:
     ``where`` if the data is binary, or damaged, or fits no encoding.
     """
     encoding = mark_encoding(data)
+    if not encoding and b"\0" in data:
+        encoding = _encoding_with_nul(data, where)
+        data = data if encoding else data.replace(b"\0", b" ")
     if encoding:
         try:
-            return data.decode(encoding)
+            return data.decode(encoding).replace("\0", " ")
         except UnicodeDecodeError as error:
             raise _damaged(encoding, error, where) from None
-    _check_text(data, where)
     encoding = _codec(declared)
     if encoding and (text := _in_codec(data, encoding, "strict")) is not None:
         return text
@@ -96,9 +115,10 @@ def stream_encoding(stream: IO[bytes], where: str) -> str:
     while not encoding:
         piece = stream.read(_PIECE_BYTES)
         encoding = "" if offset else mark_encoding(piece)
+        if b"\0" in piece and not encoding:
+            encoding = _encoding_with_nul(piece, where, offset)
         if encoding:
             break
-        _check_text(piece, where, offset)
         offset += len(piece)
         try:
             decoder.decode(piece, final=not piece)
@@ -111,13 +131,40 @@ def stream_encoding(stream: IO[bytes], where: str) -> str:
     return encoding
 
 
-def _check_text(data: bytes, where: str, offset: int = 0) -> None:
-    if b"\0" in data:
+def _encoding_with_nul(data: bytes, where: str, offset: int = 0) -> str:
+    """Return the codec of data in which NUL occurs: that of UTF-16, or an empty text where NUL
+    stands for a blank. ``offset`` counts the bytes before it. Raises SourceError for binary data.
+    """
+    sample = _NULS.sub(b"\0", data[:_PIECE_BYTES])
+    controls = len(sample.translate(None, _TEXT_BYTES))
+    needed = _BYTES_TO_FEW if controls <= _FEW_CONTROLS else _BYTES_TO_CONTROL
+    is_text = controls * needed <= len(sample)
+    if is_text:
+        with suppress(UnicodeDecodeError):
+            codecs.utf_8_decode(sample)
+            return ""
+    encoding = "" if offset else _wide_encoding(data[:_SAMPLE_BYTES])
+    if not encoding and not is_text:
         raise SourceError(
             "The file is binary, not text.",
             where=f"{where}, byte {offset + data.index(0) + 1}",
-            allowed="text without NUL bytes; UTF-16 and UTF-32 need a byte order mark",
+            allowed="text with few control characters; UTF-32 needs a byte order mark",
         )
+    return encoding
+
+
+def _wide_encoding(sample: bytes) -> str:
+    """Return the codec of UTF-16 without a mark, which has other bytes at even places than at odd
+    ones, among them NUL; empty for other data."""
+    even, odd = (Counter(sample[first::2]) for first in (0, 1))
+    nuls, units = max(even[0], odd[0]), even.total()
+    is_short = units < _SHORT_UNITS and 2 * nuls < units
+    if is_short or 2 * (even - odd).total() < units or even[0] == odd[0]:
+        return ""
+    codec = "utf-16-le" if odd[0] > even[0] else "utf-16-be"
+    text = sample.decode(codec, "replace")
+    good = sum((sign.isprintable() or sign.isspace()) and sign != "\ufffd" for sign in text)
+    return codec if good >= _GOOD_TO_STRANGE * (len(text) - good) else ""
 
 
 def _is_mostly(sample: bytes, encoding: str) -> bool:

@@ -468,4 +468,4 @@ class _Lines:
         if self.row_bytes > MAX_ROW_BYTES:
             raise csv.Error("too long")
         is_marked = self.number == 1 and self._encoding == "utf-8"
-        return line.decode("utf-8-sig" if is_marked else self._encoding)
+        return line.decode("utf-8-sig" if is_marked else self._encoding).replace("\0", " ")

@@ -28,6 +28,7 @@ MAX_FILE_BYTES = 1 << 28
 MAX_TEXT_CHARACTERS = 1 << 27
 """The longest text of a PDF, workbook or book (134 million characters, or 100,000 pages)."""
 
+_LONE_RETURN = re.compile(r"\r(?!\n)")
 _MAX_TITLE_CHARACTERS = 300
 _NO_TITLE = re.compile(
     r"untitled\W*\d*|(?:microsoft|powerpoint|word|excel)\b.*|document\s*\d*|presentation\s*\d*"
@@ -72,6 +73,18 @@ class Converter(Protocol):
         SourceError if nothing more can be read from the file.
         """
         ...
+
+
+def whole_text(path: Path, where: str) -> str:
+    """Return the text of a file. Raises SourceError."""
+    from index_jobs.sources.encodings import decoded
+
+    return in_lines(decoded(whole_file(path, where), where))
+
+
+def in_lines(text: str) -> str:
+    """Return the text with a line feed for each carriage return that ends a line alone."""
+    return _LONE_RETURN.sub("\n", text) if "\r" in text else text
 
 
 def whole_file(path: Path, where: str) -> bytes:

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from arag_search.corpus import Outline
 from index_jobs.sources.converters.outline import INDEX_LINES, Part, ends_by_indent, outline_of
-from index_jobs.sources.converters.registry import ConvertedDocument, whole_file
-from index_jobs.sources.encodings import decoded
+from index_jobs.sources.converters.registry import ConvertedDocument, whole_text
 from index_jobs.sources.records import Fields
 
 _ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1+")
@@ -46,7 +45,7 @@ _MARKUP = re.compile(
 
 def convert(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocument]:
     """Yield the file, unchanged, as one document. Its title is the first heading. See Converter."""
-    text = decoded(whole_file(path, where), where)
+    text = whole_text(path, where)
     title, outline = title_and_outline(text)
     yield ConvertedDocument("", title, text, outline=outline)
 

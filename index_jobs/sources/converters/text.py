@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -14,8 +14,7 @@ from arag_search.query.forms import is_code
 from index_jobs.sources.converters import code, rst
 from index_jobs.sources.converters.front_matter import NO_FRONT_MATTER, FrontMatter, front_matter
 from index_jobs.sources.converters.outline import Part, outline_of
-from index_jobs.sources.converters.registry import ConvertedDocument, whole_file
-from index_jobs.sources.encodings import decoded
+from index_jobs.sources.converters.registry import ConvertedDocument, whole_text
 from index_jobs.sources.records import Fields, readable
 
 if TYPE_CHECKING:
@@ -25,8 +24,8 @@ _OUTLINE_CHARACTERS = 1 << 21
 """How much of a text of Markdown is parsed."""
 
 _MARKDOWN = (".md", ".markdown")
-_FRONT_MATTER = (b"---", b"+++", BOM_UTF8, BOM_UTF16_LE, BOM_UTF16_BE, BOM_UTF32_BE)
-"""The beginnings of files that may have front matter."""
+_FRONT_MATTER = (b"--", b"++", BOM_UTF8, BOM_UTF16_LE, BOM_UTF16_BE)
+"""The beginnings, without NUL, of files that may have front matter."""
 
 _HEADING_CHARACTERS = 300
 _LINE_CHARACTERS = 2_000
@@ -37,7 +36,7 @@ _ANCHOR = re.compile(r"\s*\{[#:][^{}]*\}\s*$")
 def convert(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocument]:
     """Yield the file as one document. Markdown has the title of its front matter, or of its first
     heading; other texts have none. See Converter."""
-    text = decoded(whole_file(path, where), where)
+    text = whole_text(path, where)
     name = where.lower()
     title, outline = "", ()
     front = NO_FRONT_MATTER
@@ -61,24 +60,19 @@ def front_values(path: Path, where: str) -> Mapping[str, tuple[str, ...]]:
     if not where.lower().endswith(_MARKDOWN):
         return {}
     with readable(where), path.open("rb") as file:
-        if not file.read(4).startswith(_FRONT_MATTER):
+        if not file.read(4).replace(b"\0", b"").startswith(_FRONT_MATTER):
             return {}
-    return front_matter(_in_lines(decoded(whole_file(path, where), where))).values
-
-
-def _in_lines(text: str) -> str:
-    """Return the text without carriage returns, which parsers take for ends of lines."""
-    return text.replace("\r\n", "\n").replace("\r", " ")
+    return front_matter(whole_text(path, where).replace("\r\n", "\n")).values
 
 
 def markdown(text: str) -> tuple[str, Outline, FrontMatter]:
     """Return the title, the outline and the front matter of a text of Markdown (CommonMark, with
-    tables).
+    tables), in which no carriage return stands alone.
 
     The title is that of the front matter, or else the first heading; a heading too long to be one
     is passed over.
     """
-    whole = _in_lines(text)
+    whole = text.replace("\r\n", "\n")
     front = front_matter(whole)
     title = front.title
     offset = front.lines

@@ -1,5 +1,6 @@
 """Plain text, its titles and its encodings; and the registry of types."""
 
+import struct
 import subprocess
 import sys
 from io import BytesIO
@@ -11,9 +12,9 @@ from arag_search.cli.index import index_command
 from arag_search.errors import MissingExtraError, SourceError
 from index_jobs.sources.converters.html import decoded_markup, page_of
 from index_jobs.sources.converters.registry import FILE_TYPES, FileType, file_type_of
-from index_jobs.sources.converters.text import markdown
+from index_jobs.sources.converters.text import front_values, markdown
 from index_jobs.sources.encodings import decoded, stream_encoding
-from tests.support.converted import document_of, refusal_of, written
+from tests.support.converted import document_of, documents_of, refusal_of, written
 
 TEXTS = {
     "cp1252": "L’été à la plage était très chaud – «voilà» une journée où l’on mangeait.",
@@ -39,12 +40,67 @@ def test_unicode_is_decoded_without_its_mark(text: str, encoding: str) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_utf_16_without_a_mark_and_binary_data_are_refused(encoding: str) -> None:
-    for data in ("text".encode(encoding), b"\x7fELF\x00\x01"):
-        with pytest.raises(SourceError, match="binary"):
-            decoded(data, "a.txt")
-        with pytest.raises(SourceError, match="binary"):
-            stream_encoding(BytesIO(data), "a.txt")
+@pytest.mark.parametrize(
+    "text",
+    ["text", "Grüße, 🎻\n" * 20_000, "Вивальди родился в Венеции.\n" * 9, TEXTS["shift_jis"] * 9],
+)
+def test_utf_16_without_a_mark_is_known_by_its_nul_bytes(text: str, encoding: str) -> None:
+    text += "\n2024"
+    data = text.encode(encoding)
+    assert decoded(data, "a.txt") == text
+    assert stream_encoding(BytesIO(data), "a.txt") == encoding
+    with pytest.raises(SourceError, match=r"binary|damaged UTF-16"):
+        decoded(data[:-1], "a.txt")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(b"\0", b"\0" * 5_000, b"a\0b", b"<p>\0\1\2", b"\x7fELF\x00\x01", b"\x89PNG\r\n\0\0"),
+        struct.pack("<500H", *range(500)),
+        struct.pack("<500I", *range(97, 597)),
+        struct.pack("<500d", *range(500)),
+        "text".encode("utf-32-le"),
+        bytes(range(256)) * 9,
+    ],
+)
+def test_binary_data_is_refused(data: bytes) -> None:
+    with pytest.raises(SourceError, match="binary"):
+        decoded(data, "a.txt")
+    with pytest.raises(SourceError, match="binary"):
+        stream_encoding(BytesIO(data), "a.txt")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252", "utf-16"])
+def test_nul_in_a_text_is_a_blank(encoding: str) -> None:
+    text = "Händel\0wrote operas. The log breaks off:" + "\0" * 4_096 + "\nIt goes on."
+    assert decoded(text.encode(encoding), "a.txt") == text.replace("\0", " ")
+    assert decoded(b"\xef\xbb\xbf\0\0", "a.txt") == "  "
+
+
+def test_nul_in_a_table_is_a_blank(tmp_path: Path) -> None:
+    (row,) = documents_of(
+        written(tmp_path / "a.csv", "name,note\nHändel,wrote\0operas in London\n")
+    )
+    assert row.text == "name: Händel\nnote: wrote operas in London"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-le"])
+def test_a_line_ends_with_cr_lf_or_both(tmp_path: Path, end: str, encoding: str) -> None:
+    text = "---\ntitle: The Sea\ntags: [ships]\n---\n# Wind\n\nfair\n\n# Waves\n\nhigh\n"
+    path = written(tmp_path / "a.md", text.replace("\n", end).encode(encoding))
+    document = document_of(path)
+    assert (document.title, document.front) == ("The Sea", {"tags": ("ships",)})
+    assert front_values(path, "a.md") == document.front
+    assert document.text.replace("\r\n", "\n") == "\n" * 4 + text.partition("---\n# ")[2].join(
+        ("# ", "")
+    )
+    assert [(unit.first, unit.name) for unit in document.outline] == [(4, "Wind"), (8, "Waves")]
+    plain = document_of(written(tmp_path / "a.txt", f"one{end}two{end}"))
+    assert (
+        plain.text == f"one{end}two{end}".replace("\r\n", "\n").replace("\r", "\n") or "\r\n" in end
+    )
 
 
 @pytest.mark.parametrize("encoding", TEXTS)
