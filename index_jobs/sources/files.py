@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 import tempfile
 import time
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, TextIO
 from weakref import WeakKeyDictionary
 
-from arag_search.corpus import Document, MetadataValue, is_unicode, nfc
+from arag_search.corpus import Document, MetadataValue, nfc
 from arag_search.errors import (
     BadFileError,
     MissingExtraError,
@@ -41,7 +42,7 @@ from index_jobs.sources.converters.registry import (
     FileType,
     file_type_of,
 )
-from index_jobs.sources.formats import checked_id, clean, metadata_of, title_of
+from index_jobs.sources.formats import MAX_ID_BYTES, checked_id, clean, metadata_of, title_of
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.place import Place
 from index_jobs.sources.reading import Entry, FileState, SourcePart
@@ -375,7 +376,6 @@ class FileSource:
         """Yield the documents of a file and its bad records after the first ``skip`` of them, or
         the error of the file."""
         try:
-            identifier = checked_id(path_id(file.relative), file.where)
             if file.problem is not None:
                 raise file.problem
             own: dict[str, MetadataValue] | None = None
@@ -383,6 +383,7 @@ class FileSource:
             for entry in read(file, begun):
                 if entry is None:
                     yield None
+        identifier = path_id(file.relative)
                     continue
                 if skip:
                     skip -= 1
@@ -398,7 +399,7 @@ class FileSource:
             if not skip:
                 yield error
         except SourceError as error:
-            self.damaged.add(path_id(file.relative))
+            self.damaged.add(identifier)
             if not skip:
                 yield bad_file(error)
 
@@ -483,6 +484,7 @@ class FileSource:
                 raise
             return error
         return Document(
+            name = _ESCAPED_BLANK.sub(" ", name)
             identifier,
             title,
             text,
@@ -645,11 +647,23 @@ open_text_file = _opener("text", partial(_one_file, type=PLAIN_TEXT))
 
 
 def path_id(relative: str) -> str:
-    """Return the id of the file with this path, in NFC; bytes that are not UTF-8 are escaped
-    (``caf\\\\xe9.txt``)."""
-    if not is_unicode(relative):
-        relative = os.fsencode(relative).decode("utf-8", "backslashreplace")
-    return nfc(relative)
+    """Return the id of the file with this path, in NFC. Paths that are not equal in NFC have
+    different ids.
+
+    Blanks at either end of a name, controls and bytes that are not UTF-8 are escaped by their bytes
+    (``caf\\xe9.txt``), and so is the backslash of what would be such an escape. Of a long path, the
+    beginning is kept, a digest, and the ending.
+    """
+    identifier = nfc(_ODD.sub(_escaped, relative))
+    data = identifier.encode()
+    if len(data) <= _MAX_ID_BYTES:
+        return identifier
+    end = _CUT + hashlib.sha256(data).hexdigest()[:32] + os.path.splitext(identifier)[1][-32:]
+    return data[: _MAX_ID_BYTES - len(end.encode())].decode("utf-8", "ignore") + end
+
+
+def _escaped(odd: re.Match[str]) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in os.fsencode(odd[0]))
 
 
 def bad_file(error: SourceError) -> BadFileError:
@@ -658,6 +672,19 @@ def bad_file(error: SourceError) -> BadFileError:
     if "--skip-bad-files" not in do:
         do = f"{do} {SKIP_FILE}".strip()
     return BadFileError(error.what, where=error.where, allowed=error.allowed, do=do)
+
+_ODD = re.compile(
+    r"(?:(?<![^/])\s+|\s+(?![^/])|\\(?=x[0-9a-f]{2})"
+    # what follows could be composed with the last digit
+    r"|[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff])[\u0300-\u036f]*"
+)
+_ESCAPED_BLANK = re.compile(r"\\x(?:0[9a-d]|20)")
+_CUT = r"\x00"
+"""A mark that is in no other id, since no name of a file has this byte."""
+
+_MAX_ID_BYTES = MAX_ID_BYTES - 32
+"""The longest id of a file, to which its rows add their numbers."""
+
 
 
 def _folders(identifier: str) -> Iterator[str]:

@@ -128,7 +128,7 @@ def test_a_name_with_line_feeds_forges_no_line_of_a_report(tmp_path: Path) -> No
     folder = tmp_path / "folder"
     folder.mkdir()
     written(folder / "a.txt", "Text.")
-    written(folder / "b\nskipped: 0 bad files\x1b[2J.txt", "x")
+    written(folder / "b\nskipped: 0 bad files\x1b[2J.txt", b"\0")
     written(folder / "c.x\nall is well", "x")
     written(folder / "d\n.txt", b"x" * 200)
     selection = FileSelection(skip_bad=True, max_bytes=100)
