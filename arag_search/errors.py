@@ -23,7 +23,7 @@ AragError                     a failure that this project raises on purpose
 │   └── VectorsMismatchError  the vectors are of another model, or do not fit the index
 ├── SourceError               the corpus cannot be read; names file and line
 │   ├── BadFileError          a file of a source cannot be read; the others can
-│   ├── SecretFileError       a file is left out, because it holds a private key
+│   ├── LeftOutError          a file is left out for what it holds, such as a private key
 │   └── DuplicateIdError      a document has the id of an earlier one
 ├── BuildError                the build cannot continue (no space, ordinals exhausted)
 │   └── WorkerLostError       a worker process of the build ended or was killed
@@ -184,8 +184,8 @@ class BadFileError(SourceError):
     is_file = True
 
 
-class SecretFileError(SourceError):
-    """A file is left out, because it holds a private key."""
+class LeftOutError(SourceError):
+    """A file is left out for what it holds, which ``what`` says, such as "a private key"."""
 
 
 class DuplicateIdError(SourceError):

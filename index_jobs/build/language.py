@@ -46,7 +46,7 @@ def detected(sources: Sequence[Source], metadata: MetadataReader) -> Detected:
     for place in range(count):
         source = sources[place * len(sources) // count]
         reader = CorpusReader(
-            [source],
+            [source.prose()],
             metadata,
             Position(),
             SeenIds(),

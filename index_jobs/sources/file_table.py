@@ -38,7 +38,7 @@ from index_jobs.sources.opening import open_sources
 from index_jobs.sources.reading import FileState, Source
 from index_jobs.sources.records import Fields
 from index_jobs.sources.registry import Format
-from index_jobs.sources.selection import NOT_READ, TOO_LARGE, FileSelection
+from index_jobs.sources.selection import LARGE_DATA, NOT_READ, TOO_LARGE, FileSelection
 
 MOST_FILES = 50_000
 """The number of files up to which they are compared before each answer."""
@@ -121,7 +121,7 @@ class Look(NamedTuple):
             {
                 kind.lstrip("."): count
                 for kind, count in self.left_out.items()
-                if kind == TOO_LARGE or kind not in NOT_READ
+                if kind in (TOO_LARGE, LARGE_DATA) or kind not in NOT_READ
             }
         )
         for path in unread:

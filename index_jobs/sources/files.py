@@ -27,8 +27,8 @@ from weakref import WeakKeyDictionary
 from arag_search.corpus import Document, MetadataValue, nfc
 from arag_search.errors import (
     BadFileError,
+    LeftOutError,
     MissingExtraError,
-    SecretFileError,
     SourceError,
     on_one_line,
 )
@@ -51,6 +51,7 @@ from index_jobs.sources.registry import Format
 from index_jobs.sources.repeats import Repeats
 from index_jobs.sources.selection import (
     EXCLUDED,
+    LARGE_DATA,
     PRIVATE_KEY,
     SHOWN_LARGE_FILES,
     STDIN,
@@ -246,6 +247,10 @@ class FileSource:
             self._first_signature = None
         return {**seen, "fields": sorted(self._metadata.fields)}
 
+    def prose(self) -> FileSource:
+        files = self._listing
+        return self._of(lambda left_out: (f for f in files(left_out) if not f.type.most_bytes))
+
     def front_matter(self) -> Iterator[Mapping[str, tuple[str, ...]]]:
         from index_jobs.sources.converters.text import front_values
 
@@ -310,7 +315,7 @@ class FileSource:
         try:
             while True:
                 for number, file in islice(numbered, _AHEAD - len(ahead)):
-                    is_wanted = number >= first and file.problem is None and file.type.packages
+                    is_wanted = number >= first and file.problem is None and file.type.is_limited
                     begun = self._begin(file) if is_wanted else None
                     ahead.append((number, file, begun))
                 if not ahead:
@@ -352,9 +357,13 @@ class FileSource:
 
     def _only(self, files: Sequence[SourceFile], last: int) -> FileSource:
         """Return a source of these files, the last of which has the number ``last``."""
-        source = copy(self)
-        source._listing = partial(_listed, files)
+        source = self._of(partial(_listed, files))
         source._files_before = last - len(files)
+        return source
+
+    def _of(self, listing: Listing) -> FileSource:
+        source = copy(self)
+        source._listing = listing
         source._converters = {}
         source._first_states = None
         return source
@@ -375,6 +384,7 @@ class FileSource:
     ) -> Iterator[Document | SourceError | None]:
         """Yield the documents of a file and its bad records after the first ``skip`` of them, or
         the error of the file."""
+        identifier = path_id(file.relative)
         try:
             if file.problem is not None:
                 raise file.problem
@@ -383,7 +393,6 @@ class FileSource:
             for entry in read(file, begun):
                 if entry is None:
                     yield None
-        identifier = path_id(file.relative)
                     continue
                 if skip:
                     skip -= 1
@@ -395,9 +404,9 @@ class FileSource:
                 elif document.is_file:
                     self.repeats.add(document.id, document.text)
                 yield document
-        except SecretFileError as error:
+        except LeftOutError as error:
             if not skip:
-                yield error
+                yield LeftOutError(error.what, where=identifier)
         except SourceError as error:
             self.damaged.add(identifier)
             if not skip:
@@ -406,7 +415,7 @@ class FileSource:
     def _converted(
         self, file: SourceFile, begun: Conversion | None = None
     ) -> Iterator[ConvertedDocument | SourceError]:
-        if file.type.packages:
+        if file.type.is_limited:
             begun = begun or self._begin(file)
             yield from self._conversions.entries(begun)
             return
@@ -448,7 +457,7 @@ class FileSource:
         ending = os.path.splitext(name)[1].lower()[1:]
         values: dict[str, MetadataValue] = {
             "file": name,
-            "type": ending or file.type.name,
+            "type": ending or PLAIN_TEXT.name,
             "path": (*_folders(identifier), identifier),
         }
         if moment := _moment(file.modified_s):
@@ -470,9 +479,12 @@ class FileSource:
         where = f"{file.where}#{converted.suffix}" if converted.suffix else file.where
         try:
             text = clean(converted.text, "text", where)
-            if is_file and not self._reads_keys and PRIVATE_KEY.match(text):
-                raise SecretFileError("The file holds a private key.", where=identifier)
+            # Data may have a key among other values; a text may speak of one.
+            key = PRIVATE_KEY.search if file.type.most_bytes else PRIVATE_KEY.match
+            if is_file and not self._reads_keys and key(text):
+                raise LeftOutError("a private key", where=where)
             name = identifier if is_code(identifier) else Path(identifier).stem
+            name = _ESCAPED_BLANK.sub(" ", name)
             title = title_of(converted.title or name, "title", where)
             metadata = metadata_of(converted.metadata, self._metadata, self._named, where)
             front, in_extra = self._metadata.read_front(converted.front)
@@ -484,7 +496,6 @@ class FileSource:
                 raise
             return error
         return Document(
-            name = _ESCAPED_BLANK.sub(" ", name)
             identifier,
             title,
             text,
@@ -510,7 +521,6 @@ class _FolderListing:
         self._exclude = spec_of("--exclude", files.exclude)
         prefix = files.relative(name)
         self._prefix = f"{prefix}/" if prefix else ""
-        self._types: dict[str, FileType | None] = {}
         self._installed: dict[str, bool] = {}
 
     def __call__(self, left_out: LeftOut) -> Iterator[SourceFile]:
@@ -543,6 +553,11 @@ class _FolderListing:
                 yield self._unreadable(relative, entry, error)
                 continue
             size = status.st_size
+            if type.most_bytes is not None and size > type.most_bytes:
+                if not self._is_included(relative):
+                    left_out.count(LARGE_DATA)
+                    continue
+                type = PLAIN_TEXT
             if limit is not None and size > limit:
                 left_out.count_large(self._prefix + relative, size)
                 continue
@@ -565,14 +580,14 @@ class _FolderListing:
         return os.path.relpath(target, self._root), os.lstat(target)
 
     def _type(self, relative: str, name: str) -> FileType | None:
-        ending = os.path.splitext(name)[1].lower()
-        if ending not in self._types:
-            self._types[ending] = file_type_of(f"x{ending}")
-        type = self._types[ending]
-        if type is not None and (type is PLAIN_TEXT or not self._only_text):
+        type = file_type_of(name)
+        is_text = type is PLAIN_TEXT or (type is not None and type.may_be_other)
+        if type is not None and (is_text or not self._only_text):
             return type
-        is_included = self._include is not None and self._include.match_file(relative)
-        return PLAIN_TEXT if is_included else None
+        return PLAIN_TEXT if self._is_included(relative) else None
+
+    def _is_included(self, relative: str) -> bool:
+        return self._include is not None and self._include.match_file(relative)
 
     def _is_installed(self, type: FileType) -> bool:
         if type.name not in self._installed:
@@ -646,6 +661,19 @@ open_file = _opener("files", _one_file)
 open_text_file = _opener("text", partial(_one_file, type=PLAIN_TEXT))
 
 
+_ODD = re.compile(
+    r"(?:(?<![^/])\s+|\s+(?![^/])|\\(?=x[0-9a-f]{2})"
+    # what follows could be composed with the last digit
+    r"|[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff])[\u0300-\u036f]*"
+)
+_ESCAPED_BLANK = re.compile(r"\\x(?:0[9a-d]|20)")
+_CUT = r"\x00"
+"""A mark that is in no other id, since no name of a file has this byte."""
+
+_MAX_ID_BYTES = MAX_ID_BYTES - 32
+"""The longest id of a file, to which its rows add their numbers."""
+
+
 def path_id(relative: str) -> str:
     """Return the id of the file with this path, in NFC. Paths that are not equal in NFC have
     different ids.
@@ -672,19 +700,6 @@ def bad_file(error: SourceError) -> BadFileError:
     if "--skip-bad-files" not in do:
         do = f"{do} {SKIP_FILE}".strip()
     return BadFileError(error.what, where=error.where, allowed=error.allowed, do=do)
-
-_ODD = re.compile(
-    r"(?:(?<![^/])\s+|\s+(?![^/])|\\(?=x[0-9a-f]{2})"
-    # what follows could be composed with the last digit
-    r"|[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff])[\u0300-\u036f]*"
-)
-_ESCAPED_BLANK = re.compile(r"\\x(?:0[9a-d]|20)")
-_CUT = r"\x00"
-"""A mark that is in no other id, since no name of a file has this byte."""
-
-_MAX_ID_BYTES = MAX_ID_BYTES - 32
-"""The longest id of a file, to which its rows add their numbers."""
-
 
 
 def _folders(identifier: str) -> Iterator[str]:

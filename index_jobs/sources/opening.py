@@ -7,13 +7,14 @@ document that cannot be read is yielded as a SourceError: the build decides whet
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from arag_search.corpus import SHARD_BITS
 from arag_search.errors import ArgumentError, SourceError
 from index_jobs.sources.converters.registry import file_type_of
-from index_jobs.sources.encodings import decoded
+from index_jobs.sources.encodings import stream_encoding
 from index_jobs.sources.files import open_file, open_input, spooled_input
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.reading import Source
@@ -26,7 +27,9 @@ MAX_SOURCES = 1 << SHARD_BITS
 
 
 _ROW_ENDINGS = frozenset((".csv", ".tsv", ".tab"))
-_RECORD_ENDINGS = frozenset((".json", ".jsonl", ".ndjson", ".tsv", ".gz"))
+_RECORD_ENDINGS = frozenset((".jsonl", ".ndjson", ".tsv", ".gz"))
+_LIKE_RECORDS = re.compile(rb"\s*(?:\[|\{(?!\s*\n))")
+"""The beginning of JSON, but for an object with a member on each line."""
 
 
 def open_sources(
@@ -110,26 +113,28 @@ def _open_detected(
     path: Path, name: str, fields: Fields, metadata: MetadataReader, files: FileSelection
 ) -> Source:
     type = file_type_of(path.name)
-    if type is None or (path.suffix.lower() in _ROW_ENDINGS and holds_passages(path, name, fields)):
+    ending = path.suffix.lower()
+    may_be_records = type is None or type.may_be_other
+    if may_be_records or (ending in _ROW_ENDINGS and holds_passages(path, name, fields)):
         try:
             return RecordFile(name, None, fields, metadata)
         except SourceError:
-            if path.suffix.lower() in _RECORD_ENDINGS or not _is_text(path, name):
+            if ending in _RECORD_ENDINGS or not _is_text(path, name):
                 raise
     return open_file(name, fields, metadata, files, recognised=True)
 
 
 def _is_text(path: Path, name: str) -> bool:
-    """Return whether a file without records can be indexed as text. A file that begins like JSON
-    and has no known ending is assumed to have bad records."""
+    """Return whether a file without records can be indexed as text. JSON, and a file without ending
+    that begins like it, is assumed to have bad records, unless it is one object on many lines."""
     with readable(name), path.open("rb") as file:
-        beginning = file.read(LOOKED_AT_BYTES)
-    if not path.suffix and beginning.lstrip().startswith((b"{", b"[")):
-        return False
-    try:
-        decoded(beginning, name)
-    except SourceError:
-        return False
+        if path.suffix.lower() in ("", ".json") and _LIKE_RECORDS.match(file.read(LOOKED_AT_BYTES)):
+            return False
+        file.seek(0)
+        try:
+            stream_encoding(file, name)
+        except SourceError:
+            return False
     return True
 
 

@@ -8,10 +8,10 @@ import os
 from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from arag_search.corpus import Document
-from arag_search.errors import DuplicateIdError, SecretFileError, SourceError
+from arag_search.errors import DuplicateIdError, LeftOutError, SourceError
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.records import SKIP, Fields
 from index_jobs.sources.repeats import Repeats
@@ -73,6 +73,10 @@ class Source(Protocol):
         """Return a value that changes when the source changes: its name, size and times."""
         ...
 
+    def prose(self) -> Source:
+        """Return the source without its logs and data, which are in no language."""
+        ...
+
     def front_matter(self) -> Iterator[Mapping[str, tuple[str, ...]]]:
         """Yield the values of the front matter of each file that has some."""
         ...
@@ -106,6 +110,9 @@ class RecordSource:
     at_once = 1
     damaged: Sequence[str] = ()
     repeats = Repeats()
+
+    def prose(self) -> Self:
+        return self
 
     def front_matter(self) -> Iterator[Mapping[str, tuple[str, ...]]]:
         return iter(())
@@ -215,7 +222,6 @@ KEPT_FILES = 1_000
 
 
 NO_TEXT = "documents without text"
-PRIVATE_KEYS = "left out, a private key"
 Unread = dict[str, list[Any]]
 """The number of parts that were not read, by kind and type of file, each number followed by the ids
 of the first documents."""
@@ -385,8 +391,9 @@ class CorpusReader:
 
     def _skip(self, problem: SourceError) -> None:
         """Count a bad record or file. Raises its error unless such are skipped."""
-        if isinstance(problem, SecretFileError):
-            count_unread(self._position.unread, {PRIVATE_KEYS: [1, problem.where]})
+        if isinstance(problem, LeftOutError):
+            kind = f"left out, {problem.what}"
+            count_unread(self._position.unread, {kind: [1, problem.where]})
             return
         if not self._skips[problem.is_file]:
             if isinstance(problem, DuplicateIdError):

@@ -17,6 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from arag_search.engines.lucene.location import is_index
 from arag_search.errors import ArgumentError, SourceError
 from index_jobs.sources.conversion import USUAL_LIMITS, FileLimits
 from index_jobs.sources.place import Place
@@ -183,6 +184,9 @@ LOCK_FILE = "lock files of Office"
 IGNORED = "ignored by .gitignore"
 EXCLUDED = "left out by --exclude"
 KEY_FILE = "files of keys and passwords"
+GENERATED = "lock files of packages and minified code"
+LARGE_DATA = "logs and data above 1 MB without --include"
+INDEX = "indexes of this program"
 TOO_LARGE = "too large"
 SHOWN_LARGE_FILES = 20
 """How many of the files that are too large a report names."""
@@ -200,12 +204,18 @@ _KEY_NAMES = re.compile(
 )
 """The names of files that hold keys and passwords; pages about them (``passwords.md``) are read."""
 
-PRIVATE_KEY = re.compile(r"\s*-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----")
+_GENERATED_NAMES = re.compile(
+    r".*\.(lock|lockfile|lockb|map)|.*[.-]lock\.(json|ya?ml|hcl)|npm-shrinkwrap\.json|go\.sum"
+    r"|.*\.min\.(m?js|css)",
+    re.IGNORECASE,
+)
+
+PRIVATE_KEY = re.compile(r"(?<!\s)\s*-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----")
 """The beginning of a text that is a private key."""
 
 NOT_READ = IGNORED_FOLDERS | {
     *(LINK_OUT, LINK_TO_FOLDER, LINK_TO_NOTHING, PIPE, SOCKET, DEVICE),
-    *(HIDDEN, LOCK_FILE, IGNORED, EXCLUDED, KEY_FILE, TOO_LARGE),
+    *(HIDDEN, LOCK_FILE, IGNORED, EXCLUDED, KEY_FILE, GENERATED, LARGE_DATA, INDEX, TOO_LARGE),
 }
 """The names that reports give to entries that are left out whatever the endings of their names."""
 
@@ -233,11 +243,11 @@ def folder_entries(
     """Return the entries below a folder, sorted by path, one folder at a time.
 
     Hidden entries (their names begin with a dot), IGNORED_FOLDERS, entries that .gitignore
-    files exclude, and files named like keys are left out, unless ``no_ignore``; the files with
-    which Office marks an open document (``~$report.docx``) always are. Links to files of the folder
-    count as files of it; other links are not followed. ``only`` are absolute paths, without links
-    above their last part: no other entries are returned, except those below them. Messages call the
-    folder ``name``. Raises SourceError if the folder cannot be read.
+    files exclude, and files named like keys or generated ones are left out, unless ``no_ignore``;
+    indexes and the files with which Office marks an open document (``~$report.docx``) always are.
+    Links to files of the folder count as files of it; other links are not followed. ``only`` are
+    absolute paths, without links above their last part: no other entries are returned, except those
+    below them. Messages call the folder ``name``. Raises SourceError if the folder cannot be read.
     """
     return _Walk(name, os.path.realpath(root), no_ignore, only).entries(root)
 
@@ -321,8 +331,10 @@ class _Walk:
                 return IGNORED
             if not relative.endswith("/") and _KEY_NAMES.fullmatch(entry.name):
                 return KEY_FILE
+            if not relative.endswith("/") and _GENERATED_NAMES.fullmatch(entry.name):
+                return GENERATED
         if relative.endswith("/"):
-            return ""
+            return INDEX if is_index(Path(entry.path)) else ""
         if entry.name.startswith("~$"):
             return LOCK_FILE
         if entry.is_file(follow_symlinks=False):

@@ -145,9 +145,30 @@ def test_an_interrupted_build_of_files_resumes_where_it_was() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="file systems elsewhere refuse such names")
-def test_names_that_are_not_utf_8_are_escaped() -> None:
+def test_odd_names_are_escaped_found_and_followed() -> None:
     Path("odd").mkdir()
     Path(os.fsdecode(b"odd/caf\xe9.txt")).write_text("The sea at the coast.")
+    for name in (r"caf\xe9.txt", " blank.md", "line\nend.md", "README ", "a /\t.txt", "ä" * 60):
+        Path("odd", name).parent.mkdir(exist_ok=True)
+        Path("odd", name).write_text("The sea at the coast.")
     report = build_index(["odd"], "index", BuildOptions())
-    assert (report.documents, ids("index", "sea")) == (1, ["caf\\xe9.txt.1"])
-    assert sync_documents(["odd"], "index").unchanged == 1
+    assert report.documents == 7
+    assert ids("index", "title:end") == [r"line\x0aend.md.1"]
+    with open_index("index") as index:
+        names = {document.id for document in index.documents()}
+        assert len(names) == 7
+        assert {r"caf\xe9.txt", r"caf\x5cxe9.txt", r"\x20blank.md", r"README\x20"} < names
+        assert index.document_read(r"a\x20/\x09.txt").id == r"a\x20/\x09.txt"
+    assert sync_documents(["odd"], "index").unchanged == 7
+    Path("odd/a /\t.txt").unlink()
+    Path("odd/line\nend.md").write_text("A storm.")
+    report = sync_documents(["odd"], "index")
+    assert (report.unchanged, report.replaced, report.deleted) == (5, 1, 1)
+
+
+def test_an_index_in_the_folder_that_it_is_of_is_not_read() -> None:
+    Path("notes/old/bad.txt").unlink()
+    build_index(["notes"], "notes/index", BuildOptions())
+    report = sync_documents(["notes"], "notes/index")
+    assert (report.unchanged, report.added) == (2, 0)
+    assert report.left_out == {".py": 1, ".png": 1, "indexes of this program": 1}

@@ -60,6 +60,15 @@ def test_the_language_of_most_of_a_sample_is_used(
         assert index.manifest.forms[0] == "words"
 
 
+def test_logs_and_data_do_not_count() -> None:
+    Path("notes").mkdir()
+    Path("notes/a.json").write_text(json.dumps([ENGLISH] * 4_000))
+    Path("notes/b.log").write_text(ENGLISH)
+    Path("notes/c").write_text(GERMAN)
+    report = build_index(["notes"], "index")
+    assert report.notes[-1].startswith("language: de 100% of a sample; de is used")
+
+
 def test_indexes_with_and_without_forms_are_open_side_by_side() -> None:
     built([ENGLISH, GERMAN], BuildOptions(language="en"), "forms")
     built([ENGLISH, GERMAN], BuildOptions(without=("forms",)), "written")

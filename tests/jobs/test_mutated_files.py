@@ -42,6 +42,9 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     texts: dict[str, str | bytes] = {
         "a.txt": "Ein Satz über Köln.\nNoch einer.\n",
         "a.md": "---\ntitle: T\n---\n# Heading\n\n```\n# code\n```\n* item\n",
+        "a.org": "* Heading\nText.\n",
+        "a.json": '{"a": ["b", 1]}',
+        "a.ipynb": '{"cells": [{"cell_type": "markdown", "source": ["# Heading\\n", "Text."]}]}',
         "a.rst": "Heading\n=======\n\n.. note:: x\n",
         "a.html": "<!doctype html><meta charset=shift_jis><title>T</title><h1><button>Q</button>"
         "</h1><p style='display:block'>a<ruby>b<rt>c</rt></ruby><table><tr><td>1<td>2</table>",
@@ -179,6 +182,9 @@ def test_mutated_files_are_read_or_refused_and_what_they_lose_is_counted(
     unseen = {path.name for path in tmp_path.iterdir()} - read
     unseen -= {Path(name).name for name in bad}
     assert position.skipped_files == len(position.skipped_file_examples)
+    not_text = {name for name in unseen if Path(name).suffix in (".json", ".org")}
+    assert position.unread.get("left out, no text", [0])[0] == len(not_text)
+    unseen -= not_text
     # what is left is a table or a mailbox of no good records
     assert all(Path(name).suffix in (".csv", ".tsv", ".mbox", ".parquet") for name in unseen)
     shutil.rmtree(tmp_path)

@@ -25,13 +25,13 @@ CEILINGS = {
     ("arag_search/cli/",): 4_486,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_269,
     ("arag_search/endpoints/", "arag_search/system/"): 1_885,
-    ("index_jobs/sources/",): 7_749,
+    ("index_jobs/sources/",): 7_969,
     ("index_jobs/",): 5_232,
     ("bench/",): 17_421,
     ("tests/",): 60_068,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 144_959
+ALL = 145_361
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -152,7 +152,10 @@ class FileType:
     ``endings`` are in lower case. ``summary`` describes the files, for help. ``function`` is the
     converter, as ``module:function`` in this room. ``packages`` maps the packages of the extra
     ``files`` that it needs to the modules by which they are imported. A file that ``has_many``
-    documents is a table or a mailbox; others are one document.
+    documents is a table or a mailbox; others are one document. What ``may_be_other`` than its name
+    says is left out if it is no text and, where a user names it as a source, looked at for records
+    first. Files of a folder with more than ``most_bytes`` are left out. A ``limited`` type is
+    converted in a process of its own, as those with packages are.
     """
 
     name: str
@@ -161,11 +164,19 @@ class FileType:
     function: str
     packages: Mapping[str, str] = field(default_factory=dict[str, str])
     has_many: bool = False
+    may_be_other: bool = False
+    most_bytes: int | None = None
+    limited: bool = False
 
     def check(self) -> None:
         """Raise MissingExtraError if a package of this type is not installed. Imports nothing."""
         for package, module in self.packages.items():
             check_extra(EXTRA, package, module)
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether its files are converted within limits of time and memory."""
+        return self.limited or bool(self.packages)
 
     def converter(self) -> Converter:
         """Import the converter. Raises MissingExtraError if a package is not installed."""
@@ -180,7 +191,28 @@ _SELECTOLAX = {"selectolax": "selectolax"}
 _ROWS = "tables with {}, a document for each row"
 
 _TYPES = (
-    FileType("text", (".txt", ".md", ".markdown"), "plain text and Markdown", "text:convert"),
+    FileType(
+        "text",
+        (".txt", ".md", ".markdown", ".mdx", ".qmd", ".rmd"),
+        "plain text and Markdown",
+        "text:convert",
+    ),
+    FileType(
+        "plain",
+        (".text", ".org", ".tex", ".bib", ".adoc", ".asciidoc", ".srt", ".vtt"),
+        "other text; files without ending too",
+        "text:convert_if_text",
+        may_be_other=True,
+    ),
+    FileType(
+        "data",
+        (".log", ".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf"),
+        "logs and data of at most 1 MB",
+        "text:convert_if_text",
+        may_be_other=True,
+        most_bytes=1_000_000,
+    ),
+    FileType("notebook", (".ipynb",), "cells of notebooks", "notebook:convert", limited=True),
     FileType("rst", (".rst",), "reStructuredText, as it is written", "rst:convert"),
     FileType("html", (".html", ".htm", ".xhtml"), "web pages", "html:convert", _SELECTOLAX),
     FileType("pdf", (".pdf",), "PDF with text", "pdf:convert", {"pypdfium2": "pypdfium2"}),
@@ -240,8 +272,9 @@ _BY_ENDING = {ending: file_type for file_type in _TYPES for ending in file_type.
 
 
 def file_type_of(name: str) -> FileType | None:
-    """Return the type of a file by the ending of its name or path; None if there is none."""
-    return _BY_ENDING.get(os.path.splitext(name)[1].lower())
+    """Return the type of a file by the ending of its name or path; None if that is not known."""
+    ending = os.path.splitext(name)[1].lower()
+    return _BY_ENDING.get(ending) if ending else FILE_TYPES["plain"]
 
 
 def file_types_help(indent: str) -> str:

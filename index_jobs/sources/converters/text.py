@@ -10,11 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from arag_search.corpus import Outline
+from arag_search.errors import LeftOutError, SourceError
 from arag_search.query.forms import is_code
 from index_jobs.sources.converters import code, rst
 from index_jobs.sources.converters.front_matter import NO_FRONT_MATTER, FrontMatter, front_matter
 from index_jobs.sources.converters.outline import Part, outline_of
-from index_jobs.sources.converters.registry import ConvertedDocument, whole_text
+from index_jobs.sources.converters.registry import (
+    ConvertedDocument,
+    in_lines,
+    whole_file,
+    whole_text,
+)
+from index_jobs.sources.encodings import decoded
 from index_jobs.sources.records import Fields, readable
 
 if TYPE_CHECKING:
@@ -23,7 +30,7 @@ if TYPE_CHECKING:
 _OUTLINE_CHARACTERS = 1 << 21
 """How much of a text of Markdown is parsed."""
 
-_MARKDOWN = (".md", ".markdown")
+_MARKDOWN = (".md", ".markdown", ".mdx", ".qmd", ".rmd")
 _FRONT_MATTER = (b"--", b"++", BOM_UTF8, BOM_UTF16_LE, BOM_UTF16_BE)
 """The beginnings, without NUL, of files that may have front matter."""
 
@@ -36,7 +43,20 @@ _ANCHOR = re.compile(r"\s*\{[#:][^{}]*\}\s*$")
 def convert(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocument]:
     """Yield the file as one document. Markdown has the title of its front matter, or of its first
     heading; other texts have none. See Converter."""
-    text = whole_text(path, where)
+    yield _document(whole_text(path, where), where)
+
+
+def convert_if_text(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocument]:
+    """Yield the file as one document. Raises LeftOutError if it is no text. See Converter."""
+    data = whole_file(path, where)
+    try:
+        text = decoded(data, where)
+    except SourceError as error:
+        raise LeftOutError("no text", where=where) from error
+    yield _document(in_lines(text), where)
+
+
+def _document(text: str, where: str) -> ConvertedDocument:
     name = where.lower()
     title, outline = "", ()
     front = NO_FRONT_MATTER
@@ -51,7 +71,7 @@ def convert(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocumen
     elif is_code(name):
         outline = code.outline(text, name.rpartition(".")[2])
     unread = {f"front matter {front.problem}, kept as text": 1} if front.problem else {}
-    yield ConvertedDocument("", title, text, unread=unread, outline=outline, front=front.values)
+    return ConvertedDocument("", title, text, unread=unread, outline=outline, front=front.values)
 
 
 def front_values(path: Path, where: str) -> Mapping[str, tuple[str, ...]]:

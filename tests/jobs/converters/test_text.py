@@ -174,7 +174,8 @@ def test_the_ending_says_the_type() -> None:
         assert callable(file_type.converter())
         for ending in file_type.endings:
             assert file_type_of(f"folder.txt/Name{ending.upper()}") is file_type
-    assert file_type_of("a.csv.gz") is file_type_of("Makefile") is file_type_of(".pdf") is None
+    assert file_type_of("a.csv.gz") is file_type_of("a.") is None
+    assert file_type_of("Makefile") is file_type_of("b.d/.pdf") is file_type_of("a.org")
 
 
 def test_the_guide_and_the_help_list_every_type() -> None:

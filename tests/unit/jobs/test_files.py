@@ -17,6 +17,7 @@ from arag_search.errors import (
     ArgumentError,
     BadFileError,
     DuplicateIdError,
+    LeftOutError,
     MissingExtraError,
     SourceError,
 )
@@ -32,8 +33,8 @@ from index_jobs.sources.records import Fields
 from index_jobs.sources.registry import FORMATS
 from index_jobs.sources.selection import FileSelection, parse_size, shown_size
 from tests.support.corpus_files import documents, in_own_folder, problems, resumes, source_at  # noqa: F401
-
 from tests.support.examples import examples
+
 START = Position()
 
 
@@ -90,7 +91,6 @@ def test_ids_are_paths_from_what_all_sources_have_in_common_or_from_the_root(
     assert ids_of(*names, files=FileSelection(root=root)) == expected
 
 
-def test_ids_of_several_sources_do_not_depend_on_what_exists() -> None:
 _PIECES = [
     *(
         " ",
@@ -150,6 +150,7 @@ def test_the_id_of_a_long_path_keeps_its_beginning_and_ending() -> None:
     assert path_id(first).endswith(".py")
 
 
+def test_ids_of_several_sources_do_not_depend_on_what_exists() -> None:
     selection = FileSelection().rooted(["data/one", "data/two.md"])
     assert selection.relative("data/one") == "one"
     assert selection.relative("data/two.md") == "two.md"
@@ -182,6 +183,80 @@ def test_a_duplicate_id_of_files_names_both() -> None:
 
 
 # What is read
+
+
+def test_plain_text_is_read_by_its_ending_or_without_one_where_it_is_text() -> None:
+    texts = ("app.log", "conf.yaml", "book.tex", "a.srt", "Dockerfile", "README", "b/LICENSE")
+    for name in texts:
+        Path("n", name).parent.mkdir(parents=True, exist_ok=True)
+        Path("n", name).write_text("Some text.")
+    write(
+        n__b_log=b"\0\1\2", n__tool=b"\x7fELF\0\1", n__c_rtf="{}", n__d_mdx="# D", n__e_py="x = 1"
+    )
+    Path("n/wide").write_bytes("Some text.".encode("utf-16-le"))
+    Path("n/zero").touch()
+    os.mkfifo("n/Makefile")
+    Path("n/z").symlink_to("b/LICENSE")
+    entries = [entry for _, entry in source_at("n").documents()]
+    read = [entry for entry in entries if isinstance(entry, Document)]
+    assert {entry.id for entry in read} == {*texts, "d.mdx", "wide", "zero", "z"}
+    assert {entry.text for entry in read} == {"Some text.", "# D", ""}
+    left_out = [str(entry) for entry in entries if isinstance(entry, LeftOutError)]
+    assert left_out == ["no text\nWhere: b.log", "no text\nWhere: tool"]
+    assert source_at("n").left_out == {".rtf": 1, ".py": 1, "named pipes": 1}
+    (*_, last) = reader_of(source_at("n")).batches()
+    assert last.position.unread["left out, no text"] == [2, "b.log", "tool"]
+    for name in ("app.log", "README", "b/LICENSE", "wide", "zero"):
+        (document,) = documents(source_at(f"n/{name}"))
+        in_folder = next(entry for entry in read if entry.id == name)
+        assert (document.title, document.text) == (in_folder.title, in_folder.text)
+        assert document.metadata["type"] == in_folder.metadata["type"]
+    with pytest.raises(SourceError, match="format is not recognised"):
+        source_at("n/tool")
+
+
+def test_json_is_text_in_a_folder_and_records_where_it_is_named() -> None:
+    write(n__a_json='[{"id": 1, "text": "a"}]', n__b_json='{\n  "name": "b"\n}\n')
+    assert ids_of("n") == ["a.json", "b.json"]
+    assert ids_of("n/a.json") == ["1"]
+    assert ids_of("n/b.json") == ["b.json"]
+
+
+def test_large_logs_and_data_are_left_out_unless_they_are_included_or_named() -> None:
+    write(n__a_log="a" * 1_000_001, n__b_json="1" * 1_000_000, n__c_txt="c" * 1_000_001)
+    assert ids_of("n") == ["b.json", "c.txt"]
+    assert source_at("n").left_out == {"logs and data above 1 MB without --include": 1}
+    assert ids_of("n", files=FileSelection(include=("*.log",))) == ["a.log", "b.json", "c.txt"]
+    assert ids_of("n/a.log") == ["a.log"]
+
+
+def test_lock_files_and_minified_code_are_left_out() -> None:
+    names = (
+        *("package-lock.json", "yarn.lock", "pnpm-lock.yaml", "Cargo.lock", "go.sum", "bun.lockb"),
+        *("a.min.js", "b.min.css", "a.js.map", "npm-shrinkwrap.json", "gradle.lockfile"),
+    )
+    for name in (*names, "go.mod.txt", "locks.json", "a.js"):
+        Path("n").mkdir(exist_ok=True)
+        Path("n", name).write_text("text")
+    files = FileSelection(include=("*.js", "*.map"))
+    (source,) = open_sources(["n"], None, Fields(), MetadataReader({}), files)
+    assert [document.id for document in documents(source)] == ["a.js", "go.mod.txt", "locks.json"]
+    assert source.left_out == {"lock files of packages and minified code": len(names)}
+    everything = FileSelection(include=("*",), no_ignore=True)
+    assert len(ids_of("n", files=everything)) == len(names) + 3
+
+
+def test_data_with_a_private_key_in_it_is_left_out() -> None:
+    write(n__a_json='{"private_key": "-----BEGIN PRIVATE KEY-----\\nMII"}', n__b_yaml=" " * 900_000)
+    entries = [entry for _, entry in source_at("n").documents()]
+    assert [str(entry) for entry in entries if isinstance(entry, LeftOutError)] == [
+        "a private key\nWhere: a.json"
+    ]
+
+
+def test_front_matter_and_language_are_not_asked_of_data() -> None:
+    write(n__a_json="{}", n__b_md="text", n__c_org="text")
+    assert [document.id for document in documents(source_at("n").prose())] == ["b.md", "c.org"]
 
 
 def test_an_included_file_is_read_as_text_and_the_rest_is_counted() -> None:

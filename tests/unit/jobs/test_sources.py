@@ -49,14 +49,15 @@ def test_a_folder_gives_its_text_files_in_the_order_of_their_paths() -> None:
     source = open_source("notes", None, Fields(), MetadataReader({}))
     texts = documents(source)
     assert [(document.id, document.title) for document in texts] == [
+        ("README", "README"),
         ("a.md", "x"),
         ("a/z.txt", "z"),
         ("b.md", "The B side"),
         ("c.TXT", "c"),
     ]
-    assert texts[1].text == "no heading"
-    assert source.left_out == {".png": 1, ".py": 1, "without ending": 1, "hidden": 2}
-    (second, _) = list(source.documents())[1]
+    assert texts[2].text == "no heading"
+    assert source.left_out == {".png": 1, ".py": 1, "hidden": 2}
+    (second, _) = list(source.documents())[2]
     assert [document.id for document in documents(source, skip=second)] == ["b.md", "c.TXT"]
     assert source.bytes_read == source.size
 
@@ -390,8 +391,8 @@ def test_an_array_of_documents_is_read_item_by_item() -> None:
         ),
         (
             "p.json",
-            '{\n "text": "a"\n}',
-            "The line is not JSON (unexpected end of data, column 2).\nWhere: p.json, line 1\n"
+            '{"text": "a"\n}',
+            "The line is not JSON (unexpected end of data, column 13).\nWhere: p.json, line 1\n"
             "Allowed: one JSON object a line, or a JSON array\n"
             "Do: Write each record on one line, or name the format with --format.",
         ),
