@@ -15,7 +15,7 @@ from arag_search.query import analysis, fragments, problems
 from arag_search.query.analysis import has_few_apostrophes, has_token, is_fuzzy, is_prefix
 from arag_search.query.field_types import FieldType
 from arag_search.query.fields import FieldRef, Schema
-from arag_search.query.fragments import all_of, any_of
+from arag_search.query.fragments import joined
 from arag_search.query.grammar import (
     COMMAS,
     COMPARISON,
@@ -31,7 +31,7 @@ from arag_search.query.limits import (
     MIN_PREFIX_CHARACTERS,
     MIN_WEIGHT,
 )
-from arag_search.query.operators import SPELLED
+from arag_search.query.operators import AND, OR, SPELLED
 from arag_search.query.printing import with_escaped_slashes
 from arag_search.query.problems import Findings, fill, shortened
 from arag_search.query.regexes import check_regex, literal
@@ -181,7 +181,7 @@ class ClauseReader:
         if not is_prefix(stem):
             leaves = _split_prefix(stem, field)
             self.reject(start, end, problems.PREFIX_TOKENS, mended=bool(leaves))
-            return all_of(*leaves) if leaves else None
+            return joined(AND, *leaves) if leaves else None
         return fragments.word(stem, field, weight, "*")
 
     def _without_question_mark(self, raw: str) -> str:
@@ -209,9 +209,9 @@ class ClauseReader:
         pattern = fragments.pattern(rf"\b{''.join(words)}\b", True, field)
         self.reject(start, end, fill(problems.INNER_WILDCARD, pattern=pattern), mended=True)
         if is_prefix(stem):
-            return all_of(fragments.word(stem, field, weight, "*"), pattern)
+            return joined(AND, fragments.word(stem, field, weight, "*"), pattern)
         part = _PART_BEHIND_STAR.fullmatch(raw)
-        return all_of(fragments.word(part[1], field, weight), pattern) if part else pattern
+        return joined(AND, fragments.word(part[1], field, weight), pattern) if part else pattern
 
     def reject_signs(self, text: str, start: int, end: int, field: TextField) -> str | None:
         """Reject a clause without letters or digits; return the pattern for signs of a program."""
@@ -301,7 +301,7 @@ class ClauseReader:
                 words.append(fragments.word(text, field, ending="*"))
             elif star >= 0:
                 return None
-        return all_of(*words) if words else None
+        return joined(AND, *words) if words else None
 
     def _phrase_suffix(self, suffix: str, start: int) -> tuple[int, float]:
         """Return slop and weight of a phrase."""
@@ -418,8 +418,8 @@ class ClauseReader:
                 return fragments.keyword(field.name, meant) if meant else None
             if text[-1] in COMMAS and (without := text[:-1]):
                 self.note(problems.NOTE_COMMA, name=field.name, value=text)
-                return any_of(
-                    fragments.keyword(field.name, text), fragments.keyword(field.name, without)
+                return joined(
+                    OR, fragments.keyword(field.name, text), fragments.keyword(field.name, without)
                 )
             return fragments.keyword(field.name, text)
         if comparison:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from arag_search.corpus import nfc
-from arag_search.query.operators import AND, OR, OperatorWord
+from arag_search.query.operators import OperatorWord
 from arag_search.query.printing import (
     field_text,
     keyword_text,
@@ -58,17 +58,8 @@ def between(node: Range) -> str:
     return f"{node.field}:{opening}{node.lower or '*'} TO {node.upper or '*'}{closing}"
 
 
-def all_of(*parts: str | Modified) -> str:
-    """Return the group of clauses that are joined by AND; a single one as it is."""
-    return _joined(AND, parts)
-
-
-def any_of(*parts: str) -> str:
-    """Return the group of clauses that are joined by OR; a single one as it is."""
-    return _joined(OR, parts)
-
-
-def _joined(operator: OperatorWord, parts: tuple[str | Modified, ...]) -> str:
+def joined(operator: OperatorWord, *parts: str | Modified) -> str:
+    """Return the group of clauses that an operator joins; a single one as it is."""
     if len(parts) == 1 and isinstance(parts[0], str):
         return parts[0]
     return f"({f' {operator.word} '.join(map(str, parts))})"

@@ -1,7 +1,8 @@
 """The problems that a query can have, and the messages that describe them.
 
 Every message says what is wrong, what is allowed and what to write instead; ``Problem`` adds the
-place. The texts are defined here and nowhere else.
+place. The texts are defined here and, if they are about one operator, in its row
+(``operators``).
 """
 
 from __future__ import annotations
@@ -188,14 +189,6 @@ PREFER_WITHOUT_SCORE = (
     "a PREFER of metadata or a pattern, which has no score to add. Require it with AND, or DEMOTE "
     "the others."
 )
-UNRANKED = {
-    "PREFER": "a filter has no scores, so nothing is preferred in it. Write AND, or leave it out.",
-    "DEMOTE": "a filter has no scores to lower. Write NOT, or leave it out.",
-}
-FACTOR = (
-    "DEMOTE takes a number more than 0 and less than 1, as in DEMOTE^0.2 x; without, it is 0.5."
-)
-FACTOR_OF_PREFER = "PREFER takes no number. Write the weight after the clause, as in PREFER x^2."
 NOTHING_LEFT = (
     "{operator} has nothing on its left. It stands between two clauses; leave it out, or write "
     "\\{operator} to search the word."
@@ -275,16 +268,6 @@ WEIGHT_BEFORE_SLOP = 'the weight stands before ~. Write the slop first, as in "a
 WEIGHT_ON_FILTER = (
     "a weight on a metadata clause. Metadata only filters, it has no score; leave the weight out."
 )
-WEIGHT_ON_NOT = "a weight on a NOT. What is excluded has no score; leave the weight out."
-WEIGHT_ON = {
-    "NOT": WEIGHT_ON_NOT,
-    "DEMOTE": (
-        "a weight on a DEMOTE. How much it lowers stands directly after the operator, as in "
-        "DEMOTE^0.2 x."
-    ),
-}
-"""Messages by operator."""
-
 PREFIX_SHORT = (
     f"a prefix of fewer than {MIN_PREFIX_CHARACTERS} characters. Write at least "
     f"{MIN_PREFIX_CHARACTERS} before the *, or \\* for the character."

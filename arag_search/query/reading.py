@@ -21,7 +21,7 @@ from arag_search.query import problems
 from arag_search.query.analysis import APOSTROPHES, has_apostrophes, has_token
 from arag_search.query.clauses import ClauseReader, is_no_field, is_searchable, literal_text
 from arag_search.query.fields import ANY_SCHEMA, TEXT_FIELDS, FieldRef, Schema
-from arag_search.query.fragments import Modified, all_of, any_of, phrase, word
+from arag_search.query.fragments import Modified, joined, phrase, word
 from arag_search.query.grammar import Doubt, Operator, Options, read
 from arag_search.query.lexer import REGEX, Lexeme, find_special, lex, unescape
 from arag_search.query.limits import (
@@ -40,6 +40,7 @@ from arag_search.query.operators import (
     DEMOTE,
     NOT,
     NOT_SIGNS,
+    OR,
     PREFER,
     PUBLISHED,
     SPELLED,
@@ -254,7 +255,7 @@ def _reject_only_modifiers(reading: _Reading, options: Options) -> Node | None:
     message = problems.ONLY_NOTS if is_plain else problems.ONLY_MODIFIERS
     with suppress(EndOfReadingError):
         reading.findings.reject(*reading.span, message, mended=bool(wanted))
-    return _tree(all_of(any_of(*wanted), *others), options) if wanted else None
+    return _tree(joined(AND, joined(OR, *wanted), *others), options) if wanted else None
 
 
 def parse_filter(text: str, schema: Schema) -> Scope:
@@ -813,7 +814,7 @@ class _OpenGroups:
         group = self.group
         message = problems.OPERATORS_OFF if not self._options.operators else ""
         if operator.needs_ranking and not self._options.ranked:
-            message = problems.UNRANKED[operator.word]
+            message = operator.unranked
         if message:
             self._reject(lexeme.start, lexeme.end, message)
         if not operator.joins:
@@ -835,12 +836,10 @@ class _OpenGroups:
         modifier = _Modifier(operator, start, end)
         if not suffix:
             return modifier
-        takes_one = operator.factor is not None
         match = _FACTOR.fullmatch(suffix)
-        if takes_one and match and 0 < float(match[1]) < 1:
+        if operator.factor is not None and match and 0 < float(match[1]) < 1:
             return modifier._replace(factor=float(match[1]))
-        message = problems.FACTOR if takes_one else problems.FACTOR_OF_PREFER
-        self._reject(start, end, message)
+        self._reject(start, end, operator.on_factor)
         return modifier
 
     def signs(self, signs: str, start: int) -> None:
@@ -892,7 +891,7 @@ class _OpenGroups:
             self._add_ended(group, None, end)
         elif _only_modifiers(_with_clauses(group.items)):
             if weight != 1:
-                self._reject(end - len(suffix), end, problems.WEIGHT_ON_NOT)
+                self._reject(end - len(suffix), end, NOT.on_weight)
             self._add_modifiers(group, end)
         else:
             clause = _joined(group.items, self._options.spaces_mean, self._findings)
@@ -945,7 +944,7 @@ class _OpenGroups:
             weights = list(_WEIGHT.finditer(self._findings.text, start, end))
             if weights:
                 start, end = weights[-1].span()
-            self._reject(start, end, problems.WEIGHT_ON[name])
+            self._reject(start, end, modifier.operator.on_weight)
         return clause if plain is node else str(plain)
 
     def _add_modifiers(self, group: _Group, end: int) -> None:
@@ -959,7 +958,7 @@ class _OpenGroups:
         operator = self._reject_repeated([outer, *inner], group.start, end)
         kept = [item.clause for item in group.items if item.clause is not None]
         group.modifier = None if operator is None else outer._replace(operator=operator)
-        self._add_ended(group, any_of(*kept) if kept else None, end)
+        self._add_ended(group, joined(OR, *kept) if kept else None, end)
 
     def _reject_repeated(
         self, modifiers: Sequence[_Modifier], start: int, end: int
@@ -1007,7 +1006,7 @@ class _OpenGroups:
             except ArgumentError:
                 message = fill(problems.WEIGHT_RANGE, weight=weight)
         else:
-            message = problems.WEIGHT_ON.get(operator.word, problems.WEIGHT_ON_FILTER)
+            message = operator.on_weight or problems.WEIGHT_ON_FILTER
         self._reject(start, end, message)
         return clause
 
@@ -1085,7 +1084,7 @@ def _joined(items: list[_Item], default: Operator, findings: Findings) -> str | 
         modifiers = [part for part in parts if isinstance(part, Modified)]
         if any(not item.modifier for item in run):
             if positive:
-                alternatives.append(all_of(*positive, *modifiers, *carried))
+                alternatives.append(joined(AND, *positive, *modifiers, *carried))
                 carried = []
             continue
         after = runs[index + 1][0].connector if index + 1 < len(runs) else None
@@ -1096,7 +1095,7 @@ def _joined(items: list[_Item], default: Operator, findings: Findings) -> str | 
         message = problems.NOT_ALTERNATIVE if is_not else problems.MODIFIER_ALTERNATIVE
         findings.reject(run[0].start, run[-1].end, message)
         if alternatives:
-            alternatives[-1] = all_of(alternatives[-1], *modifiers)
+            alternatives[-1] = joined(AND, alternatives[-1], *modifiers)
         else:
             carried.extend(modifiers)
     if not alternatives:
@@ -1104,7 +1103,7 @@ def _joined(items: list[_Item], default: Operator, findings: Findings) -> str | 
             findings.reject(kept[0].start, kept[-1].end, problems.ONLY_NOTS, mended=False)
         findings.mendable = findings.mendable and not carried
         return None
-    return all_of(any_of(*alternatives), *of_all)
+    return joined(AND, joined(OR, *alternatives), *of_all)
 
 
 def _runs(items: list[_Item], default: Operator) -> list[list[_Item]]:
