@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 
-from arag_search.engines.base import (
-    Deadline,
-    Matching,
-)
+from arag_search.engines.base import Deadline, Matching
 from arag_search.errors import QueryTimeoutError
 from arag_search.plan.clauses import Clause, leaves
 from arag_search.query.problems import shortened
@@ -43,20 +40,10 @@ def narrowing(query: Clause) -> str:
     all_leaves = leaves(query)
     phrases = [leaf for leaf in all_leaves if leaf.kind == "phrase"]
     prefixes = [leaf for leaf in all_leaves if leaf.kind == "prefix"]
-    loose = [phrase for phrase in phrases if phrase.slop]
-    costliest = max(loose or phrases, key=_words, default=None)
-    if costliest is not None and costliest.slop:
-        return (
-            f"Shorten the loose phrase {shortened(str(costliest))}, lower its ~, or write its rare "
-            "words with AND."
-        )
-    if costliest is not None and _words(costliest) > _LONG_PHRASE_WORDS:
-        return f"Shorten the phrase {shortened(str(costliest))}, or write its rare words with AND."
+    phrase = max(phrases, key=lambda leaf: (leaf.slop > 0, len(leaf.words[0])), default=None)
+    if phrase is not None and (phrase.slop or len(phrase.words[0]) > _LONG_PHRASE_WORDS):
+        return f"Shorten the phrase {shortened(str(phrase))}, or write its rare words with AND."
     if prefixes:
         shortest = min(prefixes, key=lambda prefix: len(prefix.typed))
         return f"Write a longer prefix than {shortened(str(shortest))}, or whole words."
     return "Write fewer clauses, leave out the most frequent words, or join with AND a rare word."
-
-
-def _words(phrase: Clause) -> int:
-    return len(phrase.words[0])
