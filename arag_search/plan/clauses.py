@@ -209,7 +209,7 @@ def all_of(parts: Sequence[Clause], weight: float = 1.0) -> Clause:
         flat += part.parts if is_flat else (part,)
     if len(flat) == 1 and flat[0].role == "wanted" and weight == 1:
         return flat[0]
-    flat.sort(key=_place)
+    flat.sort(key=lambda part: _PLACES[part.role])
     text = str(flat[0])
     for part in flat[1:]:
         text += f"{' ' if part.role in _BESIDE else ' AND '}{part}"
@@ -238,10 +238,6 @@ def any_of(parts: Sequence[Clause], weight: float = 1.0) -> Clause:
 
 _PLACES: dict[Role, int] = {"wanted": 0, "excluded": 1, "preferred": 2, "demoted": 3}
 _BESIDE = ("preferred", "demoted")
-
-
-def _place(part: Clause) -> int:
-    return _PLACES[part.role]
 
 
 def joined(first: ResolvedPlan | None, second: ResolvedPlan | None) -> ResolvedPlan | None:

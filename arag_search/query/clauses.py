@@ -37,6 +37,9 @@ from arag_search.query.problems import Findings, fill, shortened
 from arag_search.query.regexes import check_regex, literal
 from arag_search.query.tree import EXACT_MARK, Range, TextField
 
+Ends = tuple[str | None, str | None, bool, bool]
+"""The bounds of a range, None for an open one, and whether they are included."""
+
 _FUZZY_SUFFIX = re.compile(r"~[\d.]*")
 _PROGRAM = re.compile(r"(?=\S*[<>@=|&#$%:~])\S{2,60}")
 _WILDCARDS = re.compile(r"(?<!\\)([*?])")
@@ -141,7 +144,6 @@ class ClauseReader:
     def _fuzzy(
         self, raw: str, cut: int, start: int, end: int, field: TextField, weight: float
     ) -> str | None:
-        """Return the leaf of a word with a tilde behind it."""
         word = nfc(self._unescaped(raw[:cut]))
         suffix = _FUZZY_SUFFIX.fullmatch(raw, cut)
         if suffix is None:
@@ -304,7 +306,6 @@ class ClauseReader:
         return joined(AND, *words) if words else None
 
     def _phrase_suffix(self, suffix: str, start: int) -> tuple[int, float]:
-        """Return slop and weight of a phrase."""
         if not suffix:
             return 0, 1.0
         end = start + len(suffix)
@@ -315,10 +316,7 @@ class ClauseReader:
             if swapped:
                 self.reject(start, end, problems.WEIGHT_BEFORE_SLOP)
                 return self._slop(swapped[2], start, end), float(swapped[1])
-            if suffix[0] == "~" and not re.match(r"~\d", suffix):
-                self.reject(start, end, problems.SLOP_SYNTAX)
-                return 0, 1.0
-            if suffix[0] == "~" and "^" not in suffix:
+            if suffix[0] == "~" and ("^" not in suffix or not re.match(r"~\d", suffix)):
                 self.reject(start, end, problems.SLOP_SYNTAX)
                 return 0, 1.0
             cut = suffix.index("^")
@@ -424,13 +422,13 @@ class ClauseReader:
             return fragments.keyword(field.name, text)
         if comparison:
             sign, bound = comparison[1], comparison[2]
-            low = (bound, None) if sign[0] == ">" else (None, bound)
-            return self._bounds(field, kind, *low, "=" in sign, "=" in sign, start, end)
+            lower, upper = (bound, None) if sign[0] == ">" else (None, bound)
+            return self._bounds(field, kind, (lower, upper, "=" in sign, "=" in sign), start, end)
         two = _TWO_VALUES.fullmatch(text)
         if two and not kind.holds(text) and all(map(kind.holds, two.groups())):
             self.reject(start, end, kind.problem(text, field.name))
-            return self._bounds(field, kind, two[1], two[2], True, True, start, end)
-        return self._bounds(field, kind, text, text, True, True, start, end)
+            return self._bounds(field, kind, (two[1], two[2], True, True), start, end)
+        return self._bounds(field, kind, (text, text, True, True), start, end)
 
     def range(
         self, raw: str, suffix: str, start: int, end: int, field: FieldRef | None
@@ -465,25 +463,17 @@ class ClauseReader:
         if not kind.is_ordered:
             self.reject(start, end, problems.RANGE_SYNTAX, name=field.name, mended=False)
             return None
-        included = match[1] == "[", match[4] == "]"
-        return self._bounds(field, kind, lower, upper, *included, start, end)
+        ends = lower, upper, match[1] == "[", match[4] == "]"
+        return self._bounds(field, kind, ends, start, end)
 
     def _bounds(
-        self,
-        field: FieldRef,
-        kind: FieldType,
-        lower: str | None,
-        upper: str | None,
-        include_lower: bool,
-        include_upper: bool,
-        start: int,
-        end: int,
+        self, field: FieldRef, kind: FieldType, ends: Ends, start: int, end: int
     ) -> str | None:
+        lower, upper, include_lower, include_upper = ends
         for bound in (lower, upper):
             if bound is not None and (message := kind.problem(bound, field.name)):
                 self.reject(start, end, message, mended=False)
                 return None
-        ends = (lower, upper, include_lower, include_upper)
         turned = (upper, lower, include_upper, include_lower)
         closed = ((lower, upper, True, True), (upper, lower, True, True))  # nothing is between
         meant = next(at for at in (ends, turned, *closed) if le(*kind.interval(*at)))
@@ -528,7 +518,6 @@ def has_letter(text: str) -> bool:
 
 
 def _ends_escaped(raw: str) -> bool:
-    """Return whether a backslash escapes the last character."""
     before = raw[:-1]
     return (len(before) - len(before.rstrip("\\"))) % 2 == 1
 

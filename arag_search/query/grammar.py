@@ -316,7 +316,6 @@ class _Reader:
         return options.ranked or not operator.needs_ranking
 
     def _open(self, piece: str, group: _Group) -> _Group | None:
-        """Return the group that begins."""
         if piece[0] in NOT_SIGNS:
             if not self._takes(NOT, group):
                 return None
@@ -456,7 +455,6 @@ class _Reader:
         *,
         is_bare: bool,
     ) -> Term | Prefix | Fuzzy | None:
-        """Return the leaf of a word, ``raw`` as typed."""
         if raw[0] in _BEGINS_OTHERS and self._begins_other(raw, is_bare=is_bare and field is None):
             return None
         is_doubtful = self.typed and is_bare and (_is_noted(raw) or _COMPARING.search(raw))
@@ -497,7 +495,6 @@ def _is_noted(word: str) -> bool:
 
 
 def _value(text: str, field: FieldRef) -> MetadataLeaf | None:
-    """Return the leaf of a value or a comparison."""
     comparison = COMPARISON.fullmatch(text)
     if comparison is None:
         if field.type.is_ordered:

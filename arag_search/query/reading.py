@@ -232,7 +232,6 @@ def parse_scope(text: str, schema: Schema) -> Scope:
 
 
 def _text_leaf(nodes: Iterable[Node | Modifier]) -> Leaf | None:
-    """Return the first clause on text."""
     clauses = (leaf for node in nodes for leaf in leaves(node))
     return next((leaf for leaf in clauses if not isinstance(leaf, MetadataLeaf)), None)
 
@@ -327,7 +326,6 @@ def _read(text: str, options: Options) -> _Reading:
 
 
 def _tree(text: str, options: Options) -> Node | None:
-    """Return the tree of a text of the language."""
     tree = read(text, options, typed=False)
     return None if isinstance(tree, tuple) else tree
 

@@ -328,7 +328,7 @@ def all_of(*children: Node | Modifier, weight: float = 1.0) -> Node:
         else:
             flat.append(child)
     if not _PLACES.keys().isdisjoint(map(type, flat)):
-        flat.sort(key=_place)
+        flat.sort(key=lambda child: _PLACES.get(type(child), 0))
     if len(flat) == 1 and not isinstance(flat[0], Modifier):
         return weighted(flat[0], weight)
     return And(tuple(flat), weight)
@@ -501,11 +501,6 @@ def _span(node: Node | Modifier) -> Span:
 _PLACES: dict[type, int] = {
     kind: OPERATORS.index(operator) + 1 for operator, kind in MODIFIERS.items()
 }
-
-
-def _place(child: Node | Modifier) -> int:
-    """Return the place of a kind of child in an And."""
-    return _PLACES.get(type(child), 0)
 
 
 def _has_scoring(node: Node | Modifier) -> bool:

@@ -366,7 +366,6 @@ def _checked(query: str) -> str:
 
 
 def _problems(text: str) -> tuple[Problem, ...]:
-    """Return why a text cannot be searched for; nothing if it can."""
     message = ""
     if not text.strip():
         message = EMPTY_QUERY

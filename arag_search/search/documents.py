@@ -166,7 +166,6 @@ def documents_with_ids(
 def _nearest(
     engine: SearchEngine, doc_id: str, scope: ResolvedPlan | None, timeout_s: float | None
 ) -> list[str]:
-    """Return the ids of documents that may be meant by an unknown id."""
     passage = engine.read([doc_id], scope)[0]
     if passage is not None:
         return [passage.doc_id]

@@ -129,7 +129,6 @@ def _ordinal_after(state: IndexState, id: str, scope: ResolvedPlan | None) -> in
 
 
 def _hits(state: IndexState, asked: Search, listing: Listing) -> list[SearchHit]:
-    """Return the hits of a page with the sentences to show."""
     request, page, matches = listing
     explained: Sequence[Sequence[LeafScore]] = ()
     if asked.explain:
