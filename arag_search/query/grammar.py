@@ -14,7 +14,7 @@ from arag_search.errors import ArgumentError
 from arag_search.query import analysis
 from arag_search.query.analysis import has_few_apostrophes, has_token
 from arag_search.query.fields import CONTENT, TITLE, FieldRef, Schema
-from arag_search.query.lexer import REGEX, find_special, unescape
+from arag_search.query.lexer import PATTERN, REGEX, find_special, unescape
 from arag_search.query.limits import (
     MAX_DEPTH,
     MAX_DEPTH_WITHOUT_LIMITS,
@@ -71,9 +71,8 @@ def _scanner(scanned: str) -> re.Pattern[str]:
 
 _PIECE = re.compile(_SCANNED, re.VERBOSE | re.DOTALL)
 _PIECES = _scanner(_SCANNED)
-_PATTERN = re.sub(r"\(\?P<\w+>", "(?:", REGEX.pattern)  # without groups
-_PIECE_OR_PATTERN = re.compile(rf"{_PATTERN}|{_SCANNED}", re.VERBOSE | re.DOTALL)
-_PIECES_AND_PATTERNS = _scanner(rf"{_PATTERN}|{_SCANNED}")
+_PIECE_OR_PATTERN = re.compile(rf"{PATTERN}|{_SCANNED}", re.VERBOSE | re.DOTALL)
+_PIECES_AND_PATTERNS = _scanner(rf"{PATTERN}|{_SCANNED}")
 
 _CLAUSE = re.compile(
     rf"""(?P<sign>[-!])?(?:(?P<name>{NAME}):)?(?:

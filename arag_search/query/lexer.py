@@ -19,6 +19,8 @@ REGEX = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 """A pattern between slashes with the signs and the field before it, and punctuation after it."""
+PATTERN = re.sub(r"\(\?P<\w+>", "(?:", REGEX.pattern)
+"""The same without groups, as a part of verbose expressions."""
 _LEXEME = re.compile(
     r"""\s*+(?:
         (?P<open>\()

@@ -2,7 +2,8 @@
 curly or escaped quotes, minus signs, marks that cannot be seen.
 
 They become the signs that they stand for, one character for one, so that offsets stay; quotes and
-dashes are noted. Phrases in straight quotes and what a backslash makes ordinary stay as they are.
+dashes are noted. Phrases in straight quotes, patterns, and what a backslash makes ordinary stay as
+they are.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import re
 
 from arag_search.query.fields import Schema
+from arag_search.query.lexer import PATTERN
 from arag_search.query.problems import NOTE_QUOTES, NOTE_SIGNS, fill, shortened
 
 OPENING_QUOTES = "'‘‚‹“„«»〝「『《＂"
@@ -34,8 +36,7 @@ _SIGNS = re.compile(
             (?P<close>["”“»«〞〟」』》＂]|\\")
           | (?P<single>['‘‚‹])(?P<words>[^\s'"][^"'‘’‚‹›]*(?:(?<=\w)['’](?=\w)[^"'‘’‚‹›]*)*)
             (?P<end>['’‘›]))(?=[\s)~^?!.,;:，。；、]|$)
-      | (?P<phrase>"(?:[^"\\]|\\.)*"?)
-      | (?P<escaped>\\.)
+      | (?P<kept>"(?:[^"\\]|\\.)*"?|\\.|(?:(?<=[\s(])|^){PATTERN})
       | (?P<invisible>(?:(?<=[\s(])|^)[{INVISIBLE}]+)
       | (?P<dash>(?:(?<=[\s(])|^)[{DASHES}](?=[\w"“(]))""",
     re.VERBOSE | re.DOTALL,
@@ -57,7 +58,7 @@ def plain_signs(text: str, schema: Schema) -> tuple[str, tuple[str, ...]]:
         if words is None:
             if match["dash"]:
                 dashes[piece] = None
-            return piece if match["phrase"] or match["escaped"] else piece.translate(_PLAIN)
+            return piece if match["kept"] else piece.translate(_PLAIN)
         before, name = match["before"], match["name"]
         if name and schema.named(name) is None and not schema.open:
             return piece
