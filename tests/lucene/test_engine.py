@@ -1,6 +1,7 @@
 """Promises of opening, searching and closing a Lucene index, beyond what MemoryEngine checks."""
 
 import os
+import resource
 import shutil
 import threading
 import warnings
@@ -18,6 +19,7 @@ from arag_search.engines.lucene import jvm
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.engines.lucene.writer import LuceneWriter
 from arag_search.errors import (
+    EngineError,
     IndexClosedError,
     IndexDamagedError,
     IndexVersionError,
@@ -320,6 +322,17 @@ def test_a_file_that_is_missing_or_truncated_is_reported_at_opening(
             IndexDamagedError, match=f"^The {folder} of the index cannot be opened: "
         ):
             LuceneEngine.open(tmp_path, "my index")
+
+
+def test_an_index_that_cannot_be_opened_for_now_is_not_called_damaged(tmp_path: Path) -> None:
+    build(tmp_path, CHUNKS[:5]).close()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        with pytest.raises(EngineError, match=r"FileSystemException: .*: Too many open files"):
+            LuceneEngine.open(tmp_path, "my index")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_changed_byte_is_found_by_verifying(tmp_path: Path) -> None:

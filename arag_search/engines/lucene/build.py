@@ -14,11 +14,8 @@ from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.engines.lucene.schema import ChunkPacker
 from arag_search.engines.lucene.writer import BLOCKS_FOLDER, LuceneWriter, ShardWriting
 from arag_search.engines.write import BulkCounts, IndexWriter, TargetOptions
-from arag_search.errors import BuildError, EngineError, IndexDamagedError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
-
-_DAMAGE = ("Corrupt", "IndexFormat", "NoSuchFile", "FileNotFound", "EOF")
 
 
 class LuceneBuild:
@@ -50,18 +47,13 @@ class LuceneBuild:
     ) -> IndexWriter:
         self.packer = ChunkPacker(metadata, language)
         self._generation = self._folder / generation
-        try:
-            self._writer = LuceneWriter(
-                self._folder / generation,
-                metadata=metadata,
-                language=language,
-                sentences="sentences" not in self._options.without,
-                resume=resume,
-            )
-        except (BuildError, EngineError) as error:
-            if not resume or not any(reason in str(error) for reason in _DAMAGE):
-                raise
-            raise IndexDamagedError(error.what, where=error.where) from error
+        self._writer = LuceneWriter(
+            self._folder / generation,
+            metadata=metadata,
+            language=language,
+            sentences="sentences" not in self._options.without,
+            resume=resume,
+        )
         aot_cache.create_in_background()
         return self._writer
 

@@ -53,6 +53,15 @@ FIXED_FLAGS = (
     "--enable-native-access=ALL-UNNAMED",
 )
 
+_DAMAGE = (
+    "CorruptIndexException",
+    "EOFException",
+    "FileNotFoundException",
+    "IndexFormatTooNewException",
+    "IndexFormatTooOldException",
+    "IndexNotFoundException",
+    "NoSuchFileException",
+)
 _VERSION_CLASS = "org.apache.lucene.util.Version"
 _QUIET_LOGGER = "org.apache.lucene.internal.vectorization.VectorizationProvider"
 # Java takes options from these variables and announces them on stderr ("Picked up ...").
@@ -165,6 +174,11 @@ def java_callback(interface: str, method: str, function: Callable[..., Any]) -> 
 def is_a(error: BaseException, *names: str) -> bool:
     """Return whether a Java exception or one of its causes is of these classes (simple names)."""
     return any(_simple_name(link) in names for link in _causes(error))
+
+
+def is_damage(error: BaseException) -> bool:
+    """Return whether Lucene says by a Java exception that files are broken or missing."""
+    return is_a(error, *_DAMAGE)
 
 
 def reason(error: BaseException) -> str:

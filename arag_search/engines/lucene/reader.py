@@ -602,6 +602,9 @@ class _Calls(Calls):
         if error is not None and isinstance(error, jvm.java_error()):
             if jvm.is_a(error, "Exceeded"):
                 raise QueryTimeoutError("The query ran out of time.", where=self.where) from None
+            check = f"Check the index: arag-search info {self.where} --checksums"
             raise EngineError(
-                f"Lucene failed: {jvm.reason(error)}", where=self.where, do=jvm.advice(error)
+                f"Lucene failed: {jvm.reason(error)}",
+                where=self.where,
+                do=jvm.advice(error) or check,
             ) from error

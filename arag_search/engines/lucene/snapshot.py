@@ -46,7 +46,7 @@ from arag_search.engines.lucene.schema import (
     decode_records,
     lucene_field,
 )
-from arag_search.errors import IndexDamagedError, IndexVersionError
+from arag_search.errors import EngineError, IndexDamagedError, IndexVersionError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import DOC_ID, TEXT_FIELDS, MetadataType, type_of
 
@@ -60,6 +60,8 @@ Documents: TypeAlias = "NDArray[np.int32]"
 _INDEX = "org.apache.lucene.index"
 _ORDINALS_AT_ONCE = 1 << 20
 REBUILD = "Build the index again with --overwrite."
+# What files that are as they should be can meet: permissions, too many open files, no memory.
+_NO_DAMAGE = ("AccessDeniedException", "FileSystemException", "OutOfMemoryError")
 
 
 class Match(NamedTuple):
@@ -422,11 +424,10 @@ def _opening_error(error: Exception, folder: Path, where: str) -> Exception:
             allowed=f"formats that Lucene {jvm.LUCENE_VERSION} reads",
             do=f"Build the index again: arag-search index SOURCE --to {where} --overwrite",
         )
-    return IndexDamagedError(
-        f"The {folder.name} of the index cannot be opened: {jvm.reason(error)}",
-        where=where,
-        do=REBUILD,
-    )
+    what = f"The {folder.name} of the index cannot be opened: {jvm.reason(error)}"
+    if jvm.is_a(error, *_NO_DAMAGE):
+        return EngineError(what, where=where, do=jvm.advice(error))
+    return IndexDamagedError(what, where=where, do=REBUILD)
 
 
 _ATTEMPTS = 25

@@ -23,9 +23,10 @@ from arag_search.engines.lucene import schema
 from arag_search.engines.lucene.jvm import java, java_array
 from arag_search.engines.lucene.location import BuildSite, hold_live
 from arag_search.engines.lucene.reader import LuceneEngine
+from arag_search.engines.lucene.snapshot import REBUILD
 from arag_search.engines.lucene.writer import LuceneWriter
 from arag_search.engines.write import Recovery, UpdateRecord
-from arag_search.errors import BuildError
+from arag_search.errors import BuildError, IndexDamagedError
 from arag_search.manifest import Manifest
 from arag_search.plan.clauses import values_of
 from arag_search.query.fields import DOC_ID, MetadataType
@@ -159,10 +160,10 @@ class LuceneUpdate:
         counted = writer.counts()
         expected = (manifest.chunks, *([manifest.sentences] if manifest.has_sentences else []))
         if counted != expected:
-            raise BuildError(
+            raise IndexDamagedError(
                 f"The index would hold {counted} chunks and sentences, but {expected} are due.",
                 where=self.where,
-                do="Build the index again with --overwrite.",
+                do=REBUILD,
             )
         writer.finish(
             {

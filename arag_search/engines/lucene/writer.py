@@ -21,7 +21,8 @@ from arag_search.corpus import Chunk
 from arag_search.engines.lucene import jvm, schema
 from arag_search.engines.lucene.jvm import java, java_array
 from arag_search.engines.lucene.schema import ChunkPacker, PackedChunks
-from arag_search.errors import AragError, BuildError, IndexLockedError
+from arag_search.engines.lucene.snapshot import REBUILD
+from arag_search.errors import AragError, BuildError, IndexDamagedError, IndexLockedError
 from arag_search.query.field_types import FIELD_TYPES, MetadataType
 from arag_search.query.fields import CONTENT, DOC_ID, FORMS, TITLE
 
@@ -36,7 +37,8 @@ _WRITING_ADVICE = (
 class LuceneWriter:
     """A writer of one generation. Not thread-safe.
 
-    Java's exceptions are raised as BuildError; after an error, call only ``abort``.
+    Java's exceptions are raised as BuildError, those that tell of broken or missing files as
+    IndexDamagedError; after an error, call only ``abort``.
     """
 
     checkpoint: Mapping[str, str]
@@ -437,8 +439,11 @@ def _failure(error: Exception, where: str) -> AragError:
         return IndexLockedError(
             "Another writer is using the folder.", where=where, do="Wait until it has finished."
         )
+    what = f"The index cannot be written: {jvm.reason(error)}"
+    if jvm.is_damage(error):
+        return IndexDamagedError(what, where=where, do=REBUILD)
     return BuildError(
-        f"The index cannot be written: {jvm.reason(error)}",
+        what,
         where=where,
         do=jvm.advice(error) or _WRITING_ADVICE,
     )
