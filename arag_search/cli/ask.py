@@ -126,8 +126,11 @@ def ask_command(
         settings = load_preset(preset or (DEFAULT_PRESET if path is None else _preset_of(saved)))
         chosen = model.choose(say, record_replies=record_replies)
         stack.callback(chosen.close)
-        location = stack.enter_context(opening.located(index))
-        follower = opening.opening(location).follow(lambda opened: Agent(opened, settings, chosen))
+
+        def follow(location: str) -> Follower[Agent]:
+            return opening.opening(location).follow(lambda opened: Agent(opened, settings, chosen))
+
+        follower = stack.enter_context(opening.located(index, follow))
         stack.callback(follower.close)
         if path is not None:
             return _converse([text] if question else _lines(), follower, saved, path, json)

@@ -21,6 +21,7 @@ from arag_search.errors import (
     AragError,
     IndexDamagedError,
     IndexNotFoundError,
+    IndexProblemError,
     VectorsDamagedError,
     VectorsError,
     VectorsNotNamedError,
@@ -128,7 +129,11 @@ def _describe(index: str, vectors: Path | None, checksums: bool) -> Description:
                 where=index,
                 do=f"The first search builds it: arag-search search {index} 'QUERY'",
             )
-        index = str(folder.location)
+        try:
+            return _describe(str(folder.location), vectors, checksums)
+        except IndexProblemError as error:
+            folder.advise(error)
+            raise
     with open_index(index) as opened:
         manifest, engine = opened.manifest, opened.engine
         # Updates in a folder leave nothing unfinished.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -112,7 +113,7 @@ def read_command(
                 allowed="--document ID --line N --lines N",
                 do=f"Leave it out, or add {other}.",
             )
-    with located(index) as location, open_index(location, filter=filter) as opened:
+    with located(index, partial(open_index, filter=filter)) as reader, reader as opened:
         if all_:
             (_print_records if json else _print_list)(opened)
             return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -55,7 +56,7 @@ def words_command(
     """
     described: dict[str, Any] = {"location": index, "filter": filter}
     texts: list[str] = []
-    with located(index) as location, open_index(location, filter=filter) as opened:
+    with located(index, partial(open_index, filter=filter)) as reader, reader as opened:
         if words:
             counts = opened.words(*words)
             described["words"] = [asdict(word) for word in counts]

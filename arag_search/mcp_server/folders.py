@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import partial
 
 from arag_search.errors import AragError
 from arag_search.mcp_server.live import Coming
@@ -31,7 +32,7 @@ _LOOK_S = 0.1
 class ServedFolder:
     """The index of a folder, in step with it while this context manager is open.
 
-    Its first build may be under way; ``coming`` says how far it is.
+    It may be being built, for the first time or again; ``coming`` says how far that is.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class ServedFolder:
         fresh: bool = False,
     ) -> None:
         """Take the index, which is brought in step before it is served if ``fresh``. ``use_sample``
-        gets the location of an index of some files, if the first build takes long."""
+        gets the location of an index of some files, if a build takes long."""
         self._use_sample = use_sample
         self._fresh = fresh
         self.index = index
@@ -50,8 +51,11 @@ class ServedFolder:
         self._watcher = index.watcher(self._counted)
         self._stop = threading.Event()
         self._files = 0
+        self._was_there = False
+        self._sampled = threading.Lock()
         self._held = ExitStack()
-        self._thread = threading.Thread(target=self._run, daemon=True, name="watcher")
+        run = partial(self._watcher.run, self._stop)
+        self._thread = threading.Thread(target=run, daemon=True, name="watcher")
 
     def __enter__(self) -> ServedFolder:
         self._held.enter_context(self.index.held())
@@ -76,24 +80,31 @@ class ServedFolder:
             self._watcher.compare()
 
     def coming(self) -> Coming | None:
-        """Return how far the first build is; None if there is an index."""
+        """Return how far the build is; None if there is an index."""
         if self.index.exists:
+            self._was_there, self._counted.count = True, 0
             return None
         state = standing_of(self.index.location)
         if state is not None and state.problem:
             return Coming(f"The folder cannot be indexed. {state.problem}")
         done = self._counted.count
         of = f" of {self._files:,}" if self._files else ""
-        text = f"The folder is being indexed for the first time: {done:,}{of} files so far."
+        what = "is being built again" if self._was_there else "of the folder is being built"
+        text = f"The index {what}: {done:,}{of} files so far."
         return Coming(text, done, self._files or None)
 
-    def _run(self) -> None:
-        if self._use_sample is not None and not self.index.exists:
-            self._build_sample(self._use_sample)
-        self._watcher.run(self._stop)
+    def withdraw(self, error: AragError, state: bytes | None) -> bool:
+        """Let the index be built again; see FolderIndex."""
+        is_withdrawn = self.index.withdraw(self._counted, error, state)
+        self._watcher.wake()
+        self._build_sample()
+        return is_withdrawn
 
-    def _build_sample(self, use: Callable[[str], None]) -> None:
-        """Build an index of the first files of a large folder, before that of all."""
+    def _build_sample(self) -> None:
+        """Build an index of the first files of a large folder, once, beside that of all."""
+        use = self._use_sample
+        if use is None or self.index.exists or not self._sampled.acquire(blocking=False):
+            return
         files = self._watcher.files()
         self._files = len(files)
         if self._files < SAMPLE_FROM_FILES:
@@ -106,8 +117,8 @@ class ServedFolder:
             use(str(sample))
 
     def wait(self) -> bool:
-        """Wait for the first build, and return whether there is an index; false if the server
-        ended before."""
+        """Wait for the index, and return whether there is one; false if the server ended before."""
+        self._build_sample()
         while not self.index.exists:
             if self._stop.wait(_LOOK_S):
                 return False

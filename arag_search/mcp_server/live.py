@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
-from arag_search.errors import UnavailableError
+from arag_search.errors import AragError, UnavailableError
 from arag_search.mcp_server.catalogue import Call, Catalogue, merged_about
 from arag_search.mcp_server.served import ServedIndex
 from arag_search.search.following import Follower
@@ -19,8 +19,8 @@ PAGE_ARGUMENTS = ("offset", "after")
 
 
 class Coming(NamedTuple):
-    """How far the first build of an index is: of ``total`` steps (None: unknown), ``done`` are
-    done. ``text`` says so in words."""
+    """How far the build of an index is that is not there yet: of ``total`` steps (None: unknown),
+    ``done`` are done. ``text`` says so in words."""
 
     text: str
     done: int = 0
@@ -56,8 +56,8 @@ class Ran(NamedTuple):
 class LiveIndexes:
     """The served indexes under their names, by their followers; threads may share it.
 
-    An index that is being built for the first time has none yet: until ``coming`` returns None, a
-    ``sample``, if there is any, stands for the tools.
+    An index that is being built may have no state yet: until ``coming`` returns None, a ``sample``,
+    if there is any, stands for the tools.
     """
 
     def __init__(
@@ -77,6 +77,8 @@ class LiveIndexes:
         self.coming: Callable[[], Coming | None] = lambda: None
         self.compare: Callable[[], object] = lambda: None
         """Compares folders with their indexes before an answer."""
+        self.withdraw: Callable[[AragError], bool] = lambda error: False
+        """Whether an index in which an error shows is being built again."""
         self.sample: ServedIndex | None = None
 
     def add(self, name: str, follower: Follower[ServedIndex]) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from arag_search.errors import AragError
+from arag_search.errors import AragError, IndexProblemError
 from arag_search.mcp_server.live import Coming, LiveIndexes
 from arag_search.mcp_server.served import ServedIndex
 from arag_search.search.index import Index
@@ -47,33 +48,50 @@ class OpenedIndexes:
         self._live.sample = self._served(name, self._opening(location).open())
 
     def add_folders(self, folders: Mapping[str, ServedFolder], *, waits: bool) -> None:
-        """Open the indexes of folders once they are there, at once where they are. Otherwise they
-        are waited for here if the server ``waits``, and in a thread while it serves."""
-        coming = {name: folder for name, folder in folders.items() if folder.coming() is not None}
+        """Open the indexes of folders once they are there, at once where they are. Otherwise, and
+        where they are built again, they are waited for here if the server ``waits``, and in a
+        thread while it serves."""
         for name, folder in folders.items():
-            if waits or name not in coming:
-                folder.wait()
-                self.add(name, str(folder.index.location))
-        if coming and not waits:
-            self._live.coming = lambda: self._coming(coming)
-            threading.Thread(target=self._await, args=(coming,), daemon=True).start()
+            if waits:
+                self._open(name, folder)
+            elif folder.coming() is None:
+                with suppress(IndexProblemError):
+                    self.add(name, str(folder.index.location))
+        self._live.coming = lambda: self._coming(folders)
+        self._live.withdraw = lambda error: any(
+            folder.withdraw(error, folder.index.state)
+            for folder in folders.values()
+            if error.where == str(folder.index.location)
+        )
+        if not all(map(self._live.has, folders)):
+            threading.Thread(target=self._await, args=(folders,), daemon=True).start()
 
     def _served(self, name: str, index: Index) -> ServedIndex:
         return ServedIndex.of(name, index, self._preset, self._about.get(name, ""))
 
-    def _coming(self, coming: Mapping[str, ServedFolder]) -> Coming | None:
+    def _coming(self, folders: Mapping[str, ServedFolder]) -> Coming | None:
         if self._failure:
             return Coming(self._failure)
-        missing = [name for name in coming if not self._live.has(name)]
-        if not missing:
-            return None
-        return coming[missing[0]].coming() or Coming("The index is being opened.")
+        for name, folder in folders.items():
+            if (coming := folder.coming()) is not None:
+                return coming
+            if not self._live.has(name):
+                return Coming("The index is being opened.")
+        return None
 
-    def _await(self, coming: Mapping[str, ServedFolder]) -> None:
-        for name, folder in coming.items():
+    def _open(self, name: str, folder: ServedFolder) -> None:
+        while not self._live.has(name) and folder.wait():
+            state = folder.index.state
             try:
-                if folder.wait():
-                    self.add(name, str(folder.index.location))
+                self.add(name, str(folder.index.location))
+            except IndexProblemError as error:
+                if not folder.withdraw(error, state):
+                    raise
+
+    def _await(self, folders: Mapping[str, ServedFolder]) -> None:
+        for name, folder in folders.items():
+            try:
+                self._open(name, folder)
             except AragError as error:
                 self._failure = str(error)
                 _logger.error("%s", error)

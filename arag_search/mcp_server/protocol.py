@@ -30,6 +30,9 @@ from arag_search.agent.prompts import system_prompt
 from arag_search.errors import (
     AragError,
     ArgumentError,
+    EngineError,
+    IndexDamagedError,
+    UnavailableError,
     UnknownChunkError,
     UnknownDocumentError,
 )
@@ -55,7 +58,7 @@ LIST_LIFETIME_MS = 300_000
 """How long a client may keep a list. It changes with the index, and with the access file."""
 
 PATIENCE_S = 10.0
-"""Seconds for which a request waits for an index that is being built for the first time."""
+"""Seconds for which a request waits for an index that is being built."""
 LIST_PATIENCE_S = 25.0
 """The same for the list of tools, without which some clients give up after 30 s."""
 _PROGRESS_S = 0.2
@@ -100,7 +103,7 @@ def build_server(
         on_list_prompts=answers.list_prompts,
         on_get_prompt=answers.get_prompt,
     )
-    server.middleware[:] = [_as_protocol_errors]  # and none that traces
+    server.middleware[:] = [_as_protocol_errors, answers.repaired]  # and none that traces
     if preset.uses_documents:
         server.middleware.append(_within_a_session)
     return server
@@ -151,8 +154,8 @@ class _Answers:
         return filter_of(context.request) if self.by_grant else None
 
     async def _coming(self, context: _Context) -> Coming | None:
-        """Wait a while for an index that is being built for the first time, with progress for the
-        client. Return how far it is if it takes longer."""
+        """Wait a while for an index that is being built, with progress for the client. Return how
+        far it is if it takes longer."""
         until = anyio.current_time() + PATIENCE_S
         shown = -1
         while (coming := self.live.coming()) is not None and anyio.current_time() < until:
@@ -161,6 +164,16 @@ class _Answers:
                 await context.session.report_progress(shown, coming.total, coming.text)
             await anyio.sleep(_PROGRESS_S)
         return coming
+
+    async def repaired(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
+        """Answer a request once more if it meets an index that is then built again."""
+        try:
+            return await call_next(ctx)
+        except (IndexDamagedError, EngineError) as error:
+            may_be_damage = type(error) in (IndexDamagedError, EngineError)  # and no time-out
+            if not (may_be_damage and await self.workers.run(partial(self.live.withdraw, error))):
+                raise
+        return await call_next(ctx)
 
     async def list_tools(self, context: _Context, _: _Page) -> types.ListToolsResult:
         filter = self._filter(context)
@@ -184,7 +197,12 @@ class _Answers:
         name, arguments = params.name, params.arguments or {}
         seen = session.copies(self.live.names)
         call = partial(self.live.call, name, arguments, session, seen, filter)
-        ran = await self.workers.run(call)
+        try:
+            ran = await self.workers.run(call)
+        except UnavailableError:
+            if self.live.coming() is None:
+                raise
+            return await self.call_tool(context, params)  # comparing the files met damage
         ran.note_shown()
         return _tool_answer(ran.result)
 

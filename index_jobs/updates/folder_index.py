@@ -11,16 +11,31 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import shutil
+import threading
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from arag_search.engines.lucene.jvm import LUCENE_VERSION
-from arag_search.engines.lucene.location import folder_bytes
-from arag_search.errors import ArgumentError, IndexLockedError
+from arag_search.engines.lucene.location import BuildSite, folder_bytes, published_state
+from arag_search.engines.lucene.reader import LuceneEngine
+from arag_search.errors import (
+    AragError,
+    ArgumentError,
+    EngineError,
+    IndexDamagedError,
+    IndexExistsError,
+    IndexLockedError,
+    IndexNotFoundError,
+    IndexVersionError,
+)
+from arag_search.search.opening import open_index
 from arag_search.search.standing import forget_standing
 from arag_search.system.cache import cache_folder
 from arag_search.system.durable import write_atomically
@@ -35,11 +50,19 @@ from index_jobs.updates.watching import Watcher
 MAX_CACHE_BYTES = 20_000_000_000
 """The size of all indexes of folders above which those go that were unused for the longest time."""
 
+UNUSABLE = (IndexDamagedError, IndexVersionError, IndexNotFoundError)
+"""The errors of an index of a folder after which it is built again."""
+
 _IN_USE = "in_use.lock"
 _FOLDER = "folder"
 _WAIT_S = 0.2
 OPTIONS = BuildOptions(files=FileSelection(skip_bad=True), skip_bad_lines=True)
 """How the index of a folder is built."""
+
+_withdrawing = threading.Lock()
+_withdrawn: set[Path] = set()
+"""The indexes that this process has withdrawn, each once, lest it builds them without end."""
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +96,11 @@ class FolderIndex:
     def exists(self) -> bool:
         """Whether it has been built."""
         return (self.location / "manifest.json").exists()
+
+    @property
+    def state(self) -> bytes | None:
+        """What changes whenever another state of it is published; None if there is none."""
+        return published_state(self.location)
 
     def bytes(self) -> int:
         """Return the size of its files."""
@@ -126,7 +154,14 @@ class FolderIndex:
             for line in report.left_out_lines():
                 progress.note(line)
 
-        return Watcher([self.folder], self.location, OPTIONS, progress=progress, report=show)
+        return Watcher(
+            [self.folder],
+            self.location,
+            OPTIONS,
+            progress=progress,
+            report=show,
+            withdraw=partial(self.withdraw, progress),
+        )
 
     def bring_in_step(self, progress: Progress, *, fresh: bool) -> None:
         """Build the index if there is none. Otherwise synchronise it if ``fresh``, and else compare
@@ -135,10 +170,73 @@ class FolderIndex:
         while fresh or not self.exists:
             try:
                 self.watcher(progress).synchronise()
-                return
+                if self.exists:  # and was not withdrawn
+                    return
             except IndexLockedError:
                 time.sleep(_WAIT_S)
+            except IndexExistsError as error:
+                if not self.exists:  # and otherwise another process has just built it
+                    self.advise(error)
+                    raise
         self.watcher(progress).compare()
+
+    def opened(self, open: Callable[[str], _T], progress: Progress, *, fresh: bool) -> _T:
+        """Bring the index in step, and open it. One that is damaged, or of another version, is
+        built again, once. Raises what ``open`` and ``bring_in_step`` raise."""
+        while True:
+            self.bring_in_step(progress, fresh=fresh)
+            state = self.state
+            try:
+                return open(str(self.location))
+            except UNUSABLE as error:
+                if not self.withdraw(progress, error, state):
+                    raise
+
+    def withdraw(self, progress: Progress, error: AragError, state: bytes | None) -> bool:
+        """Let there be no index, so that it is built again, if ``error`` comes from damage of the
+        index in this state, or its version. Those who read the index go on. Return whether this is
+        done, or others did so; if it cannot be done, or was before, the error gets its advice."""
+        # A broken file may only show as an exception of Java, such as one for an odd length.
+        is_odd = type(error) is EngineError
+        if not is_odd and not isinstance(error, UNUSABLE):
+            return False
+        with _withdrawing:
+            if self.state != state or not self.exists:
+                return True
+            if is_odd and self._is_sound():
+                return False
+            if self.location not in _withdrawn:
+                _withdrawn.add(self.location)
+                try:
+                    self._take_back(state)
+                    progress.note(f"The index of {self.folder} is built again. {error.what}")
+                    return True
+                except (AragError, OSError) as failure:
+                    error.what += f" It cannot be built again: {str(failure).splitlines()[0]}"
+            self.advise(error)
+            return False
+
+    def advise(self, error: AragError) -> None:
+        """Replace the advice of an error of the index, which is for one with a name."""
+        forget = f"arag-search forget {shlex.quote(self.folder)}"
+        error.do = f"Remove it, so that the next search builds it again: {forget}"
+
+    def _is_sound(self) -> bool:
+        try:
+            with open_index(self.location) as index:
+                if isinstance(index.engine, LuceneEngine):
+                    index.engine.verify()
+        except UNUSABLE:
+            return False
+        return True
+
+    def _take_back(self, state: bytes | None) -> None:
+        while self.state == state:
+            try:
+                with BuildSite(self.location, overwrite=True) as site:
+                    site.withdraw(state)
+            except IndexLockedError:
+                time.sleep(_WAIT_S)
 
     def remove(self) -> None:
         """Remove the index, if there is one, and what is known of it. Raises IndexLockedError if it

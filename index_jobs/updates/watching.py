@@ -23,8 +23,11 @@ from arag_search.engines.lucene.location import published_state
 from arag_search.engines.opensearch.address import is_address
 from arag_search.errors import (
     AragError,
+    EngineError,
+    IndexDamagedError,
     IndexLockedError,
     IndexNotFoundError,
+    IndexVersionError,
     MassDeletionError,
 )
 from arag_search.search.standing import (
@@ -91,10 +94,12 @@ class Watcher:
         *,
         progress: Progress | None = None,
         report: Callable[[AddReport | BuildReport], object] = lambda report: None,
+        withdraw: Callable[[AragError, bytes | None], bool] = lambda error, state: False,
     ) -> None:
         """Take the options of the first build, and those of later updates (default: the same).
         ``progress`` shows the build and gets new problems as notes, ``report`` gets the report of
-        each change, and of files that cannot be read."""
+        each change, and of files that cannot be read. ``withdraw`` is asked whether an index in
+        which an error shows has been taken back, to be built again (default: never)."""
         update = options or AddOptions(build.format, build.fields, workers=build.workers)
         files = replace(build.files, skip_bad=True)
         roots = frozenset(map(os.path.realpath, sources))
@@ -104,6 +109,7 @@ class Watcher:
         self._location = location
         self._progress = progress or Progress()
         self._report = report
+        self._withdraw = withdraw
         self._following = Following.of(sources, update.format, update.fields, files)
         self._busy = threading.RLock()
         self._changes: _Changes | None = None
@@ -173,6 +179,11 @@ class Watcher:
         finally:
             self._busy.release()
 
+    def wake(self) -> None:
+        """Let ``run`` compare all files at once."""
+        if self._changes is not None:
+            self._changes.report(None)
+
     def files(self) -> list[str]:
         """Return the paths of the files that are read now; none if they cannot be listed."""
         look = self._following.look()
@@ -223,7 +234,7 @@ class Watcher:
         those at and below paths; None for what is not known."""
         look = self._following.look(paths)
         table = FileTable.read(self._location, self._following.digest())
-        if look is None or table is None:
+        if look is None or table is None or _published(self._location) is None:
             return look, None
         return look, table.changed(look, paths)
 
@@ -259,6 +270,7 @@ class Watcher:
 
     def _update(self, changed: set[str] | None) -> None:
         paths = None if changed is None else frozenset(changed | self._held)
+        published = _published(self._location)
         try:
             peak = max((documents for _, documents in self._peaks), default=0)
             report = self._synchronised(Followed(paths, peak))
@@ -272,6 +284,11 @@ class Watcher:
             built = build_index(self._sources, self._location, self._build, self._progress)
             self._documents = built.documents
             self._tell(built, is_news=True)
+            return
+        except (IndexDamagedError, IndexVersionError, EngineError) as error:
+            if not self._withdraw(error, published):
+                raise
+            self.wake()
             return
         finally:
             self._published = _published(self._location)
@@ -350,8 +367,8 @@ class _Changes:
             end = time.monotonic()
         return paths
 
-    def report(self, paths: set[str]) -> None:
-        """Report paths that were found to have changed."""
+    def report(self, paths: set[str] | None) -> None:
+        """Report paths that were found to have changed; None for any."""
         self._reported.put(paths)
 
     def _listen(self) -> None:
@@ -414,5 +431,5 @@ def _identity_of(folder: str) -> tuple[int, int] | None:
 
 
 def _published(location: str | Path) -> bytes | None:
-    """Return what changes with every state of an index in a folder."""
-    return None if is_address(str(location)) else published_state(Path(location))
+    """Return what changes with every state of an index in a folder; None if there is no index."""
+    return b"" if is_address(str(location)) else published_state(Path(location))

@@ -7,14 +7,11 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import anyio
 import pytest
-from mcp import ClientSession, StdioServerParameters
-from mcp.client.stdio import stdio_client
+from mcp import ClientSession
 
 from arag_search.agent.presets import load_preset
 from arag_search.mcp_server import protocol
@@ -29,7 +26,7 @@ from tests.support.commands import Command
 from tests.support.guides import ROOT, blocks_of, guide_text
 from tests.support.mcp_servers import LocalServer, text_of
 from tests.support.passages import VIVALDI, index_of
-from tests.support.patience import PATIENCE_S
+from tests.support.served_folders import passage_with, served, started
 from tests.support.watched_folders import MAIN, make_notes
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -38,19 +35,6 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 @pytest.fixture(name="notes")
 def a_folder_of_notes(tmp_path: Path) -> Path:
     return make_notes(tmp_path / "notes", 5)
-
-
-def served(folder: Path) -> AbstractAsyncContextManager[ClientSession]:
-    return started(sys.executable, "-c", MAIN, "mcp", str(folder))
-
-
-@asynccontextmanager
-async def started(command: str, *arguments: str) -> AsyncIterator[ClientSession]:
-    server = StdioServerParameters(command=command, args=[*arguments], env={**os.environ})
-    with open(os.devnull, "w") as errors:
-        async with stdio_client(server, errors) as streams, ClientSession(*streams) as client:
-            await client.initialize()
-            yield client
 
 
 def test_an_index_is_served_with_vectors_that_follow_its_updates(tmp_path: Path) -> None:
@@ -75,17 +59,6 @@ def test_an_index_is_served_with_vectors_that_follow_its_updates(tmp_path: Path)
             assert "quokka.md" in await nearest()
 
     anyio.run(main)
-
-
-async def passage_with(client: ClientSession, word: str) -> str:
-    """Search until a word is found."""
-    with anyio.fail_after(PATIENCE_S):
-        while True:
-            result = await client.call_tool("logical_search", {"query": word})
-            assert not result.is_error or "Call again in a moment" in text_of(result)
-            if "passage for" in text_of(result):
-                return text_of(result)
-            await anyio.sleep(0.1)
 
 
 def test_a_folder_is_served_from_nothing_and_follows_its_files_and_two_servers_share_an_index(

@@ -20,18 +20,18 @@ CEILINGS = {
     ("arag_search/evaluation/",): 2_650,
     ("arag_search/vectors/", "index_jobs/embedding/"): 5_278,
     ("arag_search/engines/opensearch/",): 4_634,
-    ("arag_search/engines/",): 7_036,
-    ("arag_search/mcp_server/",): 2_327,
-    ("arag_search/cli/",): 4_486,
+    ("arag_search/engines/",): 7_059,
+    ("arag_search/mcp_server/",): 2_376,
+    ("arag_search/cli/",): 4_500,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_269,
     ("arag_search/endpoints/", "arag_search/system/"): 1_885,
     ("index_jobs/sources/",): 7_969,
-    ("index_jobs/",): 5_232,
+    ("index_jobs/",): 5_347,
     ("bench/",): 17_421,
-    ("tests/",): 60_068,
+    ("tests/",): 60_230,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 145_361
+ALL = 145_784
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
@@ -16,7 +16,7 @@ from arag_search.engines.opensearch.faults import (
     CLIENT_CERT_VARIABLE,
     CLIENT_KEY_VARIABLE,
 )
-from arag_search.errors import ArgumentError
+from arag_search.errors import ArgumentError, EngineError, IndexDamagedError
 
 if TYPE_CHECKING:
     from arag_search.search.index import Index
@@ -91,6 +91,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 _SMALL_BYTES = 256 << 20
 """Of some 150,000 passages with sentences. Searches of more are worth Java's second compiler."""
+_T = TypeVar("_T")
 DEFAULT_TIMEOUT_S = 10.0
 """The same as in arag_search/engines/deadline.py, which --help does not import."""
 
@@ -110,8 +111,11 @@ class Opening(NamedTuple):
     def open(self, location: str, *, is_long: bool = False) -> Generator[Index]:
         """Open the index at a location, or that of a folder of files, which is built if there is
         none; see ``opening``. Raises as ``open_index``, and what building raises."""
-        with self.located(location) as index, self.opening(index, is_long).open() as opened:
-            yield opened
+        with (
+            self.located(location, lambda place: self.opening(place, is_long).open()) as opened,
+            opened as index,
+        ):
+            yield index
 
     def opening(self, location: str, is_long: bool = False) -> IndexOpening:
         """Return how the index at a location is opened. ``is_long`` says that it may be searched
@@ -132,18 +136,21 @@ class Opening(NamedTuple):
             search_timeout_s=self.search_timeout_s or None,
         )
 
-    def located(self, location: str) -> AbstractContextManager[str]:
+    def located(self, location: str, open: Callable[[str], _T]) -> AbstractContextManager[_T]:
         """See ``located``."""
-        return located(location, fresh=self.fresh, yes=self.yes)
+        return located(location, open, fresh=self.fresh, yes=self.yes)
 
 
 @contextmanager
-def located(location: str, *, fresh: bool = False, yes: bool = False) -> Generator[str]:
-    """Yield the location of an index: for a folder of files, that of its index, built if there is
-    none, and if ``fresh`` brought in step. Raises what building raises, and as ``folder_index``."""
+def located(
+    location: str, open: Callable[[str], _T], *, fresh: bool = False, yes: bool = False
+) -> Generator[_T]:
+    """Yield what ``open`` opens at the location of an index: for a folder of files, at that of its
+    index, built if there is none or it cannot be used, and if ``fresh`` brought in step. Raises
+    what opening and building raise, and as ``folder_index``."""
     folder = folder_index(location, fresh=fresh, yes=yes)
     if folder is None:
-        yield location
+        yield open(location)
         return
     from arag_search.cli.output.printing import say
     from arag_search.search.standing import standing_of
@@ -151,11 +158,17 @@ def located(location: str, *, fresh: bool = False, yes: bool = False) -> Generat
 
     with folder.held():
         is_new = not folder.exists
-        folder.bring_in_step(open_progress(), fresh=fresh)
+        progress = open_progress()
+        opened = folder.opened(open, progress, fresh=fresh)
         state = standing_of(folder.location)
         if state is not None and not (is_new or fresh):
             say(f"The index of {location} was in step at {state.in_step}; --fresh updates it.")
-        yield str(folder.location)
+        try:
+            yield opened
+        except (IndexDamagedError, EngineError) as error:
+            if folder.withdraw(progress, error, folder.state):
+                error.do = "Run the same command again: it builds the index again first."
+            raise
 
 
 def folder_index(location: str, *, fresh: bool, yes: bool) -> FolderIndex | None:

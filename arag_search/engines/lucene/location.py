@@ -310,6 +310,13 @@ class BuildSite:
             if other != name and _GENERATION.fullmatch(other):
                 _delete_unread(self._location / other)
 
+    def withdraw(self, state: bytes | None) -> None:
+        """Let there be no index, unless another state than this one has been published; readers
+        keep their generation. Raises OSError."""
+        if published_state(self._location) == state:
+            (self._location / _MANIFEST).unlink()
+            sync(self._location)
+
     def note_commit(self, name: str) -> None:
         """Let open readers know that the live generation, ``name``, has another commit."""
         self._write_manifest(name)
