@@ -100,7 +100,7 @@ def test_a_correction_keeps_the_field_and_parses(query: str, corrected: str | No
         ("什么？怎么", "什么？怎么"),
         ("London–Paris", "London–Paris"),
         ("（a OR b） title：c", "(（a OR b） OR title：c)"),
-        (r"""/x|'"/ "o’neil \"]" """, r"""(/x|'"/ OR "o’neil \"]")"""),
+        (r"""/x|'"/ "o’neil \"a b" """, r"""(/x|'"/ OR "o’neil \"a b")"""),
     ],
 )
 def test_what_is_plain_is_read_as_it_is(query: str, understood: str) -> None:
