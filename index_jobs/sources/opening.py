@@ -95,6 +95,12 @@ def open_source(
     path = Path(name)
     if path.is_dir():
         return _open_folder(name, format, fields, metadata, files)
+    if path.exists() and not path.is_file():  # opening a pipe would wait for its writer
+        raise SourceError(
+            "The source is neither a file nor a folder.",
+            where=name,
+            do=f"Give its content as standard input: {STDIN}",
+        )
     if format is None:
         return _open_detected(path, name, fields, metadata, files)
     entry = FORMATS[format]

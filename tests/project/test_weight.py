@@ -25,13 +25,13 @@ CEILINGS = {
     ("arag_search/cli/",): 4_500,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_269,
     ("arag_search/endpoints/", "arag_search/system/"): 1_885,
-    ("index_jobs/sources/",): 7_969,
+    ("index_jobs/sources/",): 7_975,
     ("index_jobs/",): 5_347,
     ("bench/",): 17_421,
-    ("tests/",): 60_230,
+    ("tests/",): 60_233,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 145_784
+ALL = 145_793
 
 
 def _counts() -> Counter[tuple[str, ...]]:

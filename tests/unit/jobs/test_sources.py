@@ -129,7 +129,7 @@ def test_a_folder_is_not_read_as_records() -> None:
     )
 
 
-def test_missing_sources_and_duplicate_sources_are_rejected() -> None:
+def test_missing_sources_duplicate_sources_and_pipes_are_rejected() -> None:
     with pytest.raises(SourceError, match=r'^No such file or folder: "absent\.jsonl"\.\nWhere: /'):
         open_source("absent.jsonl", None, Fields(), MetadataReader({}))
     Path("a.txt").write_text("text")
@@ -137,6 +137,9 @@ def test_missing_sources_and_duplicate_sources_are_rejected() -> None:
         open_sources(["a.txt", "./a.txt"], None, Fields(), MetadataReader({}))
     with pytest.raises(ArgumentError, match=r"^No source is given\."):
         open_sources([], None, Fields(), MetadataReader({}))
+    os.mkfifo("Makefile")
+    with pytest.raises(SourceError, match=r"^The source is neither a file nor a folder\."):
+        open_sources(["Makefile"], None, Fields(), MetadataReader({}))
 
 
 # JSON lines
