@@ -305,8 +305,13 @@ class _Walk:
                 for entry in entries
             ]
         names = [entry.name for _, entry in shown if entry.name.startswith(REPOSITORY)]
-        if self._only is not None:
-            shown = [pair for pair in shown if self._is_wanted(self._below + pair[0], self._only)]
+        if self._only is not None and not self._is_wanted(self._below + prefix, self._only):
+            shown = [
+                (relative, entry)
+                for relative, entry in shown
+                if (path := f"{self._below}{relative}".rstrip("/")) in self._on_the_way
+                or path in self._only
+            ]
         shown.sort(key=lambda pair: pair[0])
         if not self._no_ignore:
             if REPOSITORY in names and prefix:
@@ -315,9 +320,10 @@ class _Walk:
                 rules = rules_of(f"{self._below}{prefix}", names, where, rules)
         return iter(shown), rules
 
-    def _is_wanted(self, path: str, only: frozenset[str]) -> bool:
-        path = path.rstrip("/")
-        return path in self._on_the_way or path in only or not only.isdisjoint(_folders_above(path))
+    def _is_wanted(self, folder: str, only: frozenset[str]) -> bool:
+        """Return whether all entries of a folder are wanted, and not some of them alone."""
+        folder = folder.rstrip("/")
+        return folder in only or not only.isdisjoint(_folders_above(folder))
 
     def _left_out(self, relative: str, entry: os.DirEntry[str], rules: IgnoreRules | None) -> str:
         """Return why an entry is left out, as a name in NOT_READ; empty if it is not. Raises
