@@ -27,7 +27,7 @@ from arag_search.agent.sources import sources_of
 from arag_search.cli.options.index import Json, Opening
 from arag_search.cli.options.model import ModelOptions, RecordReplies
 from arag_search.cli.options.parser import suggest_presets, with_groups
-from arag_search.cli.output.printing import print_json, print_text, say
+from arag_search.cli.output.printing import print_json, print_text, say, state_json, with_state
 from arag_search.cli.trajectories import answer_text, step_line, totals_line
 from arag_search.errors import ArgumentError, RunError
 from arag_search.search.following import Follower
@@ -190,12 +190,14 @@ def _show_answer(record: Record, agent: Agent, json: bool, previous: Sequence[Re
         note = {"note": OFFLINE_NOTE} if agent.model.name == OFFLINE else {}
         sources = [source.to_json() for source in sources_of(record, agent.index, previous)]
         more = {"sources": sources} if sources else {}
-        print_json({**record.to_json(), **more, **note}, pretty=True)
+        state = {"state": state_json(agent.index.standing)}
+        print_json({**record.to_json(), **more, **note, **state}, pretty=True)
         return 1 if record.status == "failed" else 0
     if record.failure is not None:
         raise RunError(f"The question failed. {record.failure}")
     text = answer_text(record, agent.index, previous)
-    print_text(f"{text}\n\n{totals_line(record, agent.model.name)}")
+    totals = totals_line(record, agent.model.name)
+    print_text(with_state(f"{text}\n\n{totals}", agent.index.standing))
     if agent.model.name == OFFLINE:
         print_text(OFFLINE_NOTE)
     return 0

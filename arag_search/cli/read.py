@@ -10,7 +10,14 @@ import typer
 
 from arag_search.cli.options.index import IndexFolder, Json, ScopeFilter, located
 from arag_search.cli.output.links import print_linked
-from arag_search.cli.output.printing import print_json, print_result, print_text, say
+from arag_search.cli.output.printing import (
+    print_json,
+    print_result,
+    print_text,
+    say,
+    state_json,
+    with_state,
+)
 from arag_search.engines.opensearch.schema import ENGINE
 from arag_search.errors import ArgumentError, IndexDamagedError
 from arag_search.search.documents import IndexDocument
@@ -120,16 +127,19 @@ def read_command(
         if document is not None:
             if line is not None:
                 return _print_lines(opened, document, line, lines or DEFAULT_LINES, json)
-            whole = opened.document_read(document)
-            return print_result(_document_text(whole), whole.to_dict(), json)
-        passages = opened.chunk_read(chunk_ids or [])
+            whole, state = opened.document_read(document), opened.standing
+            values = {**whole.to_dict(), "state": state_json(state)}
+            return print_result(with_state(_document_text(whole), state), values, json)
+        passages, state = opened.chunk_read(chunk_ids or []), opened.standing
     if json:
-        print_json([passage.to_dict() for passage in passages], pretty=True)
+        shown = [passage.to_dict() for passage in passages]
+        print_json({"passages": shown, "state": state_json(state)}, pretty=True)
         return 0
     text = "\n\n".join(
         f"{chunk_header(passage)}\n{passage.chunk.content.strip()}" for passage in passages
     )
-    print_linked(text, (passage.chunk for passage in passages), opened.manifest)
+    chunks = (passage.chunk for passage in passages)
+    print_linked(with_state(text, state), chunks, opened.manifest)
     return 0
 
 
@@ -152,7 +162,8 @@ def _print_lines(index: Index, doc_id: str, first: int, count: int, json: bool) 
         if span.lines
         for number in range(span.lines[0], span.lines[1] + 1)
     ]
-    values = {"doc_id": whole.doc_id, "count": len(whole), "lines": texts}
+    state = state_json(index.standing)
+    values = {"doc_id": whole.doc_id, "count": len(whole), "lines": texts, "state": state}
     return print_result(result.text, values, json)
 
 

@@ -14,7 +14,13 @@ import typer
 from arag_search.cli.options.index import IndexFolder, Json, Opening
 from arag_search.cli.options.parser import suggest_tools, with_groups
 from arag_search.cli.output.links import print_linked
-from arag_search.cli.output.printing import print_json, print_result, print_text, problem_list
+from arag_search.cli.output.printing import (
+    print_json,
+    print_result,
+    print_text,
+    problem_list,
+    state_json,
+)
 from arag_search.errors import ArgumentError
 from arag_search.query.problems import QueryError
 from arag_search.search.asked import (
@@ -29,7 +35,7 @@ from arag_search.search.asked import (
 )
 from arag_search.search.hits import SearchHit
 from arag_search.search.results import SearchResult
-from arag_search.tools.base import ReadSet
+from arag_search.tools.base import ReadSet, bounded_result
 from arag_search.tools.document_search import DocumentSearch
 from arag_search.tools.preset import FULL_TEXT_RESULT_TOKENS, DocumentSettings, plain_preset
 from arag_search.tools.references import NamedDocuments
@@ -233,6 +239,7 @@ def _run_one(
         keys["max_result_tokens"] = sys.maxsize
     preset = plain_preset(**keys)
     shown = reply(result, preset, ReadSet(), max_offset=MAX_REACH - search.top_k)
+    shown = bounded_result(shown, preset.max_result_tokens, result.standing)
     print_linked(shown.text, result.hits, index.manifest)
     if asked.explain and result.hits:
         print_text(explanation_text(result.hits))
@@ -256,6 +263,7 @@ def _run_documents(
         search.advice = f"Read on: arag-search read {location} --document ID --line N"
         began = time.perf_counter()
         result = search.run({"queries": [query]}, read_set)
+        standing = index.standing
     values = {
         "query": query,
         "problem": result.text if result.status == "error" else None,
@@ -272,6 +280,7 @@ def _run_documents(
             for shown in result.references
         ],
         "milliseconds": round((time.perf_counter() - began) * 1000, 3),
+        "state": state_json(standing),
     }
     print_result(result.text, values, options.json)
     return 2 if result.status == "error" else 0

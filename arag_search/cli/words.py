@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Any
@@ -9,11 +10,12 @@ from typing import Annotated, Any
 import typer
 
 from arag_search.cli.options.index import IndexFolder, Json, ScopeFilter, located
-from arag_search.cli.output.printing import print_result
+from arag_search.cli.output.printing import print_result, state_json, with_state
 from arag_search.query.field_types import FIELD_TYPES
 from arag_search.search.advice.told import values_json
 from arag_search.search.fields import FieldSummary
 from arag_search.search.opening import open_index
+from arag_search.search.words import WordSummary
 from arag_search.tools.words import fields_text, words_text
 
 
@@ -56,6 +58,7 @@ def words_command(
     """
     described: dict[str, Any] = {"location": index, "filter": filter}
     texts: list[str] = []
+    counts: Sequence[WordSummary] = ()
     with located(index, partial(open_index, filter=filter)) as reader, reader as opened:
         if words:
             counts = opened.words(*words)
@@ -66,7 +69,12 @@ def words_command(
             described["passages"] = result.passages
             described["fields"] = [_field_json(field) for field in result.fields]
             texts.append(fields_text(result))
-    return print_result("\n".join(texts), described, json)
+        state = opened.standing
+    described["state"] = state_json(state)
+    text = with_state("\n".join(texts), state)
+    if words and state is not None and not any(word.passages for word in counts):
+        text = "\n".join(part for part in (text, state.missing()) if part)
+    return print_result(text, described, json)
 
 
 def _field_json(field: FieldSummary) -> dict[str, Any]:

@@ -41,6 +41,7 @@ from arag_search.search.following import Use, part_of
 from arag_search.search.lines import DocumentLines
 from arag_search.search.logical import logical_search
 from arag_search.search.results import SearchResult
+from arag_search.search.standing import Standing
 from arag_search.search.state import IndexState
 from arag_search.search.words import WordSummary, words_of
 from arag_search.system.arguments import checked, takes
@@ -131,6 +132,12 @@ class Index:
         return self.state.scope
 
     @property
+    def standing(self) -> Standing | None:
+        """How the index stands beside the files that it was made of, as far as this machine knows;
+        ``standing.line()`` says so where they have changed."""
+        return self.state.standing
+
+    @property
     def metadata_fields(self) -> tuple[FieldSummary, ...]:
         """The declared fields with frequent values or ranges, within the scope: in descriptions of
         tools. They are read once, and may be approximate after updates; ``fields`` counts."""
@@ -189,26 +196,25 @@ class Index:
 
     def search(self, asked: Search | Keywords | Meaning) -> SearchResult:
         """Return what a search finds: see the methods below, whose arguments are its fields."""
-        with Stopwatch() as watch:
-            result = self._asked(asked)
-        if watch.has_stopped:
-            result = replace(result, notes=(*result.notes, NOTE_UNMARKED))
-        return result
-
-    def _asked(self, asked: Search | Keywords | Meaning) -> SearchResult:
         with self._use(asked, ()) as state:
-            if isinstance(asked, Search):
-                return logical_search(state, asked)
-            if isinstance(asked, Keywords):
-                return keyword_search(state, asked)
-            result = state.by_vectors.search(asked)
-            if asked.where is None or result.passages != 0:
-                return result
-            # No passage meets the condition, and a logical search for it says why.
-            why = Search(asked.where, filter=asked.filter, relax=asked.relax)
-            matches = logical_search(state, why)
-            asks = replace(why, query=asked.query)
-            return replace(matches, asked=asks) if not matches.total else result
+            with Stopwatch() as watch:
+                result = self._asked(state, asked)
+            notes = (*result.notes, NOTE_UNMARKED) if watch.has_stopped else result.notes
+            return replace(result, notes=notes, standing=state.standing)
+
+    def _asked(self, state: IndexState, asked: Search | Keywords | Meaning) -> SearchResult:
+        if isinstance(asked, Search):
+            return logical_search(state, asked)
+        if isinstance(asked, Keywords):
+            return keyword_search(state, asked)
+        result = state.by_vectors.search(asked)
+        if asked.where is None or result.passages != 0:
+            return result
+        # No passage meets the condition, and a logical search for it says why.
+        why = Search(asked.where, filter=asked.filter, relax=asked.relax)
+        matches = logical_search(state, why)
+        asks = replace(why, query=asked.query)
+        return replace(matches, asked=asks) if not matches.total else result
 
     @takes(Search)
     def logical_search(self, asked: Search) -> SearchResult:

@@ -13,6 +13,7 @@ from arag_search.search.advice.told import ClauseCount, Feedback
 from arag_search.search.asked import Keywords, Meaning, Search, Unit
 from arag_search.search.hits import BranchHit, NearestHit, SearchHit
 from arag_search.search.snippets import Highlighter, Highlights
+from arag_search.search.standing import Standing
 from arag_search.system.values import value
 from arag_search.tokens import count_tokens
 
@@ -34,6 +35,7 @@ class SearchResult:
     ``nearest`` are the passages that miss the fewest conditions of a logical query that matched
     nothing, ``branches`` the counts of its parts alone, and ``unrepresented`` the best passages of
     branches that have none among the hits; if they were requested. None of these are hits.
+    ``standing`` is how the index stands beside its sources, None if nothing is known.
     ``highlighter`` knows what a logical or keyword search matches; ``highlights`` asks it.
     """
 
@@ -50,6 +52,7 @@ class SearchResult:
     branches: tuple[ClauseCount, ...] = ()
     unrepresented: tuple[BranchHit, ...] = ()
     milliseconds: float = 0.0
+    standing: Standing | None = field(default=None, compare=False, repr=False)
     highlighter: Highlighter | None = field(default=None, compare=False, repr=False)
 
     @classmethod
@@ -162,6 +165,7 @@ class SearchResult:
             **self._branches_dict(),
             "retrieved_tokens": self.retrieved_tokens,
             "milliseconds": round(self.milliseconds, 3),
+            "state": None if self.standing is None else self.standing.to_dict(),
         }
 
     def _branches_dict(self) -> dict[str, Any]:

@@ -87,7 +87,7 @@ class Standing:
             changed = f"not compared since: {counted(self.not_compared, 'file')}"
         if not changed:
             return ""
-        return f"The index is in step as of {_shown_time(self.in_step)}; {changed}."
+        return f"Index in step as of {_shown_time(self.in_step)}; {changed}."
 
     def missing(self) -> str:
         """Return what to say where nothing was found: how many files are not in the index; empty
@@ -118,11 +118,24 @@ class Standing:
 
 def standing_of(location: str | Path) -> Standing | None:
     """Return what was noted of an index on this machine; None if nothing was. One small read."""
+    return read_standing(standing_file(location, ".json"))
+
+
+_last: dict[Path, tuple[tuple[int, int], Standing | None]] = {}
+
+
+def read_standing(file: Path) -> Standing | None:
+    """Return what a file says that ``note_standing`` wrote: it is read when it has changed."""
     try:
-        values: Any = orjson.loads(standing_file(location, ".json").read_bytes())
-        for name in ("sources", "changed", "left_out"):
-            values[name] = tuple(values[name])
-        return Standing(**values)
+        status = os.stat(file)
+        identity = status.st_mtime_ns, status.st_ino
+        if (known := _last.get(file)) is None or known[0] != identity:
+            _last.clear()
+            values: Any = orjson.loads(file.read_bytes())
+            for name in ("sources", "changed", "left_out"):
+                values[name] = tuple(values[name])
+            known = _last[file] = identity, Standing(**values)
+        return known[1]
     except (OSError, ValueError, TypeError, KeyError):
         return None
 
@@ -167,6 +180,7 @@ def _shown(name: str) -> str:
 def _shown_time(moment: str) -> str:
     if not moment:
         return "never"
-    local = datetime.fromisoformat(moment).astimezone()
-    is_today = local.date() == datetime.now(UTC).astimezone().date()
-    return f"{local:%H:%M}" if is_today else f"{local:%Y-%m-%d %H:%M}"
+    local, today = datetime.fromisoformat(moment).astimezone(), datetime.now(UTC).astimezone()
+    if local.date() == today.date():
+        return f"{local:%H:%M}"
+    return f"{local:%b} {local.day}" + (f" {local.year}" if local.year != today.year else "")

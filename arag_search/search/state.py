@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 
 from arag_search.engines.base import Deadline, SearchEngine
 from arag_search.manifest import Manifest
@@ -16,6 +17,7 @@ from arag_search.search.by_vectors import VectorSearch
 from arag_search.search.fields import Contents, FieldSummary, contents_of, metadata_fields
 from arag_search.search.lines import LinesCache
 from arag_search.search.scope import narrowed
+from arag_search.search.standing import Standing, read_standing, standing_file
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +42,16 @@ class IndexState:
     def schema(self) -> Schema:
         """The fields of the index."""
         return self.manifest.query_schema
+
+    @property
+    def standing(self) -> Standing | None:
+        """How the index stands beside its sources now; within a scope, only whether it does."""
+        standing = read_standing(self._standing_file)
+        return standing if standing is None or self.scope is None else standing.within_scope()
+
+    @cached_property
+    def _standing_file(self) -> Path:
+        return standing_file(self.location, ".json")
 
     @cached_property
     def metadata_fields(self) -> tuple[FieldSummary, ...]:

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from arag_search.errors import QueryTimeoutError
 from arag_search.search.index import Index
+from arag_search.search.standing import Standing
 from arag_search.tokens import count_tokens
 from arag_search.tools.index_description import described
 from arag_search.tools.lenient import taken
@@ -197,14 +198,13 @@ class Tool(ABC):
             )
         except QueryTimeoutError as error:
             result = error_result(f"{error.what} {error.do}".strip())
-        text = result.text if result.structured else written_apart(result.text, result.passages)
+        if result.structured:
+            return bounded_result(result, self.max_result_tokens)
+        text = written_apart(result.text, result.passages)
         if text != result.text:
             result = replace(result, text=text)
-        if result.result_tokens <= self.max_result_tokens:
-            return result
-        text = bounded(result.text, self.max_result_tokens)
-        passages = clipped(result.passages, len(text))
-        return replace(result, text=text, passages=passages)
+        standing = self.index.standing if self.preset.explains else None
+        return bounded_result(result, self.max_result_tokens, standing)
 
     def _run(self, arguments: object, read_set: ReadSet, skips_unknown: bool) -> ToolResult:
         known = self.parameters["properties"]
@@ -242,6 +242,23 @@ class Tool(ABC):
             else:
                 lines.setdefault(name, wrong_argument(name, detail["input"], schema))
         return list(lines.values())
+
+
+def bounded_result(
+    result: ToolResult, max_tokens: int, standing: Standing | None = None
+) -> ToolResult:
+    """Return a result with at most so many tokens. Its last lines say how the index stands beside
+    its files: where these have changed and, where nothing was found, which are not in it."""
+    more = ""
+    if standing is not None and (line := standing.line()):
+        more = f"\n{line}"
+    if standing is not None and result.status == "empty" and (missing := standing.missing()):
+        more += f"\n{missing}"
+    room = max_tokens - (count_tokens(more) + 1 if more else 0)
+    if result.result_tokens > room:
+        text = bounded(result.text, room)
+        result = replace(result, text=text, passages=clipped(result.passages, len(text)))
+    return replace(result, text=result.text + more) if more else result
 
 
 def tool_class(name: str) -> type[Tool]:

@@ -42,9 +42,11 @@ class Words(Tool):
     def _call(self, arguments: WordsArguments, read_set: ReadSet) -> ToolResult:
         names, filter = arguments.fields, arguments.filter.strip() or None
         texts: list[str] = []
+        counts: Sequence[WordSummary] = ()
         try:
             if arguments.words:
-                texts.append(words_text(self.index.words(*arguments.words, filter=filter)))
+                counts = self.index.words(*arguments.words, filter=filter)
+                texts.append(words_text(counts))
             if names or not arguments.words:
                 values = _MANY_VALUES if names else DEFAULT_VALUES
                 fields = self.index.fields(*names, values=values, filter=filter)
@@ -53,7 +55,8 @@ class Words(Tool):
             return error_result(not_run([f"{error.what} Allowed: {error.allowed}."]))
         except QueryError as error:
             return error_result(str(error))
-        return ToolResult("\n".join(texts), "ok")
+        occur = any(count.passages for count in counts) or not arguments.words
+        return ToolResult("\n".join(texts), "ok" if occur else "empty")
 
 
 def words_text(words: Sequence[WordSummary]) -> str:

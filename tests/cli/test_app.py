@@ -172,7 +172,7 @@ def test_a_terminal_that_is_not_utf_8_shows_what_it_can(
     assert arag("read", "plain", "n2.1", "--json").code == 0
     text, as_json = terminal.buffer.getvalue().split(b"\n", 2)[1:]
     assert text == b"Caf? & co."
-    assert json.loads(as_json)[0]["content"] == "Café & co."
+    assert json.loads(as_json)["passages"][0]["content"] == "Café & co."
 
 
 def test_a_process_whose_output_nobody_reads_ends_silently() -> None:

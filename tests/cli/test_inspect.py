@@ -39,7 +39,7 @@ def test_read_prints_chunks_in_full_a_blank_line_between(arag: Command) -> None:
 
 
 def test_the_json_of_a_read_is_a_list_of_chunks(arag: Command) -> None:
-    assert arag("read", "plain", "n0.1", "--json").json == [
+    assert arag("read", "plain", "n0.1", "--json").json["passages"] == [
         {
             "id": "n0.1",
             "doc_id": "n0",

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("commands_folder")
 
 def test_search_prints_the_reply_of_the_tool(arag: Command) -> None:
     done = arag("search", "my-index", '"antonio vivaldi" AND librett*', "--top-k", "2")
-    passages = arag("read", "my-index", "vivaldi.1", "orlando-vivaldi.1", "--json").json
+    passages = arag("read", "my-index", "vivaldi.1", "orlando-vivaldi.1", "--json").json["passages"]
     assert done == CommandResult(
         0,
         '2 of 8 passages for ("antonio vivaldi" AND librett*)\n'
@@ -101,10 +101,11 @@ def test_the_json_of_a_search_has_every_key(arag: Command) -> None:
         ],
         "retrieved_tokens": 22,
         "milliseconds": 0,
+        "state": None,
     }
     assert list(result) == ["query", "understood", "total", "total_is_exact", "total_text",
                             "total_unit", "offset", "hits", "notes", "problems", "feedback",
-                            "branches", "retrieved_tokens", "milliseconds"]  # fmt: skip
+                            "branches", "retrieved_tokens", "milliseconds", "state"]  # fmt: skip
 
 
 def test_the_json_of_a_refused_query_holds_its_problems(arag: Command) -> None:
@@ -125,6 +126,7 @@ def test_the_json_of_a_refused_query_holds_its_problems(arag: Command) -> None:
         "feedback": None,
         "retrieved_tokens": 0,
         "milliseconds": 0.0,
+        "state": None,
     }
 
 
@@ -196,6 +198,7 @@ def test_words_counts_words_with_their_forms(arag: Command) -> None:
     assert done.json == {
         "location": "my-index",
         "filter": "year:<1700",
+        "state": None,
         "words": [
             {
                 "word": "librett*",
@@ -256,6 +259,7 @@ def test_fields_are_listed_with_their_values(arag: Command) -> None:
     filter = ("--filter", "year:<1700", "--json")
     done = arag("words", "my-index", "--fields", "kind", "--values", "1", *filter)
     assert done.json == {
+        "state": None,
         "location": "my-index",
         "filter": "year:<1700",
         "passages": 12,

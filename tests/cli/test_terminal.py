@@ -153,7 +153,7 @@ def test_json_at_a_terminal_is_still_the_same_json(
     code, text = in_a_process_at_a_terminal("read", "hostile", "g.1", "--json")
     assert (code, text) == at_a_terminal("read", "hostile", "g.1", "--json")
     assert json.loads(text) == json.loads(piped_output("read", "hostile", "g.1", "--json"))
-    assert HOSTILE[:40] in json.loads(text)[0]["title"]
+    assert HOSTILE[:40] in json.loads(text)["passages"][0]["title"]
 
 
 def test_a_pipe_gets_every_character_unchanged(

@@ -131,7 +131,7 @@ def test_a_folder_is_indexed_by_the_first_search_and_brought_in_step_when_that_i
 
     for number in range(30):
         (notes / f"more{number}.md").write_text(f"# More {number}\n\nThe lighthouse.\n")
-    assert "more" not in arag("search", str(notes), "lighthouse").out
+    assert "No passage matches lighthouse" in arag("search", str(notes), "lighthouse").out
     standing = standing_of(FolderIndex.of(notes).location)
     assert standing is not None
     assert standing.changed_files == 30

@@ -15,23 +15,23 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
     ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_260,
-    ("arag_search/tools/",): 4_574,
+    ("arag_search/tools/",): 4_594,
     ("arag_search/agent/",): 4_404,
     ("arag_search/evaluation/",): 2_650,
     ("arag_search/vectors/", "index_jobs/embedding/"): 5_278,
     ("arag_search/engines/opensearch/",): 4_634,
     ("arag_search/engines/",): 7_059,
     ("arag_search/mcp_server/",): 2_376,
-    ("arag_search/cli/",): 4_500,
+    ("arag_search/cli/",): 4_536,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_269,
     ("arag_search/endpoints/", "arag_search/system/"): 1_885,
-    ("index_jobs/sources/",): 7_975,
+    ("index_jobs/sources/",): 7_981,
     ("index_jobs/",): 5_347,
     ("bench/",): 17_421,
-    ("tests/",): 60_233,
+    ("tests/",): 60_383,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 145_793
+ALL = 146_041
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -152,17 +152,11 @@ def located(
     if folder is None:
         yield open(location)
         return
-    from arag_search.cli.output.printing import say
-    from arag_search.search.standing import standing_of
     from arag_search.system.progress import open_progress
 
     with folder.held():
-        is_new = not folder.exists
         progress = open_progress()
         opened = folder.opened(open, progress, fresh=fresh)
-        state = standing_of(folder.location)
-        if state is not None and not (is_new or fresh):
-            say(f"The index of {location} was in step at {state.in_step}; --fresh updates it.")
         try:
             yield opened
         except (IndexDamagedError, EngineError) as error:

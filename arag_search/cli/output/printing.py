@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from arag_search.query.problems import QueryError
+    from arag_search.search.standing import Standing
     from arag_search.system.progress import Progress
     from index_jobs.build.report import Report
 
@@ -85,6 +86,17 @@ def print_result(text: str, values: object, json: bool, *, pretty: bool = True) 
     else:
         print_text(text)
     return 0
+
+
+def with_state(text: str, standing: Standing | None) -> str:
+    """Return text that ends with the line on the files of its index, if they have changed."""
+    line = "" if standing is None else standing.line()
+    return f"{text}\n\n{line}" if line else text
+
+
+def state_json(standing: Standing | None) -> dict[str, Any] | None:
+    """Return how an index stands in types of JSON; None if nothing is known."""
+    return None if standing is None else standing.to_dict()
 
 
 def problem_list(error: QueryError) -> list[dict[str, Any]]:
