@@ -188,7 +188,7 @@ class FolderIndex:
             state = self.state
             try:
                 return open(str(self.location))
-            except UNUSABLE as error:
+            except (*UNUSABLE, EngineError) as error:
                 if not self.withdraw(progress, error, state):
                     raise
 

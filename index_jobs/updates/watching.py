@@ -400,6 +400,8 @@ class _Changes:
             except OSError:
                 if self._identity() == identity:  # no more folders can be watched
                     return
+            except RuntimeError:  # of the library, such as for a name that is not UTF-8
+                _logger.debug("The system's reports are listened to again.", exc_info=True)
             self._stop.wait(1.0)
 
     def _paths(self, changes: set[tuple[Any, str]]) -> set[str] | None:

@@ -4,6 +4,7 @@ import os
 import resource
 import shutil
 import subprocess
+import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from arag_search.cli.app import run
 from arag_search.errors import IndexLockedError
 from arag_search.search.opening import open_index
 from arag_search.search.standing import standing_of
+from index_jobs.sources import files
 from index_jobs.updates import addition, watching
 from index_jobs.updates.folder_index import OPTIONS
 from index_jobs.updates.watching import Watcher
@@ -192,6 +194,7 @@ def test_only_the_files_that_changed_are_read(
     notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index = tmp_path / "i"
+    monkeypatch.setattr(files, "_YOUNG_NS", 0)  # young files are read twice
     read: list[int] = []
     write = addition._Sync._write
 
@@ -284,3 +287,16 @@ def test_watch_refuses_what_does_not_go_with_it(notes: Path, tmp_path: Path) -> 
     for option in ("--add", "--dry-run", "--overwrite"):
         assert run(["index", str(notes), "--to", str(tmp_path / "i"), "--watch", option]) == 1
     assert not os.path.exists(tmp_path / "i")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="file systems elsewhere refuse such names")
+def test_a_name_that_is_not_utf_8_neither_stops_the_listening_nor_is_missed(
+    notes: Path, tmp_path: Path
+) -> None:
+    index = tmp_path / "i"
+    with running(Watcher([str(notes)], index, OPTIONS)):
+        eventually(lambda: index.exists() and standing_of(index) is not None)
+        Path(os.fsdecode(os.fsencode(notes) + b"/caf\xe9.md")).write_text("# Odd\n\nThe lantern.\n")
+        eventually(lambda: count(index, "lantern") == 1)
+        (notes / "plain.md").write_text("# Plain\n\nThe lantern.\n")
+        eventually(lambda: count(index, "lantern") == 2)
