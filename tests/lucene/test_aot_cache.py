@@ -63,7 +63,7 @@ def found(cache: Path, index: Path, *flags: str) -> tuple[str, str]:
 
 
 def archives(folder: Path) -> list[Path]:
-    return [path for path in folder.iterdir() if path.name != ".aot.lock"]
+    return [path for path in folder.iterdir() if path.name not in (".aot.lock", "watched")]
 
 
 OLD = [f"java-{number}.aot" for number in range(4)]

@@ -26,12 +26,12 @@ CEILINGS = {
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_269,
     ("arag_search/endpoints/", "arag_search/system/"): 1_885,
     ("index_jobs/sources/",): 7_981,
-    ("index_jobs/",): 5_347,
+    ("index_jobs/",): 5_349,
     ("bench/",): 17_421,
-    ("tests/",): 60_383,
+    ("tests/",): 60_399,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 146_041
+ALL = 146_059
 
 
 def _counts() -> Counter[tuple[str, ...]]:
