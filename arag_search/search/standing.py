@@ -37,9 +37,10 @@ class Standing:
     ``in_step`` is the time in UTC of the last comparison of all files after which nothing was left
     to do, empty before the first. ``changed_files`` counts those that are new, changed or gone
     since, and ``changed`` names the first of them. ``problem`` says why the index cannot follow
-    them. ``not_compared`` is the number of files if they are too many to be compared before an
-    answer, else 0. ``not_read`` counts, by kind, files of the sources that are not in the index
-    although they could hold text. ``left_out`` says in lines all that is left out.
+    them. ``files`` counts those that were read at the last comparison of all; ``not_compared`` is
+    this number if they are too many to be compared before an answer, else 0. ``not_read`` counts,
+    by kind, files of the sources that are not in the index although they could hold text.
+    ``left_out`` says in lines all that is left out.
     """
 
     index: str
@@ -48,6 +49,7 @@ class Standing:
     changed_files: int = 0
     changed: tuple[str, ...] = ()
     problem: str = ""
+    files: int = 0
     not_compared: int = 0
     not_read: Mapping[str, int] = field(default_factory=dict[str, int])
     left_out: tuple[str, ...] = ()
@@ -67,10 +69,9 @@ class Standing:
         """Return what somebody may know who sees a part of the index: no name and no number of
         files."""
         known = replace(self, sources=(), changed=(), not_read={}, left_out=())
-        problem = (
-            "its files have changed" if self.changed_files or self.gone or self.problem else ""
-        )
-        return replace(known, changed_files=0, problem=problem, not_compared=0)
+        is_past = self.changed_files or self.gone or self.problem or self.not_compared
+        problem = "Its files have changed, or are not compared." if is_past else ""
+        return replace(known, changed_files=0, files=0, problem=problem, not_compared=0)
 
     def line(self) -> str:
         """Return the line of a reply that may be one of the past; empty if the index is in step."""

@@ -258,6 +258,7 @@ def note_read(
             identity_of(location),
             tuple(map(os.path.realpath, following.names)),
             began,
+            files=0 if look is None else len(look.files),
             not_read={} if look is None else look.not_read(unread),
             left_out=tuple(left_out),
         )

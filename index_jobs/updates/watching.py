@@ -160,11 +160,13 @@ class Watcher:
         if self._is_slow or not self._busy.acquire(timeout=_ANSWER_S):
             return
         try:
-            look, changed = self._compared(None)
-            if look is None or changed is None or len(look.files) > MOST_FILES:
-                count = 0 if look is None else len(look.files)
+            known = standing_of(self._location)
+            look, changed = None, None
+            if known is None or known.files <= MOST_FILES:
+                look, changed = self._compared(None)
+            if look is None or changed is None:
                 if self._changes is None:
-                    self._note(not_compared=count or 1)
+                    self._note(not_compared=known.files if known is not None else 1)
                 return
             if self._is_known(look, changed):
                 if not changed:

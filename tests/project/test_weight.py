@@ -25,13 +25,13 @@ CEILINGS = {
     ("arag_search/cli/",): 4_536,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_269,
     ("arag_search/endpoints/", "arag_search/system/"): 1_885,
-    ("index_jobs/sources/",): 7_981,
-    ("index_jobs/",): 5_349,
+    ("index_jobs/sources/",): 7_982,
+    ("index_jobs/",): 5_351,
     ("bench/",): 17_421,
     ("tests/",): 60_399,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 146_059
+ALL = 146_063
 
 
 def _counts() -> Counter[tuple[str, ...]]:
