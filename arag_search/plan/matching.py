@@ -62,7 +62,7 @@ class Pattern(NamedTuple):
             yield from ((at, at) for at, token in enumerate(tokens) if known[token])
             return
         for words in self.spellings:
-            if not all(word in tokens for word in words):
+            if not all(map(tokens.__contains__, words)):
                 continue
             length = len(words)
             if self.slop and length > 1:

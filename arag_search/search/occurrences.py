@@ -1,14 +1,10 @@
-"""The sentences of a text in which a leaf of a query occurs.
-
-A word is searched as text, which is cheap: between blanks or brackets it is certainly a token. Only
-a sentence in which it occurs otherwise is split into tokens.
-"""
+"""The sentences of a text in which a leaf of a query occurs."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Literal
 
 from arag_search.corpus import split_at
@@ -16,104 +12,76 @@ from arag_search.plan.clauses import Clause
 from arag_search.plan.matching import Pattern, Words, patterns_of
 from arag_search.query import analysis
 from arag_search.query.analysis import Token
-from arag_search.query.forms import Form, normal_forms, normal_terms
-
-_EDGES = frozenset(" \t\r\n()[]{}<>|/\\!?*+=-–—“”")
-"""Characters that no token holds, and that end a token next to them."""
-_EDGES_OF_ASCII = _EDGES | {'"'}
-"""The same next to a word of ASCII: between Hebrew letters a quotation mark may be in a token."""
-_MIDDLES = frozenset(".,;:")
-"""Characters that end a token if an edge or nothing follows; otherwise a token may hold them."""
+from arag_search.query.forms import HOLE, Form, normal_forms
 
 
 class Sentences:
     """A text with its sentences; ``ends`` has the offset after each sentence, and ``code`` is that
     of ``normal_forms``."""
 
-    __slots__ = ("_code", "_ends", "_low", "_text", "_words")
+    __slots__ = ("_code", "_ends", "_terms", "_text")
 
     def __init__(self, text: str, ends: Sequence[int], code: bool = False) -> None:
         self._text = text
-        self._words: dict[int, Words] = {}
-        self._ends = ends
+        self._ends = tuple(ends)
         self._code = code
-        self._low = analysis.fold(text)  # as long as the text
-
-    def words(self, number: int) -> Words:
-        """Return the words of one sentence."""
-        words = self._words.get(number)
-        if words is None:
-            start = self._ends[number - 1] if number else 0
-            words = Words(self._text[start : self._ends[number]], self._code)
-            self._words[number] = words
-        return words
+        self._terms: dict[str, _Terms] = {}
 
     def matching(self, pattern: Pattern) -> set[int]:
-        """Return the numbers of the sentences that match a pattern. O(length of the text)."""
-        if pattern.language:  # other words than the pattern's match
-            forms = _forms(self._text, tuple(self._ends), pattern.language, self._code)
-            return {at for at, terms in enumerate(forms) if pattern.matches(terms)}
-        if pattern.edits:
-            return {at for at in range(len(self._ends)) if self.words(at).match(pattern)}
-        matched: set[int] = set()
-        unsure: set[int] = set()
-        for words in pattern.spellings:
-            if not pattern.slop or len(words) == 1:
-                self._search(" ".join(words), pattern.is_prefix, matched, unsure)
-            if len(words) > 1:  # perhaps with something other than a blank between them
-                unsure |= self._with_all(words)
-        for number in unsure - matched:
-            if self.words(number).match(pattern):
-                matched.add(number)
-        return matched
+        """Return the numbers of the sentences that match a pattern."""
+        return self._in(pattern.language).matching(pattern)
 
-    def _search(self, wanted: str, is_prefix: bool, matched: set[int], unsure: set[int]) -> None:
-        """Add sentences that certainly have this text as tokens, and those that might."""
-        low, ends = self._low, self._ends
-        edges = _EDGES_OF_ASCII if wanted.isascii() else _EDGES
-        at = low.find(wanted)
-        while at >= 0:
-            number = bisect_right(ends, at)
-            end = ends[number]
-            if number not in matched:
-                stop = at + len(wanted)
-                start = ends[number - 1] if number else 0
-                if (at == start or low[at - 1] in edges) and (
-                    stop == end or is_prefix or (stop < end and _ends_at(stop, low, end, edges))
-                ):
-                    matched.add(number)
-                else:
-                    unsure.add(number)
-                    end = at + 1
-            at = low.find(wanted, end)
+    def match(self, pattern: Pattern) -> bool:
+        """Return whether the text as a whole matches a pattern."""
+        return self._in(pattern.language).match(pattern)
 
-    def _with_all(self, words: Sequence[str]) -> set[int]:
-        """Return the sentences that have each of the words, even within another word."""
-        numbers: set[int] | None = None
-        for word in set(words):
-            with_word: set[int] = set()
-            at = self._low.find(word)
-            while at >= 0:
-                number = bisect_right(self._ends, at)
-                with_word.add(number)
-                at = self._low.find(word, self._ends[number])
-            numbers = with_word if numbers is None else numbers & with_word
-            if not numbers:
-                break
-        return numbers or set()
+    def _in(self, language: str) -> _Terms:
+        terms = self._terms.get(language)
+        if terms is None:
+            terms = self._terms[language] = _terms(self._text, self._ends, language, self._code)
+        return terms
 
 
-@lru_cache(maxsize=2_000)
-def _forms(text: str, ends: tuple[int, ...], language: str, code: bool) -> list[list[str]]:
-    """Return the normal forms of the sentences of a text. Searches find the same passages again, so
-    that the last ones are cached."""
-    return [normal_terms(sentence, language, code=code) for sentence in split_at(text, ends)]
+class _Terms:
+    """The terms of a text and of its sentences."""
+
+    def __init__(self, text: str, ends: tuple[int, ...], language: str, code: bool) -> None:
+        sentences = split_at(text, ends)
+        self._sentences = [Words(sentence, code).terms(language) for sentence in sentences]
+        self._sets = list(map(frozenset, self._sentences))
+        # A word may go on in the next sentence, and parts of words stand behind all words.
+        is_apart = all(sentence[-1:].isspace() for sentence in sentences[:-1])
+        if is_apart and not any(HOLE in terms for terms in self._sets):
+            self._all = list(chain(*self._sentences))
+        else:
+            self._all = Words(text, code).terms(language)
+        self._set = frozenset(self._all)
+
+    def matching(self, pattern: Pattern) -> set[int]:
+        """Return the numbers of the sentences that match."""
+        if pattern.is_expanded:
+            return {
+                at for at, terms in enumerate(self._sets) if any(map(pattern.expands_to, terms))
+            }
+        return {
+            at
+            for words in pattern.spellings
+            for at, terms in enumerate(self._sets)
+            if terms.issuperset(words) and (not words[1:] or pattern.matches(self._sentences[at]))
+        }
+
+    def match(self, pattern: Pattern) -> bool:
+        """Return whether the text as a whole matches."""
+        if pattern.is_expanded:
+            return any(map(pattern.expands_to, self._set))
+        likely = [words for words in pattern.spellings if self._set.issuperset(words)]
+        return any(not words[1:] for words in likely) or (
+            bool(likely) and pattern.matches(self._all)
+        )
 
 
-def _ends_at(stop: int, low: str, end: int, edges: Collection[str]) -> bool:
-    """Return whether a token before an offset certainly ends there."""
-    after = low[stop]
-    return after in edges or (after in _MIDDLES and (stop + 1 == end or low[stop + 1] in edges))
+_terms = lru_cache(maxsize=32)(_Terms)
+"""Searches find the same passages again, so that the terms of the last ones are cached."""
 
 
 # The places in a text where the words of a query occur, to be marked on a page
