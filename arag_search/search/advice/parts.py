@@ -51,6 +51,9 @@ class Parts:
         ]
         named = list(dict.fromkeys(filter(_is_name, wanted_leaves(query))))
         self.names = named[:MAX_COUNTED] if self.alternatives or named[1:] else []
+
+    def counted(self) -> list[Clause]:
+        """Return the parts that are counted whatever a page shows."""
         conditions = dict.fromkeys(
             part
             for group in self.conjunctions
@@ -58,7 +61,7 @@ class Parts:
             if not has_lookups(part)  # whose matches elsewhere are not known
         )
         counted = dict.fromkeys([*self.words, *self.names, *list(conditions)[:MAX_COUNTED]])
-        self.counted = [part for part in counted if part not in self.alternatives]
+        return [part for part in counted if part not in self.alternatives]
 
     def searches(self) -> list[tuple[Clause, Clause]]:
         """Return the parts whose best passage is searched, each with the query for it."""
@@ -68,20 +71,25 @@ class Parts:
 def parts(subject: Subject, page: Page | None) -> Advice[Told]:
     """Tell the counts of the parts, and the best passages of those that the page lacks.
 
-    A part that a known page has is counted, and not searched. Alternatives are not counted if the
-    page shows all of their passages. What else the conditions of an AND find, if it finds next to
-    nothing, takes a second step.
+    A part that a known page has is not searched, and the page tells its count if it shows all. What
+    else the conditions of an AND find, if it finds next to nothing, takes a second step.
     """
     query, request = subject.query, subject.request
     of_query = Parts(query, operators=subject.asked.operators)
-    searches, counted = of_query.searches(), of_query.counted
+    searches, seen = of_query.searches(), dict[Clause, int]()
     if page is not None:
         if not page.count:
             return Told()
         met = subject.meeting([part for part, _ in searches], page)
-        seen = [part for (part, _), ids in zip(searches, met, strict=True) if ids]
-        counted = [*counted, *(part for part in seen if part in of_query.alternatives)]
+        seen = {part: len(ids) for (part, _), ids in zip(searches, met, strict=True) if ids}
         searches = [(part, searched) for part, searched in searches if part not in seen]
+        matches = {**seen, query: page.count}
+        of_query.conjunctions = [
+            part for part in of_query.conjunctions if matches.get(part, 0) <= _NEXT_TO_NOTHING
+        ]
+    counted = of_query.counted()
+    if page is not None and page.count > len(page.hits):
+        counted += [part for part in seen if part in of_query.alternatives]
     if not (counted or searches):
         return Told()
     answers: Answers = yield Questions(
@@ -90,7 +98,8 @@ def parts(subject: Subject, page: Page | None) -> Advice[Told]:
     page = answers.page
     if not page.count:
         return Told()
-    counts = {part: answers.counts[part, "chunk"] for part in counted}
+    counts = {part: seen.get(part, 0) for part in of_query.alternatives}
+    counts |= {part: answers.counts[part, "chunk"] for part in counted}
     alone_by_part = list(zip(searches, answers.pages, strict=True))
     counts |= {
         part: min(alone.count, MAX_TOTAL + 1)

@@ -60,15 +60,16 @@ def lowered_by(
     return lowered
 
 
-def _demotions(group: Clause, conditions: tuple[Clause, ...]) -> list[tuple[Clause, Clause]]:
-    """Return the DEMOTEs in a group, each with what a hit meets that it lowers; ``conditions`` are
-    the group and those around it, without the whole query, which every hit meets."""
+def _demotions(group: Clause, groups: tuple[Clause, ...]) -> list[tuple[Clause, Clause]]:
+    """Return the DEMOTEs in a group, each with what a hit meets that it lowers; ``groups`` are the
+    group and those around it, without the whole query, which every hit meets."""
     pairs: list[tuple[Clause, Clause]] = []
     for part in group.parts:
         if part.parts and part.role in ("wanted", "preferred"):
-            pairs += _demotions(part, (*conditions, condition_of(wanted(part))))
-    demoted = group.having("demoted")
-    return [*pairs, *((part, all_of([*conditions, wanted(part)])) for part in demoted)]
+            pairs += _demotions(part, (*groups, wanted(part)))
+        elif part.role == "demoted":
+            pairs.append((part, all_of([*map(condition_of, groups), wanted(part)])))
+    return pairs
 
 
 def _sentences(hit: Hit) -> list[Hit]:
