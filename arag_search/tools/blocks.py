@@ -11,7 +11,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
 from arag_search.corpus import NO_OUTLINE, Chunk, PassageOutline
@@ -144,17 +144,16 @@ class Block:
     def __str__(self) -> str:
         return "\n".join([text for text in (self.above(), self.body, self.below()) if text])
 
-    def place(self, start: int) -> tuple[int, int]:
-        """Return where the text begins and ends in a reply in which the block begins at
-        ``start``."""
-        place = start + len(self.above()) + bool(self.body)
-        return place, place + len(self.body)
+    def place(self, start: int, length: int) -> tuple[int, int]:
+        """Return where the text begins and ends in a reply, as ``spans`` does."""
+        stop = start + length - len(self.below()) - bool(self.same)
+        return stop - len(self.body), stop
 
-    def spans(self, start: int) -> Iterator[PassageSpan]:
-        """Yield the spans of the passages, and of near copies, in a reply in which the block begins
-        at ``start``."""
+    def spans(self, start: int, length: int) -> Iterator[PassageSpan]:
+        """Yield the spans of the passages, and of near copies, in a reply in which the block has
+        its ``length`` from ``start`` on."""
         begin = start + len(self.intro) + bool(self.intro)
-        place, stop = self.place(start)
+        place, stop = self.place(start, length)
         text_stop = stop
         if self.cut is not None and self.reference is not None:
             text_stop = place + len(self.cut.removesuffix(CUT_MARK).rstrip())
@@ -308,12 +307,11 @@ def fit(frame: Frame, blocks: Sequence[Block], max_tokens: int, *, whole: bool =
         above, below = _surroundings(frame, kept, ids, max_tokens)
         texts = list(map(str, kept))
         text = "\n".join([*above, *texts, *below])
-        starts = list(accumulate([len(part) + 1 for part in (*above, *texts)], initial=0))
-        placed = list(zip(kept, starts[len(above) :], strict=False))
-        over = count_with(text, [block.place(start) for block, start in placed]) - max_tokens
+        starts = accumulate([len(part) + 1 for part in (*above, *texts)], initial=0)
+        placed = kept, list(starts)[len(above) :], list(map(len, texts))
+        over = count_with(text, map(Block.place, *placed)) - max_tokens
         if over <= 0:
-            spans = tuple([span for block, start in placed for span in block.spans(start)])
-            return Fitted(text, kept, spans)
+            return Fitted(text, kept, tuple(chain.from_iterable(map(Block.spans, *placed))))
         if not kept:
             return Fitted(cut_to(text, max_tokens), kept, ())
         if not shrink(kept, over):

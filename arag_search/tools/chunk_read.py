@@ -223,7 +223,7 @@ class _Reply:
         text = _text(block, is_cut)
         if count_tokens(text) > self._room(later):
             return False
-        self.spans += block.spans(sum(len(line) + 1 for line in self.lines))
+        self.spans += block.spans(sum(len(line) + 1 for line in self.lines), len(str(block)))
         self.lines.append(text)
         return True
 

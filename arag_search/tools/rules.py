@@ -132,11 +132,11 @@ def following(passage: Passage, chosen: Collection[int]) -> Iterable[int]:
     added = {number for number in after if begins_with_pronoun(sentences[number])}
     if len(added) == len(after):
         return added
-    room = SNIPPET_TOKENS - sum(count_tokens(sentences[n]) for n in {*chosen, *added})
-    for number in after if room > 0 else ():
-        room -= 0 if number in added else count_tokens(sentences[number])
-        if room < 0:
+    room = SNIPPET_TOKENS
+    for number in dict.fromkeys((*chosen, *added, *after)):
+        if (tokens := count_up_to(sentences[number], room)) is None:
             break
+        room -= tokens
         added.add(number)
     return added
 
@@ -207,7 +207,8 @@ class _Text:
 
     @cached_property
     def folded(self) -> list[str]:
-        return " ".join(self.words).casefold().split()
+        text = " ".join(self.words)
+        return self.words if text.isascii() else text.casefold().split()
 
     @cached_property
     def kinds(self) -> frozenset[str]:

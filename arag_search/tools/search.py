@@ -18,7 +18,7 @@ from arag_search.search.results import CORPUS_ORDER, SearchResult
 from arag_search.search.shown.form import MAX_LISTED
 from arag_search.search.shown.writing import one_line, shown_id
 from arag_search.system.progress import counted
-from arag_search.tokens import count_tokens, cut_to
+from arag_search.tokens import count_tokens, count_up_to, cut_to
 from arag_search.tools.base import Arguments, ReadSet, Tool, ToolResult, error_result
 from arag_search.tools.blocks import LOWERED, Block, Fitted, fit, note_seen, retrieved_tokens
 from arag_search.tools.paper_replies import NOT_READABLE, NOTHING_FOUND, paper_block
@@ -51,6 +51,7 @@ class SearchTool(Tool):
 
     def __init__(self, index: Index, preset: Preset = PLAIN) -> None:
         super().__init__(index, preset)
+        self._defaults = {part.name: part.default for part in fields(self.asked)}
         if not preset.explains:
             self.hidden |= set(self.arguments.model_fields).difference(self.of_paper)
 
@@ -64,11 +65,11 @@ class SearchTool(Tool):
     def _search(self, arguments: Any) -> SearchResult:
         """Search the index. Raises QueryError for a query that the model can correct."""
         given: dict[str, Any] = {}
-        for part in fields(self.asked):
-            value = getattr(arguments, part.name, part.default)
-            is_empty = not (value.strip() if isinstance(value, str) else value)
-            if value is not part.default:
-                given[part.name] = None if part.default is None and is_empty else value
+        for name, value in arguments:
+            default = self._defaults.get(name, value)
+            if value is not default:
+                is_empty = not (value.strip() if isinstance(value, str) else value)
+                given[name] = None if default is None and is_empty else value
         asked = self.asked(**(given | self._options(arguments)))
         if asked.form.is_list:
             asked = replace(asked, top_k=MAX_LISTED)
@@ -198,8 +199,8 @@ def _heading(result: SearchResult, understood: str, shown: int) -> str:
 def _understood(result: SearchResult, max_tokens: int) -> str:
     # A long query is repeated only if it was not understood as written.
     understood = result.understood
-    is_long = count_tokens(understood) > MAX_REPEATED_TOKENS
-    if is_long and is_as_written(result.query, understood):
+    is_same = is_as_written(result.query, understood)
+    if is_same and count_up_to(understood, MAX_REPEATED_TOKENS) is None:
         return AS_WRITTEN
     return cut_to(understood, max_tokens)
 
