@@ -160,7 +160,7 @@ class Watcher:
         if self._is_slow or not self._busy.acquire(timeout=_ANSWER_S):
             return
         try:
-            known = standing_of(self._location)
+            known, began = standing_of(self._location), now()
             look, changed = None, None
             if known is None or known.files <= MOST_FILES:
                 look, changed = self._compared(None)
@@ -170,7 +170,7 @@ class Watcher:
                 return
             if self._is_known(look, changed):
                 if not changed:
-                    self._in_step()
+                    self._in_step(began)
                 return
             self._note_changed(changed)
             if is_small(look, changed):
@@ -215,10 +215,11 @@ class Watcher:
             paths = None if paths is None or missed is None or self._held else paths | missed
             if paths == set():
                 return LOOK_S
+            began = now()
             look, changed = self._compared(paths)
             if look is not None and changed is not None and self._is_known(look, changed):
                 if paths is None and not changed:
-                    self._in_step()
+                    self._in_step(began)
                 return LOOK_S
             if changed is not None:
                 self._note_changed(changed)
@@ -255,10 +256,9 @@ class Watcher:
             return False
         return True
 
-    def _in_step(self) -> None:
-        """Note that nothing has changed, from time to time."""
+    def _in_step(self, moment: str) -> None:
+        """Note that nothing had changed at a moment, from time to time."""
         known = standing_of(self._location)
-        moment = now()
         if known is None or known.line() or known.in_step[:_MINUTE] != moment[:_MINUTE]:
             self._note(in_step=moment, changed_files=0, changed=(), problem="", not_compared=0)
 

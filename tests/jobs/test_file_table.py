@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from arag_search.errors import IndexLockedError
 from arag_search.search.opening import open_index
 from arag_search.search.standing import Standing, standing_of
 from index_jobs.build.new_index import build_index
@@ -142,24 +143,22 @@ def test_little_is_brought_in_step_before_an_answer(notes: Path) -> None:
 def test_what_takes_longer_is_named_in_the_answer(
     notes: Path, much: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def locked(*arguments: object) -> None:
+        raise IndexLockedError("Another process builds this index.")
+
     count = 21 if much == "files" else 1
     for number in range(count):
         ending = "docx" if much == "conversion" else "md"
         text = "The lantern. " * (80_000 if much == "bytes" else 1)
         (notes / f"new{number}.{ending}").write_text(text)
-    if much == "lock":
-        from arag_search.errors import IndexLockedError
-
-        def locked(*arguments: object) -> None:
-            raise IndexLockedError("Another process builds this index.")
-
-        monkeypatch.setattr(watching, "sync_documents", locked)
-    standing = compared(notes)
+    with monkeypatch.context() as patched:
+        if much == "lock":
+            patched.setattr(watching, "sync_documents", locked)
+        standing = compared(notes)
     assert standing.changed_files == count
     assert standing.changed[0].startswith("new0.")
     assert f"{count} file" in standing.line()
     assert hits(notes, "lantern") == 0
-    monkeypatch.undo()
     sync(notes)
     assert not compared(notes).line()
 
