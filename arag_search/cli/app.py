@@ -1,6 +1,7 @@
 """The arag-search command: its subcommands and exit codes.
 
-Exit codes: 0 done (also without hits), 1 a failure, 2 a query with problems, 130 interrupted.
+Exit codes: 0 done, 1 a failure, 2 a query with problems, 130 interrupted. Of ``search``, ``words``
+and ``read``, as of grep: 0 found, 1 nothing found, 2 a failure.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from arag_search.system.terminal import guard_terminals
 
 FAILURE = 1
 QUERY_PROBLEMS = 2
+_LOOKUPS = ("search", "words", "read")
+"""The commands whose exit code 1 says that nothing was found, so that all failures are 2."""
 _GARBAGE_AFTER = 200_000
 """New objects after which Python looks for garbage in circles."""
 
@@ -82,20 +85,22 @@ def run(
     arguments: list[str], name: str = "arag-search", command: Callable[[], Any] | None = None
 ) -> int:
     """Run the command line, ours or another that ends in the same way, and return the exit code."""
+    is_lookup = command is None and bool(arguments) and arguments[0] in _LOOKUPS
+    failure = QUERY_PROBLEMS if is_lookup else FAILURE
     try:
-        return _run(arguments or ["--help"], name, command or _commands)
+        return _run(arguments or ["--help"], name, command or _commands, failure)
     except KeyboardInterrupt:
         say(f"{name}: interrupted.")
         return INTERRUPTED
     except BrokenPipeError:  # the reader of our output has gone
         _drop_output()
-        return FAILURE
+        return failure
     except OSError as error:
         say(f"{name}: {_file_error(error)}")
-        return FAILURE
+        return failure
 
 
-def _run(arguments: list[str], name: str, command: Callable[[], Any]) -> int:
+def _run(arguments: list[str], name: str, command: Callable[[], Any], failure: int) -> int:
     import typer
 
     from arag_search.cli.options.parser import complete
@@ -115,7 +120,7 @@ def _run(arguments: list[str], name: str, command: Callable[[], Any]) -> int:
         return ended.exit_code
     except SystemExit as ended:  # of the options for shell completion
         sys.stdout.flush()
-        return ended.code if isinstance(ended.code, int) else FAILURE
+        return ended.code if isinstance(ended.code, int) else failure
     except AragError as error:
         from arag_search.query.problems import QueryError
 
@@ -123,12 +128,12 @@ def _run(arguments: list[str], name: str, command: Callable[[], Any]) -> int:
             say(str(error))
             return QUERY_PROBLEMS
         say(f"{name}: {error}")
-        return FAILURE
+        return failure
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise
         say(f"{name}: {_usage_error(error, name, arguments)}")
-        return FAILURE
+        return failure
 
 
 @functools.cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated
 
@@ -11,6 +12,7 @@ import typer
 from arag_search.cli.options.index import IndexFolder, Json, ScopeFilter, located
 from arag_search.cli.output.links import print_linked
 from arag_search.cli.output.printing import (
+    NOT_FOUND,
     print_json,
     print_result,
     print_text,
@@ -19,7 +21,12 @@ from arag_search.cli.output.printing import (
     with_state,
 )
 from arag_search.engines.opensearch.schema import ENGINE
-from arag_search.errors import ArgumentError, IndexDamagedError
+from arag_search.errors import (
+    ArgumentError,
+    IndexDamagedError,
+    UnknownChunkError,
+    UnknownDocumentError,
+)
 from arag_search.search.documents import IndexDocument
 from arag_search.search.index import Index
 from arag_search.search.opening import open_index
@@ -96,7 +103,8 @@ def read_command(
       arag-search read my-index --all --filter 'kind:person AND year:<1800'
       arag-search read my-index --all --json > documents.jsonl
 
-    The exit code is 1 if an id is not in the index, or if the filter excludes it.
+    The exit code is 1 if an id is not in the index, if the filter excludes it, or if --all lists
+    nothing, and 2 for an error.
     """
     if (bool(chunk_ids), document is not None, all_).count(True) != 1:
         raise ArgumentError(
@@ -121,16 +129,23 @@ def read_command(
                 do=f"Leave it out, or add {other}.",
             )
     with located(index, partial(open_index, filter=filter)) as reader, reader as opened:
-        if all_:
-            (_print_records if json else _print_list)(opened)
-            return 0
-        if document is not None:
+        try:
+            if all_:
+                return (_print_records if json else _print_list)(opened)
+            if document is None:
+                return _print_passages(opened, chunk_ids or [], json)
             if line is not None:
                 return _print_lines(opened, document, line, lines or DEFAULT_LINES, json)
             whole, state = opened.document_read(document), opened.standing
             values = {**whole.to_dict(), "state": state_json(state)}
             return print_result(with_state(_document_text(whole), state), values, json)
-        passages, state = opened.chunk_read(chunk_ids or []), opened.standing
+        except (UnknownChunkError, UnknownDocumentError) as error:
+            say(f"arag-search: {error}")
+            return NOT_FOUND
+
+
+def _print_passages(index: Index, ids: Sequence[str], json: bool) -> int:
+    passages, state = index.chunk_read(ids), index.standing
     if json:
         shown = [passage.to_dict() for passage in passages]
         print_json({"passages": shown, "state": state_json(state)}, pretty=True)
@@ -139,7 +154,7 @@ def read_command(
         f"{chunk_header(passage)}\n{passage.chunk.content.strip()}" for passage in passages
     )
     chunks = (passage.chunk for passage in passages)
-    print_linked(with_state(text, state), chunks, opened.manifest)
+    print_linked(with_state(text, state), chunks, index.manifest)
     return 0
 
 
@@ -148,7 +163,7 @@ def _print_lines(index: Index, doc_id: str, first: int, count: int, json: bool) 
     whole = index.document_lines([doc_id])[0]
     if whole is None:
         index.document_read(doc_id)  # raises the error that suggests ids
-        return 1
+        return NOT_FOUND
     read_set = ReadSet(references=NamedDocuments())
     read_set.references.of_document(whole.doc_id, whole.title, 0)
     tool = OpenLines(index, plain_preset(max_result_tokens=sys.maxsize))
@@ -167,7 +182,7 @@ def _print_lines(index: Index, doc_id: str, first: int, count: int, json: bool) 
     return print_result(result.text, values, json)
 
 
-def _print_list(index: Index) -> None:
+def _print_list(index: Index) -> int:
     is_empty = True
     for document in index.documents():
         is_empty = False
@@ -179,9 +194,10 @@ def _print_list(index: Index) -> None:
         )
     if is_empty:
         print_text("No document is in scope.")
+    return NOT_FOUND if is_empty else 0
 
 
-def _print_records(index: Index) -> None:
+def _print_records(index: Index) -> int:
     """Print a record for each document, and the command that builds an index from them. Raises
     IndexDamagedError if an index on a server was updated meanwhile: documents may then be printed
     twice or not at all. An index in a folder is read as it was when it was opened."""
@@ -205,6 +221,7 @@ def _print_records(index: Index) -> None:
                 )
     say(f"{counted(documents, 'document')}. Index with:")
     say(f"  {build_command('FILE', manifest)}")
+    return 0 if documents else NOT_FOUND
 
 
 def _document_text(document: IndexDocument) -> str:

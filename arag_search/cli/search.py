@@ -15,6 +15,7 @@ from arag_search.cli.options.index import IndexFolder, Json, Opening
 from arag_search.cli.options.parser import suggest_tools, with_groups
 from arag_search.cli.output.links import print_linked
 from arag_search.cli.output.printing import (
+    NOT_FOUND,
     print_json,
     print_result,
     print_text,
@@ -199,7 +200,8 @@ def search_command(
       AND, OR, NOT, ( ), and metadata: year:1678, year:[1670 TO 1680], lang:en
       arag-search check 'QUERY' explains a query
 
-    The exit code is 0 with or without hits, 2 for a query with problems, and 1 for a failure.
+    The exit code is 0 for hits, 1 if there are none, and 2 for a query with problems and all other
+    errors.
     """
     if not query:
         raise ArgumentError(
@@ -231,7 +233,7 @@ def _run_one(
             raise
     if options.json:
         print_json(result.to_dict(), pretty=True)
-        return 0
+        return 0 if result.hits else NOT_FOUND
     keys: dict[str, Any] = {"relax": True, "whole_up_to_tokens": WHOLE_UP_TO_TOKENS}
     if options.tool == "naive":
         keys |= {"full_text": True, "max_result_tokens": FULL_TEXT_RESULT_TOKENS}
@@ -243,7 +245,7 @@ def _run_one(
     print_linked(shown.text, result.hits, index.manifest)
     if asked.explain and result.hits:
         print_text(explanation_text(result.hits))
-    return 0
+    return 0 if result.hits else NOT_FOUND
 
 
 def _run_documents(
@@ -283,7 +285,7 @@ def _run_documents(
         "state": state_json(standing),
     }
     print_result(result.text, values, options.json)
-    return 2 if result.status == "error" else 0
+    return {"ok": 0, "empty": NOT_FOUND, "error": 2}[result.status]
 
 
 def _problems_json(error: QueryError, asked: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from arag_search.cli.options.index import IndexFolder, Json, ScopeFilter, located
-from arag_search.cli.output.printing import print_result, state_json, with_state
+from arag_search.cli.output.printing import NOT_FOUND, print_result, state_json, with_state
 from arag_search.query.field_types import FIELD_TYPES
 from arag_search.search.advice.told import values_json
 from arag_search.search.fields import FieldSummary
@@ -55,6 +55,9 @@ def words_command(
       arag-search words my-index
       arag-search words my-index --fields kind --values 100
       arag-search words my-index opera --filter 'year:>=1900' --json
+
+    The exit code is 0 if any of the words occurs, or without words, 1 if none does, and 2 for an
+    error.
     """
     described: dict[str, Any] = {"location": index, "filter": filter}
     texts: list[str] = []
@@ -72,9 +75,11 @@ def words_command(
         state = opened.standing
     described["state"] = state_json(state)
     text = with_state("\n".join(texts), state)
-    if words and state is not None and not any(word.passages for word in counts):
+    is_absent = bool(words) and not any(word.passages for word in counts)
+    if is_absent and state is not None:
         text = "\n".join(part for part in (text, state.missing()) if part)
-    return print_result(text, described, json)
+    print_result(text, described, json)
+    return NOT_FOUND if is_absent else 0
 
 
 def _field_json(field: FieldSummary) -> dict[str, Any]:

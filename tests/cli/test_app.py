@@ -63,7 +63,7 @@ def test_a_wrong_command_line_is_reported_with_its_right_form(
     arag: Command, arguments: list[str], what: str, command: str
 ) -> None:
     done = arag(*arguments)
-    assert (done.code, done.out) == (1, "")
+    assert (done.code, done.out) == (2 if command == " search" else 1, "")
     first, allowed, do = done.err.splitlines()
     assert first == f"arag-search: {what}"
     assert allowed.startswith(f"Allowed: arag-search{command} [OPTIONS] ")
@@ -97,7 +97,7 @@ def test_a_query_that_starts_with_a_minus_is_reported_with_its_right_place(
     arag: Command, arguments: str, written: str
 ) -> None:
     done = arag("search", "my-index", *shlex.split(arguments))
-    assert done.code == 1
+    assert done.code == 2
     assert done.err.splitlines()[-1] == (
         "Do: See arag-search search --help. A text that begins with a minus stands after --: "
         f"arag-search {written}"
@@ -160,7 +160,7 @@ def test_a_pipe_that_is_closed_early_ends_a_long_output(
         monkeypatch.setattr(sys, "stdout", pipe)
         done = arag("read", "many", "--all", "--json")
     reader.join()
-    assert done == CommandResult(1, "", "")
+    assert done == CommandResult(2, "", "")
 
 
 def test_a_terminal_that_is_not_utf_8_shows_what_it_can(

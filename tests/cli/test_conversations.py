@@ -50,16 +50,15 @@ def test_options_of_passages_are_rejected_with_documents(
     options: tuple[str, ...], arag: Command
 ) -> None:
     result = arag("search", "my-index", "opera", "--documents", *options)
-    assert result.code == 1
+    assert result.code == 2
     assert "Allowed:" in result.err
 
 
 def test_a_query_for_documents_with_problems_ends_with_exit_code_2(arag: Command) -> None:
     result = arag("search", "my-index", "opera AND (", "--documents")
     assert (result.code, result.lines[0]) == (2, "Query not run: 2 problems.")
-    assert arag("search", "my-index", "zebra", "--documents").lines[0] == (
-        "No document matches the query."
-    )
+    nothing = arag("search", "my-index", "zebra", "--documents")
+    assert (nothing.code, nothing.lines[0]) == (1, "No document matches the query.")
 
 
 def test_lines_of_a_document_are_printed_from_a_number_on(arag: Command) -> None:
@@ -72,19 +71,19 @@ def test_lines_of_a_document_are_printed_from_a_number_on(arag: Command) -> None
 
 
 @pytest.mark.parametrize(
-    ("arguments", "problem"),
+    ("arguments", "problem", "code"),
     [
-        (("vivaldi.1", "--line", "3"), "--line has no effect here."),
-        (("--document", "vivaldi", "--lines", "3"), "--lines has no effect here."),
-        (("--document", "vivaldi", "--line", "999"), "Tool not run: line_number is 999."),
-        (("--document", "vivaldy", "--line", "1"), 'No document has the id "vivaldy".'),
+        (("vivaldi.1", "--line", "3"), "--line has no effect here.", 2),
+        (("--document", "vivaldi", "--lines", "3"), "--lines has no effect here.", 2),
+        (("--document", "vivaldi", "--line", "999"), "Tool not run: line_number is 999.", 2),
+        (("--document", "vivaldy", "--line", "1"), 'No document has the id "vivaldy".', 1),
     ],
 )
 def test_wrong_options_for_lines_are_named(
-    arguments: tuple[str, ...], problem: str, arag: Command
+    arguments: tuple[str, ...], problem: str, code: int, arag: Command
 ) -> None:
     result = arag("read", "my-index", *arguments)
-    assert result.code == 1
+    assert result.code == code
     assert problem in result.err
 
 

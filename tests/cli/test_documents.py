@@ -116,7 +116,7 @@ def test_a_reader_that_goes_away_ends_the_command_without_a_trace() -> None:
     assert process.stdout is not None
     process.stdout.close()
     _, err = process.communicate(timeout=PATIENCE_S)
-    assert (process.returncode, err) == (1, b"")
+    assert (process.returncode, err) == (2, b"")
 
 
 def test_a_document_is_read_whole_with_the_ids_of_its_passages(arag: Command) -> None:
@@ -145,4 +145,6 @@ def test_read_takes_passages_or_a_document_or_all(arag: Command, more: tuple[str
         "Do: Leave the others out.\n"
     )
     neither = arag("read", "my-index")
-    assert (neither.code, neither.err.splitlines()[0]) == (1, "arag-search: There is no id.")
+    assert (neither.code, neither.err.splitlines()[0]) == (2, "arag-search: There is no id.")
+    for options in ((), ("--json",)):
+        assert arag("read", "my-index", "--all", "--filter", "kind:nothing", *options).code == 1

@@ -311,14 +311,19 @@ def broken(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize(
-    "command", [["info", "broken"], ["search", "broken", "beta"], ["read", "broken", "n0.1"]]
+    ("command", "code"),
+    [
+        (["info", "broken"], 1),
+        (["search", "broken", "beta"], 2),
+        (["read", "broken", "n0.1"], 2),
+    ],
 )
 def test_a_truncated_file_is_noticed_on_opening(
-    arag: Command, broken: Path, command: list[str]
+    arag: Command, broken: Path, command: list[str], code: int
 ) -> None:
     broken.write_bytes(broken.read_bytes()[:-20])
     done = arag(*command)
-    assert (done.code, done.out) == (1, "")
+    assert (done.code, done.out) == (code, "")
     assert re.fullmatch(
         r"arag-search: The chunks of the index cannot be opened: CorruptIndexException: .*\n"
         r"Where: broken\n"
@@ -380,13 +385,14 @@ def test_every_command_reports_a_location_without_an_index(
     arag: Command, location: str, message: str
 ) -> None:
     Path("empty").mkdir(exist_ok=True)
-    for command in (
-        ["search", location, "vivaldi"],
-        ["read", location, "vivaldi.1"],
-        ["info", location],
-        ["check", "vivaldi", "--index", location],
+    for code, command in (
+        (2, ["search", location, "vivaldi"]),
+        (2, ["read", location, "vivaldi.1"]),
+        (2, ["words", location, "vivaldi"]),
+        (1, ["info", location]),
+        (1, ["check", "vivaldi", "--index", location]),
     ):
-        assert arag(*command) == CommandResult(1, "", f"arag-search: {message}\n")
+        assert arag(*command) == CommandResult(code, "", f"arag-search: {message}\n")
 
 
 # demo

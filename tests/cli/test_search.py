@@ -37,9 +37,9 @@ def test_words_are_joined_and_options_may_be_anywhere(arag: Command) -> None:
         assert arag(*arguments) == expected
 
 
-def test_a_search_without_hits_says_why_and_is_no_failure(arag: Command) -> None:
+def test_a_search_without_hits_says_why_and_ends_with_1_as_grep_does(arag: Command) -> None:
     done = arag("search", "my-index", '"antonio vivaldi" AND title:librettist')
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.err) == (1, "")
     assert done.lines[:4] == [
         "No passage matches this query.",
         'Alone: "antonio vivaldi" 13; title:librettist occurs nowhere.',
@@ -131,9 +131,9 @@ def test_the_json_of_a_refused_query_holds_its_problems(arag: Command) -> None:
 
 
 def test_the_json_of_a_search_without_hits_holds_the_feedback(arag: Command) -> None:
-    result = arag(
-        "search", "my-index", "operetta AND vivaldi", "--granularity", "sentence", "--json"
-    ).json
+    done = arag("search", "my-index", "operetta AND vivaldi", "--granularity", "sentence", "--json")
+    assert done.code == 1
+    result = done.json
     assert (result["total"], result["total_unit"], result["hits"]) == (0, "sentences", [])
     assert result["feedback"] == {
         "text": "Alone: operetta occurs nowhere; vivaldi 33. With granularity chunk: 0.",
@@ -149,7 +149,7 @@ def test_the_json_of_a_search_without_hits_holds_the_feedback(arag: Command) -> 
 
 def test_a_value_that_a_field_lacks_is_answered_with_the_nearest(arag: Command) -> None:
     assert arag("search", "my-index", "kind:PERSON") == CommandResult(
-        0,
+        1,
         "No passage matches kind:PERSON.\n"
         'kind has no value "PERSON"; nearest: "person" (32 passages).\n',
         "",
@@ -182,7 +182,7 @@ def test_passages_are_sorted_by_a_field_and_limited_per_document(arag: Command) 
         ["--per-document", "0"],
         ["--tool", "keyword", "--sort", "year"],
     ):
-        assert arag("search", "my-index", "opera", *wrong).code == 1
+        assert arag("search", "my-index", "opera", *wrong).code == 2
 
 
 def test_words_counts_words_with_their_forms(arag: Command) -> None:
@@ -212,6 +212,8 @@ def test_words_counts_words_with_their_forms(arag: Command) -> None:
         ],
     }
     assert arag("words", "my-index", "opera AND").code == 2
+    assert arag("words", "my-index", "vivladi").code == 1
+    assert arag("words", "my-index", "vivladi", "opera").code == 0
 
 
 def test_titles_are_listed_with_an_exact_total_and_go_on_in_corpus_order(arag: Command) -> None:
@@ -229,10 +231,10 @@ def test_titles_are_listed_with_an_exact_total_and_go_on_in_corpus_order(arag: C
     rest = arag(*listing, first["hits"][-1]["id"]).json
     ids = [hit["id"] for page in (first, rest) for hit in page["hits"]]
     assert (len(set(ids)), first["sort"], rest["total"]) == (18, "corpus order", 18)
-    assert arag(*listing, "nowhere.1").code == 1
-    assert arag("search", "my-index", "opera", "--after", "vivaldi.1").code == 1
+    assert arag(*listing, "nowhere.1").code == 2
+    assert arag("search", "my-index", "opera", "--after", "vivaldi.1").code == 2
     lists = ("--show", "titles")
-    assert arag("search", "my-index", "opera", "--tool", "semantic", *lists).code == 1
+    assert arag("search", "my-index", "opera", "--tool", "semantic", *lists).code == 2
     keywords = arag("search", "my-index", "--tool", "keyword", "opera", "Vivaldi", *lists)
     assert keywords.lines[0] == '5 of 18 passages for "opera", "Vivaldi"'
 
@@ -244,7 +246,7 @@ def test_documents_are_counted(arag: Command) -> None:
     assert lines[1] == "[griselda-vivaldi.1] Griselda (Vivaldi): 1"
     result = arag(*counts, "--json").json
     assert (result["documents"], result["hits"][0]["matches"]) == (18, 1)
-    assert arag("search", "my-index", "--tool", "keyword", "opera", "--show", "counts").code == 1
+    assert arag("search", "my-index", "--tool", "keyword", "opera", "--show", "counts").code == 2
 
 
 def test_fields_are_listed_with_their_values(arag: Command) -> None:
@@ -273,7 +275,7 @@ def test_fields_are_listed_with_their_values(arag: Command) -> None:
             }
         ],
     }
-    assert arag("words", "my-index", "--fields", "colour").code == 1
+    assert arag("words", "my-index", "--fields", "colour").code == 2
 
 
 def test_each_keyword_is_an_argument(arag: Command) -> None:
@@ -322,7 +324,7 @@ def test_granularity_sentence_counts_sentences(arag: Command) -> None:
 
 def test_granularity_sentence_needs_an_index_with_sentences(arag: Command) -> None:
     assert arag("search", "plain", "beta", "--granularity", "sentence") == CommandResult(
-        1,
+        2,
         "",
         "arag-search: The index has no sentences.\nWhere: plain\nAllowed: granularity chunk\n"
         "Do: Build it again without --without sentences.\n",
@@ -385,7 +387,7 @@ def test_pages_follow_each_other_to_the_end(arag: Command) -> None:
     assert done.lines[0] == "Passage 13 of 13 for vivaldi"
     assert not done.lines[-1].startswith("More: ")
     beyond_end = CommandResult(
-        0, "Only 13 passages match vivaldi: there are no further ones.\n", ""
+        1, "Only 13 passages match vivaldi: there are no further ones.\n", ""
     )
     assert page("--offset", "13") == beyond_end
     assert page("--offset", "9000", "--top-k", "1000") == beyond_end
@@ -436,7 +438,7 @@ def test_options_out_of_bounds_or_without_effect_are_refused(
     arag: Command, options: list[str], message: str
 ) -> None:
     assert arag("search", "my-index", "vivaldi", *options) == CommandResult(
-        1, "", f"arag-search: {message}\n"
+        2, "", f"arag-search: {message}\n"
     )
 
 

@@ -103,7 +103,7 @@ def piped_output(*arguments: str) -> str:
         (["ask", "hostile", "Who wrote griselda \x1b[31m?", "--model", "offline"], 0),
         (["info", "no\x1b[31m\x9b"], 1),
         (["no\x1b[31mcommand\x9b"], 1),
-        (["search", "--no\x1b[31moption\x9b"], 1),
+        (["search", "--no\x1b[31moption\x9b"], 2),
         (["search", "--help"], 0),
     ],
 )

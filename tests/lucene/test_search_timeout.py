@@ -89,6 +89,6 @@ def test_the_command_line_takes_a_limit(arag: Command, tmp_path: Path) -> None:
     folder = str(tmp_path / "index")
     assert arag("index", SAMPLE, "--to", folder).code == 0
     result = arag("search", folder, "opera", "--search-timeout-s", "1e-9")
-    assert result.code == 1
+    assert result.code == 2
     assert "The query took longer than 1e-09 s and was stopped." in result.err
     assert arag("search", folder, "opera", "--search-timeout-s", "0").code == 0

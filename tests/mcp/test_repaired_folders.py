@@ -148,7 +148,7 @@ def test_an_index_that_cannot_be_built_again_is_removed_by_forget(
     for name in ("manifest.json", "build.lock"):
         garble(file_of(notes, name))
     refused = arag("search", str(notes), "word3")
-    assert refused.code == 1
+    assert refused.code == 2
     assert "manifest.json is not the manifest of an index." in refused.err
     assert f"arag-search forget {notes}" in refused.err
     lose(file_of(notes, "manifest.json"))

@@ -56,7 +56,7 @@ def test_documents_on_a_server_are_those_in_a_folder_and_an_update_stops_an_expo
 
     monkeypatch.setattr(command, "record_of", updated)
     result = arag("read", opensearch.address, "--all", "--json")
-    assert result.code == 1
+    assert result.code == 2
     assert result.err.splitlines()[0] == (
         "arag-search: The index was updated while its documents were read."
     )

@@ -44,7 +44,7 @@ def test_the_json_of_a_hybrid_search_has_ranks_and_obeys_its_filter_and_conditio
     expected = arag("search", "my-index", "opera AND kind:person", "--top-k", "50", "--json").json
     assert {hit["id"] for hit in result["hits"]} == {hit["id"] for hit in expected["hits"]} != set()
     nothing = arag(*search, "--filter", "year:>3000")
-    assert nothing.code == 0
+    assert nothing.code == 1
     assert nothing.out.startswith("No passage ")
     refused = arag(*search, "--filter", "author:x")
     assert refused.code == 2
@@ -77,7 +77,7 @@ def test_options_without_effect_are_refused(
     arag: Command, arguments: tuple[str, ...], message: str
 ) -> None:
     result = arag("search", "my-index", "q", *arguments)
-    assert result.code == 1
+    assert result.code == 2
     assert result.err.startswith(
         f"arag-search: {message} has no effect here.\nAllowed: {message} with"
     )
@@ -93,7 +93,7 @@ def test_vectors_are_found_by_option_and_by_environment(
     bare = str(tmp_path / "bare")
     expected = arag("search", "my-index", "--tool", "semantic", QUERY)
     missing = arag("search", bare, "--tool", "semantic", QUERY)
-    assert missing.code == 1
+    assert missing.code == 2
     assert f"arag-search embed {tmp_path / 'bare'} --encoder NAME" in missing.err
     assert arag("search", bare, "--tool", "semantic", QUERY, "--vectors", "elsewhere") == expected
     monkeypatch.setenv("ARAG_VECTORS", "elsewhere")
@@ -113,7 +113,7 @@ def test_another_encoder_is_refused_and_both_are_named(arag: Command) -> None:
     from arag_search.errors import VectorsMismatchError
 
     result = arag("search", "my-index", "--tool", "semantic", QUERY, "--encoder", "hashing:64")
-    assert result.code == 1
+    assert result.code == 2
     assert "hashing:64" in result.err
     assert "Allowed: encoder hashing" in result.err
     with pytest.raises(VectorsMismatchError, match="dimension"):

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
+NOT_FOUND = 1
+"""The exit code of searches and reads that found nothing."""
 
 
 def say(text: str) -> None:
