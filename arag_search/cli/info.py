@@ -143,7 +143,8 @@ def _describe(index: str, vectors: Path | None, checksums: bool) -> Description:
     is_sound = all(state.is_sound for state in described_vectors)
     if checksums and described_vectors and is_sound:
         verified.append("vectors")
-    watched = standing_of(index)
+    standing = standing_of(index)
+    state = None if standing is None else dataclasses.asdict(standing) | standing.to_dict()
     share = deletions_of(statistics.chunks, statistics.sentences).share
     parts = {"chunks": statistics.chunks, "sentences": statistics.sentences}
     values = {
@@ -156,7 +157,7 @@ def _describe(index: str, vectors: Path | None, checksums: bool) -> Description:
         "verified": verified,
         "unfinished_update": unfinished,
         "vectors": [state.json for state in described_vectors],
-        "watched": None if watched is None else dataclasses.asdict(watched),
+        "state": state,
     }
     lines = [f"Index {index}", *_manifest_lines(manifest), *_part_lines(statistics)]
     if manifest.skipped_lines:
@@ -169,12 +170,17 @@ def _describe(index: str, vectors: Path | None, checksums: bool) -> Description:
         lines.append(_line("advice", advice))
     if verified:
         lines.append(_line("verified", _verified_words(verified)))
-    if watched is not None:
-        in_step = f"{watched.in_step or 'never'}, with {', '.join(watched.sources)}"
+    if standing is not None:
+        in_step = f"{standing.in_step or 'never'}, with {', '.join(standing.sources)}"
         lines.append(_line("in step", in_step))
-        if watched.problem:
-            lines.append(_line("not in step", " ".join(watched.problem.split())))
-        lines += [_line("", line) for line in watched.left_out]
+        if line := standing.line():
+            lines.append(_line("not in step", line))
+        if standing.problem:
+            lines.append(_line("problem", " ".join(standing.problem.split())))
+        if standing.not_read:
+            kinds = ", ".join(f"{count:,} {kind}" for kind, count in standing.not_read.items())
+            lines.append(_line("not read", kinds))
+        lines += [_line("", line) for line in standing.left_out]
     if unfinished:
         running = f"an update is running or was interrupted: {unfinished}"
         lines.append(_line("unfinished", running))

@@ -17,6 +17,7 @@ from arag_search.engines.lucene.update import LuceneUpdate
 from arag_search.engines.write import UpdateRecord
 from arag_search.errors import IndexDamagedError
 from arag_search.manifest import Manifest
+from arag_search.search.standing import Standing, identity_of, note_standing, now
 from tests.support.commands import NOT_ALTERNATIVE, SAMPLE, Command, CommandResult
 
 pytestmark = pytest.mark.usefixtures("commands_folder")
@@ -231,7 +232,7 @@ def test_the_json_of_info_holds_the_manifest_and_the_files(arag: Command) -> Non
         "verified",
         "unfinished_update",
         "vectors",
-        "watched",
+        "state",
     ]
     manifest = Manifest.from_json(json.dumps(report["manifest"]), "here")
     assert (manifest.documents, manifest.sentences, manifest.without) == (3, 4, ("sentences",))
@@ -246,6 +247,35 @@ def test_the_json_of_info_holds_the_manifest_and_the_files(arag: Command) -> Non
     assert report["verified"] == ["counts"]
     verified = arag("info", "plain", "--json", "--checksums").json["verified"]
     assert verified == ["counts", "checksums", "passages"]
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_info_shows_all_that_is_known_of_the_files(arag: Command) -> None:
+    assert arag("info", "plain", "--json").json["state"] is None
+    standing = Standing(
+        identity_of("plain"),
+        ("/nowhere/notes",),
+        now(),
+        changed_files=3,
+        changed=("a/plan.md",),
+        problem="The synchronisation would delete\n9 documents.",
+        not_read={"pdf could not be read": 2, "ipynb": 1},
+    )
+    note_standing(standing)
+    state = arag("info", "plain", "--json").json["state"]
+    shown = ("in_step", "changed_files", "problem", "not_read", "gone")
+    assert [state[key] for key in shown] == [
+        standing.in_step,
+        3,
+        standing.problem,
+        standing.not_read,
+        ["/nowhere/notes"],
+    ]
+    lines = arag("info", "plain").lines
+    assert f"  in step      {standing.in_step}, with /nowhere/notes" in lines
+    assert f"  not in step  {standing.line()}" in lines
+    assert "  problem      The synchronisation would delete 9 documents." in lines
+    assert "  not read     2 pdf could not be read, 1 ipynb" in lines
 
 
 def test_info_checks_several_indexes_and_a_problem_of_one_ends_no_other(arag: Command) -> None:

@@ -141,8 +141,8 @@ def test_a_folder_is_indexed_by_the_first_search_and_brought_in_step_when_that_i
     assert "new.md" in arag("read", str(notes), "new.md.1").out
     (link := notes.parent / "link").symlink_to(notes)
     described = arag("info", str(link), "--json").json
-    assert described["watched"]["problem"] == ""
-    assert "broken.docx: " in described["watched"]["left_out"][1]
+    assert described["state"]["problem"] == ""
+    assert "broken.docx: " in described["state"]["left_out"][1]
     assert described["location"].startswith(str(own_cache))
     assert arag("forget", str(notes)).code == 0
     assert not list((own_cache / "folders").iterdir())
