@@ -36,8 +36,10 @@ def hold(path: Path, owner: str) -> int:
             raise HeldError(process.strip())
         try:
             if is_at(descriptor, path):
-                os.ftruncate(descriptor, 0)
-                os.pwrite(descriptor, f"{owner}{os.getpid()}\n".encode(), 0)
+                # The owner is never absent, by which others know whose file it is.
+                text = f"{owner}{os.getpid()}\n".encode()
+                os.pwrite(descriptor, text, 0)
+                os.ftruncate(descriptor, len(text))
                 return descriptor
         except BaseException:  # such as a full disk: this process must not keep the lock
             os.close(descriptor)

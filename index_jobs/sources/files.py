@@ -130,7 +130,9 @@ read."""
 _MOST_PART_FILES = 1_000
 _ROW_BITS = 32
 _CHECKED_ROWS = 4_096
-_YOUNG_NS, _YOUNG_COARSE_NS = 2 * 10**7, 2 * 10**9  # two ticks of a clock; of a FAT's
+_TICK_NS = 2 * 10**7
+_COARSE_TICK_NS = 2 * 10**9
+"""The longest steps of the times that file systems keep, in nanoseconds and in seconds."""
 _AHEAD = 8
 """How many files are looked at before they are needed, so that their conversion can begin."""
 
@@ -171,12 +173,10 @@ class SourceFile(NamedTuple):
     problem: SourceError | None = None
     changed_ns: int = 0
 
-    def is_young(self, now_ns: int) -> bool:
-        """Return whether the file could be written again without another time: it has changed just
-        now, as exactly as its file system keeps times."""
-        return self.changed_ns > now_ns - (
-            _YOUNG_NS if self.changed_ns % 10**6 else _YOUNG_COARSE_NS
-        )
+    @property
+    def tick_ns(self) -> int:
+        """The time for which the file could be written again without another time of change."""
+        return _TICK_NS if self.changed_ns % 10**6 else _COARSE_TICK_NS
 
 
 Listing = Callable[[LeftOut], Iterator[SourceFile]]
@@ -268,15 +268,24 @@ class FileSource:
         return states if states is not None else self._look(LeftOut())[1]
 
     def _look(self, left_out: LeftOut) -> tuple[dict[str, Any], dict[str, FileState]]:
-        """List the files, and return their signature and their states."""
+        """List the files, and return their signature and their states.
+
+        A file that changed just now may change again at the same time: what is read later than a
+        tick of the clock is sure, and that tick is waited for where it is short.
+        """
         digest = hashlib.sha256()
         states: dict[str, FileState] = {}
-        now_ns, size = time.time_ns(), 0
+        now_ns, size, wait_ns = time.time_ns(), 0, 0
         for file in self._listing(left_out):
             size += file.size
             line = f"{file.relative}\0{file.size}\0{file.state}\n"
             digest.update(line.encode("utf-8", "surrogateescape"))
-            states[file.relative] = file.size, "" if file.is_young(now_ns) else file.state
+            state = file.state
+            if file.changed_ns > now_ns - (tick_ns := file.tick_ns):
+                wait_ns = min(tick_ns, _TICK_NS)
+                state = state if tick_ns <= _TICK_NS else ""
+            states[file.relative] = file.size, state
+        time.sleep(wait_ns / 10**9)
         signature = {
             "source": self._identity,
             "files": len(states),

@@ -26,8 +26,7 @@ SKIPS = AddOptions(files=FileSelection(skip_bad=True))
 
 
 @pytest.fixture(name="notes")
-def a_folder_of_notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(files, "_YOUNG_NS", 0)  # notes are changed here as soon as they are read
+def a_folder_of_notes(tmp_path: Path) -> Path:
     notes = make_notes(tmp_path / "notes", 10)
     build_index([str(notes)], tmp_path / "i", OPTIONS)
     return notes
@@ -87,10 +86,11 @@ def test_only_the_files_whose_state_has_changed_are_read(notes: Path, read: set[
 def test_a_file_that_may_have_changed_again_within_a_tick_is_read_again(
     notes: Path, read: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "_YOUNG_NS", 3_600 * 10**9)
-    sync(notes)  # all notes are young
+    with monkeypatch.context() as patched:
+        coarse = property(lambda self: 3_600 * 10**9)
+        patched.setattr(files.SourceFile, "tick_ns", coarse)
+        sync(notes)  # all notes are young
     read.clear()
-    monkeypatch.setattr(files, "_YOUNG_NS", 0)
     sync(notes)
     assert len(read) == 10
     read.clear()

@@ -15,7 +15,6 @@ from arag_search.cli.app import run
 from arag_search.errors import IndexLockedError
 from arag_search.search.opening import open_index
 from arag_search.search.standing import standing_of
-from index_jobs.sources import files
 from index_jobs.updates import addition, watching
 from index_jobs.updates.folder_index import OPTIONS
 from index_jobs.updates.watching import Watcher
@@ -194,7 +193,6 @@ def test_only_the_files_that_changed_are_read(
     notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index = tmp_path / "i"
-    monkeypatch.setattr(files, "_YOUNG_NS", 0)  # young files are read twice
     read: list[int] = []
     write = addition._Sync._write
 

@@ -24,14 +24,14 @@ CEILINGS = {
     ("arag_search/mcp_server/",): 2_376,
     ("arag_search/cli/",): 4_573,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_269,
-    ("arag_search/endpoints/", "arag_search/system/"): 1_885,
-    ("index_jobs/sources/",): 7_982,
+    ("arag_search/endpoints/", "arag_search/system/"): 1_887,
+    ("index_jobs/sources/",): 7_991,
     ("index_jobs/",): 5_351,
     ("bench/",): 17_421,
     ("tests/",): 60_438,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 146_119
+ALL = 146_127
 
 
 def _counts() -> Counter[tuple[str, ...]]:
