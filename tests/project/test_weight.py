@@ -31,7 +31,7 @@ CEILINGS = {
     ("tests/",): 60_438,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 146_127
+ALL = 146_128
 
 
 def _counts() -> Counter[tuple[str, ...]]:
