@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from arag_search.agent.answers import is_refusal
 from arag_search.agent.conversation import (
     Conversation,
     SavedConversation,
@@ -196,10 +197,11 @@ def _show_answer(record: Record, agent: Agent, json: bool, previous: Sequence[Re
     if record.failure is not None:
         raise RunError(f"The question failed. {record.failure}")
     text = answer_text(record, agent.index, previous)
-    totals = totals_line(record, agent.model.name)
-    print_text(with_state(f"{text}\n\n{totals}", agent.index.standing))
+    text = f"{text}\n\n{totals_line(record, agent.model.name)}"
     if agent.model.name == OFFLINE:
-        print_text(OFFLINE_NOTE)
+        text = f"{text}\n{OFFLINE_NOTE}"
+    is_absent = is_refusal(record.answer_short)
+    print_text(with_state(text, agent.index.standing, is_absent=is_absent))
     return 0
 
 

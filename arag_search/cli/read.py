@@ -141,6 +141,11 @@ def read_command(
             return print_result(with_state(_document_text(whole), state), values, json)
         except (UnknownChunkError, UnknownDocumentError) as error:
             say(f"arag-search: {error}")
+            if json:
+                values = {"problem": str(error), "state": state_json(opened.standing)}
+                print_json(values, pretty=True)
+            elif lines_below := with_state("", opened.standing, is_absent=True).strip():
+                print_text(lines_below)
             return NOT_FOUND
 
 
@@ -168,7 +173,8 @@ def _print_lines(index: Index, doc_id: str, first: int, count: int, json: bool) 
     read_set.references.of_document(whole.doc_id, whole.title, 0)
     tool = OpenLines(index, plain_preset(max_result_tokens=sys.maxsize))
     tool.most_lines = count
-    result = tool.run({"reference_id": whole.doc_id, "line_number": first}, read_set)
+    asked = {"reference_id": whole.doc_id, "line_number": first}
+    result = tool.run(asked, read_set, tells_standing=False)
     if result.status == "error":
         raise ArgumentError(result.text, where=f"document {whole.doc_id}")
     texts = [
@@ -177,9 +183,11 @@ def _print_lines(index: Index, doc_id: str, first: int, count: int, json: bool) 
         if span.lines
         for number in range(span.lines[0], span.lines[1] + 1)
     ]
-    state = state_json(index.standing)
-    values = {"doc_id": whole.doc_id, "count": len(whole), "lines": texts, "state": state}
-    return print_result(result.text, values, json)
+    state = index.standing
+    values = {"doc_id": whole.doc_id, "count": len(whole), "lines": texts}
+    return print_result(
+        with_state(result.text, state), {**values, "state": state_json(state)}, json
+    )
 
 
 def _print_list(index: Index) -> int:
@@ -192,15 +200,17 @@ def _print_list(index: Index) -> int:
             f"({counted(len(document.chunks), 'passage')}, "
             f"{document.characters:,} characters{f'; {about}' if about else ''})"
         )
-    if is_empty:
-        print_text("No document is in scope.")
+    text = "No document is in scope." if is_empty else ""
+    if text := with_state(text, index.standing).strip():
+        print_text(text)
     return NOT_FOUND if is_empty else 0
 
 
 def _print_records(index: Index) -> int:
     """Print a record for each document, and the command that builds an index from them. Raises
     IndexDamagedError if an index on a server was updated meanwhile: documents may then be printed
-    twice or not at all. An index in a folder is read as it was when it was opened."""
+    twice or not at all. An index in a folder is read as it was when it was opened. How it stands
+    beside its files is said beside the records, which are to be indexed."""
     manifest, documents = index.manifest, 0
     progress = open_progress()
     try:
@@ -220,7 +230,7 @@ def _print_records(index: Index) -> int:
                     do="Run the same command again.",
                 )
     say(f"{counted(documents, 'document')}. Index with:")
-    say(f"  {build_command('FILE', manifest)}")
+    say(with_state(f"  {build_command('FILE', manifest)}", index.standing))
     return 0 if documents else NOT_FOUND
 
 

@@ -18,9 +18,9 @@ from arag_search.cli.output.printing import (
     NOT_FOUND,
     print_json,
     print_result,
-    print_text,
     problem_list,
     state_json,
+    with_state,
 )
 from arag_search.errors import ArgumentError
 from arag_search.query.problems import QueryError
@@ -36,7 +36,7 @@ from arag_search.search.asked import (
 )
 from arag_search.search.hits import SearchHit
 from arag_search.search.results import SearchResult
-from arag_search.tools.base import ReadSet, bounded_result
+from arag_search.tools.base import ReadSet
 from arag_search.tools.document_search import DocumentSearch
 from arag_search.tools.preset import FULL_TEXT_RESULT_TOKENS, DocumentSettings, plain_preset
 from arag_search.tools.references import NamedDocuments
@@ -228,7 +228,8 @@ def _run_one(
             result = index.search(search)
         except QueryError as error:
             if options.json:
-                print_json(_problems_json(error, search), pretty=True)
+                values = _problems_json(error, search)
+                print_json({**values, "state": state_json(index.standing)}, pretty=True)
                 return 2
             raise
     if options.json:
@@ -241,10 +242,11 @@ def _run_one(
         keys["max_result_tokens"] = sys.maxsize
     preset = plain_preset(**keys)
     shown = reply(result, preset, ReadSet(), max_offset=MAX_REACH - search.top_k)
-    shown = bounded_result(shown, preset.max_result_tokens, result.standing)
-    print_linked(shown.text, result.hits, index.manifest)
+    text = shown.text
     if asked.explain and result.hits:
-        print_text(explanation_text(result.hits))
+        text = f"{text}\n{explanation_text(result.hits)}"
+    text = with_state(text, result.standing, is_absent=shown.is_absent)
+    print_linked(text, result.hits, index.manifest)
     return 0 if result.hits else NOT_FOUND
 
 
@@ -264,7 +266,7 @@ def _run_documents(
             search.vectors = "sentence"
         search.advice = f"Read on: arag-search read {location} --document ID --line N"
         began = time.perf_counter()
-        result = search.run({"queries": [query]}, read_set)
+        result = search.run({"queries": [query]}, read_set, tells_standing=False)
         standing = index.standing
     values = {
         "query": query,
@@ -284,7 +286,8 @@ def _run_documents(
         "milliseconds": round((time.perf_counter() - began) * 1000, 3),
         "state": state_json(standing),
     }
-    print_result(result.text, values, options.json)
+    text = with_state(result.text, standing, is_absent=result.is_absent)
+    print_result(text, values, options.json)
     return {"ok": 0, "empty": NOT_FOUND, "error": 2}[result.status]
 
 

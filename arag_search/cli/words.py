@@ -74,12 +74,9 @@ def words_command(
             texts.append(fields_text(result))
         state = opened.standing
     described["state"] = state_json(state)
-    text = with_state("\n".join(texts), state)
-    is_absent = bool(words) and not any(word.passages for word in counts)
-    if is_absent and state is not None:
-        text = "\n".join(part for part in (text, state.missing()) if part)
-    print_result(text, described, json)
-    return NOT_FOUND if is_absent else 0
+    is_absent = not all(word.passages for word in counts)
+    print_result(with_state("\n".join(texts), state, is_absent=is_absent), described, json)
+    return 0 if not words or any(word.passages for word in counts) else NOT_FOUND
 
 
 def _field_json(field: FieldSummary) -> dict[str, Any]:

@@ -200,7 +200,10 @@ class Index:
             with Stopwatch() as watch:
                 result = self._asked(state, asked)
             notes = (*result.notes, NOTE_UNMARKED) if watch.has_stopped else result.notes
-            return replace(result, notes=notes, standing=state.standing)
+            standing = state.standing
+            if standing is not None and asked.filter:
+                standing = standing.within_scope()
+            return replace(result, notes=notes, standing=standing)
 
     def _asked(self, state: IndexState, asked: Search | Keywords | Meaning) -> SearchResult:
         if isinstance(asked, Search):

@@ -35,7 +35,8 @@ class SearchResult:
     ``nearest`` are the passages that miss the fewest conditions of a logical query that matched
     nothing, ``branches`` the counts of its parts alone, and ``unrepresented`` the best passages of
     branches that have none among the hits; if they were requested. None of these are hits.
-    ``standing`` is how the index stands beside its sources, None if nothing is known.
+    ``standing`` is how the index stands beside its sources, None if nothing is known; with a scope
+    or a filter, it has no name and no number of files.
     ``highlighter`` knows what a logical or keyword search matches; ``highlights`` asks it.
     """
 

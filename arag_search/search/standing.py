@@ -23,11 +23,13 @@ from arag_search.errors import on_one_line
 from arag_search.system.cache import cache_folder
 from arag_search.system.durable import write_atomically
 from arag_search.system.progress import counted
+from arag_search.tokens import count_tokens
 
 NAMED_FILES = 3
 """How many of the changed files are named."""
 
-_MOST_NAME = 40
+LINE_TOKENS = 25
+"""The greatest length of the line of a reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,21 +76,34 @@ class Standing:
         return replace(known, changed_files=0, files=0, problem=problem, not_compared=0)
 
     def line(self) -> str:
-        """Return the line of a reply that may be one of the past; empty if the index is in step."""
-        changed = ""
+        """Return the line of a reply that may be one of the past; empty if the index is in step. A
+        name that makes it too long is left out."""
         if gone := self.gone:
-            changed = f"{_shown(gone[0])} is gone"
+            names = (gone[0], os.path.basename(gone[0]), "its source")
+            forms = [f"{on_one_line(name)} is gone" for name in names]
         elif self.changed_files:
-            changed = f"{counted(self.changed_files, 'file')} changed since"
-            if self.changed:
-                changed += f", {_shown(os.path.basename(self.changed[0]))} among these"
+            count = f"{counted(self.changed_files, 'file')} changed since"
+            names = map(os.path.basename, self.changed[:1])
+            forms = [*(f"{count}, {on_one_line(name)} among these" for name in names), count]
         elif self.problem:
-            changed = "not since: see arag-search info"
+            forms = ["not since: see arag-search info"]
         elif self.not_compared:
-            changed = f"not compared since: {counted(self.not_compared, 'file')}"
-        if not changed:
+            forms = [f"not compared since: {counted(self.not_compared, 'file')}"]
+        else:
             return ""
-        return f"Index in step as of {_shown_time(self.in_step)}; {changed}."
+        lines = [f"Index in step as of {_shown_time(self.in_step)}; {form}." for form in forms]
+        return next((line for line in lines if count_tokens(line) <= LINE_TOKENS), lines[-1])
+
+    def lines(self, *, is_absent: bool) -> list[str]:
+        """Return the last lines of a reply. One to what is absent from the index also counts the
+        files that are not in it."""
+        return [line for line in (self.missing() if is_absent else "", self.line()) if line]
+
+    @property
+    def folder(self) -> str:
+        """The folder of files whose index in the cache it is; empty for an index by name."""
+        is_cached = self.index.startswith(str(cache_folder()))
+        return self.sources[0] if is_cached and self.sources else ""
 
     def missing(self) -> str:
         """Return what to say where nothing was found: how many files are not in the index; empty
@@ -100,7 +115,7 @@ class Standing:
         more = ", ..." if len(kinds) > NAMED_FILES else ""
         total = counted(sum(self.not_read.values()), "file")
         verb = "is" if total.startswith("1 ") else "are"
-        place = self.sources[0] if self.index.startswith(str(cache_folder())) else self.index
+        place = on_one_line(self.folder or self.index)
         return f"{total} {verb} not in the index ({shown}{more}): arag-search info {place}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -171,11 +186,6 @@ def identity_of(location: str | Path) -> str:
 def now() -> str:
     """Return the time in UTC, in seconds."""
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _shown(name: str) -> str:
-    shown = on_one_line(name)
-    return shown if len(shown) <= _MOST_NAME else f"...{shown[-_MOST_NAME:]}"
 
 
 def _shown_time(moment: str) -> str:

@@ -7,6 +7,7 @@ a failure that it cannot correct is raised.
 
 from __future__ import annotations
 
+import copy
 import functools
 import json
 from abc import ABC, abstractmethod
@@ -19,7 +20,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from arag_search.errors import QueryTimeoutError
 from arag_search.search.index import Index
-from arag_search.search.standing import Standing
 from arag_search.tokens import count_tokens
 from arag_search.tools.index_description import described
 from arag_search.tools.lenient import taken
@@ -30,6 +30,8 @@ from arag_search.tools.rendering import PassageSpan, bounded, clipped, written_a
 
 Status = Literal["ok", "empty", "error"]
 
+STATE = "state"
+"""The key that says in structured replies how the index stands beside its files."""
 _SHOWN_CHARACTERS = 80
 
 
@@ -38,11 +40,12 @@ class ToolResult:
     """The result of a tool call.
 
     ``text`` is what the model sees. ``ids`` are the chunks shown. ``total`` is None if there is
-    none (reads, errors). ``retrieved_tokens`` counts o200k tokens of corpus text in ``text``,
-    ``result_tokens`` those of all of it. ``passages`` say where each passage is in the text, in
-    order. ``structured`` is the object whose JSON is the text; only the tools of connectors have
-    it. ``references`` are the documents that a document tool shows, ``kept`` the references that
-    summarize keeps; both are None for other tools.
+    none (reads, errors). ``is_absent`` says that something that was asked for occurs nowhere.
+    ``retrieved_tokens`` counts o200k tokens of corpus text in ``text``, ``result_tokens`` those of
+    all of it. ``passages`` say where each passage is in the text, in order. ``structured`` is the
+    object whose JSON is the text; only the tools of connectors have it. ``references`` are the
+    documents that a document tool shows, ``kept`` the references that summarize keeps; both are
+    None for other tools.
     """
 
     text: str
@@ -50,6 +53,7 @@ class ToolResult:
     ids: tuple[str, ...] = ()
     total: int | None = None
     total_is_exact: bool = True
+    is_absent: bool = False
     retrieved_tokens: int = 0
     passages: tuple[PassageSpan, ...] = ()
     structured: Mapping[str, Any] | None = None
@@ -183,7 +187,12 @@ class Tool(ABC):
         }
 
     def run(
-        self, arguments: object, read_set: ReadSet | None = None, *, skips_unknown: bool = False
+        self,
+        arguments: object,
+        read_set: ReadSet | None = None,
+        *,
+        skips_unknown: bool = False,
+        tells_standing: bool = True,
     ) -> ToolResult:
         """Check the arguments, which should be a mapping of names to values, and call the tool.
 
@@ -191,20 +200,39 @@ class Tool(ABC):
         ``lenient.taken``); ``skips_unknown`` leaves out those that no such tool has, too.
         Wrong arguments, and a query that takes too long, give a result with status "error". Raises
         only errors that a model cannot correct.
+
+        The reply ends with how the index stands beside its files, where there is something to say
+        and it is not that of a paper. Without ``tells_standing`` it depends on the index alone.
         """
+        standing = self.index.standing if tells_standing and self.preset.explains else None
+        line = "" if standing is None else standing.line()
+        tool = self._with_room_for(line) if line else self
         try:
-            result = self._run(
+            result = tool._run(
                 arguments, read_set if read_set is not None else ReadSet(), skips_unknown
             )
         except QueryTimeoutError as error:
             result = error_result(f"{error.what} {error.do}".strip())
-        if result.structured:
-            return bounded_result(result, self.max_result_tokens)
+        lines = [] if standing is None else standing.lines(is_absent=result.is_absent)
+        if result.structured is not None:
+            return _with_state(result, lines) if lines else result
         text = written_apart(result.text, result.passages)
         if text != result.text:
             result = replace(result, text=text)
-        standing = self.index.standing if self.preset.explains else None
-        return bounded_result(result, self.max_result_tokens, standing)
+        below = written_apart("".join(f"\n{line}" for line in lines), ())
+        room = self.max_result_tokens - (count_tokens(below) if below else 0)
+        if result.result_tokens > room:
+            text = bounded(result.text, room)
+            result = replace(result, text=text, passages=clipped(result.passages, len(text)))
+        return replace(result, text=f"{result.text}{below}") if below else result
+
+    def _with_room_for(self, line: str) -> Tool:
+        tokens = count_tokens(json_text({STATE: line}))
+        tool = copy.copy(self)
+        tool.max_result_tokens -= tokens
+        most = self.preset.max_result_tokens - tokens
+        tool.preset = self.preset.model_copy(update={"max_result_tokens": most})
+        return tool
 
     def _run(self, arguments: object, read_set: ReadSet, skips_unknown: bool) -> ToolResult:
         known = self.parameters["properties"]
@@ -242,23 +270,6 @@ class Tool(ABC):
             else:
                 lines.setdefault(name, wrong_argument(name, detail["input"], schema))
         return list(lines.values())
-
-
-def bounded_result(
-    result: ToolResult, max_tokens: int, standing: Standing | None = None
-) -> ToolResult:
-    """Return a result with at most so many tokens. Its last lines say how the index stands beside
-    its files: where these have changed and, where nothing was found, which are not in it."""
-    more = ""
-    if standing is not None and (line := standing.line()):
-        more = f"\n{line}"
-    if standing is not None and result.status == "empty" and (missing := standing.missing()):
-        more += f"\n{missing}"
-    room = max_tokens - (count_tokens(more) + 1 if more else 0)
-    if result.result_tokens > room:
-        text = bounded(result.text, room)
-        result = replace(result, text=text, passages=clipped(result.passages, len(text)))
-    return replace(result, text=result.text + more) if more else result
 
 
 def tool_class(name: str) -> type[Tool]:
@@ -309,6 +320,16 @@ def _noted(result: ToolResult, notes: Sequence[str]) -> ToolResult:
         return result
     text = "\n".join([result.text, *(f"Note: {_whole(note)}" for note in notes)])
     return replace(result, text=text)
+
+
+def json_text(content: Mapping[str, Any]) -> str:
+    """Return an object as JSON in one line."""
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+
+
+def _with_state(result: ToolResult, lines: Sequence[str]) -> ToolResult:
+    content = {**(result.structured or {}), STATE: " ".join(lines)}
+    return replace(result, text=json_text(content), structured=content)
 
 
 def _whole(text: str) -> str:

@@ -3,13 +3,12 @@ URLs, and connector_fetch, the tool ``fetch`` from an id to a text with its meta
 
 A client such as ChatGPT knows only these two tools, and reads their replies as JSON: a search
 returns results with ``id``, ``title`` and ``url``, a fetch a document with ``id``, ``title``,
-``text``, ``url`` and ``metadata``. The same object is the text and the structured content of the
-reply.
+``text``, ``url`` and ``metadata``. Where the index is not in step with its files, ``state`` says
+so. The same object is the text and the structured content of the reply.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self, get_args
 from urllib.parse import quote, urlsplit
@@ -29,7 +28,16 @@ from arag_search.search.index import Index
 from arag_search.search.results import SearchResult
 from arag_search.search.shown.writing import shown_heading, shown_path, shown_title
 from arag_search.tokens import count_tokens, cut_to
-from arag_search.tools.base import Arguments, ReadSet, Status, Tool, ToolResult, error_result
+from arag_search.tools.base import (
+    STATE,
+    Arguments,
+    ReadSet,
+    Status,
+    Tool,
+    ToolResult,
+    error_result,
+    json_text,
+)
 from arag_search.tools.rendering import texts_of, value_text
 
 AddressKind = Literal["chunk", "document"]
@@ -94,14 +102,10 @@ def json_result(
         ids=tuple(ids),
         total=total,
         total_is_exact=total_is_exact,
+        is_absent=status == "empty",
         retrieved_tokens=retrieved_tokens,
         structured=content,
     )
-
-
-def json_text(content: Mapping[str, Any]) -> str:
-    """Return an object as JSON in one line."""
-    return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
 
 
 def _is_web_address(text: str) -> bool:
@@ -144,7 +148,8 @@ class ConnectorSearch(ConnectorTool):
                     "properties": {name: {"type": "string"} for name in ("id", "title", "url")},
                     "required": ["id", "title", "url"],
                 },
-            }
+            },
+            STATE: {"type": "string"},
         },
         "required": ["results"],
     }
@@ -234,6 +239,7 @@ class ConnectorFetch(ConnectorTool):
         "properties": {
             **{name: {"type": "string"} for name in ("id", "title", "text", "url")},
             "metadata": {"type": "object", "additionalProperties": {"type": "string"}},
+            STATE: {"type": "string"},
         },
         "required": ["id", "title", "text", "url", "metadata"],
     }

@@ -374,7 +374,7 @@ class DocumentSearch(Tool):
         head += [f"Note: {note}" for note in notes]
         if not documents:
             text = cut_to("\n".join([_none(results), *head]), self.max_result_tokens)
-            return ToolResult(text, "empty", total=0)
+            return ToolResult(text, "empty", total=0, is_absent=True)
         known = {reference.doc_id for reference in read_set.references}
         seen = sum(document.doc_id in known for document in documents)
         first = _summary(results, documents, seen)

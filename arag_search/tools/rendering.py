@@ -81,7 +81,8 @@ _LIKE_OURS = re.compile(
        |Shown[ ]up|Tool[ ]not[ ]run|Unknown|Write)[^\n]{0,60}?:
     |(?:This[ ]call[ ]was|Passages?[ ]\d|No[ ](?:passage|sentence)[ ](?:is|matches)
        |Only[ ][\d,]+[ ](?:document|passage)s?
-       |[\d,]+[ ](?:of[ ][\d,]+[ ]|nearest[ ])?(?:passage|sentence)s?[ ]for)[ ])""",
+       |[\d,]+[ ](?:of[ ][\d,]+[ ]|nearest[ ])?(?:passage|sentence)s?[ ]for
+       |Index[ ]in[ ]step|[\d,]+[ ]files?[ ](?:is|are)[ ]not)[ ])""",
     re.VERBOSE,
 )
 """A line that begins like one that a tool writes: a header, the neighbours of a passage, a

@@ -154,6 +154,7 @@ def _tool_result(fitted: Fitted, result: SearchResult) -> ToolResult:
         ids=ids,
         total=result.total,
         total_is_exact=result.total_is_exact,
+        is_absent=not (result.hits or result.total or result.passages),
         retrieved_tokens=retrieved_tokens(kept),
         passages=spans,
     )

@@ -55,8 +55,8 @@ class Words(Tool):
             return error_result(not_run([f"{error.what} Allowed: {error.allowed}."]))
         except QueryError as error:
             return error_result(str(error))
-        occur = any(count.passages for count in counts) or not arguments.words
-        return ToolResult("\n".join(texts), "ok" if occur else "empty")
+        is_absent = not all(count.passages for count in counts)
+        return ToolResult("\n".join(texts), "ok", is_absent=is_absent)
 
 
 def words_text(words: Sequence[WordSummary]) -> str:

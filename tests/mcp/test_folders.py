@@ -131,7 +131,16 @@ def test_a_folder_is_indexed_by_the_first_search_and_brought_in_step_when_that_i
 
     for number in range(30):
         (notes / f"more{number}.md").write_text(f"# More {number}\n\nThe lighthouse.\n")
-    assert "No passage matches lighthouse" in arag("search", str(notes), "lighthouse").out
+    nothing = arag("search", str(notes), "lighthouse")
+    assert (nothing.code, nothing.err) == (1, "")
+    first, *_, missing, line = nothing.lines
+    assert first == "No passage matches lighthouse."
+    assert missing == (
+        f"1 file is not in the index (1 docx could not be read): arag-search info {notes}"
+    )
+    assert line.endswith(
+        "; 30 files changed since, more0.md among these. search --fresh brings it in step."
+    )
     standing = standing_of(FolderIndex.of(notes).location)
     assert standing is not None
     assert standing.changed_files == 30

@@ -90,10 +90,13 @@ def print_result(text: str, values: object, json: bool, *, pretty: bool = True) 
     return 0
 
 
-def with_state(text: str, standing: Standing | None) -> str:
-    """Return text that ends with the line on the files of its index, if they have changed."""
-    line = "" if standing is None else standing.line()
-    return f"{text}\n\n{line}" if line else text
+def with_state(text: str, standing: Standing | None, *, is_absent: bool = False) -> str:
+    """Return text that ends with lines on the files of its index, where there is something to say,
+    and with what brings it in step."""
+    lines = [] if standing is None else standing.lines(is_absent=is_absent)
+    if standing is not None and standing.changed_files and standing.folder:
+        lines[-1] += " search --fresh brings it in step."
+    return "\n".join([text, *lines])
 
 
 def state_json(standing: Standing | None) -> dict[str, Any] | None:
