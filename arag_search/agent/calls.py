@@ -62,13 +62,13 @@ class CallRunner:
         if tool is None:
             return no_such_tool(name, self.tools)
         if not self.guarded or TOOLS[name].knows_repeats:
-            return tool.run(arguments, state.read_set)
+            return tool.run(arguments, state.read_set, tells_standing=False)
         key = json.dumps([name, arguments], sort_keys=True)
         previous = state.calls.get(key)
         if previous is not None:
             return _repeat_notice(state.steps[previous - 1])
         state.calls[key] = len(state.steps) + 1
-        return tool.run(arguments, state.read_set)
+        return tool.run(arguments, state.read_set, tells_standing=False)
 
     def _record_shown(self, state: State, name: str, result: ToolResult) -> ToolResult:
         """Add what was shown to the state, and any notes that are due to the result."""

@@ -328,7 +328,7 @@ class Agent:
         Naive RAG, and record the search as a step."""
         began = time.perf_counter()
         search, arguments = given.tool, given.arguments_for(state.question)
-        result = search.run(arguments, state.read_set)
+        result = search.run(arguments, state.read_set, tells_standing=False)
         state.shown_ids.update(result.ids)
         asked = state.messages[-1]
         text = f"{asked.content}\n\n{result.text}"

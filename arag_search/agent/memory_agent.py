@@ -42,7 +42,7 @@ class MemoryReader:
         tool = ChunkRead(index, preset)
         chunks = islice(index.scan(), preset.max_loops)
         self.calls = [{"chunk_ids": [chunk.id]} for chunk in chunks]
-        self.results = [tool.run(call, ReadSet()) for call in self.calls]
+        self.results = [tool.run(call, ReadSet(), tells_standing=False) for call in self.calls]
         self._texts = TfIdf([result.text for result in self.results])
 
     def request(self, number: int, question: str, memory: str) -> str:

@@ -15,23 +15,23 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
     ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_260,
-    ("arag_search/tools/",): 4_594,
+    ("arag_search/tools/",): 4_623,
     ("arag_search/agent/",): 4_404,
     ("arag_search/evaluation/",): 2_650,
     ("arag_search/vectors/", "index_jobs/embedding/"): 5_278,
     ("arag_search/engines/opensearch/",): 4_634,
     ("arag_search/engines/",): 7_059,
     ("arag_search/mcp_server/",): 2_376,
-    ("arag_search/cli/",): 4_573,
+    ("arag_search/cli/",): 4_588,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_269,
     ("arag_search/endpoints/", "arag_search/system/"): 1_887,
     ("index_jobs/sources/",): 7_991,
     ("index_jobs/",): 5_351,
     ("bench/",): 17_421,
-    ("tests/",): 60_438,
+    ("tests/",): 60_905,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 146_128
+ALL = 146_655
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -28,6 +28,7 @@ from tests.support.asking import CHUNKS, FINAL, QUESTION, Ask, call, calls, read
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.plans import scoped
 from tests.support.scripted_model import ScriptedModel
+from tests.support.standings import note
 
 # One question
 
@@ -393,3 +394,13 @@ def test_fingerprints_identify_preset_index_model_and_code(index: Index, preset:
     scope = scoped(parse_scope("doc_id:venice", index.manifest.query_schema))
     narrowed = Agent(Index(index.engine, "memory", scope), preset, ScriptedModel([])).fingerprints
     assert narrowed == {**fingerprints, "index": f"{fingerprints['index']} in doc_id:venice"}
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_a_record_depends_on_the_index_and_not_on_how_it_stands_beside_its_files(ask: Ask) -> None:
+    script = (search("vivaldi"), search("nowhere"), read("goldoni.1"), FINAL)
+    before = ask(*script)
+    note("memory")
+    after = ask(*script)
+    assert [step.tool_output for step in after.steps] == [s.tool_output for s in before.steps]
+    assert after.last == before.last
