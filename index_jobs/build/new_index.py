@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -41,7 +40,7 @@ from index_jobs.build.options import BuildOptions, check_location
 from index_jobs.build.report import CHECKPOINT_VERSION, BuildReport, BuildState, index_counts
 from index_jobs.cutting.chunking import Work, pack
 from index_jobs.cutting.counts import Counts
-from index_jobs.sources.file_table import FileTable, Following, look_of, note_read, unread_of
+from index_jobs.sources.file_table import FileTable, Following, note_read, unread_of
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import are_already_chunked, open_sources
 from index_jobs.sources.reading import CorpusReader, SeenIds
@@ -111,7 +110,7 @@ class _Build:
         self._began_at = now()
         self._following = Following.of(names, options.format, options.fields, options.files)
         sources = open_sources(names, options.format, options.fields, metadata, options.files)
-        self._look = look_of(sources, self._following.files.root)
+        self._look = self._following.look_of(sources)
         self._corpus = Corpus(sources, metadata)
         self._already_chunked = are_already_chunked(sources)
         if cluster is None:
@@ -317,7 +316,7 @@ class _Build:
         return Manifest(
             engine=self._target.engine,
             engine_version=self._target.engine_version,
-            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            created=now(),
             sources=tuple(name for name, _ in self._corpus.formats),
             source_format=", ".join(sorted({kind for _, kind in self._corpus.formats})),
             chunk_tokens=options.chunk_tokens,

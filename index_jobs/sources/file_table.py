@@ -87,16 +87,19 @@ class Following:
         files = dataclasses.replace(self.files, only=only)
         try:
             opened = open_sources(self.names, self.format, self.fields, MetadataReader({}), files)
-            look = look_of(opened, self.files.root)
+            return self.look_of(opened)
         except AragError:
             return None
-        if look is not None and self.is_remote:
-            # Inodes and times of change are made up there by some systems.
-            files = {
-                path: (size, state.split(" ")[0]) for path, (size, state) in look.files.items()
-            }
-            return look._replace(files=files)
-        return look
+
+    def look_of(self, opened: Sequence[Source]) -> Look | None:
+        """Return the files of these sources as they were when they were opened; None as ``look``
+        does."""
+        look = _look_of(opened, self.files.root)
+        if look is None or not self.is_remote:
+            return look
+        # Inodes and times of change are made up there by some systems.
+        files = {path: (size, state.split(" ")[0]) for path, (size, state) in look.files.items()}
+        return look._replace(files=files)
 
     @property
     def is_remote(self) -> bool:
@@ -130,7 +133,7 @@ class Look(NamedTuple):
         return dict(counts)
 
 
-def look_of(sources: Sequence[Source], root: str | None) -> Look | None:
+def _look_of(sources: Sequence[Source], root: str | None) -> Look | None:
     """Return the files of open sources; None if they are not all files or folders of files, or too
     many to be kept."""
     files: dict[str, FileState] = {}
@@ -233,7 +236,7 @@ def is_small(look: Look, changed: set[str]) -> bool:
     if len(changed) > SMALL_FILES:
         return False
     types = [file_type_of(path) for path in changed if path in look.files]
-    if any(type is not None and type.packages for type in types):
+    if any(type is not None and type.is_limited for type in types):
         return False
     return sum(look.files[path][0] for path in changed if path in look.files) <= SMALL_BYTES
 

@@ -2,6 +2,7 @@
 what is brought in step before an answer."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -185,6 +186,19 @@ def test_files_of_another_machine_are_compared_by_size_and_time_and_read_by_a_sy
     os.replace(notes / "copy.md", notes / "note2.md")  # another inode, as some systems make up
     monkeypatch.setattr(addition._Sync, "_finish", lambda self: pytest.fail("read"))
     assert not compared(notes).line()
+
+
+def test_a_build_of_files_of_another_machine_is_in_step_with_them(
+    notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_table, "is_remote", lambda path: True)
+    build_index([str(notes)], notes.parent / "i", replace(OPTIONS, overwrite=True))
+    assert not compared(notes).line()
+
+
+def test_a_notebook_that_changed_is_named_because_a_process_converts_it(notes: Path) -> None:
+    (notes / "new.ipynb").write_text('{"cells": []}')
+    assert compared(notes).changed == ("new.ipynb",)
 
 
 def test_a_source_that_is_gone_is_named_and_its_documents_stay(notes: Path) -> None:
