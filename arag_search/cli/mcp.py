@@ -182,7 +182,6 @@ def mcp_command(
                 served = ServedFolder(folder, sample, fresh=opening.fresh)
                 folders[name] = stack.enter_context(served)
         opened.add_folders(folders, waits=is_http)
-        live.compare = lambda: [folder.compare() for folder in folders.values()]
         code, is_idle = _serve(live, settings, entrance, http.access)
         is_idle = all([is_idle, *(folder.stop() for folder in folders.values())])
         if not is_idle:

@@ -58,6 +58,7 @@ class OpenedIndexes:
                 with suppress(IndexProblemError):
                     self.add(name, str(folder.index.location))
         self._live.coming = lambda: self._coming(folders)
+        self._live.compare = lambda: [folder.compare() for folder in folders.values()]
         self._live.withdraw = lambda error: any(
             folder.withdraw(error, folder.index.state)
             for folder in folders.values()

@@ -1,8 +1,7 @@
 """How an index stands beside the files that it was made of: what is known of it on this machine.
 
-Builds, synchronisations, watchers, and whoever compares files before an answer note it in the
-cache; replies, results and ``arag-search info`` read it. This is the only place where it is put
-into words.
+Builds, synchronisations, watchers and comparisons before an answer write it to the cache; replies,
+results and ``arag-search info`` read it. It is put into words here and nowhere else.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ class Standing:
         return tuple(source for source in self.sources if not os.path.lexists(source))
 
     def now_in_step(self, moment: str) -> Standing:
-        """Return it after all was found in step at a time in UTC."""
+        """Return the standing of an index of which everything was in step at a time in UTC."""
         return replace(
             self, in_step=moment, changed_files=0, changed=(), problem="", not_compared=0
         )
@@ -119,7 +118,7 @@ class Standing:
         return f"{total} {verb} not in the index ({shown}{more}): arag-search info {place}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it in types of JSON, as it stands in results; ``says`` is the line."""
+        """Return the standing as values that JSON can hold; ``says`` is the line."""
         return {
             "in_step": self.in_step,
             "changed_files": self.changed_files,
@@ -146,7 +145,6 @@ def read_standing(file: Path) -> Standing | None:
         status = os.stat(file)
         identity = status.st_mtime_ns, status.st_ino
         if (known := _last.get(file)) is None or known[0] != identity:
-            _last.clear()
             values: Any = orjson.loads(file.read_bytes())
             for name in ("sources", "changed", "left_out"):
                 values[name] = tuple(values[name])

@@ -260,7 +260,7 @@ class Watcher:
         """Note that nothing had changed at a moment, from time to time."""
         known = standing_of(self._location)
         if known is None or known.line() or known.in_step[:_MINUTE] != moment[:_MINUTE]:
-            self._note(in_step=moment, changed_files=0, changed=(), problem="", not_compared=0)
+            note_standing((known or self._unknown()).now_in_step(moment))
 
     def _is_known(self, look: Look, changed: set[str]) -> bool:
         """Return whether nothing has changed but the files that are gone and held, and nobody else
@@ -321,12 +321,13 @@ class Watcher:
             changed=tuple(path_id(os.path.basename(path)) for path in named),
         )
 
+    def _unknown(self) -> Standing:
+        return Standing(identity_of(self._location), tuple(map(os.path.realpath, self._sources)))
+
     def _note(self, **known: Any) -> None:
         """Note what is known of the index, for answers, other processes and, if it is a new
         problem, for people."""
-        before = standing_of(self._location) or Standing(
-            identity_of(self._location), tuple(map(os.path.realpath, self._sources))
-        )
+        before = standing_of(self._location) or self._unknown()
         problem = known.get("problem")
         if problem and problem != before.problem:
             self._progress.note(f"The index is not in step. {problem}")

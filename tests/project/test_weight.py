@@ -21,17 +21,17 @@ CEILINGS = {
     ("arag_search/vectors/", "index_jobs/embedding/"): 5_278,
     ("arag_search/engines/opensearch/",): 4_634,
     ("arag_search/engines/",): 7_059,
-    ("arag_search/mcp_server/",): 2_376,
+    ("arag_search/mcp_server/",): 2_377,
     ("arag_search/cli/",): 4_588,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_269,
     ("arag_search/endpoints/", "arag_search/system/"): 1_887,
-    ("index_jobs/sources/",): 7_991,
+    ("index_jobs/sources/",): 7_994,
     ("index_jobs/",): 5_351,
     ("bench/",): 17_421,
-    ("tests/",): 60_905,
+    ("tests/",): 60_919,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 146_655
+ALL = 146_670
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -100,7 +100,7 @@ def with_state(text: str, standing: Standing | None, *, is_absent: bool = False)
 
 
 def state_json(standing: Standing | None) -> dict[str, Any] | None:
-    """Return how an index stands in types of JSON; None if nothing is known."""
+    """Return a standing as values that JSON can hold; None if nothing is known."""
     return None if standing is None else standing.to_dict()
 
 
