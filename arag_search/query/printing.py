@@ -6,7 +6,7 @@ import re
 from decimal import Decimal
 
 from arag_search.query.operators import NOT_SIGNS, SPELLED, OperatorWord
-from arag_search.query.signs import DASHES, INVISIBLE, OPENING_QUOTES
+from arag_search.query.typography import HYPHENS, INVISIBLE, OPENING_QUOTES
 
 _WORD_SPECIAL = re.compile(r'([\s\\"():^~*?])')
 _PHRASE_SPECIAL = re.compile(r'([\\"*])')
@@ -43,7 +43,7 @@ def word_text(text: str, field: str | None) -> str:
         text in SPELLED
         or text[0] == "+"
         or text[0] in NOT_SIGNS
-        or text[0] in OPENING_QUOTES + DASHES + INVISIBLE
+        or text[0] in OPENING_QUOTES + HYPHENS + INVISIBLE
         or (text[0] in "[{" and (field or text[-1] not in "]}"))
         or text[0] == "/"  # which could begin a pattern
     ):

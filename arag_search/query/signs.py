@@ -13,24 +13,21 @@ import re
 from arag_search.query.fields import Schema
 from arag_search.query.lexer import PATTERN
 from arag_search.query.problems import NOTE_QUOTES, NOTE_SIGNS, fill, shortened
+from arag_search.query.typography import CLOSING_QUOTES, HYPHENS, INVISIBLE, OPENING_QUOTES
 
-OPENING_QUOTES = "'‘‚‹“„«»〝「『《＂"
-_CLOSING_QUOTES = "'’‘›”“»«〞〟」』》＂"
-DASHES = "−‐‑–－"
-INVISIBLE = "\ufeff\u200b\u2060\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 _PLAIN = str.maketrans(
-    dict.fromkeys(OPENING_QUOTES + _CLOSING_QUOTES, '"')
-    | dict.fromkeys(DASHES, "-")
+    dict.fromkeys(OPENING_QUOTES + CLOSING_QUOTES, '"')
+    | dict.fromkeys(HYPHENS, "-")
     | dict.fromkeys(INVISIBLE + "\\", " ")
 )
 
 _NEEDED = re.compile(
-    rf"[{OPENING_QUOTES[1:]}{_CLOSING_QUOTES[1:]}{DASHES}{INVISIBLE}]|(?<!\w)'|\\\""
+    rf"[{OPENING_QUOTES[1:]}{CLOSING_QUOTES[1:]}{HYPHENS}{INVISIBLE}]|(?<!\w)'|\\\""
 )
 """A text without any of these has no such sign. An apostrophe after a letter opens no quote."""
 
 _SIGNS = re.compile(
-    rf"""(?:(?<=[\s(])|^)(?P<before>[-!+{DASHES}]*(?:(?P<name>[^\W\d][\w.-]*):)?)(?:
+    rf"""(?:(?<=[\s(])|^)(?P<before>[-!+{HYPHENS}]*(?:(?P<name>[^\W\d][\w.-]*):)?)(?:
             (?P<double>[“„«»〝「『《＂]|\\"(?!\\)|"(?![^"]*"))
             (?P<text>[^"“”„«»〝〞〟「」『』《》＂\\]+)
             (?P<close>["”“»«〞〟」』》＂]|\\")
@@ -38,7 +35,7 @@ _SIGNS = re.compile(
             (?P<end>['’‘›]))(?=[\s)~^?!.,;:，。；、]|$)
       | (?P<kept>"(?:[^"\\]|\\.)*"?|\\.|(?:(?<=[\s(])|^){PATTERN})
       | (?P<invisible>(?:(?<=[\s(])|^)[{INVISIBLE}]+)
-      | (?P<dash>(?:(?<=[\s(])|^)[{DASHES}](?=[\w"“(]))""",
+      | (?P<dash>(?:(?<=[\s(])|^)[{HYPHENS}](?=[\w"“(]))""",
     re.VERBOSE | re.DOTALL,
 )
 """A straight quote opens a phrase that ends with another sign if it is the last straight one."""
@@ -62,7 +59,7 @@ def plain_signs(text: str, schema: Schema) -> tuple[str, tuple[str, ...]]:
         before, name = match["before"], match["name"]
         if name and schema.named(name) is None and not schema.open:
             return piece
-        dashes.update((sign, None) for sign in before if sign in DASHES)
+        dashes.update((sign, None) for sign in before if sign in HYPHENS)
         quoted = piece[len(before) :]
         if len(words.split()) > 1:  # other text in quotes is a word
             notes[fill(NOTE_QUOTES, piece=shortened(quoted))] = None

@@ -28,10 +28,10 @@ CEILINGS = {
     ("index_jobs/sources/",): 7_994,
     ("index_jobs/",): 5_351,
     ("bench/",): 17_421,
-    ("tests/",): 60_919,
+    ("tests/",): 60_949,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 146_670
+ALL = 146_726
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -16,8 +16,8 @@ from arag_search.query import analysis
 from arag_search.query.fields import Schema
 from arag_search.query.problems import QueryError
 from arag_search.query.reading import parse
-from arag_search.query.signs import DASHES
 from arag_search.query.tree import Node, Not
+from arag_search.query.typography import HYPHENS
 from tests.support.examples import examples
 from tests.support.strategies import SCHEMA as TREE_SCHEMA
 from tests.support.strategies import trees
@@ -139,7 +139,7 @@ def as_people_write(text: str, choices: st.DataObject) -> tuple[str, bool]:
                 pieces[at] = pair[0] + inside + pair[1]
                 changed = True
             continue
-        dash = choices.draw(st.sampled_from(["NOT ", *DASHES]))
+        dash = choices.draw(st.sampled_from(["NOT ", *HYPHENS]))
         new = re.sub(r'\bNOT (?=[\w"(])', dash, piece)
         changed = changed or new != piece
         pieces[at] = new
