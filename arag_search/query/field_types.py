@@ -46,7 +46,8 @@ class FieldType:
     as a query writes it.
 
     A key of front matter gets a field of this type if a ``share`` of its values are of the type,
-    and ``is_likely`` to be meant as such.
+    and ``is_likely`` to be meant as such. ``keeps`` says whether one of these texts, once read, is
+    written as before: if not, it is a code or a version, and no value of the type.
     """
 
     name: MetadataType
@@ -59,6 +60,7 @@ class FieldType:
     is_exact: Callable[[str], bool] = lambda _: True
     meant: Callable[[str], str] = lambda _: ""
     is_likely: Callable[[str], bool] = lambda _: True
+    keeps: Callable[[str], bool] = lambda _: True
     ends: Callable[[str], tuple[float, float]] = lambda _: (0, 0)
     canonical: Callable[[str], str] = str
     written: Callable[[float], str] = str
@@ -115,9 +117,16 @@ class FieldType:
 # Keywords
 
 
+def is_rounded(value: object) -> bool:
+    """Return whether a value of JSON was an integer of more digits than JSON's readers keep."""
+    return isinstance(value, float) and abs(value) > EXACT_INTEGER
+
+
 def _read_keyword(value: object) -> str | None:
     if not isinstance(value, str | int | float):
         raise ValueError("a string, number or boolean, or a list of them")
+    if is_rounded(value):
+        raise ValueError("an integer of so many digits in quotes, for JSON rounds it")
     text = nfc(scalar_text(value))
     if len(text.encode("utf-8", "surrogatepass")) > MAX_KEYWORD_BYTES:
         raise ValueError(f"a keyword of at most {MAX_KEYWORD_BYTES:,} bytes")
@@ -135,7 +144,6 @@ def scalar_text(value: object) -> str:
 
 
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
-_PLAIN_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 
 
 def number_text(number: float) -> str:
@@ -296,7 +304,7 @@ NUMBER: Final = FieldType(
     allowed="{name}:1678, {name}:>=1670 or {name}:[1670 TO 1680]",
     holds=_is_number,
     is_exact=_is_exact_number,
-    is_likely=lambda text: _PLAIN_NUMBER.fullmatch(text) is not None,
+    keeps=lambda text: scalar_text(_read_number(text)) == text,  # not 01234, 1.10, +5, 1e3
     ends=lambda text: (float(text) + 0.0, float(text) + 0.0),
     canonical=lambda text: number_text(float(text) + 0.0),
     written=number_text,

@@ -18,6 +18,7 @@ from arag_search.corpus import (
     nfc,
 )
 from arag_search.errors import SourceError
+from arag_search.query.field_types import is_rounded
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.records import SKIP, Fields
 
@@ -111,11 +112,12 @@ class ObjectFormat:
                     do=f"Name the field of the id with --id-field. {SKIP}",
                 )
             return checked_id(f"{self._stem}-{number}", where)
-        if isinstance(value, bool) or not isinstance(value, str | int | float):
+        is_wrong = isinstance(value, bool) or not isinstance(value, str | int | float)
+        if is_wrong or is_rounded(value):
             raise SourceError(
                 f'The field "{self._id_field}" is {kind_of(value)}.',
                 where=where,
-                allowed="a string or a number",
+                allowed="a string, or a number of at most 19 digits",
                 do=SKIP,
             )
         return checked_id(str(value), where)

@@ -35,6 +35,7 @@ MAX_FRONT_FIELDS = 50
 MISFIT = "in front matter that are no"
 """The words of a report for values that have another type than their field."""
 
+_UNKEPT = "not kept as"
 _MAX_COUNTED_KEYS = 1_000
 _OTHER_KEYS = "(other keys)"
 _NAME_CHARACTERS = 40
@@ -96,7 +97,8 @@ class MetadataReader:
     ``undeclared`` maps each ignored key to its number of occurrences; ``seen`` holds the declared
     names that had a value. Both may be set to resume from an earlier run. ``file_fields`` are the
     fields that the index has without a declaration, those in FILE_FIELDS and those of front matter:
-    records cannot set them. ``new_fields`` are those that this run adds for front matter.
+    records cannot set them. ``new_fields`` are those that this run adds for front matter; ``codes``
+    has the type of those of them that are keywords because it would not keep all values.
     """
 
     def __init__(
@@ -109,6 +111,7 @@ class MetadataReader:
         self.declared = declared
         self.file_fields: dict[str, MetadataType] = dict(file_fields or {})
         self.new_fields: dict[str, MetadataType] = {}
+        self.codes: dict[str, MetadataType] = {}
         self._is_new = file_fields is None
         self.undeclared: dict[str, int] = {}
         self.seen: set[str] = set()
@@ -127,7 +130,8 @@ class MetadataReader:
 
     def expect_front_matter(self, matters: Iterable[Mapping[str, tuple[str, ...]]]) -> None:
         """Give the index a field for each key of front matter that has none, as far as there is
-        room for it. Its type is the one that nearly all values have, else keyword.
+        room for it. Its type is the one that nearly all values have, else keyword; keyword too if
+        a value would be written otherwise, such as 01234.
 
         ``matters`` are the values of each document. The field EXTRA is added if one needs it.
         """
@@ -140,7 +144,7 @@ class MetadataReader:
                     count = counts.setdefault(name, Counter())
                     count.update(documents=1, values=len(texts))
                     for text in texts:
-                        count.update(_types_of(text, is_known=name in known))
+                        count.update(self._types_of(text, name, is_known=name in known))
         names = sorted(
             (name for name in counts if name and name not in known),
             key=lambda name: (-counts[name]["documents"], name),
@@ -148,7 +152,9 @@ class MetadataReader:
         has = sum(name not in FILE_FIELDS and name != EXTRA for name in self.file_fields)
         room = min(MAX_FRONT_FIELDS - has, MAX_METADATA_FIELDS - len(known) - 1)
         for name in names[: max(0, room)]:
-            self.new_fields[name] = _type_from(counts[name])
+            kind = self.new_fields[name] = _type_from(counts[name])
+            if counts[name][f"{_UNKEPT} {kind}"]:
+                self.new_fields[name], self.codes[name] = KEYWORD.name, kind
         fields: dict[str, MetadataType] = {**known, **self.new_fields}
         if EXTRA not in known and any(
             name not in fields or count[fields[name]] < count["values"]
@@ -168,11 +174,20 @@ class MetadataReader:
             name = self._front_name(key)
             kind = fields.get(name)
             for text in texts:
-                value = None if kind is None else _front_value(text, kind)
+                value = None if kind is None else self._front_value(text, name, kind)
                 if value is not None:
                     values.setdefault(name, {})[value] = None
+                    code = self.codes.get(name)
+                    if code and self._front_value(text, name, code) is None:
+                        left[
+                            f'values of "{name}" {MISFIT} {code} as written: the field is keyword'
+                            f" without --metadata {name}:{code}"
+                        ] += 1
                 elif fields.get(EXTRA) == KEYWORD.name:
-                    reason = f'of "{name}" {MISFIT} {kind}' if kind else _NO_FIELD
+                    reason = _NO_FIELD
+                    if kind:
+                        as_written = " as written" * (_read(text, kind) is not None)
+                        reason = f'of "{name}" {MISFIT} {kind}{as_written}'
                     left[f'values {reason}, kept as text in "{EXTRA}"'] += 1
                     values.setdefault(EXTRA, {})[_cut(f"{key}: {text}")] = None
                 else:
@@ -183,6 +198,24 @@ class MetadataReader:
             first, *others = several
             read[name] = (first, *others) if others else first
         return read, dict(left)
+
+    def _front_value(self, text: str, name: str, kind: MetadataType) -> MetadataScalar | None:
+        """Return the value of a field, None if the text is none. A field that was not declared
+        takes none that would be written otherwise."""
+        value = _read(text, kind)
+        is_kept = value is None or name in self.declared or FIELD_TYPES[kind].keeps(text)
+        return value if is_kept else None
+
+    def _types_of(self, text: str, name: str, *, is_known: bool) -> Iterable[str]:
+        """Yield the types of which a text is a value, with a mark those that would not keep it. For
+        a field whose type is not known, digits alone are no date."""
+        for kind in FIELD_TYPES.values():
+            if (is_known or kind.is_likely(text)) and _read(text, kind.name) is not None:
+                kept = self._front_value(text, name, kind.name) is not None
+                if kept or not is_known:
+                    yield kind.name
+                if not kept:
+                    yield f"{_UNKEPT} {kind.name}"
 
     def _front_name(self, key: str) -> str:
         """Return the name of the field for a key of front matter: in small letters, and with an
@@ -254,19 +287,12 @@ def _scalar(name: str, value: object, kind: MetadataType) -> MetadataScalar | No
         raise ValueError(message, str(error)) from None
 
 
-def _front_value(text: str, kind: MetadataType) -> MetadataScalar | None:
+def _read(text: str, kind: MetadataType) -> MetadataScalar | None:
+    """Return the value of a type that a text of front matter has, None if it has none."""
     try:
         return FIELD_TYPES[kind].read(text)
     except ValueError:
         return None
-
-
-def _types_of(text: str, *, is_known: bool) -> Iterable[MetadataType]:
-    """Yield the types that a text of front matter may have. For a field whose type is not known,
-    digits alone are no date, and those that begin with a zero no number."""
-    for kind in FIELD_TYPES.values():
-        if (is_known or kind.is_likely(text)) and _front_value(text, kind.name) is not None:
-            yield kind.name
 
 
 def _type_from(count: Counter[str]) -> MetadataType:

@@ -29,6 +29,28 @@ def test_an_index_follows_the_front_matter_of_its_notes() -> None:
     ]
 
 
+def test_a_code_with_a_zero_in_front_stays_as_written_and_is_reported() -> None:
+    codes = ("01234", "1001", "1002", "1003", "1004")
+    write_notes({f"n{code}": f"---\nzip: {code}\nyear: 1\n---\nThe sea." for code in codes})
+    report = build_index(["notes"], "index", BuildOptions())
+    assert report.front_fields == {"year": "number", "zip": "keyword"}
+    assert found("index", "zip:01234") == ["n01234.md"]
+    assert report.left_out_lines()[-1] == (
+        'values of "zip" in front matter that are no number as written: the field is keyword'
+        " without --metadata zip:number (.md): 1 (n01234.md)"
+    )
+    write_notes({"later": "---\nyear: 0900\n---\nThe sea."})
+    report = sync_documents(["notes"], "index")
+    assert found("index", 'extra:"year: 0900"') == ["later.md"]
+    assert found("index", "year:900") == []
+    assert report.to_text().splitlines()[-2:] == [
+        'values of "year" in front matter that are no number as written, kept as text in "extra"'
+        " (.md): 1 (later.md)",
+        "a field gets another type only in a new build, where --metadata can set it: arag-search"
+        " index notes --to index --overwrite",
+    ]
+
+
 def test_truth_in_front_matter_is_a_boolean_that_searches_ask_for_and_sort_by() -> None:
     write_notes({"a": "---\ndraft: True\n---\nOne.", "b": "+++\ndraft = false\n+++\nTwo."})
     assert build_index(["notes"], "index").front_fields == {"draft": "boolean"}

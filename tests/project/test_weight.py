@@ -25,13 +25,13 @@ CEILINGS = {
     ("arag_search/cli/",): 4_588,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_269,
     ("arag_search/endpoints/", "arag_search/system/"): 1_887,
-    ("index_jobs/sources/",): 7_994,
+    ("index_jobs/sources/",): 8_022,
     ("index_jobs/",): 5_351,
     ("bench/",): 17_421,
-    ("tests/",): 60_949,
+    ("tests/",): 61_006,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 146_726
+ALL = 146_819
 
 
 def _counts() -> Counter[tuple[str, ...]]:

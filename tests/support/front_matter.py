@@ -14,7 +14,7 @@ from tests.support.updated_corpora import assert_equal
 
 OPTIONS = BuildOptions(language="en")
 NOTES = {
-    "a": "---\ntags: [water, opera]\nyear: 1735\nwritten: 2024-01-05\n---\nThe sea.",
+    "a": "---\ntags: [water, opera]\nzip: 01234\nyear: 1735\nwritten: 2024-01-05\n---\nThe sea.",
     "b": "---\nyear: 1701\n---\nOperetta w2.",
     "c": "No front matter, w1 w0.",
     "d": "+++\nyear = 1710\nwritten = 2024-02-01T10:00:00Z\n[params]\nlang = 'it'\n+++\nSea w3.",
@@ -48,10 +48,12 @@ def follow_changes(location: str, options: BuildOptions = OPTIONS) -> AddReport:
         "year": "number",
         "tags": "keyword",
         "written": "date",
+        "zip": "keyword",
         "params_lang": "keyword",
     }
     assert found(location, "tags:water AND year:<1700") == ["e.md"]
     assert found(location, "written:2024-02-01") == ["d.md"]
+    assert found(location, "zip:01234") == ["a.md"]
     assert found(location, "stone OR water OR 1735 OR tags") == []
     write_notes(CHANGED)
     report = sync_documents(["notes"], location)

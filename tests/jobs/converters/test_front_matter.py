@@ -199,13 +199,20 @@ def reader(*matters: dict[str, tuple[str, ...]], **declared: str) -> MetadataRea
     return metadata
 
 
+CODES = ("01234", "1.10", "4.50", "+5", "1e3", "-0", ".5", "5.", "0.12345678901234567890")
+"""Values that would be written otherwise as numbers."""
+
+
 @pytest.mark.parametrize(
     ("texts", "kind"),
     [
-        (("1", "2.5", "-3e2", "0"), "number"),
+        (("1", "2.5", "-300", "0", "4.0"), "number"),
         (("1", "2", "3", "4", "five"), "number"),
         (("1", "2", "three"), "keyword"),
         (("01234", "1"), "keyword"),
+        *((("1", "2", "3", "4", "5", code), "keyword") for code in CODES),
+        (("1", "2", "3", "4", "0x10"), "number"),
+        (("1", "2", "3", "4", "1_000"), "number"),
         (("12345678901234567890",), "keyword"),
         (("true", "false"), "boolean"),
         (("true", "false", "maybe"), "keyword"),
@@ -232,6 +239,22 @@ def test_values_that_do_not_fit_are_text_in_extra_and_counted() -> None:
         'values of "n" in front matter that are no number, kept as text in "extra"': 1,
         'values of "long" in front matter that are no keyword, kept as text in "extra"': 1,
     }
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_number_that_would_be_written_otherwise_is_text(code: str) -> None:
+    metadata = reader({"zip": (*"12345", code)})
+    assert (metadata.new_fields, metadata.codes) == ({"zip": "keyword"}, {"zip": "number"})
+    values, left = metadata.read_front({"zip": (code, "1")})
+    assert (values, [*left.values()]) == ({"zip": (code, "1")}, [1])
+    assert reader({"zip": (code,)}, zip="number").read_front({"zip": (code,)})[1] == {}
+    later = MetadataReader({}, {"zip": "number"})
+    later.expect_front_matter([{"zip": (code,)}])
+    values, left = later.read_front({"zip": (code,)})
+    assert values == {EXTRA: f"zip: {code}"}
+    assert [*left] == [
+        'values of "zip" in front matter that are no number as written, kept as text in "extra"'
+    ]
 
 
 def test_dates_of_jekyll_have_zones() -> None:

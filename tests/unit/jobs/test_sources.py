@@ -252,7 +252,17 @@ def test_gzip_is_recognised_by_content_and_left_out_of_generated_ids() -> None:
         (
             '{"text": "a", "id": true}',
             'The field "id" is a boolean.\nWhere: c.jsonl, line 2\n'
-            "Allowed: a string or a number\nDo: F",
+            "Allowed: a string, or a number of at most 19 digits\nDo: F",
+        ),
+        (
+            '{"text": "a", "id": 12345678901234567890123}',
+            'The field "id" is a number.\nWhere: c.jsonl, line 2\n'
+            "Allowed: a string, or a number of at most 19 digits\nDo: F",
+        ),
+        (
+            '{"text": "a", "lang": 12345678901234567890123}',
+            'The metadata field "lang" has the value 1.2345678901234568e+22.\nWhere: c.jsonl, line'
+            " 2\nAllowed: an integer of so many digits in quotes, for JSON rounds it\nDo: F",
         ),
         (
             '{"text": "a", "id": ""}',
