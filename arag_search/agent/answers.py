@@ -427,8 +427,17 @@ def normalise(text: str) -> str:
     case, without ASCII punctuation and the words a, an, the, and with single spaces. Text is
     brought to NFC first, so that an accent counts the same however it is written.
     """
-    bare = nfc(text).lower().translate(_PUNCTUATION)
-    return " ".join(_ARTICLES.sub(" ", bare).split())
+    return " ".join(_ARTICLES.sub(" ", _bare(text)).split())
+
+
+def distinct(text: str) -> str:
+    """Return ``normalise(text)``, or what tells a text apart of which that leaves nothing: its
+    articles (a gold answer "A"), else its marks ("+")."""
+    return normalise(text) or " ".join((_bare(text) or nfc(text)).split())
+
+
+def _bare(text: str) -> str:
+    return nfc(text).lower().translate(_PUNCTUATION)
 
 
 _CONTRACTED = "couldnt|cant|dont|doesnt|didnt|isnt|wasnt|arent|werent|hasnt|havent"
@@ -452,11 +461,12 @@ _QUOTES = str.maketrans("’‘ʼ“”„«»", '\'\'\'"""""')
 def is_refusal(answer: str) -> bool:
     """Return whether a short answer says that there is no answer.
 
-    An answer is a refusal if it is empty, or if it begins with words such as "not found in the
+    An answer is a refusal if it has no word, or if it begins with words such as "not found in the
     corpus", "cannot be determined" or "no information" and does not give an answer later, as "not
     mentioned in the corpus, but Paris" does.
     """
-    rest = normalise(answer.translate(_QUOTES))
+    answer = answer.translate(_QUOTES)
+    rest = normalise(answer) or _bare(answer).strip()
     while rest:
         refusal = _REFUSAL.match(rest)
         if refusal is None:

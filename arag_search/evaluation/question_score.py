@@ -9,7 +9,13 @@ from typing import Literal
 from arag_search.agent.answers import is_refusal
 from arag_search.agent.record import Record
 from arag_search.evaluation.evidence import shown_titles
-from arag_search.evaluation.text_match import contains, evidence_recall, exact_match, f1
+from arag_search.evaluation.text_match import (
+    contains,
+    evidence_recall,
+    exact_match,
+    f1,
+    rests_on_a_mark,
+)
 from arag_search.questions.question import Question
 
 Status = Literal["answered", "forced", "failed", "missing"]
@@ -29,6 +35,7 @@ class QuestionScore:
     ``evidence_recall`` is None if the question has no gold titles. Tokens, steps, seconds and cost
     are None if there is no record, ``route`` also without a switcher. ``unsupported`` is what the
     answer to an unanswerable question with gold answers is, None for others and if it failed.
+    ``by_mark`` is an exact match that ``rests_on_a_mark``.
     """
 
     id: str
@@ -46,6 +53,7 @@ class QuestionScore:
     cost_usd: float | None
     route: str | None = None
     unsupported: Unsupported | None = None
+    by_mark: bool = False
 
 
 def score_question(question: Question, record: Record | None) -> QuestionScore:
@@ -57,8 +65,8 @@ def score_question(question: Question, record: Record | None) -> QuestionScore:
         )
     failed = record.status == "failed"
     answer = record.answer_short
-    refused = not failed and is_refusal(answer)
     exact = 0.0 if failed else exact_match(answer, question.answers)
+    refused = not failed and is_refusal(answer) and not (exact and question.answerable)
     overlap = 0.0 if failed else f1(answer, question.answers)
     if not question.answerable:
         exact = overlap = float(refused)
@@ -82,6 +90,7 @@ def score_question(question: Question, record: Record | None) -> QuestionScore:
         cost_usd=record.total_cost,
         route=record.route.kind if record.route else None,
         unsupported=None if failed else _unsupported(question, record, refused=refused),
+        by_mark=not failed and question.answerable and rests_on_a_mark(answer, question.answers),
     )
 
 

@@ -59,7 +59,8 @@ class Row:
 
     Quality is over all ``questions``, evidence recall over those with gold titles; tokens, steps
     and seconds are over those with a record. None if there is nothing to average. ``failed`` and
-    ``missing`` count questions, ``refused`` answers that say there is none.
+    ``missing`` count questions, ``refused`` answers that say there is none, ``by_mark`` exact
+    matches that rest on a mark.
     """
 
     type: str
@@ -71,6 +72,7 @@ class Row:
     refused: int
     failed: int
     missing: int
+    by_mark: int
     retrieved_tokens: float | None
     steps: float | None
     seconds: float | None
@@ -361,6 +363,7 @@ def _row(name: str, scores: Sequence[QuestionScore]) -> Row:
         refused=sum(score.refused for score in scores),
         failed=sum(score.status == "failed" for score in scores),
         missing=sum(score.status == "missing" for score in scores),
+        by_mark=sum(score.by_mark for score in scores),
         retrieved_tokens=mean(lambda score: score.retrieved_tokens),
         steps=mean(lambda score: score.steps),
         seconds=mean(lambda score: score.seconds),
@@ -379,4 +382,10 @@ def _notes(scores: Sequence[QuestionScore], run: RunDescription) -> list[str]:
             again = "counts" if count == 1 else "count"
             noun = "question" if count == 1 else "questions"
             notes.append(f"{count} {noun} {what} and {again} as 0: the same run asks again.")
+    if by_mark := [score for score in scores if score.by_mark]:
+        verb = "match of EM rests" if len(by_mark) == 1 else "matches of EM rest"
+        notes.append(
+            f"{len(by_mark)} {verb} on a mark, a sign or a decimal point alone, which SQuAD's rule "
+            f"leaves out, such as that of {by_mark[0].id}."
+        )
     return notes

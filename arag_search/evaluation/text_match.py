@@ -10,13 +10,16 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from arag_search.agent.answers import normalise
+from arag_search.agent.answers import distinct, normalise
 from arag_search.query.analysis import terms
 from arag_search.questions.question import Question
 
 _MARKS = re.compile(r"\W+")
 _BRACKETS = re.compile(r"\s*\([^()]*\)\s*$")
 _YES_OR_NO = frozenset({"yes", "no", "noanswer"})
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_MEANT = re.compile(r"[+#$%<=>^~]|(?<=\d)[.,:/-](?=\d)|(?<!\w)[-.](?=\.?\d)")
+"""Marks that change what a text means: C++, -5, 1.5, 1914-1918, 5%."""
 
 
 def whole_words(text: str) -> str:
@@ -39,31 +42,41 @@ def stands_in(text: str, whole: str) -> bool:
 
 
 def exact_match(answer: str, golds: Sequence[str]) -> float:
-    """Return 1 if the answer is one of the gold answers, else 0."""
-    normal = normalise(answer)
-    return float(any(normal == normalise(gold) for gold in golds))
+    """Return 1 if the answer is one of the gold answers, else 0.
+
+    Unlike in SQuAD's script, texts without words in their normal form (``The``, ``+``) are
+    not all the same, here and in the other measures.
+    """
+    return float(distinct(answer) in map(distinct, golds))
+
+
+def rests_on_a_mark(answer: str, golds: Sequence[str]) -> bool:
+    """Return whether an exact match is none if marks that mean something count: of ``C`` and C++,
+    5 and -5, 15 and 1.5. The comma of thousands means nothing."""
+    same = [gold for gold in golds if distinct(gold) == distinct(answer)]
+    return bool(same) and _meant(answer) not in map(_meant, same)
+
+
+def _meant(text: str) -> list[str]:
+    return _MEANT.findall(_THOUSANDS.sub("", text))
 
 
 def f1(answer: str, golds: Sequence[str]) -> float:
     """Return the harmonic mean of precision and recall of words, counted with repeats, for the best
     gold answer.
 
-    Two texts without words agree. As in HotpotQA, yes, no and noanswer agree only with
-    themselves.
+    As in HotpotQA, yes, no and noanswer agree only with themselves.
     """
-    words = normalise(answer).split()
-    return max((_f1(words, normalise(gold).split()) for gold in golds), default=0.0)
+    return max((_f1(answer, gold) for gold in golds), default=0.0)
 
 
-def _f1(answer: list[str], gold: list[str]) -> float:
-    if answer != gold and any(
-        len(words) == 1 and words[0] in _YES_OR_NO for words in (answer, gold)
-    ):
-        return 0.0
-    if not answer or not gold:
-        return float(answer == gold)
-    shared = (Counter(answer) & Counter(gold)).total()
-    return 2 * shared / (len(answer) + len(gold))
+def _f1(answer: str, gold: str) -> float:
+    words, wanted = normalise(answer), normalise(gold)
+    if not words or not wanted or _YES_OR_NO & {words, wanted}:
+        return float(distinct(answer) == distinct(gold))
+    counted, counted_gold = Counter(words.split()), Counter(wanted.split())
+    shared = (counted & counted_gold).total()
+    return 2 * shared / (counted.total() + counted_gold.total())
 
 
 def contains(answer: str, golds: Sequence[str]) -> float:
@@ -72,8 +85,12 @@ def contains(answer: str, golds: Sequence[str]) -> float:
     As in the paper, this compares characters, not words: "Norway" contains "no".
     """
     normal = normalise(answer)
-    wanted = [normalise(gold) for gold in golds]
-    return float(any((gold in normal) if gold else not normal for gold in wanted))
+    return float(
+        any(
+            (words in normal) if (words := normalise(gold)) else distinct(gold) == distinct(answer)
+            for gold in golds
+        )
+    )
 
 
 def evidence_recall(question: Question, shown_titles: Iterable[str]) -> float | None:

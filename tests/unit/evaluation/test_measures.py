@@ -8,7 +8,7 @@ import importlib.util
 from types import ModuleType
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from arag_search.agent.answers import is_refusal, normalise
@@ -18,6 +18,7 @@ from arag_search.evaluation.text_match import (
     evidence_recall,
     exact_match,
     f1,
+    rests_on_a_mark,
 )
 from arag_search.questions.files import Question
 
@@ -55,7 +56,15 @@ def test_normalisation(text: str, normal: str) -> None:
         ("Rome", ["Paris", "Vienna"], 0, 0, 0),
         ("Norway", ["no"], 0, 0, 1),
         ("", ["Paris"], 0, 0, 0),
-        ("", ["The"], 1, 1, 1),
+        ("", ["The"], 0, 0, 0),
+        ("The", ["A"], 0, 0, 0),
+        ("a.", ["A"], 1, 1, 1),
+        ("a the", ["A"], 0, 0, 0),
+        ("+", ["-"], 0, 0, 0),
+        ("+", ["+", "-"], 1, 1, 1),
+        ("...", [""], 0, 0, 0),
+        ("C", ["C++"], 1, 1, 1),
+        ("5", ["-5"], 1, 1, 1),
         ("Paris", ["The"], 0, 0, 0),
         ("Paris", [], 0, 0, 0),
         ("yes it is", ["yes"], 0, 0, 1),
@@ -71,6 +80,31 @@ def test_worked_examples(
     assert exact_match(answer, golds) == exact
     assert f1(answer, golds) == pytest.approx(overlap)
     assert contains(answer, golds) == contained
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "rests"),
+    [
+        ("C", "C++", True),
+        ("C#", "C++", True),
+        ("5", "-5", True),
+        ("15", "1.5", True),
+        ("5", ".5", True),
+        ("1.5", "1,5", True),
+        ("5", "5%", True),
+        ("911", "9/11", True),
+        ("1,500", "1500", False),
+        ("the U.S.", "US", False),
+        ("rock-and-roll", "rockandroll", False),
+        ("(1914-1918)", "1914-1918.", False),
+        ("C", "D++", False),
+    ],
+)
+def test_a_match_rests_on_a_mark_that_changes_what_a_text_means(
+    answer: str, gold: str, rests: bool
+) -> None:
+    assert rests_on_a_mark(answer, [gold]) == rests
+    assert not rests_on_a_mark(answer, [gold, answer])
 
 
 # A second implementation
@@ -111,6 +145,7 @@ def test_exact_match_and_f1_agree_with_the_official_script(
     squad: ModuleType, answer: str, golds: list[str]
 ) -> None:
     answer, golds = nfc(answer), [nfc(gold) for gold in golds]
+    assume(all(map(normalise, [answer, *golds])))
     scores = [squad.get_metric_score(answer, [gold]) for gold in golds]
     assert exact_match(answer, golds) == max(exact for exact, _ in scores)
     assert f1(answer, golds) == pytest.approx(

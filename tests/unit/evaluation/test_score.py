@@ -68,10 +68,10 @@ def test_every_question_counts_overall_and_by_type(tmp_path: Path) -> None:
         )
     )
     assert scored.rows == (
-        Row("all", 4, 0.0, pytest.approx(1 / 6), 0.25, pytest.approx(1 / 6), 1, 1, 1,
+        Row("all", 4, 0.0, pytest.approx(1 / 6), 0.25, pytest.approx(1 / 6), 1, 1, 1, 0,
             pytest.approx(80 / 3), pytest.approx(2 / 3), 2.0),
-        Row("where", 1, 0.0, 0.0, 0.0, 0.0, 0, 1, 0, 40.0, 1.0, 3.0),
-        Row("who", 2, 0.0, pytest.approx(1 / 3), 0.5, 0.5, 1, 0, 0, 20.0, 0.5, 1.5),
+        Row("where", 1, 0.0, 0.0, 0.0, 0.0, 0, 1, 0, 0, 40.0, 1.0, 3.0),
+        Row("who", 2, 0.0, pytest.approx(1 / 3), 0.5, 0.5, 1, 0, 0, 0, 20.0, 0.5, 1.5),
     )  # fmt: skip
     assert [question.status for question in scored.questions] == [
         "answered",
@@ -100,7 +100,7 @@ def test_questions_count_by_the_route_that_a_switcher_chose(tmp_path: Path) -> N
 
 def test_a_run_without_records_scores_0(tmp_path: Path) -> None:
     (row, *_) = score(run_of(tmp_path)).rows
-    assert row == Row("all", 4, 0, 0, 0, 0, 0, 0, 4, None, None, None)
+    assert row == Row("all", 4, 0, 0, 0, 0, 0, 0, 4, 0, None, None, None)
 
 
 def test_the_last_record_of_a_question_counts(tmp_path: Path) -> None:
@@ -219,6 +219,35 @@ def test_containment_looks_at_answer_and_explanation_but_never_at_a_refusal(
 ) -> None:
     answer = record("d", short, explanation=explanation)
     assert score_question(Question("d", "?", ("no",)), answer).contain_accuracy == contained
+
+
+@pytest.mark.parametrize(
+    ("gold", "short", "refused"),
+    [("A", "A.", 0), ("A", "The", 0), ("None", "none", 0), ("A", "-", 1)],
+)
+def test_no_answer_is_both_right_and_a_refusal(gold: str, short: str, refused: bool) -> None:
+    scored = score_question(Question("q", "?", (gold,)), record("q", short))
+    assert scored.refused == refused
+    assert not (scored.refused and scored.exact_match)
+
+
+def test_matches_that_rest_on_a_mark_are_counted(tmp_path: Path) -> None:
+    file = question_file(
+        tmp_path / "other.jsonl",
+        *(
+            {**question, "answer": gold}
+            for question, gold in zip(QUESTIONS[:2], ("C++", "5%"), strict=True)
+        ),
+        *QUESTIONS[2:],
+    )
+    scored = score(
+        run_of(tmp_path, record("a", "C"), record("b", "5%"), record("c", "17.00")), file
+    )
+    assert [row.by_mark for row in scored.rows] == [2, 0, 2]
+    assert scored.notes[-1] == (
+        "2 matches of EM rest on a mark, a sign or a decimal point alone, which SQuAD's rule "
+        "leaves out, such as that of a."
+    )
 
 
 # Titles
