@@ -66,8 +66,9 @@ def score_command(
     EM and F1 are computed on the short answer as in SQuAD, with HotpotQA's rule for yes and no;
     Contain-Acc on the short answer and the explanation, as in A-RAG; evidence is the share of gold
     titles among the titles shown. Every question of the run counts; those that failed or have no
-    record yet count as 0. Tokens (of corpus text), steps and seconds are means over the records.
-    The right reply to an unanswerable question is that there is no answer.
+    record yet count as 0. "Without a search" counts replies before which no search ran. Tokens (of
+    corpus text), steps and seconds are means over the records. The right reply to an unanswerable
+    question is that there is no answer.
 
     \b
     Measures: EM, F1, ContainAcc, JudgeAcc, Factuality; where the corpus has no answer: Refusal,

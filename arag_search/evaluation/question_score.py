@@ -16,6 +16,7 @@ from arag_search.evaluation.text_match import (
     f1,
     rests_on_a_mark,
 )
+from arag_search.evaluation.trajectories import is_search
 from arag_search.questions.question import Question
 
 Status = Literal["answered", "forced", "failed", "missing"]
@@ -35,7 +36,8 @@ class QuestionScore:
     ``evidence_recall`` is None if the question has no gold titles. Tokens, steps, seconds and cost
     are None if there is no record, ``route`` also without a switcher. ``unsupported`` is what the
     answer to an unanswerable question with gold answers is, None for others and if it failed.
-    ``by_mark`` is an exact match that ``rests_on_a_mark``.
+    ``without_search`` is a reply before which no search ran, ``by_mark`` an exact match that
+    ``rests_on_a_mark``.
     """
 
     id: str
@@ -53,6 +55,7 @@ class QuestionScore:
     cost_usd: float | None
     route: str | None = None
     unsupported: Unsupported | None = None
+    without_search: bool = False
     by_mark: bool = False
 
 
@@ -60,8 +63,9 @@ def score_question(question: Question, record: Record | None) -> QuestionScore:
     """Return the measures of one question; None is a question without a record."""
     if record is None:
         none = 0.0 if question.gold_titles else None
+        costs = (None, None, None, None)
         return QuestionScore(
-            question.id, question.type, "missing", "", False, 0.0, 0.0, 0.0, none, *[None] * 4
+            question.id, question.type, "missing", "", False, 0.0, 0.0, 0.0, none, *costs
         )
     failed = record.status == "failed"
     answer = record.answer_short
@@ -90,6 +94,7 @@ def score_question(question: Question, record: Record | None) -> QuestionScore:
         cost_usd=record.total_cost,
         route=record.route.kind if record.route else None,
         unsupported=None if failed else _unsupported(question, record, refused=refused),
+        without_search=not failed and not any(map(is_search, record.trajectory)),
         by_mark=not failed and question.answerable and rests_on_a_mark(answer, question.answers),
     )
 

@@ -59,8 +59,8 @@ class Row:
 
     Quality is over all ``questions``, evidence recall over those with gold titles; tokens, steps
     and seconds are over those with a record. None if there is nothing to average. ``failed`` and
-    ``missing`` count questions, ``refused`` answers that say there is none, ``by_mark`` exact
-    matches that rest on a mark.
+    ``missing`` count questions, ``refused`` answers that say there is none, ``without_search``
+    replies before which no search ran, ``by_mark`` exact matches that rest on a mark.
     """
 
     type: str
@@ -72,6 +72,7 @@ class Row:
     refused: int
     failed: int
     missing: int
+    without_search: int
     by_mark: int
     retrieved_tokens: float | None
     steps: float | None
@@ -363,6 +364,7 @@ def _row(name: str, scores: Sequence[QuestionScore]) -> Row:
         refused=sum(score.refused for score in scores),
         failed=sum(score.status == "failed" for score in scores),
         missing=sum(score.status == "missing" for score in scores),
+        without_search=sum(score.without_search for score in scores),
         by_mark=sum(score.by_mark for score in scores),
         retrieved_tokens=mean(lambda score: score.retrieved_tokens),
         steps=mean(lambda score: score.steps),

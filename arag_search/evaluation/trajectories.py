@@ -13,7 +13,7 @@ from typing import cast
 
 from arag_search.agent.record import Record, Step
 from arag_search.search.asked import Asked
-from arag_search.tools.registry import FOUND_BY_SEARCH
+from arag_search.tools.registry import FOUND_BY_SEARCH, TOOLS
 
 _SIZES = ("top_k", "max_results")
 _QUERIES = ("query", "queries", "keywords")
@@ -91,6 +91,12 @@ def trajectories(records: Iterable[Record]) -> Trajectories:
 def searches_of(record: Record) -> list[Step]:
     """Return the steps that searched, in order; there may be reads between them."""
     return [step for step in record.trajectory if step.tool_name in FOUND_BY_SEARCH]
+
+
+def is_search(step: Step) -> bool:
+    """Return whether a step searched and was not refused; a tool of others counts as a search."""
+    is_tool = step.tool_name in FOUND_BY_SEARCH or step.tool_name not in TOOLS
+    return is_tool and step.status != "error"
 
 
 def found_something(step: Step) -> bool:

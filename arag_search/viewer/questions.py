@@ -210,6 +210,7 @@ def _worth(question: Question, score: QuestionScore) -> dict[str, Any]:
         "right": score.contain_accuracy >= 1 if has_answer else None,
         "exact": score.exact_match >= 1 if has_answer else None,
         "refused": score.refused,
+        "withoutSearch": score.without_search,
         "retrieved": score.retrieved_tokens,
         "stepCount": score.steps,
         "seconds": score.seconds,

@@ -16,22 +16,22 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 CEILINGS = {
     ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_260,
     ("arag_search/tools/",): 4_623,
-    ("arag_search/agent/",): 4_404,
-    ("arag_search/evaluation/",): 2_650,
+    ("arag_search/agent/",): 4_414,
+    ("arag_search/evaluation/",): 2_698,
     ("arag_search/vectors/", "index_jobs/embedding/"): 5_278,
     ("arag_search/engines/opensearch/",): 4_634,
     ("arag_search/engines/",): 7_059,
     ("arag_search/mcp_server/",): 2_377,
     ("arag_search/cli/",): 4_588,
-    ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_269,
+    ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_270,
     ("arag_search/endpoints/", "arag_search/system/"): 1_887,
     ("index_jobs/sources/",): 8_022,
     ("index_jobs/",): 5_351,
     ("bench/",): 17_421,
-    ("tests/",): 61_006,
+    ("tests/",): 61_088,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 146_819
+ALL = 146_961
 
 
 def _counts() -> Counter[tuple[str, ...]]:

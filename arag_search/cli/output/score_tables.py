@@ -13,7 +13,7 @@ from arag_search.evaluation.trajectories import ToolUse
 
 _HEAD = (
     "", "questions", "EM", "F1", "Contain-Acc", "evidence", "refused", "failed", "missing",
-    "tokens", "steps", "seconds",
+    "without a search", "tokens", "steps", "seconds",
 )  # fmt: skip
 _NONE = "-"
 _FILTER_CHARACTERS = 60
@@ -98,7 +98,7 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _cells(row: Row) -> tuple[str, ...]:
     shares = (row.exact_match, row.f1, row.contain_accuracy, row.evidence_recall)
-    counts = (row.refused, row.failed, row.missing)
+    counts = (row.refused, row.failed, row.missing, row.without_search)
     return (
         row.type,
         f"{row.questions:,}",

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from arag_search.agent.record import Record, Route, Step
+from arag_search.cli.output.score_tables import score_text
 from arag_search.errors import RunError
 from arag_search.evaluation.evidence import shown_titles
 from arag_search.evaluation.score import Row, score, score_question
@@ -68,10 +69,10 @@ def test_every_question_counts_overall_and_by_type(tmp_path: Path) -> None:
         )
     )
     assert scored.rows == (
-        Row("all", 4, 0.0, pytest.approx(1 / 6), 0.25, pytest.approx(1 / 6), 1, 1, 1, 0,
+        Row("all", 4, 0.0, pytest.approx(1 / 6), 0.25, pytest.approx(1 / 6), 1, 1, 1, 1, 0,
             pytest.approx(80 / 3), pytest.approx(2 / 3), 2.0),
-        Row("where", 1, 0.0, 0.0, 0.0, 0.0, 0, 1, 0, 0, 40.0, 1.0, 3.0),
-        Row("who", 2, 0.0, pytest.approx(1 / 3), 0.5, 0.5, 1, 0, 0, 0, 20.0, 0.5, 1.5),
+        Row("where", 1, 0.0, 0.0, 0.0, 0.0, 0, 1, 0, 0, 0, 40.0, 1.0, 3.0),
+        Row("who", 2, 0.0, pytest.approx(1 / 3), 0.5, 0.5, 1, 0, 0, 1, 0, 20.0, 0.5, 1.5),
     )  # fmt: skip
     assert [question.status for question in scored.questions] == [
         "answered",
@@ -100,7 +101,7 @@ def test_questions_count_by_the_route_that_a_switcher_chose(tmp_path: Path) -> N
 
 def test_a_run_without_records_scores_0(tmp_path: Path) -> None:
     (row, *_) = score(run_of(tmp_path)).rows
-    assert row == Row("all", 4, 0, 0, 0, 0, 0, 0, 4, 0, None, None, None)
+    assert row == Row("all", 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, None, None, None)
 
 
 def test_the_last_record_of_a_question_counts(tmp_path: Path) -> None:
@@ -248,6 +249,23 @@ def test_matches_that_rest_on_a_mark_are_counted(tmp_path: Path) -> None:
         "2 matches of EM rest on a mark, a sign or a decimal point alone, which SQuAD's rule "
         "leaves out, such as that of a."
     )
+
+
+def test_replies_before_which_no_search_ran_are_counted(tmp_path: Path) -> None:
+    refused = replace(SEES_ANN, status="error", hit_ids=(), passages=())
+    read = replace(SEES_ANN, tool_name="chunk_read")
+    scored = score(
+        run_of(
+            tmp_path,
+            record("a", "Ann", refused, read),
+            record("b", "", status="failed"),
+            record("c", "1700", SEES_BATH),
+            record("d", "no", replace(SEES_ANN, tool_name="search_of_others")),
+        )
+    )
+    assert [question.without_search for question in scored.questions] == [True, False, False, False]
+    assert scored.rows[0].without_search == 1
+    assert "without a search" in score_text(scored).splitlines()[1]
 
 
 # Titles
