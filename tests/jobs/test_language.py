@@ -17,6 +17,7 @@ from index_jobs.build.report import BuildReport
 
 ENGLISH = "Antonio Vivaldi wrote about five hundred concertos and several dozen operas in Venice."
 GERMAN = "Die Häuser der Stadt sind alt, und viele ihrer Gassen führen zum Wasser hinunter."
+TOO_LITTLE = "language: too little running text to tell; en is used (--language changes that)"
 
 
 @pytest.fixture(autouse=True)
@@ -39,15 +40,19 @@ def hits(to: str, query: str) -> list[str]:
     ("texts", "language", "note"),
     [
         ([ENGLISH], "en", "language: en 100% of a sample; en is used"),
-        ([GERMAN] * 4 + [ENGLISH], "de", "language: de 80%, en 20% of a sample; de is used"),
-        ([GERMAN, ENGLISH], "none", "language: de 50%, en 50% of a sample; words match without"),
+        ([GERMAN] * 4 + [ENGLISH], "de", "language: de 81%, en 19% of a sample; de is used"),
+        ([GERMAN, ENGLISH], "none", "language: de 52%, en 48% of a sample; words match without"),
         (
             ["東京は日本の首都であり、有数の大都市である。" * 3],
             "none",
             "language: ja 100% of",
         ),
-        (["7", "1 2 3"], "none", "language: none of a sample; words match without lemmas"),
-        (["The sea is blue.", "The house is old.", "A ship."], "en", "language: en 100%"),
+        (["यह एक बहुत पुराना घर है। इस शहर में बहुत से पुराने घर हैं।"], "hi", "language: hi 100%"),
+        (["Das Wasser ist sehr kalt.", "Der Hund schläft im Garten."], "de", "language: de 100%"),
+        (["arena camera panorama villa opera casino studio zebra"] * 50, "en", TOO_LITTLE),
+        (["Doris Rossi\nMilano\n12", "Prof. Alexis Bianchi, Via Roma 5, Torino"], "en", TOO_LITTLE),
+        (["Le Comte de Monte-Cristo et autres histoires"], "en", TOO_LITTLE),
+        (["src/houses/de/Haus.py", "7", "1 2 3"], "en", TOO_LITTLE),
     ],
 )
 def test_the_language_of_most_of_a_sample_is_used(
@@ -58,6 +63,13 @@ def test_the_language_of_most_of_a_sample_is_used(
     with open_index("a") as index:
         assert index.manifest.language == language
         assert index.manifest.forms[0] == "words"
+
+
+def test_words_in_rows_of_a_table_match_their_forms() -> None:
+    rows = (f"AB-{n},zebra panorama camera villa mosquito opera {n} mm house" for n in range(50))
+    Path("parts.csv").write_text("sku,description\n" + "\n".join(rows))
+    build_index(["parts.csv"], "index")
+    assert len(hits("index", "houses")) == 5
 
 
 def test_logs_and_data_do_not_count() -> None:

@@ -160,7 +160,7 @@ def test_options_that_differ_from_those_of_the_index_are_all_named() -> None:
     assert error_message(add_documents, ["absent.jsonl"], INDEX, options) == (
         "The index was built with other options: --chunk-tokens 500 (the index has 1,000);"
         " --metadata lang:keyword (the index has year:number);"
-        " --without sentences (the index has none); --language de (the index has none).\n"
+        " --without sentences (the index has none); --language de (the index has en).\n"
         "Where: index\n"
         "Allowed: with --add, the options of the index, which need not be given\n"
         "Do: Leave them out, or build the index again with --overwrite."

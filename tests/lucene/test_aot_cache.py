@@ -22,7 +22,7 @@ BUILD = """
 import sys
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
-build_index(sys.argv[1:2], sys.argv[2], BuildOptions())
+build_index(sys.argv[1:2], sys.argv[2], BuildOptions(language="none"))
 """
 SEARCH = """
 import sys
