@@ -26,12 +26,12 @@ CEILINGS = {
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_270,
     ("arag_search/endpoints/", "arag_search/system/"): 1_887,
     ("index_jobs/sources/",): 8_022,
-    ("index_jobs/",): 5_351,
+    ("index_jobs/",): 5_366,
     ("bench/",): 17_421,
-    ("tests/",): 61_088,
+    ("tests/",): 61_100,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 146_961
+ALL = 146_988
 
 
 def _counts() -> Counter[tuple[str, ...]]:
