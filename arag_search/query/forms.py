@@ -4,7 +4,9 @@
 and the oracle of the tests ask it, and engines index and search what it returns. Its steps, which
 ``steps`` and manifests name:
 
-1. The words are those of StandardAnalyzer in the text as it is (see ``analysis``).
+1. The words are those of StandardAnalyzer in the text as it is (see ``analysis``), but any sign of
+   ``typography`` is an apostrophe between letters, and digits above a short word, as in ``m²``, or
+   below a letter are its own.
 2. ``C++``, ``C#`` and ``F#`` keep their signs. ``--flag``, ``-j``, ``$HOME``, ``@decorator`` and
    ``.NET`` are their word in its place, and themselves as well.
 3. Letters of another width, ligatures and other compatibility forms are the letters, apostrophes
@@ -27,13 +29,15 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from importlib.metadata import version
-from itertools import combinations
+from itertools import combinations, zip_longest
+from operator import itemgetter
 from typing import NamedTuple
 
 from arag_search.corpus import HEADING_MARK, Chunk, heading_of
 from arag_search.query import analysis, dictionaries, endings
-from arag_search.query.analysis import Spellings
+from arag_search.query.analysis import Spellings, Token
 from arag_search.query.limits import MAX_SLOP
+from arag_search.query.typography import APOSTROPHES
 
 NONE = "none"
 """The language of an index whose words have no lemmas; all other steps apply."""
@@ -68,7 +72,7 @@ class Form(NamedTuple):
 def steps(language: str) -> tuple[str, ...]:
     """Return the names of the steps, with the version of the dictionary. An index that was built
     with other steps cannot be searched."""
-    before = ("words", "symbols", "letters")
+    before = ("words", "signs", "symbols", "letters")
     after = ("accents", "identifiers", "names within", "cut names")
     if language == NONE:
         return (*before, *after)
@@ -93,7 +97,7 @@ def normal_forms(text: str, language: str, *, code: bool = False) -> list[Form]:
         return _forms_apart(text, language, code)
     if not _UNUSUAL.search(text):
         known = _known(language)
-        return [Form(known[term], start, end) for term, start, end in analysis.tokens(text)]
+        return [Form(known[term], start, end) for term, start, end in _words(text)]
     forms: list[Form] = []
     groups: list[list[Form]] = []
     for piece in _PIECE.finditer(text):
@@ -112,18 +116,22 @@ def _moved(forms: list[Form], offset: int) -> list[Form]:
 
 def _read_piece(
     piece: str, language: str, code: bool
-) -> tuple[list[analysis.Token], list[Form], list[list[Form]]]:
-    """Return the words of a text without white space, the form of each, and the groups of forms
-    that stand behind them. No word, symbol or identifier reaches over white space."""
+) -> tuple[list[Token], list[Form], list[list[Form]]]:
+    """Return the words of a text without white space as they are written, the forms of its words,
+    and the groups of forms that stand behind them. No word, symbol or identifier reaches over white
+    space."""
     known = _known(language)
-    tokens = analysis.tokens(piece)
+    tokens = words = analysis.tokens(piece)
+    if _is_signed(piece):
+        piece = _plain_signs(piece)
+        words = _words(piece)
     if not _UNUSUAL.search(piece):  # most
-        return tokens, [Form(known[term], start, end) for term, start, end in tokens], []
+        return tokens, [Form(known[term], start, end) for term, start, end in words], []
     forms: list[Form] = []
     groups: list[list[Form]] = []
     cut = _cut_names(piece)
     name_end = 0
-    for term, start, end in tokens:
+    for term, start, end in words:
         if sign := _SIGNS.match(piece, end) if _is_language(term, piece, start) else None:
             forms.append(Form(term + sign[0], start, sign.end()))
             continue
@@ -209,10 +217,11 @@ class _Pieces(dict[str, str]):
         if not self._language:
             return " ".join(analysis.terms(piece))
         tokens, forms, groups = _read_piece(piece, self._language, self._code)
-        terms = [
-            f"{word}\t{form}" if self._written and form != word else form
-            for (word, *_), (form, *_) in zip(tokens, forms, strict=True)
-        ]
+        terms = [form.term for form in forms]
+        if self._written:
+            written = [token.term for token in tokens]
+            pairs = zip_longest(written, terms, fillvalue="")
+            terms = [form if form == word else f"{word}\t{form}" for word, form in pairs]
         return "\n".join(
             [" ".join(terms), *(" ".join([form.term for form in group]) for group in groups)]
         )
@@ -242,7 +251,8 @@ def forms_of_chunk(chunk: Chunk, language: str, *, written: bool = False) -> Chu
     word goes on in the next one.
 
     If ``written``, a form stands behind the word as StandardAnalyzer finds it, with a tab between,
-    unless they are the same; only words as written for the language "".
+    unless they are the same; a word may have no form, and a form no word. For the language "", only
+    words as written.
     """
     texts = chunk.sentences()
     code = is_code(chunk.doc_id)
@@ -275,7 +285,7 @@ def normal_spellings(text: str, language: str) -> Spellings:
         words = text.lower().replace(".", "").replace(",", "").split(" ")
         return (tuple([known[word] for word in words]),)
     if not _UNUSUAL.search(text):
-        terms = tuple([known[term] for term in analysis.terms(text)])
+        terms = tuple([known[word.term] for word in _words(text)])
         if len(terms) > 1:
             return (terms,)
     if _SYMBOL.fullmatch(text.strip()):
@@ -297,12 +307,47 @@ def normal_spellings(text: str, language: str) -> Spellings:
 
 def folded(word: str) -> str:
     """Return a word or its beginning in normal form, but for its lemma."""
-    return _accents_off(_letters(analysis.fold(word))).replace("'", "") or word
+    return _QUOTES.sub("", _accents_off(_letters(analysis.fold(word)))) or word
 
 
 def _count(forms: list[Form]) -> int:
     """Return the number of words, which come before the first hole."""
     return next((at for at, form in enumerate(forms) if form.term == HOLE), len(forms))
+
+
+# Words and their typographic signs
+
+
+_APART = "`´′‛"
+"""The apostrophes at which StandardAnalyzer cuts a word."""
+_RAISED, _LOWERED = "⁰¹²³⁴⁵⁶⁷⁸⁹", "₀₁₂₃₄₅₆₇₈₉"
+_NUMERO = "№"
+_MARKED = re.compile(rf"[{_APART}{_RAISED}{_LOWERED}{_NUMERO}]")
+_SIGN = re.compile(
+    rf"(?<=[^\W\d_])[{_APART}](?=[^\W\d_])|(?<=[^\W\d_])[{_LOWERED}]+"
+    rf"|(?<![^\W\d_])(?:(?![{_RAISED}])[^\W\d_]){{1,3}}[{_RAISED}]+"
+)
+"""Signs in words. What is raised behind a longer word is the mark of a note."""
+_SIGN_TABLE = str.maketrans(_APART + _RAISED + _LOWERED, "'" * len(_APART) + "0123456789" * 2)
+
+
+def _is_signed(text: str) -> bool:
+    """Return whether ``_plain_signs`` or ``_words`` may read a text otherwise than the analyser."""
+    return not (text.isascii() and "`" not in text) and bool(_MARKED.search(text))
+
+
+def _plain_signs(text: str) -> str:
+    """Return a text with plain apostrophes and digits in its words; its length stays."""
+    return _SIGN.sub(lambda sign: sign[0].translate(_SIGN_TABLE), text)
+
+
+def _words(text: str) -> list[Token]:
+    """Return the words of a text whose forms are indexed."""
+    if not _is_signed(text):
+        return analysis.tokens(text)
+    words = analysis.tokens(_plain_signs(text))
+    words += [Token("no", at, at + 1) for at, sign in enumerate(text) if sign == _NUMERO]
+    return sorted(words, key=itemgetter(1))
 
 
 # Symbols and identifiers
@@ -383,7 +428,7 @@ class _Known(dict[str, str]):
     def __missing__(self, word: str) -> str:
         form = _POSSESSIVE.sub("", _letters(word))
         form = _accents_off(self._lemma(form) if form.replace("'", "").isalpha() else form)
-        form = _cut(form.replace("'", "")) or word
+        form = _cut(_QUOTES.sub("", form)) or word
         if len(self) >= _MAX_KNOWN:
             self.clear()
         self[word] = form
@@ -395,6 +440,7 @@ def _known(language: str) -> _Known:
     return _Known(language)
 
 
+_QUOTES = re.compile("['\"]")
 _POSSESSIVE = re.compile("(?<=\\w)'s$")
 _ELIDED = re.compile(
     "^(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|quoiqu|all|coll|dall|dell|nell|sull|un|quest|bell)'"
@@ -566,8 +612,9 @@ _OTHER_LETTERS = {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ"
 """Letters with a plain form that Unicode does not decompose them into, and the tatweel."""
 _POINTS = re.compile("[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670]")
 _LETTER_FORMS = frozenset(
-    ("<wide>", "<narrow>", "<font>", "<compat>", "<initial>", "<medial>", "<final>", "<isolated>")
-)
+    ("<wide>", "<narrow>", "<font>", "<compat>", "<initial>", "<medial>", "<final>", "<isolated>",
+     "<super>", "<sub>")
+)  # fmt: skip
 
 
 class _Letters(dict[int, str]):
@@ -576,12 +623,13 @@ class _Letters(dict[int, str]):
     def __missing__(self, code: int) -> str:
         character = chr(code)
         kind = unicodedata.decomposition(character).partition(" ")[0]
+        category = unicodedata.category(character)
         letters = unicodedata.normalize("NFKC", character).lower()
-        if unicodedata.category(character) == "Cf":
+        if category == "Cf":
             letters = ""
-        elif character in "\u2019\u02bc\uff07":
-            letters = "'"
-        elif kind not in _LETTER_FORMS or not all(map(_is_in_word, letters)):
+        elif character in APOSTROPHES + "״":
+            letters = '"' if character == "״" else "'"
+        elif kind not in _LETTER_FORMS or category == "So" or not all(map(_is_in_word, letters)):
             letters = character
         self[code] = letters
         return letters

@@ -20,6 +20,7 @@ from arag_search.corpus import Chunk, MetadataValue, nfc
 from arag_search.engines.base import SearchEngine
 from arag_search.plan.clauses import ResolvedPlan
 from arag_search.query.regexes import MAX_QUERY_S, places, stopwatch
+from arag_search.query.typography import APOSTROPHES
 from arag_search.search.documents import IndexDocument, documents_with_ids
 
 MAX_DOCUMENTS = 64
@@ -29,7 +30,7 @@ MAX_CHARACTERS = 20_000_000
 
 _PAGE = re.compile(r"\[page (\d{1,9})\]")
 _Key = tuple[ResolvedPlan | None, str]
-_APOSTROPHES = str.maketrans({"\u2019": "'"})
+_APOSTROPHES = str.maketrans(dict.fromkeys(APOSTROPHES, "'"))
 
 
 @dataclass(frozen=True)

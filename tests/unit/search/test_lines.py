@@ -83,7 +83,7 @@ def naive_occurrences(text: str, pattern: str) -> int:
     """Count matches by comparing folded words at every character of the folded text."""
 
     def fold(value: str) -> str:
-        value = unicodedata.normalize("NFC", value).replace("’", "'").casefold()
+        value = unicodedata.normalize("NFC", value).replace("’", "'").replace("′", "'").casefold()
         return re.sub(r"\s+", " ", value)
 
     wanted = fold(pattern).strip()

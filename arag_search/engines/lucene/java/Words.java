@@ -8,8 +8,9 @@ import org.apache.lucene.util.BytesRef;
 
 /**
  * The words of texts, as Python has read them: UTF-8 with a blank between words, and 0x0b between
- * texts. Behind a word may be a tab and its normal form, which is else the word. What follows a line
- * feed in a text are forms alone, and a line feed is a gap that no phrase reaches over.
+ * texts. Behind a word may be a tab and its normal form, which is else the word; one of the two may
+ * be empty. What follows a line feed in a text are forms alone, and a line feed is a gap that no
+ * phrase reaches over.
  */
 public final class Words {
     private static final int GAP = 100;
@@ -144,7 +145,13 @@ public final class Words {
 
         @Override
         public boolean incrementToken() {
-            while (at == last) {
+            int[] starts = forms ? formStarts : wordStarts;
+            int[] ends = forms ? formEnds : wordEnds;
+            while (at == last || starts[at] == ends[at]) {
+                if (at < last) {
+                    at++;
+                    continue;
+                }
                 if (text == end) {
                     if (!forms || isBehind) {
                         return false;
@@ -158,8 +165,8 @@ public final class Words {
                 text++;
             }
             word.bytes = bytes;
-            word.offset = forms ? formStarts[at] : wordStarts[at];
-            word.length = (forms ? formEnds[at] : wordEnds[at]) - word.offset;
+            word.offset = starts[at];
+            word.length = ends[at] - word.offset;
             term.setBytesRef(word);
             increment.setPositionIncrement(gaps[at] ? GAP : 1);
             at++;
