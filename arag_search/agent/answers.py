@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 import string
+import unicodedata
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from itertools import islice
 from typing import Literal, NamedTuple
 
 from arag_search.corpus import nfc
+from arag_search.query.typography import PLAIN
 from arag_search.tools.references import FORM, References
 
 MAX_CANDIDATES = 200
@@ -295,7 +297,20 @@ Citation = Literal["cited", "uncited", "wrong"]
 NOT_FOUND = "not found in the corpus"
 """The reply that the prompts ask for if the corpus does not hold the answer."""
 
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+class _Marks(dict[int, str]):
+    """Nothing for ASCII punctuation and that of other scripts, and other characters as they are."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        is_mark = character in string.punctuation or unicodedata.category(character)[0] == "P"
+        kept = self[code] = "" if is_mark else character
+        return kept
+
+
+_NO_MARKS = _Marks()
+_SIGNS = {code: unicodedata.normalize("NFKC", chr(code)) for code in range(0xFF01, 0xFFEF)} | PLAIN
+"""Signs and letters of full and half width, and typographic signs, as plain ones."""
 _IMPLIED = re.compile(r"[\s*_`]*\(implied\)\W*\Z", re.IGNORECASE)
 """The mark that the prompts ask for after an answer that passages imply."""
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
@@ -424,8 +439,9 @@ def _short(text: str) -> str:
 
 def normalise(text: str) -> str:
     """Return a text as answers are compared (SQuAD; Rajpurkar et al., 2016). The result is in lower
-    case, without ASCII punctuation and the words a, an, the, and with single spaces. Text is
-    brought to NFC first, so that an accent counts the same however it is written.
+    case, without punctuation and the words a, an, the, and with single spaces. Text is brought to
+    NFC first, so that an accent counts the same however it is written, and to plain signs: of ASCII
+    texts, all is as in SQuAD's script.
     """
     return " ".join(_ARTICLES.sub(" ", _bare(text)).split())
 
@@ -433,11 +449,15 @@ def normalise(text: str) -> str:
 def distinct(text: str) -> str:
     """Return ``normalise(text)``, or what tells a text apart of which that leaves nothing: its
     articles (a gold answer "A"), else its marks ("+")."""
-    return normalise(text) or " ".join((_bare(text) or nfc(text)).split())
+    return normalise(text) or " ".join((_bare(text) or _plain(text)).split())
 
 
 def _bare(text: str) -> str:
-    return nfc(text).lower().translate(_PUNCTUATION)
+    return _plain(text).lower().translate(_NO_MARKS)
+
+
+def _plain(text: str) -> str:
+    return text if text.isascii() else nfc(text.translate(_SIGNS))
 
 
 _CONTRACTED = "couldnt|cant|dont|doesnt|didnt|isnt|wasnt|arent|werent|hasnt|havent"
@@ -455,7 +475,6 @@ _REFUSAL = re.compile(
     r"|(?:unknown|none|na|unanswerable)$)"
 )
 _CONTRAST = re.compile(r"\b(?<!nothing )(?<!anything )(?:but|however)\b")
-_QUOTES = str.maketrans("’‘ʼ“”„«»", '\'\'\'"""""')
 
 
 def is_refusal(answer: str) -> bool:
@@ -465,7 +484,6 @@ def is_refusal(answer: str) -> bool:
     corpus", "cannot be determined" or "no information" and does not give an answer later, as "not
     mentioned in the corpus, but Paris" does.
     """
-    answer = answer.translate(_QUOTES)
     rest = normalise(answer) or _bare(answer).strip()
     while rest:
         refusal = _REFUSAL.match(rest)

@@ -1,7 +1,7 @@
 """Scores of an answer and its evidence, from 0 to 1 (best).
 
-Answers are compared after the normalisation of SQuAD (Rajpurkar et al., 2016), and the score is
-that for the best-matching gold answer.
+Answers are compared after the normalisation of SQuAD (Rajpurkar et al., 2016), and before it, signs
+are made plain (``normalise``). The score is that for the best-matching gold answer.
 """
 
 from __future__ import annotations
@@ -12,10 +12,17 @@ from collections.abc import Iterable, Sequence
 
 from arag_search.agent.answers import distinct, normalise
 from arag_search.query.analysis import terms
+from arag_search.query.typography import PLAIN
 from arag_search.questions.question import Question
 
 _MARKS = re.compile(r"\W+")
 _BRACKETS = re.compile(r"\s*\([^()]*\)\s*$")
+_UNSPACED = (  # Thai, Lao, Tibetan, Myanmar, Khmer, Chinese and Japanese
+    "\u0e01-\u0e4e\u0e81-\u0ece\u0f40-\u0fbc\u1000-\u103f\u1050-\u109f\u1780-\u17d3"
+    "\u2e80-\u2fdf\u3005-\u3007\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_WORD = re.compile(f"[{_UNSPACED}]|[^ {_UNSPACED}]+")
+"""A word of a normal form; in scripts without blanks a character."""
 _YES_OR_NO = frozenset({"yes", "no", "noanswer"})
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _MEANT = re.compile(r"[+#$%<=>^~]|(?<=\d)[.,:/-](?=\d)|(?<!\w)[-.](?=\.?\d)")
@@ -58,12 +65,12 @@ def rests_on_a_mark(answer: str, golds: Sequence[str]) -> bool:
 
 
 def _meant(text: str) -> list[str]:
-    return _MEANT.findall(_THOUSANDS.sub("", text))
+    return _MEANT.findall(_THOUSANDS.sub("", text.translate(PLAIN)))
 
 
 def f1(answer: str, golds: Sequence[str]) -> float:
     """Return the harmonic mean of precision and recall of words, counted with repeats, for the best
-    gold answer.
+    gold answer. In scripts without blanks, characters count.
 
     As in HotpotQA, yes, no and noanswer agree only with themselves.
     """
@@ -74,7 +81,7 @@ def _f1(answer: str, gold: str) -> float:
     words, wanted = normalise(answer), normalise(gold)
     if not words or not wanted or _YES_OR_NO & {words, wanted}:
         return float(distinct(answer) == distinct(gold))
-    counted, counted_gold = Counter(words.split()), Counter(wanted.split())
+    counted, counted_gold = (Counter(_WORD.findall(text)) for text in (words, wanted))
     shared = (counted & counted_gold).total()
     return 2 * shared / (counted.total() + counted_gold.total())
 

@@ -16,8 +16,8 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 CEILINGS = {
     ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_260,
     ("arag_search/tools/",): 4_623,
-    ("arag_search/agent/",): 4_414,
-    ("arag_search/evaluation/",): 2_698,
+    ("arag_search/agent/",): 4_432,
+    ("arag_search/evaluation/",): 2_705,
     ("arag_search/vectors/", "index_jobs/embedding/"): 5_278,
     ("arag_search/engines/opensearch/",): 4_634,
     ("arag_search/engines/",): 7_066,
@@ -28,10 +28,10 @@ CEILINGS = {
     ("index_jobs/sources/",): 8_022,
     ("index_jobs/",): 5_366,
     ("bench/",): 17_421,
-    ("tests/",): 61_114,
+    ("tests/",): 61_131,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 147_058
+ALL = 147_100
 
 
 def _counts() -> Counter[tuple[str, ...]]:
