@@ -47,8 +47,8 @@ class Values:
 
 @value
 class Interval:
-    """The match of a metadata field of an ordered type, ``kind``, from ``lower`` to ``upper``, both
-    included: doubles or 64-bit integers, as the type stores its values."""
+    """The match of a column of a field of an ordered type, ``kind``, from ``lower`` to ``upper``,
+    both included: doubles or 64-bit integers, as the type stores its values."""
 
     field: str
     kind: MetadataType

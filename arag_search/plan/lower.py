@@ -94,7 +94,7 @@ class _Lowering:
             case KeywordEquals():
                 return value_of(node.field, node.value)
             case Range():
-                interval = Interval(node.field, node.kind, *node.interval)
+                interval = Interval(node.column, node.kind, *node.interval)
                 return Clause(render(node), "range", interval, field=node.field)
             case _:
                 assert_never(node)

@@ -45,6 +45,9 @@ class FieldType:
     query stands for, ``canonical`` this value as it is printed, and ``written`` a double or long
     as a query writes it.
 
+    A range with a bound that has a zone compares points in time, as the type ``moments`` stores
+    them, where other ranges compare what is written.
+
     A key of front matter gets a field of this type if a ``share`` of its values are of the type,
     and ``is_likely`` to be meant as such. ``keeps`` says whether one of these texts, once read, is
     written as before: if not, it is a code or a version, and no value of the type.
@@ -64,6 +67,7 @@ class FieldType:
     ends: Callable[[str], tuple[float, float]] = lambda _: (0, 0)
     canonical: Callable[[str], str] = str
     written: Callable[[float], str] = str
+    moments: FieldType | None = None
 
     @property
     def is_ordered(self) -> bool:
@@ -80,6 +84,8 @@ class FieldType:
     ) -> tuple[float, float]:
         """Return the least and the greatest double or long of a range between two values; None is
         open. A range that holds nothing has a least above its greatest."""
+        if self.moments is not None and _has_zone(lower, upper):
+            return self.moments.interval(lower, upper, include_lower, include_upper)
         greatest = _GREATEST[self.storage]
         least = -greatest
         if lower is not None:
@@ -89,6 +95,10 @@ class FieldType:
             first, last = self.ends(upper)
             greatest = last if include_upper else self._beside(first, -1)
         return least, greatest
+
+    def column(self, field: str, lower: str | None, upper: str | None) -> str:
+        """Return the column of a field that a range between two values is about."""
+        return field + MOMENTS * (self.moments is not None and _has_zone(lower, upper))
 
     def _beside(self, value: float, step: int) -> float:
         is_long = self.storage == "long"
@@ -177,7 +187,7 @@ def _is_exact_number(text: str) -> bool:
     return not (digits.isascii() and digits.isdigit()) or int(digits[:400]) <= EXACT_INTEGER
 
 
-# Dates: a year, a month, a day or a moment, in UTC
+# Dates: a year, a month, a day or a moment, by the clock of its zone or in UTC
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -190,6 +200,7 @@ _DATE = re.compile(
 )
 _ZONE = re.compile(r"(:\d\d(?:\.\d+)?) ?([+-]\d\d):?(\d\d)")
 """The end of a date with a zone as Jekyll writes it, such as ``12:00:00 +0800``."""
+_END_WITH_ZONE = re.compile(r":\d\d(?:\.\d+)?(?:Z|([+-])(\d\d):(\d\d))$")
 
 _DATES = "a year, month, day or moment, such as 2001, 2001-05, 2001-05-31 or 2001-05-31T12:00"
 
@@ -197,9 +208,10 @@ _DATES = "a year, month, day or moment, such as 2001, 2001-05, 2001-05-31 or 200
 def period_ms(text: str) -> tuple[int, int]:
     """Return the first and the last millisecond of the period that ``text`` names.
 
-    Milliseconds count from 1970 in UTC, negative before. A moment without a zone is in UTC. A
-    year, month, day, minute or second is a period of its usual length; a moment with a fraction of
-    a second is 1 ms long. Raises ValueError, which says what is allowed, for text that is no date.
+    Milliseconds count from 1970 by the clock of whoever wrote the text, negative before: its zone
+    changes nothing. A year, month, day, minute or second is a period of its usual length; a moment
+    with a fraction of a second is 1 ms long. Raises ValueError, which says what is allowed, for
+    text that is no date.
     """
     match = _DATE.fullmatch(text) if text.isascii() else None
     if match is None:
@@ -224,10 +236,6 @@ def period_ms(text: str) -> tuple[int, int]:
         return first, first + (366 if isleap(year) else 365) * _DAY_MS - 1
     if match["day"] is None:
         return first, first + monthrange(year, month)[1] * _DAY_MS - 1
-    zone = match["zone"]
-    if zone and zone != "Z":
-        minutes = int(zone[1:3]) * 60 + int(zone[4:6])
-        first -= (minutes if zone[0] == "+" else -minutes) * 60_000
     if match["fraction"]:
         first += int(match["fraction"].ljust(3, "0")[:3])
         return first, first
@@ -236,15 +244,24 @@ def period_ms(text: str) -> tuple[int, int]:
     return first, first + (60_000 if match["hour"] else _DAY_MS) - 1
 
 
-def date_text(first_ms: float) -> str:
-    """Return the shortest date whose period begins at a millisecond: a year, a day or a moment.
+def moment_ms(text: str) -> tuple[int, int]:
+    """Return the first and the last millisecond, in UTC, of the period that ``text`` names; one
+    without a zone is in UTC. Raises ValueError."""
+    first, last = period_ms(text)
+    zone = _END_WITH_ZONE.search(text)
+    if zone is None or not zone[1]:
+        return first, last
+    ahead_ms = int(f"{zone[1]}1") * (int(zone[2]) * 60 + int(zone[3])) * 60_000
+    return first - ahead_ms, last - ahead_ms
 
-    Milliseconds outside of the years 1 to 9999, which a zone can cause, become the nearest year.
-    """
-    try:
-        moment = _EPOCH + int(first_ms) * _MILLISECOND
-    except OverflowError:
-        return "0001" if first_ms < 0 else "9999"
+
+def _has_zone(*texts: str | None) -> bool:
+    return any(text is not None and _END_WITH_ZONE.search(text) for text in texts)
+
+
+def date_text(first_ms: float) -> str:
+    """Return the shortest date whose period begins at a millisecond: a year, a day or a moment."""
+    moment = _EPOCH + int(first_ms) * _MILLISECOND
     day = f"{moment.year:04}-{moment.month:02}-{moment.day:02}"
     if moment.microsecond:
         return f"{day}T{moment:%H:%M:%S}.{moment.microsecond // 1000:03}"
@@ -321,6 +338,15 @@ DATE: Final = FieldType(
     ends=period_ms,
     canonical=lambda text: text.replace(" ", "T"),
     written=date_text,
+    moments=FieldType(
+        "date",
+        "long",
+        _read_date,
+        stored=lambda value: moment_ms(str(value))[0],
+        share=math.inf,
+        allowed=_DATES,
+        ends=moment_ms,
+    ),
 )
 
 BOOLEAN: Final = FieldType(
@@ -339,3 +365,18 @@ FIELD_TYPES: Mapping[str, FieldType] = {
 }
 """All types by their names. A new field of front matter gets the first that enough values have,
 else KEYWORD."""
+
+MOMENTS = "@"
+"""The end of the name of a column with moments, which no field has."""
+
+
+def columns(metadata: Mapping[str, MetadataType]) -> Mapping[str, tuple[str, FieldType]]:
+    """Return the columns of an index with these fields, in order: the field of each, and the type
+    of its values."""
+    all_columns: dict[str, tuple[str, FieldType]] = {}
+    for name, kind in metadata.items():
+        type = FIELD_TYPES[kind]
+        all_columns[name] = name, type
+        if type.moments is not None:
+            all_columns[name + MOMENTS] = name, type.moments
+    return all_columns

@@ -180,7 +180,7 @@ class Range(_Printed):
     as typed; None is open.
 
     A single value, such as a year of dates, is a range from it to itself. ``interval`` has the
-    least and the greatest double or long that the range holds.
+    least and the greatest double or long that the range holds, in this ``column`` of the field.
     """
 
     field: str
@@ -190,6 +190,7 @@ class Range(_Printed):
     include_lower: bool = True
     include_upper: bool = True
     interval: tuple[float, float] = dataclasses.field(init=False, compare=False, repr=False)
+    column: str = dataclasses.field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         _check_field_name(self.field)
@@ -209,6 +210,7 @@ class Range(_Printed):
         if least > greatest:
             raise ArgumentError("A range that holds nothing.", where=f"field {self.field}")
         _set(self, "interval", (least, greatest))
+        _set(self, "column", kind.column(self.field, self.lower, self.upper))
 
 
 @value

@@ -23,7 +23,7 @@ SHOWN_FIELDS = 20
 
 _SHOWN_IDS = 10
 
-CHECKPOINT_VERSION = 7
+CHECKPOINT_VERSION = 8
 """The version of BuildState. A build interrupted under another version cannot be resumed."""
 
 

@@ -207,7 +207,7 @@ def test_info_describes_an_index_in_words(arag: Command) -> None:
         "(keyword)\n"
         "  titles       yes\n"
         "  ranking      BM25, k1 1.2, b 0.75; standard analyser\n"
-        "  engine       lucene 10.5.0, format 5, update 1\n"
+        "  engine       lucene 10.5.0, format 6, update 1\n"
         "  fingerprint  FINGERPRINT\n"
         "  placement    FINGERPRINT\n"
         "  on disk      chunk index: BYTES\n"

@@ -17,7 +17,7 @@ NOTES = {
     "a": "---\ntags: [water, opera]\nzip: 01234\nyear: 1735\nwritten: 2024-01-05\n---\nThe sea.",
     "b": "---\nyear: 1701\n---\nOperetta w2.",
     "c": "No front matter, w1 w0.",
-    "d": "+++\nyear = 1710\nwritten = 2024-02-01T10:00:00Z\n[params]\nlang = 'it'\n+++\nSea w3.",
+    "d": "+++\nyear=1710\nwritten = 2024-02-01T00:30:00+02:00\n[params]\nlang='it'\n+++\nSea w3.",
     "e": "---\ntags: '#water #stone'\nyear: 1650\n---\n\nAn opera by the sea. W1 w2.",
 }
 CHANGED = {
@@ -53,6 +53,9 @@ def follow_changes(location: str, options: BuildOptions = OPTIONS) -> AddReport:
     }
     assert found(location, "tags:water AND year:<1700") == ["e.md"]
     assert found(location, "written:2024-02-01") == ["d.md"]
+    assert found(location, "written:2024-01-31") == []
+    assert found(location, "written:[2024-01-31T22:30Z TO 2024-01-31T23:30+01:00]") == ["d.md"]
+    assert found(location, "written:>2024-01-31T22:30Z") == []
     assert found(location, "zip:01234") == ["a.md"]
     assert found(location, "stone OR water OR 1735 OR tags") == []
     write_notes(CHANGED)

@@ -13,8 +13,8 @@ ordinal.
 
 Packing chunks needs no Java, so that worker processes can do it; ``java/Documents.java`` reads the
 bytes in batches. A chunk is, little-endian: its ordinal in eight bytes; id, doc_id, content, record
-and words, each as a length in four bytes and so many bytes of UTF-8; for each declared metadata
-field the number of its values, and the values (a string, a double or a long); the number of
+and words, each as a length in four bytes and so many bytes of UTF-8; for each column of declared
+metadata the number of its values, and the values (a string, a double or a long); the number of
 sentences, and the number of titles of sentences. Java analyses no text: the words are those of the
 title, of each sentence, of these titles and, unless they are those of the sentences, of the
 content, with a TEXT_END between two texts (see ``java/Words.java``).
@@ -38,7 +38,7 @@ from arag_search.corpus import (
 )
 from arag_search.engines.write import term_bytes
 from arag_search.errors import BuildError
-from arag_search.query.field_types import FIELD_TYPES, MetadataType
+from arag_search.query.field_types import FieldType, MetadataType, columns
 from arag_search.query.fields import DOC_ID
 from arag_search.query.forms import forms_of_chunk
 
@@ -192,7 +192,7 @@ def _pack(
     _add_bytes(chunk.content.encode(), parts)
     _add_bytes(record, parts)
     _add_bytes(TEXT_END.join(texts).encode(), parts)
-    for name, kind in metadata.items():
+    for name, kind in columns(metadata).values():
         values = chunk.metadata.get(name, ())
         values = values if isinstance(values, tuple) else (values,)
         parts.append(_INT.pack(len(values)))
@@ -201,12 +201,12 @@ def _pack(
     parts.append(_COUNTS.pack(len(forms.sentences), len(titles)))
 
 
-def _add_value(value: MetadataScalar, kind: MetadataType, chunk: Chunk, parts: list[bytes]) -> None:
-    stored = FIELD_TYPES[kind].stored(value)
+def _add_value(value: MetadataScalar, kind: FieldType, chunk: Chunk, parts: list[bytes]) -> None:
+    stored = kind.stored(value)
     if isinstance(stored, str):
         _add_bytes(term_bytes(stored, chunk), parts)
     else:
-        parts.append((_DOUBLE if FIELD_TYPES[kind].storage == "double" else _LONG).pack(stored))
+        parts.append((_DOUBLE if kind.storage == "double" else _LONG).pack(stored))
 
 
 def _add_bytes(data: bytes, parts: list[bytes]) -> None:

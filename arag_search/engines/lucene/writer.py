@@ -23,7 +23,7 @@ from arag_search.engines.lucene.jvm import java, java_array
 from arag_search.engines.lucene.schema import ChunkPacker, PackedChunks
 from arag_search.engines.lucene.snapshot import REBUILD
 from arag_search.errors import AragError, BuildError, IndexDamagedError, IndexLockedError
-from arag_search.query.field_types import FIELD_TYPES, MetadataType
+from arag_search.query.field_types import MetadataType, columns
 from arag_search.query.fields import CONTENT, DOC_ID, FORMS, TITLE
 
 _INDEX = "org.apache.lucene.index"
@@ -205,8 +205,9 @@ class LuceneWriter:
             schema.TEXT,
             *(FORMS.values() if self._packer.language else (None, None)),
         )
-        fields = [schema.lucene_field(name) for name in self._metadata]
-        kinds = "".join(FIELD_TYPES[kind].storage[0] for kind in self._metadata.values())
+        own = columns(self._metadata)
+        fields = [schema.lucene_field(name) for name in own]
+        kinds = "".join(kind.storage[0] for _, kind in own.values())
         writers = [index.writer for index in self._indexes]
         sentences = writers[1] if len(writers) > 1 else None
         fields = java_array("String", fields)

@@ -32,7 +32,7 @@ from arag_search.corpus import (
 )
 from arag_search.errors import IndexDamagedError, IndexVersionError
 from arag_search.manifest import Manifest
-from arag_search.query.field_types import FIELD_TYPES, MetadataType, Storage
+from arag_search.query.field_types import MetadataType, Storage, columns
 from arag_search.query.fields import (
     CONTENT,
     DOC_ID,
@@ -156,7 +156,8 @@ def index_body(
 def metadata_properties(metadata: Mapping[str, MetadataType]) -> dict[str, Any]:
     """Return the mapping of metadata fields."""
     types: dict[Storage, str] = {"term": "keyword", "double": "double", "long": "long"}
-    return {name: {"type": types[FIELD_TYPES[kind].storage]} for name, kind in metadata.items()}
+    own = columns(metadata).items()
+    return {name: {"type": types[kind.storage]} for name, (_, kind) in own}
 
 
 @functools.cache
@@ -224,12 +225,12 @@ def _indexed(
     values: Mapping[str, MetadataValue], declared: Mapping[str, MetadataType]
 ) -> dict[str, Any]:
     terms: dict[str, Any] = {}
-    for name, kind in declared.items():
-        value = values.get(name)
+    for name, (own, kind) in columns(declared).items():
+        value = values.get(own)
         if isinstance(value, tuple):
-            terms[name] = [FIELD_TYPES[kind].stored(scalar) for scalar in value]
+            terms[name] = [kind.stored(scalar) for scalar in value]
         elif value is not None:
-            terms[name] = FIELD_TYPES[kind].stored(value)
+            terms[name] = kind.stored(value)
     return terms
 
 

@@ -8,7 +8,7 @@ from arag_search.engines.base import Hit
 from arag_search.plan.algebra import Interval, Operation, Values
 from arag_search.plan.clauses import Clause
 from arag_search.plan.matching import Words, patterns_of
-from arag_search.query.field_types import FIELD_TYPES, MetadataType, Storage
+from arag_search.query.field_types import MetadataType, Storage, columns
 from arag_search.query.fields import CONTENT, DOC_ID, TITLE, searched_fields
 from arag_search.query.forms import is_code
 from arag_search.search.occurrences import Sentences
@@ -67,7 +67,7 @@ class _Passage:
 
     def __init__(self, hit: Hit, metadata: Mapping[str, MetadataType]) -> None:
         self.hit = hit
-        self._metadata = metadata
+        self._columns = columns(metadata)
         code, content = is_code(hit.doc_id), hit.content or ""
         self.texts: dict[str, Words | Sentences] = {
             TITLE: Words(hit.heading, code),
@@ -89,7 +89,8 @@ class _Passage:
         """Return the values of a field that is stored so, as they are compared."""
         if field == DOC_ID:
             return [self.hit.doc_id] if storage == "term" else []
-        values, kind = self.hit.metadata.get(field), FIELD_TYPES.get(self._metadata.get(field, ""))
+        name, kind = self._columns.get(field, (field, None))
+        values = self.hit.metadata.get(name)
         if values is None or kind is None or kind.storage != storage:
             return []
         singles = values if isinstance(values, tuple) else (values,)

@@ -162,8 +162,8 @@ def _identity(message: EmailMessage) -> dict[str, Any]:
     except Exception:  # see _header
         moment = None
     if isinstance(moment, datetime):
-        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-        values["date"] = moment.replace(tzinfo=None, microsecond=0).isoformat() + "Z"
+        zone = moment.tzinfo or UTC
+        values["date"] = moment.replace(tzinfo=zone, microsecond=0).isoformat()
     return values
 
 

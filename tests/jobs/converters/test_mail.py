@@ -35,7 +35,7 @@ def test_a_message_has_its_subject_its_people_and_its_text(tmp_path: Path) -> No
         "to": "a@example.org",
         "subject": "Opern",
         "message_id": "7@example.org",
-        "date": "2024-01-02T08:00:00Z",
+        "date": "2024-01-02T10:00:00+02:00",
     }
 
 

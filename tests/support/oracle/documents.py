@@ -16,7 +16,7 @@ import regex
 from arag_search.corpus import Chunk
 from arag_search.plan.clauses import ResolvedPlan, leaves
 from arag_search.plan.matching import Pattern
-from arag_search.query.field_types import FIELD_TYPES, MetadataType
+from arag_search.query.field_types import FIELD_TYPES, MOMENTS, MetadataType, columns, moment_ms
 from arag_search.query.fields import DOC_ID, TEXT_FIELDS, Schema
 from arag_search.query.reading import parse
 from arag_search.query.tree import (
@@ -64,15 +64,15 @@ class Documents:
         self._texts = [(chunk.title, text) for chunk, text in zip(owners, contents, strict=True)]
         self._types: dict[str, MetadataType] = {DOC_ID: "keyword", **metadata}
         self._fields = fields
-        self._columns: dict[str, dict[str | float, set[int]]] = {name: {} for name in self._types}
+        self._columns: dict[str, dict[str | float, set[int]]] = {
+            name: {} for name in columns(self._types)
+        }
         for document, chunk in enumerate(owners):
             values = {**chunk.metadata, DOC_ID: chunk.doc_id}
-            for name in values.keys() & self._types.keys():
-                value = values[name]
+            for name, (field, kind) in columns(self._types).items():
+                value = values.get(field, ())
                 for single in value if isinstance(value, tuple) else (value,):
-                    compared = FIELD_TYPES[self._types[name]].compared(
-                        single, f"chunk {chunk.id}, field {name}"
-                    )
+                    compared = kind.compared(single, f"chunk {chunk.id}, field {name}")
                     self._columns[name].setdefault(compared, set()).add(document)
 
     def reading(self, language: str) -> Documents:
@@ -91,7 +91,7 @@ class Documents:
                 )
             case Range():
                 return self._with_values(
-                    node.field, (node.kind,), lambda value: _within(node, value)
+                    node.column, (node.kind,), lambda value: _within(node, value)
                 )
             case And():
                 return self._all(positive(node), [child.child for child in having(node, Not)])
@@ -211,7 +211,7 @@ class Documents:
     def _with_values(
         self, field: str, kinds: Container[MetadataType], holds: Callable[[str | float], bool]
     ) -> set[int]:
-        is_one = field in self._types and self._types[field] in kinds
+        is_one = self._types.get(field.removesuffix(MOMENTS)) in kinds
         values = self._columns[field] if is_one else {}
         return set[int]().union(*(values[value] for value in values if holds(value)))
 
@@ -226,7 +226,8 @@ def _sums(parts: Sequence[Mapping[int, float]]) -> dict[int, float]:
 
 def _within(node: Range, value: str | float) -> bool:
     """Return whether a value, which is stored, is between the periods of the bounds."""
-    ends, stored = FIELD_TYPES[node.kind].ends, float(value)
+    kind = FIELD_TYPES[node.kind]
+    ends, stored = kind.ends if node.column == node.field else moment_ms, float(value)
     if node.lower is not None:
         first, last = ends(node.lower)
         if stored < first or (not node.include_lower and stored <= last):
