@@ -9,8 +9,10 @@ four tasks.
 
 from __future__ import annotations
 
+import logging
 import os
 import select
+import signal
 from typing import NamedTuple
 
 import anyio
@@ -34,6 +36,13 @@ _MAX_LINE_BYTES = MAX_MESSAGE_BYTES + 1
 _DRAIN_S = 10.0
 """Seconds for replies to requests that arrived before the input ended."""
 _LOOK_S = 0.01
+_ROOM_MS = 100
+"""Milliseconds between two looks at whether answers are still awaited."""
+_GONE = select.POLLERR | select.POLLHUP
+CLIENT_LOOK_S = 3.0
+"""Seconds between two looks at whether the client is still there."""
+
+_logger = logging.getLogger(__name__)
 
 
 class Channel(NamedTuple):
@@ -78,6 +87,7 @@ async def serve_stdio(server: Server[Session], channel: Channel, stopping: anyio
             group.cancel_scope.cancel()
 
         group.start_soon(stop)
+        group.start_soon(messages.end_if_lost)
         await server.run(messages, messages, server.create_initialization_options())
         group.cancel_scope.cancel()
 
@@ -91,12 +101,31 @@ class _Messages(ObjectStream[SessionMessage]):
     def __init__(self, channel: Channel) -> None:
         self._input = open(channel.reading, "rb", closefd=False)  # noqa: SIM115
         self._output = channel.writing
-        self._room = select.poll()
-        self._room.register(channel.writing, select.POLLOUT)
         self._turn = anyio.Lock(fast_acquire=True)
         self._unanswered: list[object] = []
+        self._parent = 0  # until the first answer
+        self._is_lost = False
         self.is_open = True
         """Whether answers are still written: none that says that the server has ended."""
+
+    async def end_if_lost(self) -> None:
+        """End the server when its parent has ended, or nobody can read answers, and no call runs.
+
+        The input does not tell: another process may hold its pipe. A process whose parent ends
+        before the first answer was put into the background on purpose, and has none to lose."""
+        lost, looks = "", 0  # two, because a request may have come that was not read
+        while looks < 2:
+            await anyio.sleep(CLIENT_LOOK_S)
+            lost, room = "", self._room(0)
+            if self._parent and self._parent != os.getppid():
+                lost = "the process that started the server has ended"
+            elif any(event & _GONE for _, event in room):
+                lost = "the client has closed its end"
+            is_idle = not self._unanswered or not room  # or nobody takes the answer
+            looks = looks + 1 if lost and is_idle else 0
+        self._is_lost = True
+        _logger.warning("arag-search: %s, so that the server ends.", lost)
+        os.kill(os.getpid(), signal.SIGTERM)  # because a thread still waits for a line
 
     async def receive(self) -> SessionMessage:
         """Return the next message of the client."""
@@ -116,6 +145,7 @@ class _Messages(ObjectStream[SessionMessage]):
         with anyio.move_on_after(_DRAIN_S):
             while self._unanswered:
                 await anyio.sleep(_LOOK_S)
+        self._is_lost = True
         raise anyio.EndOfStream
 
     async def send(self, item: SessionMessage) -> None:
@@ -135,6 +165,7 @@ class _Messages(ObjectStream[SessionMessage]):
             if self.is_open and (rest := self._write(f"{text}\n".encode(), waits=False)):
                 await anyio.to_thread.run_sync(self._write, rest)
         self._note_answer(id_)
+        self._parent = self._parent or os.getppid()
 
     def _read(self) -> bytes:
         # Of a longer line, as much is left: a beginning, and the end.
@@ -147,11 +178,20 @@ class _Messages(ObjectStream[SessionMessage]):
             return b""
         return line
 
+    def _room(self, wait_ms: int) -> list[tuple[int, int]]:
+        """Return what the output is ready for, if only an error; nothing if it is full."""
+        output = select.poll()
+        output.register(self._output, select.POLLOUT)
+        return output.poll(wait_ms)
+
     def _write(self, data: bytes, waits: bool = True) -> bytes:
         """Write data, or as much as there is room for; return the rest."""
         try:
-            while data and (waits or self._room.poll(0)):  # there is room for so many bytes
-                data = data[os.write(self._output, data if waits else data[: select.PIPE_BUF]) :]
+            while data:
+                if self._room(_ROOM_MS if waits else 0):  # for so many bytes
+                    data = data[os.write(self._output, data[: select.PIPE_BUF]) :]
+                elif not waits or self._is_lost:
+                    break
         except OSError:  # a client that has gone; its input tells the server
             return b""
         return data

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -23,6 +25,7 @@ from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.types import jsonrpc_message_adapter
 
+from arag_search.mcp_server import stdio
 from arag_search.mcp_server.listening import DEFAULT_HOST, DEFAULT_PORT, PATH
 from arag_search.system.extras import install_line
 from arag_search.tokens import count_tokens
@@ -86,6 +89,29 @@ def patient(workers):
 
 Workers.close = patient
 """
+QUICK = """
+from arag_search.mcp_server import stdio
+stdio.CLIENT_LOOK_S = 0.2
+stdio._DRAIN_S = 0.2
+"""
+WAITS = "time.sleep(600)"
+WRAPPED = """
+import os, sys, time
+parent = os.getpid()
+if os.fork():
+    {parent}
+while {waits}:
+    time.sleep(0.01)
+print(os.getpid(), file=sys.stderr, flush=True)
+"""
+"""The parent of a server, of which nobody knows but the pipes that both hold."""
+CLAIMED = """
+claim = stdio.claim_stdio
+def claim_stdio():
+    print("claimed", file=sys.stderr, flush=True)
+    return claim()
+stdio.claim_stdio = claim_stdio
+"""
 INITIALIZE = {
     "protocolVersion": "2025-06-18",
     "capabilities": {},
@@ -100,6 +126,42 @@ def start_server(script: str, *arguments: str) -> subprocess.Popen[bytes]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
+
+
+class Wrapped:
+    """A server below a process that does as ``parent`` says, and that the server waits for while
+    ``waits`` is true."""
+
+    def __init__(self, script: str = "", parent: str = WAITS, waits: str = "False") -> None:
+        lines = WRAPPED.format(parent=parent, waits=waits) + QUICK + script
+        self.wrapper = start_server(lines, "my-index")
+
+    def __enter__(self) -> Wrapped:
+        self.pid = int(self.error())
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        self.wrapper.kill()
+        with self.wrapper:  # closes the pipes
+            pass
+
+    def send(self, lines: bytes) -> None:
+        assert self.wrapper.stdin is not None
+        self.wrapper.stdin.write(lines)
+        self.wrapper.stdin.flush()
+
+    def answer(self) -> Any:
+        """Return the id of the next answer."""
+        assert self.wrapper.stdout is not None
+        return json.loads(self.wrapper.stdout.readline())["id"]
+
+    def error(self) -> bytes:
+        """Return the next line of standard error, which is empty if the server has ended."""
+        assert self.wrapper.stderr is not None
+        assert select.select([self.wrapper.stderr], [], [], PATIENCE_S)[0]
+        return self.wrapper.stderr.readline()
 
 
 def request(number: int | str, method: str, **params: Any) -> bytes:
@@ -332,6 +394,76 @@ def test_a_client_that_vanishes_ends_the_server() -> None:
         assert server.stdout.readline()
         server.stdout.close()
         server.stdin.write(SEARCH * 50 + b"not json\n" * 50)
+        server.stdin.close()
+        assert server.wait(PATIENCE_S) == 0
+
+
+def lost(what: str) -> bytes:
+    return f"arag-search: {what}, so that the server ends.\n".encode()
+
+
+PARENT_LOST = lost("the process that started the server has ended")
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+def test_the_server_of_a_killed_wrapper_ends_though_its_pipes_are_held(is_read: bool) -> None:
+    assert 3 * stdio.CLIENT_LOOK_S < 10
+    with Wrapped() as server:
+        server.send(BEGINNING + request(1, "tools/list") * (1 if is_read else 200))
+        assert server.answer() == 0
+        if is_read:
+            assert server.answer() == 1
+        server.wrapper.kill()
+        assert server.error() == PARENT_LOST
+        assert server.error() == b""
+
+
+def test_a_call_that_runs_is_answered_before_the_server_of_a_killed_wrapper_ends() -> None:
+    before = "from arag_search.tools.logical_search import LogicalSearch as L; run = L._call\n"
+    after = "LogicalSearch._call = lambda *given: slow() or run(*given)\n"
+    with Wrapped(before + SLOW.replace("600", "3") + after) as server:
+        server.send(BEGINNING + SEARCH)
+        assert server.error() == b"at work\n"
+        server.wrapper.kill()
+        assert [server.answer(), server.answer()] == [0, 1]
+        assert server.error() == PARENT_LOST
+
+
+@pytest.mark.parametrize("is_early", [True, False])
+def test_a_server_stays_whose_parent_ended_before_it_was_initialized(is_early: bool) -> None:
+    # A double fork leaves no parent at the start; that of setsid ends at any time.
+    early = {"parent": "os._exit(0)", "waits": "os.getppid() == parent"} if is_early else {}
+    with Wrapped(CLAIMED, **early) as server:
+        assert server.error() == b"claimed\n"
+        server.wrapper.kill()
+        server.wrapper.wait(PATIENCE_S)
+        server.send(BEGINNING)
+        assert server.answer() == 0
+        time.sleep(8 * 0.2)
+        server.send(request(1, "ping"))
+        assert server.answer() == 1
+        assert server.wrapper.stdin is not None
+        server.wrapper.stdin.close()
+        assert server.error() == b""
+
+
+def test_a_server_ends_when_nobody_can_read_its_answers() -> None:
+    with start_server(QUICK, "my-index") as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        assert server.stderr is not None
+        server.stdin.write(BEGINNING)
+        server.stdin.flush()
+        assert server.stdout.readline()
+        server.stdout.close()
+        assert server.wait(PATIENCE_S) == 143
+        assert server.stderr.read() == lost("the client has closed its end")
+
+
+def test_a_server_ends_whose_input_has_ended_though_its_answers_are_not_taken() -> None:
+    with start_server(QUICK, "my-index") as server:
+        assert server.stdin is not None
+        server.stdin.write(BEGINNING + request(1, "tools/list") * 200)
         server.stdin.close()
         assert server.wait(PATIENCE_S) == 0
 

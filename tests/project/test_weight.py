@@ -21,17 +21,17 @@ CEILINGS = {
     ("arag_search/vectors/", "index_jobs/embedding/"): 5_278,
     ("arag_search/engines/opensearch/",): 4_634,
     ("arag_search/engines/",): 7_067,
-    ("arag_search/mcp_server/",): 2_377,
+    ("arag_search/mcp_server/",): 2_417,
     ("arag_search/cli/",): 4_588,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_270,
     ("arag_search/endpoints/", "arag_search/system/"): 1_887,
     ("index_jobs/sources/",): 8_022,
     ("index_jobs/",): 5_366,
     ("bench/",): 17_421,
-    ("tests/",): 61_176,
+    ("tests/",): 61_308,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 147_191
+ALL = 147_363
 
 
 def _counts() -> Counter[tuple[str, ...]]:
