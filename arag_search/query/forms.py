@@ -9,13 +9,15 @@ and the oracle of the tests ask it, and engines index and search what it returns
    below a letter are its own.
 2. ``C++``, ``C#`` and ``F#`` keep their signs. ``--flag``, ``-j``, ``$HOME``, ``@decorator`` and
    ``.NET`` are their word in its place, and themselves as well.
-3. Letters of another width, ligatures and other compatibility forms are the letters, apostrophes
-   and a possessive 's go, and so do soft hyphens, joiners and, where articles are elided, these.
+3. Letters of another width, ligatures and other compatibility forms are the letters, and digits of
+   any script those of ASCII. Apostrophes and a possessive 's go, and so do soft hyphens, joiners,
+   points of Arabic and Hebrew, the hamza on an alif, the difference of Persian kaf and yeh and,
+   where articles are elided, these.
 4. A word of the dictionary of the language (simplemma) is its lemma, and a lemma that is a form of
    another, such as a participle, is that (see ``endings``). A word that the dictionary does not
    know is looked up with other accents and without an ending, or loses a regular one; of a Finnish
    compound, the last part is looked up. All that depends on the word in lower case alone.
-5. Accents of Latin and Greek letters, points of Arabic and Hebrew, and final forms go.
+5. Accents of Latin and Greek letters, and final forms go.
 6. An identifier (``pg_stat_statements.max``, ``getUserById``) is itself in its place; its parts,
    and the dotted names within it (``a.b`` and ``b.c`` in ``a.b.c``), stand behind all words, so far
    apart that no phrase reaches over them. A dotted name that StandardAnalyzer cuts
@@ -26,6 +28,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from importlib.metadata import version
@@ -72,7 +75,7 @@ class Form(NamedTuple):
 def steps(language: str) -> tuple[str, ...]:
     """Return the names of the steps, with the version of the dictionary. An index that was built
     with other steps cannot be searched."""
-    before = ("words", "signs", "symbols", "letters")
+    before = ("words", "signs", "symbols", "letters", "points")
     after = ("accents", "identifiers", "names within", "cut names")
     if language == NONE:
         return (*before, *after)
@@ -387,7 +390,7 @@ def parts_of(word: str) -> list[str]:
     """Return the parts of an identifier, in lower case, without those of one character or of digits
     alone; none for another word."""
     is_joined = "_" in word or ("." in word and not word.replace(".", "").isdigit())
-    is_mixed = not word.islower() and not word.isupper() and not word.istitle()
+    is_mixed = word != word.lower() and not word.isupper() and not word.istitle()
     if not (is_joined or is_mixed):
         return []
     parts = [part.lower() for part in _PART.findall(word) if len(part) > 1]
@@ -427,7 +430,7 @@ class _Known(dict[str, str]):
 
     def __missing__(self, word: str) -> str:
         form = _POSSESSIVE.sub("", _letters(word))
-        form = _accents_off(self._lemma(form) if form.replace("'", "").isalpha() else form)
+        form = _accents_off(self._lemma(form) if _has_only_letters(form) else form)
         form = _cut(_QUOTES.sub("", form)) or word
         if len(self) >= _MAX_KNOWN:
             self.clear()
@@ -455,6 +458,9 @@ _LAST_PART = frozenset(("fi",))
 """Languages of compounds, of which the last part alone is inflected and looked up. What simplemma
 guesses of words that its dictionary does not know is not asked there: it takes that part off."""
 
+_ARABIC = frozenset(("ar", "fa"))
+"""Languages whose dictionaries are asked in the letters that all spellings of a word have."""
+
 _TYPED_PLAIN = frozenset(("de", "es", "fr"))
 """Languages whose words are also looked up by their letters without accents."""
 
@@ -470,7 +476,7 @@ class _Dictionaries:
     """The dictionaries, as simplemma asks for them."""
 
     def get_dictionary(self, lang: str) -> Mapping[str, str]:
-        return dictionaries.lemmas(lang)
+        return _in_letters(lang) if lang in _ARABIC else dictionaries.lemmas(lang)
 
 
 _DICTIONARIES = _Dictionaries()
@@ -607,10 +613,26 @@ def _accented(language: str) -> Mapping[str, str]:
     )
 
 
+@cache
+def _in_letters(language: str) -> Mapping[str, str]:
+    """Return the words of a dictionary with their lemmas, both in the letters that are looked up.
+    Of the lemmas of words that become one, it is that of the most words."""
+
+    def make() -> Mapping[str, str]:
+        lemmas = dictionaries.lemmas(language).items()
+        pairs = {(_letters(word.lower()), _letters(lemma.lower())) for word, lemma in lemmas}
+        count = Counter(lemma for _, lemma in pairs)
+        return dict(sorted(pairs, key=lambda pair: (count[pair[1]], pair[1])))
+
+    return dictionaries.table(f"{language}-letters", make)
+
+
 _OTHER_LETTERS = {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ħ": "h",
-                  "ı": "i", "ё": "е", "ς": "σ", "\u0640": ""}  # fmt: skip
-"""Letters with a plain form that Unicode does not decompose them into, and the tatweel."""
-_POINTS = re.compile("[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670]")
+                  "ı": "i", "ё": "е", "ς": "σ"}  # fmt: skip
+"""Letters with a plain form that Unicode does not decompose them into."""
+_ARABIC_LETTERS = str.maketrans("أإآٱیکۀ٫٬", "اااايكه.,", "\u0640")
+"""Letters that are typed for each other, separators of numbers, and the tatweel, which goes."""
+_POINTS = re.compile("[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed]")
 _LETTER_FORMS = frozenset(
     ("<wide>", "<narrow>", "<font>", "<compat>", "<initial>", "<medial>", "<final>", "<isolated>",
      "<super>", "<sub>")
@@ -629,9 +651,11 @@ class _Letters(dict[int, str]):
             letters = ""
         elif character in APOSTROPHES + "״":
             letters = '"' if character == "״" else "'"
+        elif category == "Nd":
+            letters = str(unicodedata.decimal(character))
         elif kind not in _LETTER_FORMS or category == "So" or not all(map(_is_in_word, letters)):
             letters = character
-        self[code] = letters
+        letters = self[code] = letters.translate(_ARABIC_LETTERS)
         return letters
 
 
@@ -656,8 +680,19 @@ def _is_in_word(character: str) -> bool:
 
 
 def _letters(word: str) -> str:
-    """Return a word with its letters for compatibility forms, and straight apostrophes."""
-    return word if word.isascii() else unicodedata.normalize("NFC", word.translate(_LETTERS))
+    """Return a word with its letters for compatibility forms and without points, and straight
+    apostrophes."""
+    if word.isascii():
+        return word
+    return _POINTS.sub("", unicodedata.normalize("NFC", word.translate(_LETTERS)))
+
+
+def _has_only_letters(word: str) -> bool:
+    """Return whether a word consists of letters, their marks and apostrophes."""
+    word = word.replace("'", "")
+    return word.isalpha() or (
+        not word.isascii() and all(unicodedata.category(letter)[0] in "LM" for letter in word)
+    )
 
 
 def _accents_off(word: str) -> str:

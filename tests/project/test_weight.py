@@ -28,10 +28,10 @@ CEILINGS = {
     ("index_jobs/sources/",): 8_022,
     ("index_jobs/",): 5_366,
     ("bench/",): 17_421,
-    ("tests/",): 61_308,
+    ("tests/",): 61_335,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 147_363
+ALL = 147_425
 
 
 def _counts() -> Counter[tuple[str, ...]]:

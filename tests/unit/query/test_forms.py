@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from arag_search.corpus import Chunk, nfc
-from arag_search.query import analysis
+from arag_search.query import analysis, dictionaries
 from arag_search.query.forms import (
     GAP,
     HOLE,
@@ -97,6 +98,16 @@ def words(text: str, language: str = "en") -> list[str]:
         (NONE, "CO₂ CO2"),
         (NONE, "H₂O h2o"),
         (NONE, "1ˢᵗ 1st"),
+        (NONE, "١٢٣ ۱۲۳ १२३ 123"),
+        (NONE, "٣٫١٤ 3.14"),
+        (NONE, "الدَّرسَ الدرس الـدرس"),
+        (NONE, "أحمد احمد ﺃﺣﻤﺪ"),
+        (NONE, "کتابی كتابي"),
+        ("ar", "الدَّرسَ الدرس درس"),
+        ("ar", "الأوضح الاوضح أوضح اوضح"),
+        ("fa", "کتاب‌ها كتابها کتاب"),
+        ("ru", "го\u0301рода городах"),
+        ("hi", "लड़के लड़का"),
     ],
 )
 def test_the_forms_of_a_word_are_one_term(language: str, same: str) -> None:
@@ -129,6 +140,7 @@ def test_the_forms_of_a_word_are_one_term(language: str, same: str) -> None:
         (NONE, "Java™ javatm"),
         (NONE, "Vivaldi² vivaldi2"),  # the mark of a note
         (NONE, "½ 12"),
+        (NONE, "على علي"),
         (NONE, "c++ c c#"),
     ],
 )
@@ -236,6 +248,21 @@ def test_every_word_has_one_term_at_its_place(text: str) -> None:
     assert all(len(term.encode("utf-16-le", "surrogatepass")) <= 510 for term in terms)
 
 
+@pytest.mark.parametrize("language", ["ar", "fa"])
+def test_all_spellings_of_an_arabic_word_have_the_form_of_its_lemma(language: str) -> None:
+    lemmas = dictionaries.lemmas(language)
+    drawn = Random(1678).sample([word for word in lemmas if word.isalpha()], 2000)
+    bare = str.maketrans("أإآيك", "ااایک")
+    others = 0
+    for word in drawn:
+        typed = "".join(f"{letter}\u064e\u0640" for letter in word.translate(bare))
+        assert (
+            words(word, language) == words(typed, language) == words(word.translate(bare), language)
+        )
+        others += words(word, language) != words(lemmas[word], language)
+    assert others < 40  # words that the spelling alone tells apart
+
+
 @given(TEXTS)
 def test_case_never_matters_to_a_word_without_parts(text: str) -> None:
     low = analysis.fold(text)
@@ -281,7 +308,7 @@ def test_a_beginning_is_folded_and_has_no_lemma() -> None:
 
 def test_the_steps_name_language_and_dictionary() -> None:
     assert len(languages()) > 40
-    assert steps("en")[4].startswith("lemmas of en (simplemma ")
+    assert steps("en")[5].startswith("lemmas of en (simplemma ")
     assert not any("lemmas" in step for step in steps(NONE))
 
 
