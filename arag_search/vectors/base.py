@@ -59,15 +59,13 @@ class EncoderOptions(TypedDict, total=False):
     """The options with which an encoder is opened; None is the default of each.
 
     The prefixes are put directly before queries and documents; None are the model's own, by its
-    files, else by its name (``known_models``). ``dimension`` keeps the first numbers of a vector,
-    for models trained for that. ``device`` is for models of this process.
+    files, else by its name (``known_models``). ``device`` is for models of this process.
     """
 
     device: str | None
     batch_size: int | None
     query_prefix: str | None
     document_prefix: str | None
-    dimension: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,11 +97,7 @@ class EncoderIdentity:
     @property
     def options(self) -> EncoderOptions:
         """The options with which this encoder is opened again."""
-        return {
-            "query_prefix": self.query_prefix,
-            "document_prefix": self.document_prefix,
-            "dimension": self.dimension,
-        }
+        return {"query_prefix": self.query_prefix, "document_prefix": self.document_prefix}
 
 
 @runtime_checkable

@@ -16,8 +16,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from arag_search.vectors.encoders.model_files import ONNX_FILE, settings_of
-from arag_search.vectors.encoders.sentence_transformer import SentenceTransformerEncoder, quiet
+from arag_search.vectors.encoders.model_files import ONNX_FILE, local_folder, settings_of
+from arag_search.vectors.encoders.sentence_transformer import quiet
 
 WORDS = ("vivaldi", "opera", "venice", "rain", "rome", "libretto")
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
@@ -68,17 +68,20 @@ def write_encoder(
 def export_model(model: str, folder: Path) -> Path:
     """Write the settings of a model of sentence-transformers, and the graph of its transformer for
     any number of texts and of tokens."""
-    encoder = SentenceTransformerEncoder(model, device="cpu")
-    for file in settings_of(encoder.folder):
-        copy = folder / file.relative_to(encoder.folder)
+    original = local_folder(model)
+    assert original is not None
+    for file in settings_of(original):
+        copy = folder / file.relative_to(original)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, copy)
     (folder / ONNX_FILE).parent.mkdir()
     with quiet():
         import torch
+        from sentence_transformers import SentenceTransformer
 
-        transformer: Any = encoder.model[0].auto_model.eval()
-        features = dict(encoder.model.tokenizer(["a b c", "d"], padding=True, return_tensors="pt"))
+        loaded: Any = SentenceTransformer(str(original), device="cpu")
+        transformer: Any = loaded[0].auto_model.eval()
+        features = dict(loaded.tokenizer(["a b c", "d"], padding=True, return_tensors="pt"))
 
         class Tokens(torch.nn.Module):
             def __init__(self) -> None:

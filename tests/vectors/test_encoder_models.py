@@ -162,19 +162,6 @@ def test_a_copy_of_a_known_model_without_prompts_gets_its_prefixes(
     named.close()
 
 
-def test_a_shorter_dimension_keeps_the_first_numbers_and_normalises_them(
-    encoder: SentenceTransformerEncoder,
-) -> None:
-    short = open_encoder(PACKAGE, dimension=64)
-    full = encoder.encode(TEXTS)[:, :64]
-    assert_close(short.encode(TEXTS), full / np.linalg.norm(full, axis=1, keepdims=True))
-    assert short.identity.dimension == 64
-    short.close()
-    with pytest.raises(ArgumentError) as raised:
-        open_encoder(PACKAGE, dimension=385)
-    assert str(raised.value) == (f"dimension is 385.\nWhere: encoder {PACKAGE}\nAllowed: 2 to 384")
-
-
 @pytest.mark.parametrize("device", ["cuda", "toaster"])
 def test_a_device_that_does_not_exist_is_refused(device: str) -> None:
     import torch
@@ -190,20 +177,21 @@ def test_a_device_that_does_not_exist_is_refused(device: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "damage"),
-    [(WEIGHTS, b"cut"), ("config.json", b"{"), ("tokenizer.json", b""), ("modules.json", b"[]")],
+    [(WEIGHTS, None), (WEIGHTS, b"cut"), ("tokenizer.json", b""), ("modules.json", b"[]")],
 )
-def test_files_that_cannot_be_loaded_are_an_error_of_ours(
-    tmp_path: Path, name: str, damage: bytes
+def test_what_the_library_says_of_files_is_passed_on_with_advice(
+    tmp_path: Path, name: str, damage: bytes | None
 ) -> None:
     folder = changed_copy(tmp_path / "model")
-    (folder / name).write_bytes(damage)
+    (folder / name).unlink() if damage is None else (folder / name).write_bytes(damage)
     with pytest.raises(EncoderFilesError) as raised:
         open_encoder(str(folder))
     what, where, do = str(raised.value).splitlines()
     assert what.startswith("The files of the model cannot be loaded (")
     assert where == f"Where: {folder}"
     assert do == (
-        "Do: Download or install the model again. Models with code of their own are not supported."
+        "Do: Download the model again (hf download MODEL) or install it again. Models with code of "
+        "their own are not supported."
     )
 
 
@@ -214,8 +202,7 @@ def test_missing_weights_are_not_invented(tmp_path: Path) -> None:
     with pytest.raises(EncoderFilesError) as raised:
         open_encoder(str(folder))
     assert raised.value.what == (
-        "The files of the model cannot be loaded (16 weights missing: "
-        "encoder.layer.6.attention.output.LayerNorm.bias)."
+        "The files of the model lack 16 weights: encoder.layer.6.attention.output.LayerNorm.bias."
     )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from arag_search.errors import AragError, ArgumentError, EncoderFilesError
+from arag_search.errors import AragError, ArgumentError
 from arag_search.system.extras import install_line, missing_extra
 from arag_search.vectors.base import EncoderIdentity
 from arag_search.vectors.encoders.choose import endpoint_address, open_encoder
@@ -159,8 +159,7 @@ def test_hashing_is_named_with_or_without_its_dimension() -> None:
     identity = EncoderIdentity(kind="hashing", name="hashing", revision="1", dimension=256)
     assert open_encoder("hashing").identity == identity
     assert open_encoder("hashing:256").identity == identity
-    assert open_encoder("hashing", dimension=64).identity.name == "hashing:64"
-    assert open_encoder("hashing:64", dimension=64, device="auto").identity.dimension == 64
+    assert open_encoder("hashing:64", device="auto").identity.dimension == 64
 
 
 ALLOWED = (
@@ -175,7 +174,6 @@ ALLOWED = (
         (" ", {}, f"The encoder has no name.\n{ALLOWED}"),
         ("hashing:many", {}, f"Encoder 'hashing:many' names no dimension.\n{ALLOWED}"),
         ("hashing:1", {}, "dimension is 1.\nAllowed: 2 or more"),
-        ("hashing:8", {"dimension": 9}, "Encoder 'hashing:8' and dimension 9 do not agree."),
         (
             "hashing",
             {"device": "cuda", "query_prefix": "Find: "},
@@ -243,12 +241,12 @@ def test_the_error_of_an_endpoint_without_key_and_address_names_the_variables() 
 
 def test_the_token_limit_of_an_endpoint_is_set_by_a_variable() -> None:
     environment = {**OWN, "ARAG_EMBEDDING_MAX_TOKENS": "512"}
-    encoder = open_encoder("endpoint:m", dimension=3, environment=environment)
+    encoder = open_encoder("endpoint:m?dimensions=3", environment=environment)
     assert isinstance(encoder, EndpointEncoder)
     assert encoder.identity.max_tokens == 512
     encoder.close()
     for name, tokens in (("endpoint:BAAI/bge-base-en-v1.5", 448), ("endpoint:m", 8_000)):
-        known = open_encoder(name, dimension=3, environment=OWN)
+        known = open_encoder(f"{name}?dimensions=3", environment=OWN)
         assert known.identity.max_tokens == tokens
         known.close()
     with pytest.raises(AragError) as raised:
@@ -302,20 +300,6 @@ def test_a_revision_does_not_change_with_files_that_make_no_vectors(tmp_path: Pa
     assert revision_of(folder) == before
     (folder / "model.safetensors").unlink()
     assert revision_of(folder) != before
-
-
-def test_a_folder_that_is_no_model_is_reported(tmp_path: Path) -> None:
-    folder = model_files(tmp_path / "model")
-    (folder / "modules.json").write_text('{"path"')
-    assert message(EncoderFilesError, str(folder)) == (
-        f"modules.json is not a list of modules.\nWhere: {folder}/modules.json"
-    )
-    (tmp_path / "empty").mkdir()
-    assert message(EncoderFilesError, str(tmp_path / "empty")) == (
-        f"The folder holds no weights of a model.\nWhere: {tmp_path}/empty\n"
-        "Allowed: a folder that sentence-transformers saved, with *.safetensors or "
-        "pytorch_model*.bin"
-    )
 
 
 # Missing extras

@@ -58,7 +58,7 @@ def test_a_vector_is_pooled_as_the_files_of_the_model_say(
         encoder.encode(TEXTS)
 
 
-def test_prompts_lengths_and_dimensions_are_those_of_the_files_unless_others_are_given(
+def test_prompts_and_lengths_are_those_of_the_files_unless_others_are_given(
     tmp_path: Path,
 ) -> None:
     folder = write_encoder(tmp_path / "model", max_tokens=5)
@@ -74,13 +74,10 @@ def test_prompts_lengths_and_dimensions_are_those_of_the_files_unless_others_are
     ]
     np.testing.assert_allclose(encoder.encode_queries(["opera"]), mean[:1], atol=1e-6)
     np.testing.assert_allclose(encoder.encode(["opera"]), mean[1:], atol=1e-6)
-    again = open_encoder(identity.name, query_prefix="", dimension=2, device="cpu")
+    again = open_encoder(identity.name, query_prefix="", device="cpu")
     assert again.identity.revision == identity.revision
-    short = unit(token_vectors()[tokens_of("opera", 5)].mean(0)[:2])
-    np.testing.assert_allclose(again.encode_queries(["opera"]), [short], atol=1e-6)
-    with pytest.raises(ArgumentError) as raised:
-        open_encoder(str(folder), dimension=5)
-    assert raised.value.allowed == "2 to 4"
+    plain = unit(token_vectors()[tokens_of("opera", 5)].mean(0))
+    np.testing.assert_allclose(again.encode_queries(["opera"]), [plain], atol=1e-6)
     with pytest.raises(ArgumentError) as raised:
         open_encoder(str(folder), device="cuda")
     assert "has no options: device" in raised.value.what
@@ -103,13 +100,9 @@ def test_prompts_lengths_and_dimensions_are_those_of_the_files_unless_others_are
         ),
         ({"query_expansion": {"length": 8}}, 'query_expansion {"length": 8}'),
         ({"do_lower_case": True}, "do_lower_case true"),
-        (
-            {"inputs": ("input_ids", "position_ids", "past_key_values.0.key")},
-            "the graph takes past_key_values.0.key, position_ids",
-        ),
     ],
 )
-def test_a_model_with_a_part_that_is_not_known_is_refused(
+def test_a_model_whose_settings_would_silently_make_other_vectors_is_refused(
     tmp_path: Path, changes: dict[str, Any], what: str
 ) -> None:
     folder = write_encoder(tmp_path / "model", **changes)
@@ -121,32 +114,33 @@ def test_a_model_with_a_part_that_is_not_known_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "what"),
+    ("name", "content", "words"),
     [
-        ("onnx/model.onnx", b"cut", "The ONNX files of the model cannot be loaded ("),
-        ("tokenizer.json", b"", "The ONNX files of the model cannot be loaded ("),
-        ("modules.json", b"[1]", "modules.json is not a list of modules."),
-        ("sentence_bert_config.json", b"{", "The file is not an object in JSON."),
+        ("onnx/model.onnx", b"cut", "InvalidProtobuf"),
+        ("onnx/model.onnx", None, "NoSuchFile"),
+        ("tokenizer.json", b"", "EOF"),
+        ("modules.json", b"[1]", "not subscriptable"),
+        ("1_Pooling/config.json", None, "FileNotFoundError"),
     ],
 )
-def test_files_that_cannot_be_loaded_are_an_error_of_ours(
-    tmp_path: Path, name: str, content: bytes, what: str
+def test_what_the_libraries_say_of_files_is_passed_on_with_advice(
+    tmp_path: Path, name: str, content: bytes | None, words: str
 ) -> None:
     folder = write_encoder(tmp_path / "model")
-    (folder / name).write_bytes(content)
+    (folder / name).unlink() if content is None else (folder / name).write_bytes(content)
     with pytest.raises(EncoderFilesError) as raised:
         OnnxEncoder(str(folder))
-    assert raised.value.what.startswith(what)
-
-
-def test_a_folder_without_onnx_files_names_the_section_on_making_them(tmp_path: Path) -> None:
-    with pytest.raises(EncoderFilesError) as raised:
-        open_encoder(f"onnx:{tmp_path}")
-    assert str(raised.value) == (
-        f"The folder holds no ONNX files of a model.\nWhere: {tmp_path}\n"
-        "Allowed: a folder with onnx/model.onnx\n"
-        'Do: Make them with optimum: "Without torch" in index_jobs/README.md says how.'
+    assert raised.value.what.startswith("The files of the model cannot be loaded (")
+    assert words in raised.value.what
+    assert raised.value.do == (
+        'Download onnx/model.onnx again, or make it: "Without torch" in index_jobs/README.md.'
     )
+
+
+def test_a_graph_with_other_inputs_is_refused_when_it_is_tried(tmp_path: Path) -> None:
+    folder = write_encoder(tmp_path / "model", inputs=("input_ids", "position_ids"))
+    with pytest.raises(EncoderFilesError, match="KeyError: 'position_ids'"):
+        OnnxEncoder(str(folder))
 
 
 def test_only_the_files_that_are_needed_are_fetched_from_the_hub(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def open_encoder(
     kind = name.partition(":")[0]
     if kind == HASHING:
         _check_unused(name, options, "device", "query_prefix", "document_prefix")
-        return HashingEncoder(_hashing_dimension(name, options.get("dimension")))
+        return HashingEncoder(_hashing_dimension(name))
     if kind in ("endpoint", "http", "https"):
         _check_unused(name, options, "device")
         variables = os.environ if environment is None else environment
@@ -87,15 +87,11 @@ def open_encoder(
     return SentenceTransformerEncoder(name, **options)
 
 
-def _hashing_dimension(name: str, dimension: int | None) -> int:
+def _hashing_dimension(name: str) -> int:
     _, colon, digits = name.partition(":")
-    if not colon:
-        return DEFAULT_DIMENSION if dimension is None else dimension
-    if not (digits.isascii() and digits.isdecimal()):
+    if colon and not (digits.isascii() and digits.isdecimal()):
         raise ArgumentError(f"Encoder {name!r} names no dimension.", allowed=_ALLOWED)
-    if dimension not in (None, int(digits)):
-        raise ArgumentError(f"Encoder {name!r} and dimension {dimension} do not agree.")
-    return int(digits)
+    return int(digits) if colon else DEFAULT_DIMENSION
 
 
 def endpoint_address(name: str, variables: Mapping[str, str]) -> tuple[str, str, str]:

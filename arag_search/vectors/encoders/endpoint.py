@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import threading
 from collections.abc import Iterator
-from typing import Any, Unpack, cast
+from typing import Any, Unpack
 
 from arag_search.endpoints.calls import (
     KEY_VARIABLES,
@@ -14,7 +12,7 @@ from arag_search.endpoints.calls import (
     EndpointOptions,
     Request,
 )
-from arag_search.endpoints.refusals import Failures, Refusal, is_about
+from arag_search.endpoints.refusals import Failures
 from arag_search.errors import (
     EncoderAccessError,
     EncoderLengthError,
@@ -33,11 +31,11 @@ MAX_TOKENS_VARIABLE = "ARAG_EMBEDDING_MAX_TOKENS"
 DEFAULT_BATCH_SIZE = 64
 DEFAULT_MAX_TOKENS = 8_000  # of a text; OpenAI's models take 8,192
 DEFAULT_MAX_REQUEST_TOKENS = 100_000  # OpenAI takes 300,000
+DIMENSIONS = "?dimensions="
 _SENT_SHARE = 7 / 8  # of the tokens of a model, which are more than ours in code and other scripts
 _LEAST_TOKENS = 16  # a text is not cut further
 _MOST_OF_ONE_VECTOR = 8  # texts; fewer may differ in case alone, or behind what the model reads
-_MOST_DIMENSIONS = 8_192  # of a model of unknown dimension, for the limit of a reply
-_MOST_NUMBER_BYTES = 32  # of a number in decimal, with its comma
+_MOST_VECTOR_BYTES = 8_192 * 32  # of numbers in decimal, with their commas
 FAILURES = Failures(
     noun="encoder",
     access=EncoderAccessError,
@@ -57,20 +55,19 @@ class _Sent:
         self.is_cut = False
 
     def cut(self, max_tokens: int) -> None:
-        """Cut the text to a number of tokens."""
         self.text, self.tokens, self.is_cut = cut_to(self.text, max_tokens), max_tokens, True
 
 
 class EndpointEncoder(PrefixedEncoder):
-    """A model behind an OpenAI-compatible endpoint.
+    """A model behind an OpenAI-compatible endpoint, named ``MODEL``, or ``MODEL?dimensions=N`` to
+    ask it for vectors of N numbers.
 
     A request holds up to ``batch_size`` texts (DEFAULT_BATCH_SIZE) with ``max_request_tokens`` in
     total (o200k tokens); one that is too long for the endpoint is halved. Texts are cut to
     ``max_tokens``, as a model of this process would cut them (None: what is known of the model,
     else DEFAULT_MAX_TOKENS), and further if the endpoint refuses one as too long; an empty one is
-    sent as a blank. Vectors are received as base64 or, if the endpoint refuses that, as lists.
-    ``dimension`` is requested from the endpoint, unless it refuses that and has no other; None is
-    the model's own, learned from the first reply. ``options`` are those of Endpoint.
+    sent as a blank. The dimension is learned from the first reply. ``options`` are those of
+    Endpoint.
 
     Raises ConfigError for options that no endpoint accepts, and MissingExtraError.
     """
@@ -85,39 +82,22 @@ class EndpointEncoder(PrefixedEncoder):
         **options: Unpack[EndpointOptions],
     ) -> None:
         check_extra("vectors", "numpy")
-        encoding = encoding or {}
-        batch_size, dimension = encoding.get("batch_size"), encoding.get("dimension")
-        batch_size = DEFAULT_BATCH_SIZE if batch_size is None else batch_size
-        self._endpoint = Endpoint(
-            model,
-            failures=FAILURES,
-            max_reply_bytes=MAX_REPLY_BYTES
-            + batch_size * (dimension or _MOST_DIMENSIONS) * _MOST_NUMBER_BYTES,
-            **options,
-        )
-        if max_tokens is None:
-            known = known_model(model).max_tokens
-            max_tokens = int(known * _SENT_SHARE) if known else DEFAULT_MAX_TOKENS
-        bounds = {
-            "batch_size": batch_size,
-            "dimension": 1 if dimension is None else dimension,
-            "max_tokens": max_tokens,
-            "max_request_tokens": max_request_tokens,
-        }
+        name, asks, dimensions = model.partition(DIMENSIONS)
+        self._name = f"endpoint:{model}"
+        self._batch_size = (encoding or {}).get("batch_size") or DEFAULT_BATCH_SIZE
+        limit = MAX_REPLY_BYTES + self._batch_size * _MOST_VECTOR_BYTES
+        self._endpoint = Endpoint(name, failures=FAILURES, max_reply_bytes=limit, **options)
+        is_number = dimensions.isascii() and dimensions.isdecimal() and int(dimensions) > 0
         self._endpoint.check(
-            [f"{name} {value} (1 or more)" for name, value in bounds.items() if value < 1]
+            [f"dimensions {dimensions!r} (1 or more)"] if asks and not is_number else []
         )
-        self._batch_size = batch_size
-        super().__init__(model, {}, encoding, self._endpoint.where)
-        self._max_tokens = max_tokens
+        super().__init__(name, {}, encoding or {}, self._endpoint.where)
+        known = known_model(name).max_tokens
+        usual = int(known * _SENT_SHARE) if known else DEFAULT_MAX_TOKENS
+        self._max_tokens = max_tokens or usual
         self._max_request_tokens = max_request_tokens
-        self._asked_dimension = dimension
-        self._dimension: int | None = dimension
-        self._learning = threading.Lock()
-        # What is asked for beside the vectors, until the endpoint refuses it.
-        self._options: dict[str, object] = {"encoding_format": "base64"}
-        if dimension is not None:
-            self._options["dimensions"] = dimension
+        self._dimension = int(dimensions) if asks else 0  # 0 until the first reply
+        self._asked = {"dimensions": self._dimension} if asks else {}
 
     def __repr__(self) -> str:
         return f"EndpointEncoder({self._endpoint.name!r}, base_url={self._endpoint.base_url!r})"
@@ -125,13 +105,13 @@ class EndpointEncoder(PrefixedEncoder):
     @property
     def identity(self) -> EncoderIdentity:
         """The identity of the encoder. Sends a request if the dimension is unknown."""
-        if self._dimension is None:
+        if not self._dimension:
             self.encode_queries(["dimension"])
         return EncoderIdentity(
             kind="endpoint",
-            name=f"endpoint:{self._endpoint.name}",
+            name=self._name,
             revision="",
-            dimension=cast(int, self._dimension),
+            dimension=self._dimension,
             max_tokens=self._max_tokens,
             query_prefix=self._prefixes["query"],
             document_prefix=self._prefixes["document"],
@@ -152,7 +132,6 @@ class EndpointEncoder(PrefixedEncoder):
         return rows, sum(text.is_cut for text in sent)
 
     def _batches(self, texts: list[_Sent]) -> Iterator[list[_Sent]]:
-        """Yield the texts in batches within both limits."""
         batch: list[_Sent] = []
         room = self._max_request_tokens
         for text in texts:
@@ -192,11 +171,9 @@ class EndpointEncoder(PrefixedEncoder):
                 allowed="a vector for each text",
                 do="Mend or restart the server that runs the model, and run the command again.",
             )
-        with self._learning:
-            if self._dimension is None:
-                self._dimension = vectors.shape[1]
+        self._dimension = self._dimension or vectors.shape[1]
         if vectors.shape[1] != self._dimension:
-            origin = "asked for" if self._asked_dimension else "before"
+            origin = "asked for" if self._asked else "before"
             raise EncoderReplyError(
                 f"The endpoint gave vectors of {vectors.shape[1]} numbers, not {self._dimension} "
                 f"as {origin}.",
@@ -205,78 +182,34 @@ class EndpointEncoder(PrefixedEncoder):
         return vectors
 
     def _request(self, batch: list[str]) -> FloatArray:
-        options: dict[str, object] = {}
-
         def send(client: Any) -> Any:
-            nonlocal options
-            options = dict(self._options)
             create: Any = client.embeddings.with_raw_response.create
-            return create(model=self._endpoint.name, input=batch, **options)
+            name = self._endpoint.name
+            return create(model=name, input=batch, encoding_format="float", **self._asked)
 
-        def again(refusal: Refusal) -> bool:
-            if options["encoding_format"] == "base64" and is_about(refusal, "encoding_format"):
-                self._options["encoding_format"] = "float"
-            elif "dimensions" in options and is_about(refusal, "dimensions"):
-                self._options.pop("dimensions", None)  # some refuse even that of the model itself
-            else:
-                return False
-            return True
+        def read(body: str) -> FloatArray:
+            return read_vectors(body, len(batch))
 
-        return self._endpoint.ask(
-            Request(
-                send,
-                lambda body: read_vectors(body, len(batch)),
-                self._where,
-                is_shown=False,
-                again=again,
-            )
-        )
+        return self._endpoint.ask(Request(send, read, self._where, is_shown=False))
 
 
 def read_vectors(body: str, count: int) -> FloatArray:
     """Return the vectors in the body of a response, by index: float32 of shape (count, n).
 
-    Raises ValueError, with what is wrong, unless there are ``count`` of equal length.
+    Raises ValueError unless there are ``count`` of equal length.
     """
     import numpy as np
     import orjson
 
     try:
-        content: object = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        raise ValueError("The endpoint's reply is not JSON") from None
-    data = cast(dict[str, object], content).get("data") if isinstance(content, dict) else None
-    if not isinstance(data, list):
-        raise ValueError("The endpoint's reply holds no vectors")
-    vectors: dict[int, FloatArray] = {}
-    for position, item in enumerate(cast(list[object], data)):
-        fields = cast(dict[str, object], item) if isinstance(item, dict) else {}
-        index = fields.get("index")
-        index = position if index is None else index
-        if type(index) is not int or index in vectors:
-            raise ValueError(f"The endpoint's reply has index {index!r} where it cannot be")
-        vectors[index] = _numbers(fields.get("embedding"), position)
-    if sorted(vectors) != list(range(count)):
-        raise ValueError(f"The endpoint's reply holds other vectors than the {count} asked for")
-    rows = [vectors[index] for index in range(count)]
-    lengths = {len(row) for row in rows}
-    if len(lengths) != 1:
-        raise ValueError("The endpoint's reply holds vectors of different lengths")
-    return np.stack(rows)
-
-
-def _numbers(embedding: object, position: int) -> FloatArray:
-    """Return a vector from base64 (float32, little-endian) or a list of numbers."""
-    import numpy as np
-
-    try:
-        if isinstance(embedding, str):
-            raw = base64.b64decode(embedding, validate=True)
-            numbers = np.frombuffer(raw, "<f4").astype(np.float32)
-        else:
-            numbers = np.array(embedding, np.float32)
-    except (ValueError, TypeError):
-        numbers = np.empty((0, 0), np.float32)
-    if numbers.ndim != 1 or len(numbers) < 1:
-        raise ValueError(f"The endpoint's reply holds no vector at data.{position}")
-    return numbers
+        items: list[Any] = orjson.loads(body)["data"]
+        indexes = [
+            at if (own := item.get("index")) is None else own for at, item in enumerate(items)
+        ]
+        by_index = dict(zip(indexes, (item["embedding"] for item in items), strict=True))
+        rows = np.array([by_index[index] for index in range(count)], np.float32)
+        if rows.ndim == 2 and rows.size and len(items) == count:
+            return rows
+    except (ValueError, TypeError, KeyError, AttributeError):
+        pass
+    raise ValueError(f"The endpoint's reply does not hold {count} vectors, as lists of numbers")

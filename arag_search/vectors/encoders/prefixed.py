@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
-from arag_search.errors import ArgumentError, EncoderUnavailableError
+from arag_search.errors import AragError, EncoderFilesError, EncoderUnavailableError
 from arag_search.tokens import encodable
 from arag_search.vectors.base import EncoderIdentity, EncoderOptions, FloatArray, unit_rows
 from arag_search.vectors.encoders.known_models import prefixes_of
+from arag_search.vectors.encoders.model_files import revision_of
 
 Task: TypeAlias = Literal["query", "document"]
 
@@ -28,17 +30,12 @@ class PrefixedEncoder(ABC):
         self._prefixes: dict[Task, str] = {"query": query, "document": document}
         self._where = where
         self._counting = threading.Lock()
-        self._cut_texts = 0
+        self.cut_texts = 0
 
     @property
     @abstractmethod
     def identity(self) -> EncoderIdentity:
         """The identity of the encoder."""
-
-    @property
-    def cut_texts(self) -> int:
-        """How many documents so far were longer than the encoder reads."""
-        return self._cut_texts
 
     def encode(self, texts: Sequence[str]) -> FloatArray:
         """Return unit vectors of documents, float32 of shape (texts, dimension), in their order.
@@ -49,7 +46,7 @@ class PrefixedEncoder(ABC):
         """
         vectors, cut = self._units(texts, "document")
         with self._counting:
-            self._cut_texts += cut
+            self.cut_texts += cut
         return vectors
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
@@ -62,7 +59,7 @@ class PrefixedEncoder(ABC):
         if not texts:
             return np.empty((0, self.identity.dimension), np.float32), 0
         rows, cut = self._rows([encodable(text) for text in texts], task)
-        return unit_rows(rows[:, : self.identity.dimension], texts, self._where), cut
+        return unit_rows(rows, texts, self._where), cut
 
     @abstractmethod
     def _rows(self, texts: list[str], task: Task) -> tuple[Any, int]:
@@ -87,22 +84,36 @@ class LocalEncoder(PrefixedEncoder):
     """An encoder whose model runs in this process."""
 
     def __init__(
-        self, kind: str, name: str, revision: str, model: LocalModel, options: EncoderOptions
+        self,
+        kind: str,
+        name: str,
+        folder: Path,
+        options: EncoderOptions,
+        open_model: Callable[[], LocalModel],
+        advice: str,
     ) -> None:
-        """Take an open model. Raises ArgumentError for a dimension that it does not have."""
-        self._model: Any = model
+        """Open the model in a folder. Raises EncoderFilesError, with ``advice``, for whatever its
+        libraries raise, and errors of ours of ``open_model``."""
+        try:
+            revision = revision_of(folder, onnx=kind == "onnx")
+            model = open_model()
+            dimension = int(model.rows(["a"], "", "document")[0].shape[1])
+        except AragError:
+            raise
+        except Exception as error:  # of JSON, torch, the tokenizer, protobuf, onnxruntime
+            raise EncoderFilesError(
+                f"The files of the model cannot be loaded ({type(error).__name__}: "
+                f"{(str(error).splitlines() or [''])[0]}).",
+                where=str(folder),
+                do=advice,
+            ) from error
+        self._model: LocalModel | None = model
         super().__init__(name.partition(":")[2] or name, model.prompts, options, f"encoder {name}")
-        full = int(model.rows(["a"], "", "document")[0].shape[1])
-        dimension = options.get("dimension")
-        if dimension is not None and not 1 < dimension <= full:
-            raise ArgumentError(
-                f"dimension is {dimension}.", where=self._where, allowed=f"2 to {full}"
-            )
         self._identity = EncoderIdentity(
             kind=kind,
             name=name,
             revision=revision,
-            dimension=dimension or full,
+            dimension=dimension,
             max_tokens=model.max_tokens,
             query_prefix=self._prefixes["query"],
             document_prefix=self._prefixes["document"],

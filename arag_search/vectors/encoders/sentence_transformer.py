@@ -6,7 +6,7 @@ import contextlib
 import logging
 import threading
 import warnings
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -14,7 +14,7 @@ from arag_search.errors import ArgumentError, EncoderFilesError
 from arag_search.system.extras import check_extra
 from arag_search.system.processes import share_cores
 from arag_search.vectors.base import EncoderOptions
-from arag_search.vectors.encoders.model_files import hub_folder, local_folder, revision_of
+from arag_search.vectors.encoders.model_files import hub_folder, local_folder
 from arag_search.vectors.encoders.prefixed import LocalEncoder, Task
 
 DEFAULT_BATCH_SIZE = 64
@@ -22,6 +22,10 @@ CPU_BATCH_SIZE = 16
 """The batch size on a CPU. On two cores, it was measured to encode a third more sentences and a
 quarter more passages per second than 64."""
 AUTO_DEVICE = "auto"
+_ADVICE = (
+    "Download the model again (hf download MODEL) or install it again. Models with code of their "
+    "own are not supported."
+)
 _LOGGERS = ("sentence_transformers", "transformers", "huggingface_hub", "torch.onnx")
 _UNUSED_WEIGHTS = (
     "pooler"  # a head that many models are saved without, and that vectors do not depend on
@@ -36,23 +40,19 @@ class SentenceTransformerEncoder(LocalEncoder):
     the model works in half precision, elsewhere in single, so that vectors of two devices differ by
     about 1e-3. torch uses at most the cores that this process may use.
 
-    Raises MissingExtraError, EncoderNotFoundError, EncoderAccessError, EncoderFilesError, and
-    ArgumentError. No code in the model's folder is run.
+    Raises MissingExtraError, EncoderNotFoundError, EncoderFilesError and ArgumentError. No code in
+    the model's folder is run.
     """
 
     def __init__(self, name: str, **options: Unpack[EncoderOptions]) -> None:
         check_extra("semantic", "sentence-transformers", "sentence_transformers")
-        self.folder = local_folder(name) or hub_folder(name)
-        revision = revision_of(self.folder)
-        bound_threads()
-        device = usable_device(options.get("device"))
-        model = _TorchModel(load_model(self.folder, device), device, options.get("batch_size"))
-        super().__init__("sentence-transformers", name, revision, model, options)
+        folder = local_folder(name) or hub_folder(name)
 
-    @property
-    def model(self) -> Any:
-        """The SentenceTransformer; None once closed."""
-        return None if self._model is None else self._model.transformer
+        def open_model() -> _TorchModel:
+            device = _usable(options.get("device"))
+            return _TorchModel(_load(folder, device), device, options.get("batch_size"))
+
+        super().__init__("sentence-transformers", name, folder, options, open_model, _ADVICE)
 
 
 class _TorchModel:
@@ -60,7 +60,7 @@ class _TorchModel:
     length. Calls from several threads take turns."""
 
     def __init__(self, transformer: Any, device: str, batch_size: int | None) -> None:
-        self.transformer = transformer
+        self._transformer = transformer
         self.prompts: Mapping[str, str | None] = transformer.prompts
         bound = transformer.max_seq_length
         self.max_tokens = int(bound) if bound and bound < MOST_TOKENS else None
@@ -68,10 +68,9 @@ class _TorchModel:
         self._lock = threading.Lock()
 
     def rows(self, texts: list[str], prefix: str, task: Task) -> tuple[Any, int]:
-        """See LocalModel."""
         with self._lock:  # a tokenizer cannot be used by two threads at once
             # sentence-transformers sorts by length and puts the vectors back in order.
-            rows = self.transformer.encode(
+            rows = self._transformer.encode(
                 texts,
                 batch_size=self._batch_size,
                 show_progress_bar=False,
@@ -86,7 +85,7 @@ class _TorchModel:
         none of them, so that of most sentences no token is counted."""
         if self.max_tokens is None:
             return 0
-        tokenizer = self.transformer.tokenizer
+        tokenizer = self._transformer.tokenizer
         room = self.max_tokens - tokenizer.num_special_tokens_to_add()
         long = [text for text in texts if len(text.encode()) > room]
         if not long:
@@ -98,71 +97,47 @@ class _TorchModel:
 # Loading
 
 
-def load_model(folder: Path, device: str) -> Any:
+def _load(folder: Path, device: str) -> Any:
     """Load the SentenceTransformer in a folder: half precision on CUDA, otherwise single.
 
     Uses no network, runs no code from the folder, and writes nothing to stderr. Raises
-    EncoderFilesError if the model cannot be loaded, or if weights are missing, which the library
-    would replace with random ones.
+    EncoderFilesError if weights are missing, which the library would replace with random ones.
     """
     with quiet() as messages:
         from sentence_transformers import SentenceTransformer
 
         open_model: Any = SentenceTransformer
-        try:
-            model = open_model(
-                str(folder), device=device, local_files_only=True, trust_remote_code=False
-            )
-        except Exception as error:  # whatever files may raise: JSON, torch, the tokenizer
-            raise _cannot_be_loaded(folder, f"{type(error).__name__}: {_first_line(error)}") from (
-                error
-            )
-        if missing := _missing_weights(messages):
-            raise _cannot_be_loaded(folder, f"{len(missing)} weights missing: {missing[0]}")
-        return model.half() if device.startswith("cuda") else model.float()
+        model = open_model(
+            str(folder), device=device, local_files_only=True, trust_remote_code=False
+        )
+    lines = (line for text in messages for line in text.splitlines())
+    missing = (line.partition("|")[0].strip() for line in lines if "| MISSING" in line)
+    if names := sorted(name for name in missing if _UNUSED_WEIGHTS not in name):
+        raise EncoderFilesError(
+            f"The files of the model lack {len(names)} weights: {names[0]}.",
+            where=str(folder),
+            do=_ADVICE,
+        )
+    return model.half() if device.startswith("cuda") else model.float()
 
 
-def usable_device(device: str | None) -> str:
-    """Return the device as torch names it. Raises ArgumentError if it is not available."""
+def _usable(device: str | None) -> str:
+    """Return the device as torch names it. torch gets at most the cores that this process may use,
+    and its idle threads sleep. Raises ArgumentError for a device that is not available."""
+    cores = share_cores()
     with quiet():
         import torch
+    torch.set_num_threads(min(cores, torch.get_num_threads()))
     if device in (None, AUTO_DEVICE):
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError) as error:
         raise ArgumentError(
-            f"device is {device!r}, which cannot be used: {_first_line(error)}",
+            f"device is {device!r}, which cannot be used: {str(error).splitlines()[0]}",
             allowed=f"{AUTO_DEVICE}, cpu, cuda, or another one of torch on this machine",
         ) from error
     return str(device)
-
-
-def bound_threads() -> None:
-    """Limit the threads of torch to the cores that this process may use. Idle threads sleep."""
-    cores = share_cores()
-    with quiet():
-        import torch
-    torch.set_num_threads(min(cores, torch.get_num_threads()))
-
-
-def _cannot_be_loaded(folder: Path, reason: str) -> EncoderFilesError:
-    return EncoderFilesError(
-        f"The files of the model cannot be loaded ({reason}).",
-        where=str(folder),
-        do="Download or install the model again. Models with code of their own are not supported.",
-    )
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [""])[0]
-
-
-def _missing_weights(messages: Sequence[str]) -> list[str]:
-    """Return the weights that transformers reports as missing, in the table that it logs."""
-    lines = (line for text in messages for line in text.splitlines())
-    missing = (line.partition("|")[0].strip() for line in lines if "| MISSING" in line)
-    return sorted(name for name in missing if _UNUSED_WEIGHTS not in name)
 
 
 class _Collector(logging.Handler):
