@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from arag_search.errors import ArgumentError, IndexClosedError, VectorsMismatchError
+from arag_search.errors import IndexClosedError
 from arag_search.manifest import Manifest
 from arag_search.system.processes import share_cores
 from arag_search.vectors.base import (
@@ -44,8 +43,11 @@ class VectorSource:
         open_vectors: Callable[[], Vectors],
         open_encoder: Callable[[EncoderIdentity], Encoder],
         where: str,
+        *,
+        closes_encoder: bool = True,
     ) -> None:
-        """Take the functions that open vectors and encoder, which are closed with this source.
+        """Take the functions that open vectors and encoder. The vectors are closed with this
+        source, and if it ``closes_encoder``, so is that.
 
         ``open_encoder`` is called with the identity of the encoder that made the vectors. ``where``
         names the index in errors.
@@ -53,9 +55,10 @@ class VectorSource:
         self._open_vectors = open_vectors
         self._open_encoder = open_encoder
         self._where = where
+        self._closes_encoder = closes_encoder
         self._lock = threading.Lock()
         self._vectors: Vectors | None = None
-        self._open: OpenVectors | None = None
+        self._encoder: Encoder | None = None
         self._closed = False
 
     @staticmethod
@@ -75,7 +78,7 @@ class VectorSource:
         behind its name, made the vectors."""
         with self._lock:
             vectors = self._opened_vectors()
-            if self._open is None:
+            if self._encoder is None:
                 encoder = self._open_encoder(vectors.encoder)
                 try:
                     check_same_encoder(vectors.encoder, encoder.identity, self._where)
@@ -83,19 +86,20 @@ class VectorSource:
                         now, name = encoder.encode(PROBE_TEXTS), encoder.identity.name
                         check_same_model(vectors.probes, now, name, self._where)
                 except BaseException:
-                    encoder.close()
+                    if self._closes_encoder:
+                        encoder.close()
                     raise
-                self._open = OpenVectors(vectors, encoder)
-            return self._open
+                self._encoder = encoder
+            return OpenVectors(vectors, self._encoder)
 
     def close(self) -> None:
         """Close vectors and encoder. May be called again."""
         with self._lock:
             self._closed = True
             vectors, self._vectors = self._vectors, None
-            opened, self._open = self._open, None
-        if opened is not None:
-            opened.encoder.close()
+            encoder, self._encoder = self._encoder, None
+        if encoder is not None and self._closes_encoder:
+            encoder.close()
         if vectors is not None:
             vectors.close()
 
@@ -133,103 +137,63 @@ def vector_source(
         return open_vectors(vectors_root(location, vectors), index, location, nprobe=nprobe)
 
     def open_for_queries(made_by: EncoderIdentity) -> Encoder:
-        if shared is not None and made_by in shared:
-            return _Borrowed(shared[made_by])
-        if encoder is None or isinstance(encoder, str):
-            opened = QueryCache(_open_encoder(encoder, made_by))
-        else:
-            opened = QueryCache(_Borrowed(encoder))
-        if shared is None:
-            return opened
-        shared[made_by] = opened
-        return _Borrowed(opened)
+        from arag_search.vectors.encoders.choose import open_encoder
 
-    return VectorSource(open_mapped, open_for_queries, location)
+        known = {} if shared is None else shared
+        if made_by not in known:
+            if encoder is None or isinstance(encoder, str):
+                opened = open_encoder(encoder or made_by.name, **made_by.options)
+                known[made_by] = QueryCache(opened)
+            else:
+                known[made_by] = QueryCache(encoder, owns=False)
+        return known[made_by]
 
-
-def _open_encoder(named: str | None, made_by: EncoderIdentity) -> Encoder:
-    """Open an encoder, by default the one that made the vectors, with the options of that one."""
-    from arag_search.vectors.encoders.choose import open_encoder
-
-    name = named or made_by.name
-    try:
-        return open_encoder(name, **made_by.options)
-    except ArgumentError as error:
-        raise VectorsMismatchError(
-            f"Encoder {name} cannot encode queries for vectors of {made_by.name}: {error.what}",
-            where=error.where,
-            allowed=f"encoder {made_by.name}, dimension {made_by.dimension}",
-            do="Name that one, or embed the index again with arag-search embed.",
-        ) from error
-
-
-class _Borrowed:
-    """An encoder that is closed by its owner, not here."""
-
-    def __init__(self, encoder: Encoder) -> None:
-        self.identity = encoder.identity
-        self.cut_texts = 0  # of queries, none is counted
-        self.encode = encoder.encode
-        self.encode_queries = encoder.encode_queries
-
-    def close(self) -> None:
-        """Do nothing."""
+    return VectorSource(open_mapped, open_for_queries, location, closes_encoder=shared is None)
 
 
 class QueryCache:
-    """An Encoder that caches the vectors of the last ``size`` queries of another one.
+    """An Encoder that caches the vectors of the last ``size`` queries of another one, which is
+    closed with it if it ``owns`` that.
 
     It takes 4 bytes per number: 15 MB for 10,000 queries of 384. Safe to use from several threads;
-    a query that two of them encode at once may be encoded twice. Raises ArgumentError for a size
-    below 1.
+    a query that two of them encode at once may be encoded twice.
     """
 
-    def __init__(self, encoder: Encoder, size: int = CACHED_QUERIES) -> None:
-        if size < 1:
-            raise ArgumentError(f"size is {size}.", allowed="1 or more")
+    cut_texts = 0  # of queries, none is counted
+
+    def __init__(self, encoder: Encoder, size: int = CACHED_QUERIES, *, owns: bool = True) -> None:
+        self.identity = encoder.identity
+        self.encode = encoder.encode
         self._encoder = encoder
         self._size = size
-        self._rows: OrderedDict[str, Any] = OrderedDict()  # the most recently used is last
+        self._owns = owns
+        self._rows: dict[str, Any] = {}  # the most recently used is last
         self._lock = threading.Lock()
-
-    @property
-    def identity(self) -> EncoderIdentity:
-        """The identity of the cached encoder."""
-        return self._encoder.identity
-
-    @property
-    def cut_texts(self) -> int:
-        """How many documents were cut."""
-        return self._encoder.cut_texts
-
-    def encode(self, texts: Sequence[str]) -> FloatArray:
-        """Return the vectors of documents, which are not cached."""
-        return self._encoder.encode(texts)
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
         """Return the vectors of queries. New queries are encoded together, without duplicates."""
-        if not queries:
-            return self._encoder.encode_queries(queries)
         import numpy as np
 
+        if not queries:
+            return self._encoder.encode_queries(queries)
         with self._lock:
             rows = {query: self._rows[query] for query in queries if query in self._rows}
         if missing := [query for query in dict.fromkeys(queries) if query not in rows]:
             vectors = self._encoder.encode_queries(missing)
             rows |= {query: row.copy() for query, row in zip(missing, vectors, strict=True)}
         with self._lock:
-            for query in dict.fromkeys(queries):
-                self._rows[query] = rows[query]
-                self._rows.move_to_end(query)
+            for query in rows:
+                self._rows.pop(query, None)
+            self._rows |= rows
             while len(self._rows) > self._size:
-                self._rows.popitem(last=False)
+                del self._rows[next(iter(self._rows))]
         return np.stack([rows[query] for query in queries])
 
     def forget(self) -> None:
         """Empty the cache, for measuring the cost of encoding."""
-        with self._lock:
-            self._rows.clear()
+        self._rows = {}
 
     def close(self) -> None:
-        """Close the encoder."""
-        self._encoder.close()
+        """Close the encoder that this one owns."""
+        if self._owns:
+            self._encoder.close()

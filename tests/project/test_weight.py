@@ -18,7 +18,7 @@ CEILINGS = {
     ("arag_search/tools/",): 4_623,
     ("arag_search/agent/",): 4_432,
     ("arag_search/evaluation/",): 2_705,
-    ("arag_search/vectors/", "index_jobs/embedding/"): 5_278,
+    ("arag_search/vectors/", "index_jobs/embedding/"): 4_973,
     ("arag_search/engines/opensearch/",): 4_634,
     ("arag_search/engines/",): 7_067,
     ("arag_search/mcp_server/",): 2_417,

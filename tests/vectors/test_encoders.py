@@ -128,8 +128,6 @@ def test_a_cache_is_an_encoder_and_does_not_cache_documents() -> None:
     assert cache.encode(["a"]).tolist() == encoder.encode(["a"]).tolist()
     cache.close()
     assert encoder.closed
-    with pytest.raises(ArgumentError, match=r"^size is 0\.\nAllowed: 1 or more$"):
-        QueryCache(encoder, size=0)
 
 
 def test_threads_that_share_a_cache_get_their_own_queries_vectors() -> None:

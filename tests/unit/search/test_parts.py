@@ -22,7 +22,7 @@ def test_a_part_shares_engine_and_vectors_and_closing_it_closes_neither() -> Non
     index = vector_index(*VIVALDI)
     with index.within("year:>1700") as part:
         assert part.engine is index.engine
-        assert part.open_vectors() is index.open_vectors()
+        assert part.open_vectors() == index.open_vectors()
     assert len(part.semantic_search("opera").hits) == 2
     assert len(index.semantic_search("opera").hits) == len(VIVALDI)
     index.close()
