@@ -300,6 +300,25 @@ I42711O41I4149O11I222O2I5762O14I7473O3103I542O722403XO30T95tO128X240
 """
 
 
+# Scripts whose words have no blanks between them
+
+
+_UNIT = re.compile("[SV][VXZMCTtFG]*+")
+
+
+def is_unspaced(term: str) -> bool:
+    """Return whether a term is of a script without blanks, such as Chinese or Thai."""
+    return term[0].translate(_classes()) in "IYSV"
+
+
+def units(term: str) -> list[tuple[int, int]]:
+    """Return where each character with its marks starts and ends in a run of Thai, Lao, Khmer,
+    Burmese or a script like these, which the analyser keeps whole; none for another term."""
+    if term[0].translate(_classes()) not in "SV":
+        return []
+    return [unit.span() for unit in _UNIT.finditer(term.translate(_classes()))]
+
+
 # The spellings of a text in a query: the tokens that it stands for
 #
 # Searched as it is written, a word with an apostrophe stands for its tokens with a straight and
@@ -310,6 +329,7 @@ Spellings = tuple[tuple[str, ...], ...]
 """The tokens of a text in each of its spellings."""
 
 APOSTROPHES = ("\u0027", "\u2019")
+_SYLLABLE = re.compile("[가-힣]")
 _ASCII_TOKEN = re.compile(r"[A-Za-z0-9]")
 
 
@@ -343,14 +363,22 @@ def spellings_of(text: str) -> Spellings:
     return (terms,) if terms else ()
 
 
+def letters_of(text: str) -> int:
+    """Return the length of a prefix: its characters, of which a Korean syllable counts as two."""
+    return len(text) + len(_SYLLABLE.findall(text))
+
+
 def is_prefix(text: str) -> bool:
-    """Return whether a ``*`` may follow the text: it is long enough, and exactly one token."""
-    if len(text) < MIN_PREFIX_CHARACTERS:
+    """Return whether a ``*`` may follow the text: it is long enough, and exactly one token of a
+    script with blanks."""
+    if letters_of(text) < MIN_PREFIX_CHARACTERS:
         return False
     if _is_one_token(text):
         return True
     tokens = analysis.tokens(text)
-    return len(tokens) == 1 and tokens[0].start == 0 and tokens[0].end == len(text)
+    if len(tokens) != 1 or is_unspaced(tokens[0].term):
+        return False
+    return tokens[0].start == 0 and tokens[0].end == len(text)
 
 
 def is_fuzzy(text: str, edits: int) -> bool:

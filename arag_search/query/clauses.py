@@ -7,12 +7,17 @@ returns the one that a mended query would hold instead.
 from __future__ import annotations
 
 import re
-import unicodedata
 from operator import le
 
 from arag_search.corpus import nfc
 from arag_search.query import analysis, fragments, problems
-from arag_search.query.analysis import has_few_apostrophes, has_token, is_fuzzy, is_prefix
+from arag_search.query.analysis import (
+    has_few_apostrophes,
+    has_token,
+    is_fuzzy,
+    is_prefix,
+    letters_of,
+)
 from arag_search.query.field_types import FieldType
 from arag_search.query.fields import FieldRef, Schema
 from arag_search.query.fragments import joined
@@ -177,7 +182,7 @@ class ClauseReader:
         if _has_single_characters(stem):
             self.reject(start, end, problems.PREFIX_UNSPACED)
             return fragments.word(stem, field, weight)
-        if len(stem) < MIN_PREFIX_CHARACTERS:
+        if letters_of(stem) < MIN_PREFIX_CHARACTERS:
             self.reject(start, end, problems.PREFIX_SHORT, mended=False)
             return None
         if not is_prefix(stem):
@@ -496,9 +501,8 @@ def is_no_field(name: str, value: str) -> bool:
 
 def _has_single_characters(text: str) -> bool:
     """Return whether a text ends in a script without blanks, each of whose characters is a word."""
-    tokens = analysis.tokens(text)
-    last = tokens[-1].term if tokens else ""
-    return len(last) == 1 and tokens[-1].end == len(text) and unicodedata.category(last) == "Lo"
+    last = next(reversed(analysis.tokens(text)), None)
+    return last is not None and last.end == len(text) and analysis.is_unspaced(last.term)
 
 
 def _split_prefix(stem: str, field: TextField) -> list[str]:

@@ -6,6 +6,7 @@ with blanks between. It counts only if the dictionary knows the word that it mak
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 Rules = tuple[tuple[str, str], ...]
@@ -33,6 +34,32 @@ _PARTICIPLES: Rules = (
     (f"вш{_ADJECTIVE}(ся)?", r"ть\1"),
     (f"ем{_ADJECTIVE}", "ть"),
 )
+_OPEN = "".join(map(chr, range(0xAC00, 0xD7A4, 28)))
+"""The syllables of Korean that end in a vowel."""
+_OPEN_OR_L = _OPEN + "".join(map(chr, range(0xAC08, 0xD7A4, 28)))
+_PARTICLE = re.compile(
+    rf"""(?<=.)(?: 에 | 에게 | 에게서 | 에서 | 까지 | 마다 | 밖에 | 보다 | 부터 | 처럼
+            | (?<![{_OPEN}])(?: 을 | 은 | 으로 ) | (?:(?<=[{_OPEN}])|(?<![가-힣]))(?: 를 | 는 ))$
+      | (?:(?<=..)|(?<=[^가-힣]))(?: 의 | 도 | 만 | 들 | 께 | 께서 | 뿐 | 대로 | 만큼 | 조차 | 마저
+            | 하고 | 한테 | 한테서
+            | (?<![{_OPEN}])(?: 이 | 과 | 이나 | 이며 | 이란 | 이라고 | 이라는 | 이라도
+                | 으로서 | 으로써 )
+            | (?:(?<=[{_OPEN}])|(?<![가-힣]))(?: 가 | 와 | 나 | 며 )
+            | (?:(?<=[{_OPEN_OR_L}])|(?<![가-힣]))(?: 로 | 로서 | 로써 ))$""",
+    re.VERBOSE,
+)
+"""A particle of Korean behind a word: behind two syllables or more, unless it ends no short noun,
+and as the last sound of the word demands."""
+
+
+def without_particles(word: str) -> str:
+    """Return a Korean word without its particles (도서관에서는, 도서관)."""
+    while stem := _PARTICLE.sub("", word):
+        if stem == word:
+            break
+        word = stem
+    return word
+
 
 OF_UNKNOWN_WORDS: Mapping[str, Rules] = {
     "de": (

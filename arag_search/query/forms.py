@@ -6,7 +6,7 @@ and the oracle of the tests ask it, and engines index and search what it returns
 
 1. The words are those of StandardAnalyzer in the text as it is (see ``analysis``), but any sign of
    ``typography`` is an apostrophe between letters, and digits above a short word, as in ``m²``, or
-   below a letter are its own.
+   below a letter are its own. Of scripts without blanks, each character with its marks is a word.
 2. ``C++``, ``C#`` and ``F#`` keep their signs. ``--flag``, ``-j``, ``$HOME``, ``@decorator`` and
    ``.NET`` are their word in its place, and themselves as well.
 3. Letters of another width, ligatures and other compatibility forms are the letters, and digits of
@@ -17,6 +17,7 @@ and the oracle of the tests ask it, and engines index and search what it returns
    another, such as a participle, is that (see ``endings``). A word that the dictionary does not
    know is looked up with other accents and without an ending, or loses a regular one; of a Finnish
    compound, the last part is looked up. All that depends on the word in lower case alone.
+   A Korean word, in any language, loses its particles.
 5. Accents of Latin and Greek letters, and final forms go.
 6. An identifier (``pg_stat_statements.max``, ``getUserById``) is itself in its place; its parts,
    and the dotted names within it (``a.b`` and ``b.c`` in ``a.b.c``), stand behind all words, so far
@@ -75,7 +76,7 @@ class Form(NamedTuple):
 def steps(language: str) -> tuple[str, ...]:
     """Return the names of the steps, with the version of the dictionary. An index that was built
     with other steps cannot be searched."""
-    before = ("words", "signs", "symbols", "letters", "points")
+    before = ("words", "signs", "unspaced", "symbols", "letters", "points", "particles")
     after = ("accents", "identifiers", "names within", "cut names")
     if language == NONE:
         return (*before, *after)
@@ -325,7 +326,12 @@ _APART = "`´′‛"
 """The apostrophes at which StandardAnalyzer cuts a word."""
 _RAISED, _LOWERED = "⁰¹²³⁴⁵⁶⁷⁸⁹", "₀₁₂₃₄₅₆₇₈₉"
 _NUMERO = "№"
-_MARKED = re.compile(rf"[{_APART}{_RAISED}{_LOWERED}{_NUMERO}]")
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1950-\u19ff\u1a20-\u1aaf\ua9e0-\ua9ff\uaa60-\uaadf"
+    "\U00011700-\U0001173f"
+)
+"""The blocks of Thai, Lao, Burmese, Khmer and scripts like these."""
+_MARKED = re.compile(rf"[{_APART}{_RAISED}{_LOWERED}{_NUMERO}{_UNSPACED}]")
 _SIGN = re.compile(
     rf"(?<=[^\W\d_])[{_APART}](?=[^\W\d_])|(?<=[^\W\d_])[{_LOWERED}]+"
     rf"|(?<![^\W\d_])(?:(?![{_RAISED}])[^\W\d_]){{1,3}}[{_RAISED}]+"
@@ -348,7 +354,13 @@ def _words(text: str) -> list[Token]:
     """Return the words of a text whose forms are indexed."""
     if not _is_signed(text):
         return analysis.tokens(text)
-    words = analysis.tokens(_plain_signs(text))
+    words: list[Token] = []
+    for token in analysis.tokens(_plain_signs(text)):
+        spans = analysis.units(token.term)
+        words += [
+            Token(token.term[start:end], token.start + start, token.start + end)
+            for start, end in spans or ((0, token.end - token.start),)
+        ]
     words += [Token("no", at, at + 1) for at, sign in enumerate(text) if sign == _NUMERO]
     return sorted(words, key=itemgetter(1))
 
@@ -430,6 +442,8 @@ class _Known(dict[str, str]):
 
     def __missing__(self, word: str) -> str:
         form = _POSSESSIVE.sub("", _letters(word))
+        if "가" <= form[-1:] <= "힣":
+            form = endings.without_particles(form)
         form = _accents_off(self._lemma(form) if _has_only_letters(form) else form)
         form = _cut(_QUOTES.sub("", form)) or word
         if len(self) >= _MAX_KNOWN:

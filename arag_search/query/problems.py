@@ -270,7 +270,7 @@ WEIGHT_ON_FILTER = (
 )
 PREFIX_SHORT = (
     f"a prefix of fewer than {MIN_PREFIX_CHARACTERS} characters. Write at least "
-    f"{MIN_PREFIX_CHARACTERS} before the *, or \\* for the character."
+    f"{MIN_PREFIX_CHARACTERS} (of Korean 2) before the *, or \\* for the character."
 )
 PREFIX_TOKENS = (
     "a prefix must be one word, and this is split at its punctuation. Write the whole words before "

@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 
 from arag_search.errors import ArgumentError
 from arag_search.query import problems
-from arag_search.query.analysis import APOSTROPHES, has_apostrophes, has_token
+from arag_search.query.analysis import APOSTROPHES, has_apostrophes, has_token, letters_of
 from arag_search.query.clauses import ClauseReader, is_no_field, is_searchable, literal_text
 from arag_search.query.fields import ANY_SCHEMA, TEXT_FIELDS, FieldRef, Schema
 from arag_search.query.fragments import Modified, joined, phrase, word
@@ -347,7 +347,7 @@ def _exceeded(tree: Node, text: str, options: Options) -> list[str]:
     of_prefixes = (len(prefixes), MAX_PUBLISHED_PREFIXES, problems.TOO_MANY_PUBLISHED_PREFIXES)
     if options.has_additions:
         prefixes += [leaf.text for leaf in texts if isinstance(leaf, Fuzzy)]
-        shares = sum(PREFIX_SHARES.get(len(prefix), 1) for prefix in prefixes)
+        shares = sum(PREFIX_SHARES.get(letters_of(prefix), 1) for prefix in prefixes)
         of_prefixes = (shares, MAX_PREFIXES, problems.TOO_MANY_PREFIXES)
     words = 0
     most_words = MAX_WORDS if options.limits else MAX_WORDS_WITHOUT_LIMITS

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from itertools import chain
 from typing import ClassVar, Literal, assert_never, cast
 
 from arag_search.errors import ArgumentError
@@ -23,6 +24,7 @@ from arag_search.query.analysis import (
     is_fuzzy,
     is_prefix,
     spellings_of,
+    units,
 )
 from arag_search.query.field_types import FIELD_TYPES, MetadataType
 from arag_search.query.fields import is_field_name
@@ -404,7 +406,8 @@ def spelled_words(leaf: TextLeaf) -> int:
 
     It is 0 for a single word of one spelling.
     """
-    words = sum(map(len, spellings_of(leaf.text)))
+    spelled = chain(*spellings_of(leaf.text))
+    words = sum(len(units(word)) or 1 for word in spelled)
     return words if words > 1 else 0
 
 

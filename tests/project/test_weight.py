@@ -14,7 +14,7 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
-    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_260,
+    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_319,
     ("arag_search/tools/",): 4_623,
     ("arag_search/agent/",): 4_432,
     ("arag_search/evaluation/",): 2_705,
@@ -28,7 +28,7 @@ CEILINGS = {
     ("index_jobs/sources/",): 8_022,
     ("index_jobs/",): 5_366,
     ("bench/",): 17_421,
-    ("tests/",): 61_335,
+    ("tests/",): 61_341,
     ("",): 1_154,  # what is in no other row
 }
 ALL = 147_425

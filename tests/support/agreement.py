@@ -28,6 +28,7 @@ from arag_search.engines.base import (
     SearchRequest,
     SortBy,
 )
+from arag_search.query.analysis import is_prefix
 from arag_search.query.fields import DOC_ID, TEXT_FIELDS
 from arag_search.query.problems import QueryError
 from arag_search.query.reading import parse, parse_filter
@@ -300,7 +301,8 @@ def agree_on_conditions(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None
         if name != "hybrid_search":
             ranking = getattr(right, name)(query, top_k=1_000, snippets=False).hits
             ranked = [hit.id for hit in ranking if hit.id in matching]
-            assert [hit.id for hit in expected.hits] == ranked[: MAX_NEAREST * 4]
+            best = ranked[: MAX_NEAREST * 4]  # of the first 1,000
+            assert [hit.id for hit in expected.hits][: len(best)] == best
         assert {hit.id for hit in expected.hits} <= matching
 
     assert sum(share == 0 for share in shares) >= 0.05 * examples
@@ -485,7 +487,8 @@ def _counted_documents(
 
 def agree_on_words(pairs: Sequence[Pair]) -> None:
     """Check for the same counts, forms and nearest words."""
-    words = [*WORDS, *(f"{word[:3]}*" for word in WORDS), *(f"{word}x" for word in WORDS)]
+    prefixes = [f"{word[:3]}*" for word in WORDS if is_prefix(word[:3])]
+    words = [*WORDS, *prefixes, *(f"{word}x" for word in WORDS)]
     words = [word for word in words if word.strip("*").isalnum() and len(word) > 3][::3]
     queries = [f"{first} AND title:{second}" for first, second in itertools.pairwise(WORDS[:6])]
     forms = 0

@@ -68,7 +68,7 @@ WORDS = (
     "word_joined", "한국어", "café’s", "in's", "operas", "librettos", "cafe", "bearing", "Venices",
     "getUserById", "get", "user", "pg.word_joined.max", "C++", "C#", "--flag", "flag", "DataFrame",
     "data", "frame", "ﬁnance", "ｖｉｖａｌｄｉ", "Ёлка", "елка", "x\u00adyz", "xyz", "rockets’",
-    "O′Neil", "m²", "№5",
+    "O′Neil", "m²", "№5", "ภาษาไทย", "ไทย", "검색을", "검색",
 )  # fmt: skip
 COMMON = WORDS[:5]
 PREFIXES = (

@@ -108,6 +108,12 @@ def words(text: str, language: str = "en") -> list[str]:
         ("fa", "کتاب‌ها كتابها کتاب"),
         ("ru", "го\u0301рода городах"),
         ("hi", "लड़के लड़का"),
+        (NONE, "도서관 도서관은 도서관이 도서관에서는 도서관까지의 도서관들로부터"),
+        (NONE, "나라 나라를 나라로"),
+        (NONE, "우리나라 우리나라는"),
+        (NONE, "결과 결과를 결과에는"),
+        (NONE, "책 책을 책에서"),
+        ("en", "Linux Linux는 linux의"),
     ],
 )
 def test_the_forms_of_a_word_are_one_term(language: str, same: str) -> None:
@@ -141,6 +147,8 @@ def test_the_forms_of_a_word_are_one_term(language: str, same: str) -> None:
         (NONE, "Vivaldi² vivaldi2"),  # the mark of a note
         (NONE, "½ 12"),
         (NONE, "على علي"),
+        (NONE, "국가 국"),  # 가 follows vowels
+        (NONE, "회의 회 도로 도 길이 길"),
         (NONE, "c++ c c#"),
     ],
 )
@@ -174,6 +182,9 @@ def test_other_words_have_other_terms(language: str, other: str) -> None:
         ),
         ("№5, № 5, No. 5", "no 5 no 5 no 5"),
         ("a `b` ab`cd `e`'s 5′ 10″ x′(t)", "a b abcd e s 5 10 x t"),
+        ("ภาษาไทย ๑๒ ก", "ภ า ษ า ไ ท ย 12 ก"),
+        ("ที่นี่ API", "ที่ นี่ api"),
+        ("ភាសាខ្មែរ", "ភា សា ខ្ មែ រ"),
         ("a-b a--b user@example.com", "a b a b user example.com\nexample com"),
         ("", ""),
     ],
@@ -308,7 +319,7 @@ def test_a_beginning_is_folded_and_has_no_lemma() -> None:
 
 def test_the_steps_name_language_and_dictionary() -> None:
     assert len(languages()) > 40
-    assert steps("en")[5].startswith("lemmas of en (simplemma ")
+    assert steps("en")[7].startswith("lemmas of en (simplemma ")
     assert not any("lemmas" in step for step in steps(NONE))
 
 
