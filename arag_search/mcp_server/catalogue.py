@@ -30,6 +30,10 @@ MAX_PARTS = 256
 _READ_ONLY = types.ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
 )
+FOREIGN = {"untrustedContentHint": True}
+"""What the ``_meta`` of tools and of their results says to a client, and to no model: the text is
+that of documents, whoever wrote them. The protocol itself has no word for it (its open world is
+what a tool reaches, not who wrote what it returns); this is WebMCP's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +127,7 @@ class Catalogue:
             input_schema={"type": "object", "properties": properties, "required": required},
             output_schema=next(iter(tools.values())).output_schema,
             annotations=_READ_ONLY,
+            _meta=FOREIGN,
         )
 
 

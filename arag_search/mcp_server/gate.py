@@ -13,19 +13,27 @@ import re
 
 import anyio
 from mcp.server.streamable_http import check_accept_headers
+from mcp.types import INVALID_REQUEST
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from arag_search.errors import AccessError, UnavailableError
+from arag_search.errors import AccessError, ArgumentError, UnavailableError
 from arag_search.mcp_server.access import AccessFile, note_grant
 from arag_search.mcp_server.listening import Listening
 from arag_search.mcp_server.messages import END_BYTES, BadMessage, read_message, too_long
 
 _JSON = "application/json"
+_EVENTS = "text/event-stream"
+_OF_EVENTS = re.compile(r"(?i)text/(?:\*|event-stream)")
 _SHOWN_CHARACTERS = 80
 _DRAIN_BYTES = 1 << 20
+_ENDED = BadMessage(
+    None,
+    INVALID_REQUEST,
+    ArgumentError("The session ended before the answer.", do="Begin another: send initialize."),
+)
 _DRAIN_S = 2.0
 """How much is read of a body that is refused or too long, and for how long."""
 
@@ -66,11 +74,15 @@ class Gate:
         if response is not None:
             await response(scope, receive, send)
             return
-        if check_accept_headers(request)[1]:  # the SDK insists on both types for every answer
-            MutableHeaders(scope=scope)["accept"] = f"{_JSON}, text/event-stream"
-        await self._pass_on(scope, again, send)
+        # The SDK insists on both types for every answer.
+        accepts_json, accepts_events = check_accept_headers(request)
+        names_events = _OF_EVENTS.search(request.headers.get("accept", ""))
+        is_json = request.method == "POST" and not names_events
+        if accepts_events or (is_json and (accepts_json or "accept" not in request.headers)):
+            MutableHeaders(scope=scope)["accept"] = f"{_JSON}, {_EVENTS}"
+        await self._pass_on(scope, again, send, is_json)
 
-    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send, is_json: bool) -> None:
         """Let the SDK answer, until the server ends: it would wait for calls without a session."""
         is_begun = is_complete = False
 
@@ -87,7 +99,7 @@ class Gate:
                 group.cancel_scope.cancel()
 
             group.start_soon(end)
-            await self._app(scope, receive, sent)
+            await self._app(scope, receive, _without_events(sent) if is_json else sent)
             group.cancel_scope.cancel()
         if self._stopping.is_set() and not is_begun:
             await _ending()(scope, receive, send)
@@ -151,6 +163,34 @@ async def _body(receive: Receive, max_bytes: int) -> tuple[bytes, bool]:
                 del body[END_BYTES:-END_BYTES]
             is_left = received.get("more_body", False)
     return bytes(body), size <= max_bytes
+
+
+def _without_events(send: Send) -> Send:
+    """Return a function that sends a stream of events as its last one, which is the answer: the
+    client does not read events. The SDK decides this for all clients of a server."""
+    start: Message | None = None
+    events = bytearray()
+
+    async def sent(message: Message) -> None:
+        nonlocal start
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(raw=[*message["headers"]])
+            if headers.get("content-type", "").startswith(_EVENTS):
+                headers["content-type"] = _JSON
+                start = {**message, "headers": headers.raw}
+                return
+        elif start is not None:
+            events.extend(message.get("body", b""))
+            if message.get("more_body", False):
+                return
+            data = [line[5:] for line in events.splitlines() if line.startswith(b"data:")]
+            if not data:
+                start["status"] = 500
+            await send(start)
+            message = {**message, "body": data[-1].strip() if data else _ENDED.answer.encode()}
+        await send(message)
+
+    return sent
 
 
 def _ending() -> Response:

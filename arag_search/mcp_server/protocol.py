@@ -38,6 +38,7 @@ from arag_search.errors import (
 )
 from arag_search.mcp_server.access import filter_of
 from arag_search.mcp_server.addresses import KINDS, read_address, template_of
+from arag_search.mcp_server.catalogue import FOREIGN
 from arag_search.mcp_server.live import Coming, LiveIndexes, Session
 from arag_search.mcp_server.workers import Workers
 from arag_search.tools.base import ToolResult, error_result
@@ -234,7 +235,9 @@ class _Answers:
                 return read_address(params.uri, catalogue.served)
 
         text = await self.workers.run(read)
-        contents = types.TextResourceContents(uri=params.uri, mime_type="text/plain", text=text)
+        contents = types.TextResourceContents(
+            uri=params.uri, mime_type="text/plain", text=text, _meta=FOREIGN
+        )
         return types.ReadResourceResult(contents=[contents])
 
     async def list_prompts(self, _: _Context, __: _Page) -> types.ListPromptsResult:
@@ -269,7 +272,7 @@ def _tool_answer(result: ToolResult) -> types.CallToolResult:
         content=[types.TextContent(type="text", text=result.text)],
         structured_content=None if result.structured is None else dict(result.structured),
         is_error=result.status == "error",
-        _meta={META: numbers},
+        _meta=FOREIGN | {META: numbers},
     )
 
 

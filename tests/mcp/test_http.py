@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+from typing import Any
 
 import anyio
 import httpx2
@@ -20,6 +21,7 @@ from arag_search.errors import ArgumentError
 from arag_search.mcp_server.gate import Gate
 from arag_search.mcp_server.http import serve_http
 from arag_search.mcp_server.listening import Listening, listen
+from arag_search.mcp_server.live import Coming
 from tests.support.commands import Command
 from tests.support.mcp_http import (
     ENVELOPE,
@@ -198,6 +200,75 @@ def test_clients_that_accept_events_or_anything_are_served(accept: str) -> None:
             assert (answer.status_code, len(answer.json()["result"]["tools"])) == (200, 3)
 
     over_http(talk)
+
+
+@pytest.mark.parametrize("accept", ["application/json", "application/*;q=0.9", "*/*", None])
+def test_clients_that_do_not_name_events_are_answered_as_json(accept: str | None) -> None:
+    headers = {"Content-Type": HEADERS["Content-Type"]} | ({"Accept": accept} if accept else {})
+    search = {"name": "logical_search", "arguments": {"query": "vivaldi"}}
+    progress = {"progressToken": 7}
+    served = LocalServer()
+    seen: list[dict[str, Any]] = []
+
+    async def talk(listening: Listening) -> None:
+        async with web_client(headers) as http:
+            if accept is None:
+                del http.headers["Accept"]
+            begun = await http.post(listening.url, json=INITIALIZE)
+            assert begun.json()["result"]["protocolVersion"] == "2025-06-18"
+            modern = {"Mcp-Protocol-Version": MODERN, "Mcp-Method": "tools/call"}
+            session = {"Mcp-Session-Id": begun.headers["Mcp-Session-Id"]}
+            metas: list[tuple[dict[str, str], dict[str, Any]]] = [
+                (session, {}),
+                ({**modern, "Mcp-Name": "logical_search"}, dict(ENVELOPE["_meta"])),
+            ]
+            for more, meta in metas:
+                building = Coming("The index is being built.", 1, 2)
+                answers = iter([building, building])
+                served.live.coming = lambda answers=answers: next(answers, None)
+                call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+                params = {**search, "_meta": meta | progress}
+                answer = await http.post(
+                    listening.url, json={**call, "params": params}, headers=more
+                )
+                assert answer.headers["Content-Type"] == "application/json"
+                seen.append(answer.json())
+            note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+            assert (await http.post(listening.url, json=note, headers=session)).status_code == 202
+            if accept == "application/json":  # where only events can come
+                assert (await http.get(listening.url, headers=session)).status_code == 406
+
+    over_http(talk, served=served)
+    for answer in seen:
+        assert answer["id"] == 1
+        assert "passages for vivaldi" in answer["result"]["content"][0]["text"]
+
+
+def test_a_session_that_ends_in_a_call_says_so_to_a_client_that_reads_no_events() -> None:
+    served = LocalServer()
+    assert isinstance(served.engine, MoodyEngine)
+    engine = served.engine
+    engine.gate.clear()
+    search = {"name": "logical_search", "arguments": {"query": "vivaldi"}}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": search}
+
+    async def talk(listening: Listening) -> None:
+        async with web_client({**HEADERS, "Accept": "application/json"}) as http:
+            begun = await http.post(listening.url, json=INITIALIZE)
+            http.headers["Mcp-Session-Id"] = begun.headers["Mcp-Session-Id"]
+
+            async def asks() -> None:
+                answer = await http.post(listening.url, json=call)
+                assert answer.status_code == 500
+                assert "The session ended before the answer." in answer.json()["error"]["message"]
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(asks)
+                await until(lambda: engine.at_work > 0)
+                assert (await http.delete(listening.url)).status_code == 200
+        engine.gate.set()
+
+    over_http(talk, served=served)
 
 
 # Access

@@ -117,6 +117,17 @@ def test_a_search_and_a_read_answer_with_text_and_with_numbers_in_the_metadata()
     LocalServer().serve(talk)
 
 
+def test_tools_results_and_resources_tell_a_client_that_their_text_is_foreign() -> None:
+    async def talk(client: ClientSession) -> None:
+        metas = [tool.meta for tool in (await client.list_tools()).tools]
+        metas.append((await client.call_tool("chunk_read", READ)).meta)
+        read = await client.read_resource("arag://memory/chunk/scarlatti.1")
+        metas += [content.meta for content in read.contents]
+        assert [(meta or {}).get("untrustedContentHint") for meta in metas] == [True] * 5
+
+    LocalServer().serve(talk)
+
+
 def test_two_sessions_have_separate_read_sets() -> None:
     served = LocalServer()
 
