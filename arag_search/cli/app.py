@@ -191,6 +191,7 @@ def _command(name: str) -> Any:
     import typer
 
     from arag_search.cli.options.index import add_connection_options
+    from arag_search.cli.options.parser import expand_paths
 
     module = importlib.import_module(f"arag_search.cli.{_MODULES.get(name, name)}")
     app = function = getattr(module, f"{name}_command")
@@ -200,6 +201,7 @@ def _command(name: str) -> Any:
     command: Any = typer.main.get_command(app)
     if name not in _WITHOUT_INDEX:
         add_connection_options(command)
+    expand_paths(command)
     return command
 
 

@@ -23,6 +23,7 @@ from typing import Any
 
 from arag_search.errors import JvmError
 from arag_search.system.cache import CACHE_VARIABLE, cache_folder
+from arag_search.system.paths import given_path
 
 
 def java_home() -> Path:
@@ -89,7 +90,7 @@ def lucene_jars(pinned: PinnedJar) -> list[str]:
         return [str(resolve(pinned, cache_folder()))]
     jars: list[str] = []
     for entry in filter(None, variable.split(os.pathsep)):
-        path = Path(entry)
+        path = Path(given_path(entry, CLASSPATH_VARIABLE))
         files = sorted(path.parent.glob("*.jar")) if path.name == "*" else [path]
         if not files or not all(jar.exists() for jar in files):
             raise JvmError(

@@ -9,14 +9,15 @@ import os
 import sys
 from pathlib import Path
 
+from arag_search.system.paths import path_in
+
 CACHE_VARIABLE = "ARAG_CACHE_DIR"
 
 
 def cache_folder() -> Path:
     """Return the folder, which may not exist."""
-    chosen = os.environ.get(CACHE_VARIABLE)
-    if chosen:
-        return Path(chosen).expanduser().absolute()
+    if chosen := path_in(CACHE_VARIABLE):
+        return Path(chosen).absolute()
     if sys.platform == "darwin":
         caches = Path.home() / "Library" / "Caches"
     else:

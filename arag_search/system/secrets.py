@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 from arag_search.errors import ArgumentError
+from arag_search.system.paths import path_in
 
 
 def read_secret(variable: str) -> str:
@@ -18,7 +19,7 @@ def read_secret(variable: str) -> str:
     Raises ArgumentError if both are set, or if the file cannot be read as UTF-8.
     """
     value = os.environ.get(variable, "")
-    file = os.environ.get(f"{variable}_FILE", "")
+    file = path_in(f"{variable}_FILE")
     if not file:
         return value
     if value:

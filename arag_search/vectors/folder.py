@@ -30,6 +30,7 @@ from arag_search.errors import (
 from arag_search.manifest import Manifest
 from arag_search.system.durable import full_disk_advice
 from arag_search.system.lock import HeldError, hold
+from arag_search.system.paths import path_in
 from arag_search.vectors.records import (
     STATE_ENDING,
     STORE_NAME,
@@ -71,7 +72,7 @@ def vectors_root(location: str, vectors: Path | str | None = None) -> Path:
         raise ArgumentError(
             "The folder of the vectors has no name.", where=location, allowed="a folder"
         )
-    folder = vectors or os.environ.get(VECTORS_VARIABLE)
+    folder = vectors or path_in(VECTORS_VARIABLE)
     if folder:
         return Path(folder)
     if is_address(location):

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from arag_search.cli.app import COMMANDS, run
+from arag_search.cli.app import COMMANDS, _command, run
+from arag_search.cli.options.parser import PATHS
 from tests.support.commands import Command, CommandResult, file_of, process
 
 pytestmark = pytest.mark.usefixtures("commands_folder")
@@ -28,6 +29,29 @@ def test_examples_in_the_help_are_on_their_own_lines(arag: Command, command: str
         examples = done.lines[done.lines.index("  Examples:") + 2 :]
         for line in examples[: examples.index("")]:
             assert "arag-search " in line
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_path_of_a_command_may_begin_with_a_tilde(command: str) -> None:
+    for parameter in _command(command).params:
+        if parameter.type_descriptor.annotation is Path:
+            assert parameter.metavar.strip("[].") in PATHS, parameter.name
+
+
+def test_a_path_that_a_client_gives_without_a_shell_is_expanded_or_refused(arag: Command) -> None:
+    os.symlink(Path("my-index").absolute(), Path.home() / "tilde")
+    assert arag("search", "~/tilde", "vivaldi").code == 0
+    assert arag("mcp", "~/no", "--preset", "x").err.startswith("arag-search: There is no preset")
+    for arguments in (
+        ["search", "${HOME}/my-index", "vivaldi"],
+        ["mcp", "one=$HOME/my-index"],
+        ["mcp", "my-index", "--access", "${HOME}/access.yaml"],
+        ["index", "corpus.jsonl", "--to=%USERPROFILE%/i"],
+    ):
+        done = arag(*arguments)
+        assert done.code in (1, 2)
+        assert done.err.startswith("arag-search: Nothing has expanded ")
+    assert list(Path.home().glob("*my-index")) == []
 
 
 def test_without_arguments_the_commands_are_listed(

@@ -18,20 +18,20 @@ CEILINGS = {
     ("arag_search/tools/",): 4_623,
     ("arag_search/agent/",): 4_432,
     ("arag_search/evaluation/",): 2_705,
-    ("arag_search/vectors/", "index_jobs/embedding/"): 4_973,
+    ("arag_search/vectors/", "index_jobs/embedding/"): 4_974,
     ("arag_search/engines/opensearch/",): 4_634,
-    ("arag_search/engines/",): 7_067,
-    ("arag_search/mcp_server/",): 2_417,
-    ("arag_search/cli/",): 4_588,
+    ("arag_search/engines/",): 7_068,
+    ("arag_search/mcp_server/",): 2_465,
+    ("arag_search/cli/",): 4_621,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_270,
-    ("arag_search/endpoints/", "arag_search/system/"): 1_887,
+    ("arag_search/endpoints/", "arag_search/system/"): 1_928,
     ("index_jobs/sources/",): 8_022,
     ("index_jobs/",): 5_366,
     ("bench/",): 17_421,
-    ("tests/",): 61_341,
+    ("tests/",): 61_512,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 147_425
+ALL = 147_498
 
 
 def _counts() -> Counter[tuple[str, ...]]:

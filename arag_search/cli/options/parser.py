@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from inspect import Parameter, Signature, signature
-from typing import Any, get_type_hints
+from typing import Any, cast, get_type_hints
+
+PATHS = ("INDEX", "SOURCE", "FOLDER", "QUESTIONS", "PRESET", "DIR", "FILE")
+"""What --help calls the parameters that are paths, or may be."""
+_NAMED = re.compile(r"[A-Za-z0-9][\w.-]*=(?=[~$%])")
 
 
 def with_groups(command: Callable[..., int]) -> Callable[..., int]:
@@ -39,6 +44,32 @@ def with_groups(command: Callable[..., int]) -> Callable[..., int]:
 
 def _is_group(kind: Any) -> bool:
     return isinstance(kind, type) and hasattr(kind, "_field_defaults")
+
+
+def expand_paths(command: Any) -> None:
+    """Let a command take paths as ``given_path`` does, those after the name of an index too."""
+    for parameter in command.params:
+        if (parameter.metavar or "").strip("[].") in PATHS:
+            process = functools.partial(_process_path, parameter, parameter.process_value)
+            parameter.process_value = process
+
+
+def _process_path(parameter: Any, process: Callable[..., Any], context: Any, value: Any) -> Any:
+    from arag_search.system.paths import given_path
+
+    is_option = parameter.opts[-1].startswith("-")
+    where = parameter.opts[-1] if is_option else parameter.metavar
+
+    def given(text: Any) -> Any:
+        if isinstance(text, list | tuple):
+            return [*map(given, cast(Sequence[Any], text))]
+        if not isinstance(text, str):  # a default
+            return text
+        match = None if is_option else _NAMED.match(text)
+        name = match[0] if match else ""
+        return name + given_path(text.removeprefix(name), where)
+
+    return process(context, given(value))
 
 
 def complete(command: Any, name: str) -> int | None:

@@ -19,6 +19,7 @@ from arag_search.engines.opensearch.faults import (
     USERNAME_VARIABLE,
 )
 from arag_search.errors import ArgumentError
+from arag_search.system.paths import path_in
 from arag_search.system.secrets import read_secret
 
 MAX_NAME_CHARACTERS = 180
@@ -200,9 +201,9 @@ class ConnectionOptions:
                 allowed=f"both {USERNAME_VARIABLE} and {PASSWORD_VARIABLE}, or neither",
                 do="Set it, or unset the other.",
             )
-        ca_certs = ca_certs or os.environ.get(CA_CERTS_VARIABLE) or None
-        client_cert = client_cert or os.environ.get(CLIENT_CERT_VARIABLE) or None
-        client_key = client_key or os.environ.get(CLIENT_KEY_VARIABLE) or None
+        ca_certs = ca_certs or path_in(CA_CERTS_VARIABLE) or None
+        client_cert = client_cert or path_in(CLIENT_CERT_VARIABLE) or None
+        client_key = client_key or path_in(CLIENT_KEY_VARIABLE) or None
         _check_files(ca_certs, client_cert, client_key)
         allowed = os.environ.get(UNENCRYPTED_VARIABLE) == "1"
         return ConnectionOptions(username, password, ca_certs, client_cert, client_key, allowed)

@@ -162,7 +162,7 @@ def installation(client: Client, location: str) -> Installation:
     check_extra("mcp", "mcp")
     [(name, place)] = named_locations([location]).items()
     if not is_address(place):
-        folder = Path(place).expanduser()
+        folder = Path(place)
         if not folder.is_dir():
             raise ArgumentError(
                 "There is no such folder.",
