@@ -104,14 +104,15 @@ def lucene_jars(pinned: PinnedJar) -> list[str]:
 
 
 def resolve(jar: PinnedJar, cache: Path, download: Download | None = None) -> Path:
-    """Return the path of a jar in the cache folder, and download it first if it is absent.
+    """Return the path of a jar in the cache folder, and download it first if it is not there with
+    its SHA-256.
 
-    A download is verified by its SHA-256 and then renamed into place, so that several processes may
-    do this at once; later calls compare only the size. Raises JvmError.
+    A download is verified and then renamed into place, so that several processes may do this at
+    once. Raises JvmError.
     """
     target = cache / jar.file_name
     with contextlib.suppress(OSError):
-        if target.stat().st_size == jar.size:
+        if target.stat().st_size == jar.size and _digest(target) == jar.sha256:
             return target
     try:
         cache.mkdir(parents=True, exist_ok=True)
@@ -119,6 +120,8 @@ def resolve(jar: PinnedJar, cache: Path, download: Download | None = None) -> Pa
         try:
             downloaded = (download or _download)(jar, staging)
             _verify(jar, downloaded)
+            if target.is_dir():
+                os.replace(target, staging / "folder")
             os.replace(downloaded, target)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
@@ -133,7 +136,7 @@ def resolve(jar: PinnedJar, cache: Path, download: Download | None = None) -> Pa
 
 
 def _verify(jar: PinnedJar, path: Path) -> None:
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    digest = _digest(path)
     if digest != jar.sha256:
         raise JvmError(
             f"The download of {jar.coordinates} has the wrong checksum.",
@@ -142,6 +145,10 @@ def _verify(jar: PinnedJar, path: Path) -> None:
             do="Try again. If the error persists, the registry or a proxy in front of it serves a "
             f"different file; set {CLASSPATH_VARIABLE} to a copy from elsewhere.",
         )
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _download(jar: PinnedJar, folder: Path) -> Path:

@@ -97,9 +97,18 @@ def test_a_jar_is_downloaded_once_and_no_other_file_is_left(tmp_path: Path) -> N
     assert [path.name for path in cache.iterdir()] == ["opera-1.2.jar"]
 
 
-def test_a_truncated_jar_is_downloaded_again(tmp_path: Path) -> None:
-    (tmp_path / JAR.file_name).write_bytes(b"libr")
+@pytest.mark.parametrize("content", [b"libr", b"", b"libretti", "a folder", "a pipe"])
+def test_what_is_not_the_jar_is_downloaded_again(tmp_path: Path, content: bytes | str) -> None:
+    path = tmp_path / JAR.file_name
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    elif content == "a pipe":
+        os.mkfifo(path)
+    else:
+        path.mkdir()
+        (path / "file").touch()
     assert jars.resolve(JAR, tmp_path, download_of(b"libretto")).read_bytes() == b"libretto"
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_download_with_another_checksum_is_refused_and_not_kept(tmp_path: Path) -> None:
