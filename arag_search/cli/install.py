@@ -31,9 +31,9 @@ def install_command(
 
     Claude Code, VS Code, Codex and Gemini CLI are asked by their own command (claude, code, codex,
     gemini). In the settings of the others, which are JSON, the entry is written, and a copy of the
-    file as it was is kept beside it; settings with comments are left alone, and the entry is
-    printed. Claude Code and Codex also get a skill, which says when the index serves and when grep
-    does, and teaches the query language.
+    file as it was before the first change is kept beside it; settings with comments, or behind a
+    link, are left alone, and the entry is printed. Claude Code and Codex also get a skill, which
+    says when the index serves and when grep does, and teaches the query language.
 
     Examples:
 

@@ -117,7 +117,10 @@ def test_settings_that_are_not_plain_json_are_left_alone_and_the_entry_is_printe
     done = arag("install", "cursor", str(home / "notes"))
     assert done.code == 1
     assert reason in done.err
-    assert f"Where: {path}\nDo: Write the entry notes by hand:\n" in done.err
+    assert (
+        f"Where: {path}\nAllowed: a regular file that may be written, of JSON without comments\n"
+        "Do: Write the entry notes by hand:\n"
+    ) in done.err
     entry = json.loads(done.err.partition("by hand:\n")[2])["mcpServers"]["notes"]
     assert entry["args"] == ["mcp", f"notes={home / 'notes'}"]
     assert [file.name for file in path.parent.iterdir()] == [path.name]
@@ -135,16 +138,45 @@ def test_a_file_that_is_read_only_is_left_alone(arag: Command, home: Path) -> No
     assert path.read_text() == SETTINGS
 
 
-def test_a_link_to_settings_elsewhere_stays_a_link(arag: Command, home: Path) -> None:
-    target = home / "dotfiles" / "mcp.json"
-    target.parent.mkdir()
-    target.write_text(SETTINGS)
-    link = home / ".cursor" / "mcp.json"
-    link.parent.mkdir()
-    link.symlink_to(target)
-    assert arag("install", "cursor", str(home / "notes")).code == 0
-    assert link.is_symlink()
-    assert "notes" in json.loads(target.read_text())["mcpServers"]
+@pytest.mark.parametrize("kind", ["link", "dangling link", "pipe", "folder"])
+def test_what_is_no_regular_file_is_left_alone(arag: Command, home: Path, kind: str) -> None:
+    path = home / ".cursor" / "mcp.json"
+    path.parent.mkdir()
+    target = home / "elsewhere.json"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to(target)
+    if kind == "link":
+        target.write_text(SETTINGS)
+    done = arag("install", "cursor", str(home / "notes"))
+    assert done.code == 1
+    assert ("The path is a link." if "link" in kind else "no regular file") in done.err
+    assert "Do: Write the entry notes by hand:\n" in done.err
+    assert list(path.parent.iterdir()) == [path]
+    assert not target.exists() or target.read_text() == SETTINGS
+
+
+def test_the_first_backup_is_kept_and_no_link_beside_the_settings_is_followed(
+    arag: Command, home: Path
+) -> None:
+    path = settings_file(home, "cursor")
+    path.chmod(0o600)
+    (home / "other").mkdir()
+    (home / "mine").write_text("mine")
+    path.with_name(path.name + ".new").symlink_to(home / "mine")
+    for place in ("notes", "other"):
+        assert arag("install", "cursor", f"notes={home / place}").code == 0
+    backup = path.with_name(path.name + ".before-arag-search")
+    assert backup.read_text() == SETTINGS
+    assert backup.stat().st_mode & 0o777 == 0o600
+    backup.unlink()
+    backup.symlink_to(home / "mine")
+    assert arag("install", "cursor", "notes", "--remove").code == 0
+    assert (home / "mine").read_text() == "mine"
+    assert json.loads(path.read_text()) == json.loads(SETTINGS)
 
 
 def test_a_dry_run_shows_the_change_and_makes_none(arag: Command, home: Path) -> None:
@@ -154,6 +186,9 @@ def test_a_dry_run_shows_the_change_and_makes_none(arag: Command, home: Path) ->
     assert list(json.loads("".join(done.lines[1:]))["mcpServers"]) == ["notes"]
     assert path.read_text() == SETTINGS
     program(home, "codex", f"touch {home / 'ran'}")
+    done = arag("install", "gemini", str(home / "notes"), "--dry-run")
+    assert done.code == 0
+    assert done.lines[0].startswith("Would run if gemini were on the PATH: gemini mcp add ")
     done = arag("install", "codex", str(home / "notes"), "--dry-run")
     assert done.lines[0].startswith("Would run: codex mcp add notes -- /")
     assert done.lines[-1].startswith("Would write the skill ")

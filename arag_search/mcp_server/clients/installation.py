@@ -19,7 +19,7 @@ from arag_search.engines.opensearch.address import is_address
 from arag_search.errors import ArgumentError
 from arag_search.mcp_server.clients.registry import Client, Commands
 from arag_search.mcp_server.served import named_locations
-from arag_search.system.durable import replacing
+from arag_search.system.durable import replacing, write_atomically
 from arag_search.system.extras import check_extra, install_line
 
 _SECTION = "mcpServers"
@@ -70,13 +70,15 @@ class Installation:
             yield f"{'Would remove' if dry_run else 'Removed'} the skill {skill}"
 
     def _run(self, line: list[str], commands: Commands, dry_run: bool) -> str:
-        if shutil.which(line[0]) is None:
+        is_there = shutil.which(line[0]) is not None
+        if dry_run:
+            condition = "" if is_there else f" if {line[0]} were on the PATH"
+            return f"Would run{condition}: {shlex.join(line)}"
+        if not is_there:
             raise ArgumentError(
                 f"{self.client.title} is asked by its command {line[0]}, which is not on the PATH.",
                 do=f"Run: {shlex.join(line)}",
             )
-        if dry_run:
-            return f"Would run: {shlex.join(line)}"
         done = _output(line)
         # An entry that the client refuses to replace is removed first.
         if done.returncode and commands.remove and "already exists" in done.stderr + done.stdout:
@@ -93,13 +95,16 @@ class Installation:
 
     def _change(self, path: Path, entry: dict[str, Any] | None, dry_run: bool) -> str:
         """Write the entry into a file of settings; None removes it."""
-        path = path.resolve()  # a link stays a link
         try:
-            old = path.read_text("utf-8-sig") if path.exists() else ""
+            mode = path.lstat().st_mode if os.path.lexists(path) else None
+            if mode is not None and not stat.S_ISREG(mode):
+                kind = "a link" if stat.S_ISLNK(mode) else "no regular file"
+                raise OSError(f"The path is {kind}.")
+            old = "" if mode is None else path.read_text("utf-8-sig")
             settings: Any = json.loads(old) if old.strip() else {}
             servers: Any = settings.setdefault(_SECTION, {})
             before: Any = servers.pop(self.name, None)
-            if path.exists() and not path.stat().st_mode & stat.S_IWUSR:
+            if mode is not None and not mode & stat.S_IWUSR:
                 raise OSError("The file is read-only.")
         except (ValueError, RecursionError) as error:  # also comments
             raise self._by_hand(path, entry, f"They are not plain JSON ({error}).") from error
@@ -125,6 +130,7 @@ class Installation:
         return ArgumentError(
             f"The settings cannot be changed. {why}",
             where=str(path),
+            allowed="a regular file that may be written, of JSON without comments",
             do=f"{what} the entry {self.name} by hand{_shown(self.name, entry)}",
         )
 
@@ -147,8 +153,7 @@ class Installation:
                 name=self.name.lower(), location=self.location, description=json.dumps(description)
             )
             path.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(path) as temporary:
-                temporary.write_text(text, "utf-8")
+            write_atomically(path, text.encode())
         return f"{'Would write' if dry_run else 'Wrote'} the skill {path}"
 
 
@@ -208,18 +213,28 @@ def _shown(name: str, entry: dict[str, Any] | None) -> str:
 
 
 def _write(path: Path, text: str) -> str:
-    """Replace a file, with its mode, and return where its former content is."""
+    """Replace a file, with its mode, and return where its content before the first change is."""
     path.parent.mkdir(parents=True, exist_ok=True)
     before = path.with_name(path.name + _BACKUP)
     exists = path.exists()
-    if exists:
-        shutil.copy2(path, before)
-    with replacing(path) as temporary:
-        temporary.touch(0o600)
-        if exists:
-            shutil.copymode(path, temporary)
-        temporary.write_text(text, "utf-8")
-    return f" (as it was: {before})" if exists else ""
+    if exists and not os.path.lexists(before):
+        _create(before, path.read_bytes(), path)
+    with replacing(path, shared=True) as temporary:
+        _create(temporary, text.encode(), path if exists else None)
+    return f" (as it was before the first change: {before})" if exists else ""
+
+
+def _create(path: Path, data: bytes, like: Path | None) -> None:
+    """Create a file, private or with the mode of another one; nothing that is there is opened."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(data)
+        if like is not None:
+            shutil.copymode(like, path)
+    except BaseException:
+        path.unlink()
+        raise
 
 
 def _is_ours(skill: Path) -> bool:
