@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 from zipfile import ZipFile
 
 from arag_search.errors import SourceError
@@ -27,13 +28,17 @@ _PAGES = ("application/xhtml+xml", "text/html", "text/x-oeb1-document", None)
 """The media types of chapters; some programs leave it out."""
 
 
+_NOT_PAGES = "chapters that are not pages"
+_ABSENT = "chapters that are not in the archive"
+
+
 class _Book(NamedTuple):
-    """The title of a book, the names of its chapters in the archive, and the number of chapters
-    that are pictures or something else."""
+    """The title of a book, the names of its chapters in the archive, and how many chapters are not
+    read, by what they are."""
 
     title: str
     chapters: list[str]
-    others: int
+    unread: Counter[str]
 
 
 def convert(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocument]:
@@ -73,27 +78,40 @@ def _document(archive: ZipFile, where: str) -> ConvertedDocument:
             characters += len(page.text)
             check_length(characters, where)
             title = title or page.title
-    unread = {"chapters that are not pages": book.others} if book.others else {}
     text = "\n\n".join(chapters)
-    return ConvertedDocument("", title, text, unread=unread, outline=outline_of(text, parts))
+    outline = outline_of(text, parts)
+    return ConvertedDocument("", title, text, unread=book.unread, outline=outline)
 
 
 def _book(archive: ZipFile) -> _Book:
+    names = _names(archive)
     container = parsed_xml(archive.read(_CONTAINER))
-    (path, *_) = [str(element.get("full-path")) for element in _named(container, "rootfile")]
+    (named, *_) = [str(element.get("full-path")) for element in _named(container, "rootfile")]
+    path = _member(names, "", named) or named
     package = parsed_xml(archive.read(path))
     folder = posixpath.dirname(path)
-    chapters = {
-        item.get("id"): _member(folder, str(item.get("href")))
-        if item.get("media-type") in _PAGES
-        else None
-        for item in _named(package, "item")
-        if "nav" not in (item.get("properties") or "").split()
-    }
-    ids = (item.get("idref") for item in _named(package, "itemref"))
-    order = [chapters[id] for id in ids if id in chapters]
+    items = {item.get("id"): item for item in _named(package, "item")}
+    chapters: list[str] = []
+    unread = Counter[str]()
+    for reference in _named(package, "itemref"):
+        item = items.get(reference.get("idref"))
+        if item is None:
+            unread[_ABSENT] += 1
+        elif item.get("media-type") not in _PAGES:
+            unread[_NOT_PAGES] += 1
+        elif "nav" not in (item.get("properties") or "").split():
+            name = _member(names, folder, item.get("href") or "")
+            chapters += [name] if name else []
+            unread[_ABSENT] += not name
     titles = (sensible_title("".join(title.itertext())) for title in _named(package, "title"))
-    return _Book(next(titles, ""), [name for name in order if name], order.count(None))
+    return _Book(next(titles, ""), chapters, +unread)
+
+
+def _names(archive: ZipFile) -> dict[str, str]:
+    """Return the names in a book by themselves, and by their lower case where no other name is
+    that: many books are made where upper and lower case are the same."""
+    names = [name for name in archive.namelist() if not name.endswith("/")]
+    return {name.lower(): name for name in names} | {name: name for name in names}
 
 
 def _encrypted(archive: ZipFile) -> set[str]:
@@ -101,12 +119,19 @@ def _encrypted(archive: ZipFile) -> set[str]:
     matter."""
     if _ENCRYPTION not in archive.namelist():
         return set()
+    names = _names(archive)
     references = _named(parsed_xml(archive.read(_ENCRYPTION)), "CipherReference")
-    return {_member("", str(reference.get("URI"))) for reference in references}
+    return {_member(names, "", reference.get("URI") or "") for reference in references}
 
 
-def _member(folder: str, reference: str) -> str:
-    return posixpath.normpath(posixpath.join(folder, unquote(urlsplit(reference).path)))
+def _member(names: Mapping[str, str], folder: str, reference: str) -> str:
+    """Return the name that a reference leads to, empty if none has it. What would lead out of the
+    archive leads to its root, as in a browser. Some programs escape the names of files as well."""
+    path = reference.partition("#")[0].partition("?")[0]
+    joined = (posixpath.join("/", folder, form) for form in (unquote(path), path))
+    forms = [posixpath.normpath(form).lstrip("/") for form in joined]
+    members = (names[form] for form in (*forms, *map(str.lower, forms)) if form in names)
+    return next(members, "")
 
 
 def _named(root: Element, name: str) -> Iterator[Element]:

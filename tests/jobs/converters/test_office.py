@@ -205,6 +205,51 @@ def test_chapters_are_read_in_the_order_of_the_spine(tmp_path: Path) -> None:
     assert document_of(book(tmp_path / "b.epub", "Unknown")).title == "One"
 
 
+@pytest.mark.parametrize(
+    ("href", "text"),
+    [
+        ("two%20b.xhtml", "Two"),
+        ("two b.xhtml#x", "Two"),
+        ("Two%20B.XHTML", "Two"),
+        ("/OEBPS/two%20b.xhtml", "Two"),
+        ("../../../OEBPS/two%20b.xhtml", "Two"),
+        ("esc%20aped.xhtml", "Escaped"),
+        ("A.xhtml", "Great A"),
+        ("gone.xhtml", ""),
+        ("../../../etc/passwd", ""),
+        ("http://[x/two%20b.xhtml", ""),
+        (".", ""),
+        ("", ""),
+    ],
+)
+def test_a_chapter_is_found_where_its_reference_leads_or_is_counted(
+    tmp_path: Path, href: str, text: str
+) -> None:
+    path = book(tmp_path / "a.epub")
+    for name, words in (("esc%20aped", "Escaped"), ("A", "Great A")):
+        with_member(path, f"OEBPS/{name}.xhtml", f"<html><body><p>{words}</p></body></html>")
+    package = PACKAGE.format(title="A").replace("two%20b.xhtml", href)
+    with_member(path, "OEBPS/book.opf", package)
+    read = document_of(path)
+    assert "He was born." in read.text
+    assert (text or "[chapter 1]") in read.text
+    assert ("[chapter 2]" in read.text) == bool(text)
+    absent = {} if text else {"chapters that are not in the archive": 1}
+    assert read.unread == {"chapters that are not pages": 1, **absent}
+
+
+def test_a_chapter_that_no_item_names_is_counted(tmp_path: Path) -> None:
+    path = book(tmp_path / "a.epub")
+    package = PACKAGE.format(title="A").replace("</spine>", '<itemref idref="gone"/></spine>')
+    with_member(path, "OEBPS/book.opf", package)
+    read = document_of(path)
+    assert "[chapter 2]" in read.text
+    assert read.unread == {
+        "chapters that are not pages": 1,
+        "chapters that are not in the archive": 1,
+    }
+
+
 def test_a_book_with_copy_protection_is_refused_and_one_with_hidden_fonts_is_read(
     tmp_path: Path,
 ) -> None:
