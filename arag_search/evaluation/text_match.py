@@ -11,18 +11,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from arag_search.agent.answers import distinct, normalise
-from arag_search.query.analysis import terms
+from arag_search.query.analysis import is_unspaced, terms
 from arag_search.query.typography import PLAIN
 from arag_search.questions.question import Question
 
 _MARKS = re.compile(r"\W+")
 _BRACKETS = re.compile(r"\s*\([^()]*\)\s*$")
-_UNSPACED = (  # Thai, Lao, Tibetan, Myanmar, Khmer, Chinese and Japanese
-    "\u0e01-\u0e4e\u0e81-\u0ece\u0f40-\u0fbc\u1000-\u103f\u1050-\u109f\u1780-\u17d3"
-    "\u2e80-\u2fdf\u3005-\u3007\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-)
-_WORD = re.compile(f"[{_UNSPACED}]|[^ {_UNSPACED}]+")
-"""A word of a normal form; in scripts without blanks a character."""
 _YES_OR_NO = frozenset({"yes", "no", "noanswer"})
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _MEANT = re.compile(r"[+#$%<=>^~]|(?<=\d)[.,:/-](?=\d)|(?<!\w)[-.](?=\.?\d)")
@@ -81,9 +75,15 @@ def _f1(answer: str, gold: str) -> float:
     words, wanted = normalise(answer), normalise(gold)
     if not words or not wanted or _YES_OR_NO & {words, wanted}:
         return float(distinct(answer) == distinct(gold))
-    counted, counted_gold = (Counter(_WORD.findall(text)) for text in (words, wanted))
+    counted, counted_gold = (Counter(_words(text)) for text in (words, wanted))
     shared = (counted & counted_gold).total()
     return 2 * shared / (counted.total() + counted_gold.total())
+
+
+def _words(normal: str) -> list[str]:
+    if normal.isascii():
+        return normal.split()
+    return "".join(f" {sign} " if is_unspaced(sign) else sign for sign in normal).split()
 
 
 def contains(answer: str, golds: Sequence[str]) -> float:

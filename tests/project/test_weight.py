@@ -20,18 +20,18 @@ CEILINGS = {
     ("arag_search/evaluation/",): 2_705,
     ("arag_search/vectors/", "index_jobs/embedding/"): 4_974,
     ("arag_search/engines/opensearch/",): 4_634,
-    ("arag_search/engines/",): 7_068,
-    ("arag_search/mcp_server/",): 2_465,
+    ("arag_search/engines/",): 7_075,
+    ("arag_search/mcp_server/",): 2_480,
     ("arag_search/cli/",): 4_621,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_270,
     ("arag_search/endpoints/", "arag_search/system/"): 1_928,
-    ("index_jobs/sources/",): 8_022,
+    ("index_jobs/sources/",): 8_047,
     ("index_jobs/",): 5_366,
     ("bench/",): 17_421,
-    ("tests/",): 61_512,
+    ("tests/",): 61_601,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 147_498
+ALL = 147_634
 
 
 def _counts() -> Counter[tuple[str, ...]]:
