@@ -475,10 +475,24 @@ class ClauseReader:
         self, field: FieldRef, kind: FieldType, ends: Ends, start: int, end: int
     ) -> str | None:
         lower, upper, include_lower, include_upper = ends
-        for bound in (lower, upper):
-            if bound is not None and (message := kind.problem(bound, field.name)):
-                self.reject(start, end, message, mended=False)
+        is_value, reported = lower == upper, ""
+        for at, bound in enumerate((lower, upper)):
+            if bound is None or not (message := kind.problem(bound, field.name)):
+                continue
+            since = kind.since(bound)
+            if meant := kind.meant(bound):
+                self.note(problems.NOTE_VALUE, piece=bound, text=meant)
+                since = meant, meant
+            elif since is None or message != reported:  # once, if both bounds have it
+                self.reject(start, end, message, mended=since is not None)
+                reported = message
+            if since is None:
                 return None
+            if at:
+                upper = since[1] or (None if is_value else since[0])
+            else:
+                lower = since[0]
+        ends = lower, upper, include_lower, include_upper
         turned = (upper, lower, include_upper, include_lower)
         closed = ((lower, upper, True, True), (upper, lower, True, True))  # nothing is between
         meant = next(at for at in (ends, turned, *closed) if le(*kind.interval(*at)))

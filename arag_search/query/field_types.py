@@ -13,8 +13,9 @@ import re
 import sys
 from calendar import isleap, monthrange
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Final, Literal
 
 from arag_search.corpus import MetadataScalar, is_unicode, nfc
@@ -39,7 +40,9 @@ class FieldType:
     returns it as engines keep and compare it. Both raise ValueError, which says what is allowed.
     ``holds`` says whether a text in a query is a value, ``is_exact`` whether it is told apart from
     all others, and ``allowed`` how values of a field ``{name}`` are written. ``meant`` returns the
-    term that a text plainly means which is no value, empty if there is none.
+    value that a text plainly means which is none, empty if there is no such value. ``since``
+    returns the first and the last value of the time that a text means as seen from today, the last
+    empty if it is open; None for another text.
 
     Of an ordered type, ``ends`` returns the first and the last double or long that a value in a
     query stands for, ``canonical`` this value as it is printed, and ``written`` a double or long
@@ -62,6 +65,7 @@ class FieldType:
     holds: Callable[[str], bool] = lambda _: True
     is_exact: Callable[[str], bool] = lambda _: True
     meant: Callable[[str], str] = lambda _: ""
+    since: Callable[[str], tuple[str, str] | None] = lambda _: None
     is_likely: Callable[[str], bool] = lambda _: True
     keeps: Callable[[str], bool] = lambda _: True
     ends: Callable[[str], tuple[float, float]] = lambda _: (0, 0)
@@ -285,6 +289,68 @@ def _is_date(text: str) -> bool:
     return True
 
 
+_OTHERWISE = {
+    10: "%Y-%m-%d|%Y/%m/%d|%Y.%m.%d|%d.%m.%Y|%d %B %Y|%B %d %Y|%d %b %Y|%b %d %Y",
+    7: "%Y-%m|%Y/%m|%B %Y|%b %Y",
+    16: "%Y-%m-%dT%H:%M|%Y-%m-%d %H:%M",
+}
+"""How days, months and moments are written otherwise, by the length of what is meant. Each can be
+read in one way alone; ``3/4/2026`` cannot."""
+
+
+def _meant_date(text: str) -> str:
+    text = _ZONE.sub(r"\1\2:\3", text.replace(",", ""))
+    if text.isdigit() and len(text) == 8:
+        text = f"{text[:4]}-{text[4:6]}-{text[6:]}"
+    if _is_date(text.upper()):
+        return text.upper()
+    for length, forms in _OTHERWISE.items():
+        for form in forms.split("|"):
+            with suppress(ValueError):
+                return datetime.strptime(text, form).isoformat()[:length]
+    return ""
+
+
+_DAYS = {"now": 0, "today": 0, "yesterday": 1, "tomorrow": -1}
+_TURNS = {"this": 0, "current": 0, "last": 1, "past": 1, "previous": 1, "next": -1}
+_MONTHS_OF_A_UNIT = {"month": 1, "y": 12, "year": 12}
+_DAYS_OF_A_UNIT = {"h": 1 / 24, "hour": 1 / 24, "d": 1, "day": 1, "w": 7, "week": 7}
+_BACK = re.compile(r"(?:(?:now|today)? ?-|(?:last|past|previous) )(\d{1,3}) ?([a-z]+?)s?(?:/.*)?")
+
+
+def relative_dates(text: str, today: date) -> tuple[str, str] | None:
+    """Return the first and the last date of the time that a text such as ``now-7d``, ``yesterday``
+    or ``last month`` means on a day, the last empty if it is open; None for another text."""
+    words = " ".join(re.sub(r"(?<=\d)M\b", "month", text).lower().split())
+    if (days := _DAYS.get(words.partition("/")[0])) is not None:
+        return _before(today, days), _before(today, days)
+    turn, _, unit = words.partition(" ")
+    if turn in _TURNS and unit == "week":
+        days = 7 * _TURNS[turn] + today.weekday()
+        return _before(today, days), _before(today, days - 6)
+    if turn in _TURNS and unit in ("month", "year"):
+        day = _before(today, months=_TURNS[turn] * _MONTHS_OF_A_UNIT[unit])
+        whole = day[: 4 if unit == "year" else 7]
+        return whole, whole
+    back = _BACK.fullmatch(words if not words.endswith(" ago") else f"-{words[:-4]}")
+    if back is None or back[2] not in _MONTHS_OF_A_UNIT.keys() | _DAYS_OF_A_UNIT.keys():
+        return None
+    days = int(int(back[1]) * _DAYS_OF_A_UNIT.get(back[2], 0))
+    return _before(today, days, int(back[1]) * _MONTHS_OF_A_UNIT.get(back[2], 0)), ""
+
+
+def _before(day: date, days: int = 0, months: int = 0) -> str:
+    """Return the date so long before a day, the last of a month that is too short for it."""
+    year, month = divmod(day.year * 12 + day.month - 1 - months, 12)
+    at = min(day.day, monthrange(year, month + 1)[1])
+    return (date(year, month + 1, at) - timedelta(days)).isoformat()
+
+
+def current_day() -> date:
+    """Return the day that it is here."""
+    return datetime.now().date()
+
+
 # Booleans
 
 
@@ -338,6 +404,8 @@ DATE: Final = FieldType(
     ends=period_ms,
     canonical=lambda text: text.replace(" ", "T"),
     written=date_text,
+    meant=_meant_date,
+    since=lambda text: relative_dates(text, current_day()),
     moments=FieldType(
         "date",
         "long",

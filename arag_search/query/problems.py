@@ -363,6 +363,7 @@ NOTE_MINUS_NUMBER = (
     '"{piece}" excludes passages with "{word}"; for a number after a hyphen quote it.'
 )
 NOTE_COLON = 'the colon of "{piece}" was read as punctuation, because no field is meant by it.'
+NOTE_VALUE = '"{piece}" was read as {text}.'
 NOTE_QUOTES = "{piece} was read as a phrase."
 NOTE_SIGNS = "these signs were read as those of the query language: {signs}"
 NOTE_COMMA = "{name}:{value} was searched with and without the sign at its end."

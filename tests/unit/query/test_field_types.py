@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import cast
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from arag_search.engines.base import Hit
 from arag_search.plan.algebra import Interval
 from arag_search.plan.lower import lower
+from arag_search.query import field_types
 from arag_search.query.field_types import (
     BOOLEAN,
     FIELD_TYPES,
@@ -16,6 +18,7 @@ from arag_search.query.field_types import (
     FieldType,
     date_text,
     period_ms,
+    relative_dates,
 )
 from arag_search.query.fields import ANY_SCHEMA, Schema
 from arag_search.query.problems import QueryError
@@ -140,6 +143,72 @@ def test_a_range_that_holds_nothing_is_refused_with_one_that_holds_something(
     with pytest.raises(QueryError) as caught:
         parse(text, Schema({"published": "date", "year": "number"}))
     assert caught.value.mended == mended
+
+
+# Dates as people write them
+
+DATED = Schema({"published": "date", "year": "number"})
+FRIDAY = date(2026, 11, 27)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        *((text, "2026-08-01") for text in ("2026-8-1", "2026/08/01", "20260801", "1.8.2026")),
+        *((f'"{text}"', "2026-08-01") for text in ("1 August 2026", "Aug 1, 2026")),
+        ("2026-8", "2026-08"),
+        ('"august 2026"', "2026-08"),
+        ("2026-8-1T9:30", "2026-08-01T09:30"),
+        ('"2026-08-01 00:30:00 +0200"', "2026-08-01T00:30:00+02:00"),
+        (">=2026-8-1", ">=2026-08-01"),
+        ("[2026-8-1 TO 2026/8/3}", "[2026-08-01 TO 2026-08-03}"),
+    ],
+)
+def test_a_date_that_can_be_read_in_one_way_is_read_with_a_note(written: str, meant: str) -> None:
+    parsed = parse(f"sea AND published:{written}", DATED)
+    assert parsed.text == f"(sea AND published:{meant})"
+    assert all(" was read as 2026-08" in note for note in parsed.notes)
+    assert parsed.notes
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("today", "2026-11-27"),
+        ("<now/d", "<2026-11-27"),
+        ("yesterday", "2026-11-26"),
+        ("now-7d", ">=2026-11-20"),
+        (">NOW-7DAYS", ">2026-11-20"),
+        ("[now-1M/d TO now]", "[2026-10-27 TO 2026-11-27]"),
+        ('"this year"', "2026"),
+        ('"last month"', "2026-10"),
+        ('"last week"', "[2026-11-16 TO 2026-11-22]"),
+        ('"past 2 weeks"', ">=2026-11-13"),
+        ('"3 months ago"', ">=2026-08-27"),
+        ("soon", None),
+        ("3/4/2026", None),
+        ("2026-02-30", None),
+        ("7d", None),
+    ],
+)
+def test_a_time_as_seen_from_today_is_refused_with_its_dates(
+    monkeypatch: pytest.MonkeyPatch, written: str, meant: str | None
+) -> None:
+    monkeypatch.setattr(field_types, "current_day", lambda: FRIDAY)
+    with pytest.raises(QueryError) as caught:
+        parse(f"published:{written}", DATED)
+    assert len(caught.value.problems) == 1
+    assert caught.value.mended == (meant and f"published:{meant}")
+    if written == "now-7d":
+        assert str(caught.value) == (
+            'Query not run: 1 problem.\n1. column 11, "now-7d": published is a date field, and this'
+            " is not a date. Write a year, month, day or moment, such as 2001, 2001-05, 2001-05-31"
+            " or 2001-05-31T12:00.\nWrite: published:>=2026-11-20"
+        )
+
+
+def test_the_last_day_of_a_longer_month_is_that_of_the_shorter() -> None:
+    assert relative_dates("now-1month", date(2026, 3, 31)) == ("2026-02-28", "")
 
 
 # Booleans
