@@ -50,7 +50,8 @@ class BuildOptions(TargetOptions):
     and ``b`` are the parameters of BM25. ``language`` is that of the lemmas of words: AUTO detects
     it, NONE uses none. ``metadata`` declares fields and types. ``without`` names
     the parts to leave out. With ``skip_bad_lines``, records that cannot be read are counted and
-    skipped. ``files`` says which files are read, and whether bad ones are skipped. A checkpoint is
+    skipped, and so are values of others that do not fit their fields. ``files`` says which files
+    are read, and whether bad ones are skipped. A checkpoint is
     written every ``checkpoint_s`` seconds. ``workers`` is the number of processes that cut and
     pack: 0 for none, None for a number that suits the corpus. ``ray`` is the address of a Ray
     cluster that reads, cuts and writes (see ``Cluster``; None: this machine does); ``workers`` then

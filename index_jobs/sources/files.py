@@ -495,7 +495,7 @@ class FileSource:
             name = identifier if is_code(identifier) else Path(identifier).stem
             name = _ESCAPED_BLANK.sub(" ", name)
             title = title_of(converted.title or name, "title", where)
-            metadata = metadata_of(converted.metadata, self._metadata, self._named, where)
+            metadata, left = metadata_of(converted.metadata, self._metadata, self._named, where)
             front, in_extra = self._metadata.read_front(converted.front)
             if not is_file:
                 row_id = converted.id or f"{identifier}#{converted.suffix}"
@@ -511,7 +511,7 @@ class FileSource:
             {**own, **metadata, **front},
             where=where,
             is_file=is_file,
-            unread={**converted.unread, **in_extra},
+            unread={**converted.unread, **in_extra, **left},
             outline=converted.outline,
         )
 

@@ -97,9 +97,9 @@ class ObjectFormat:
         title = title_of(record.get(self._title_field), self._title_field, where)
         if not title and not text:
             raise SourceError("There is neither text nor title.", where=where, do=SKIP)
-        metadata = metadata_of(record, self._metadata, self._known, where)
+        metadata, left = metadata_of(record, self._metadata, self._known, where)
         identifier = self._id(record, number, where)
-        return Document(identifier, title, text, metadata, ends, whole, where)
+        return Document(identifier, title, text, metadata, ends, whole, where, unread=left)
 
     def _id(self, record: Mapping[str, Any], number: int, where: str) -> str:
         value = record.get(self._id_field)
@@ -238,8 +238,8 @@ class GraphragBench:
         times = self._times[name]
         title = title_of(name, "corpus_name", where)
         identifier = checked_id(name if times == 1 else f"{name}-{times}", where)
-        metadata = metadata_of(values, self._metadata, ("corpus_name", "context"), where)
-        return Document(identifier, title, text, metadata, None, False, where)
+        metadata, left = metadata_of(values, self._metadata, ("corpus_name", "context"), where)
+        return Document(identifier, title, text, metadata, None, False, where, unread=left)
 
 
 class AragChunks:
@@ -293,8 +293,9 @@ def object_of(record: Any, where: str, example: str) -> dict[str, Any]:
 
 def metadata_of(
     record: Mapping[str, Any], reader: MetadataReader, known: Container[str], where: str
-) -> dict[str, MetadataValue]:
-    """Return the metadata of a record, whose ``known`` fields are something else."""
+) -> tuple[dict[str, MetadataValue], dict[str, int]]:
+    """Return the metadata of a record, whose ``known`` fields are something else, and how many
+    values are left out, by reason."""
     try:
         return reader.read(record, known)
     except ValueError as error:

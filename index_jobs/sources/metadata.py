@@ -98,8 +98,11 @@ class MetadataReader:
     names that had a value. Both may be set to resume from an earlier run. ``file_fields`` are the
     fields that the index has without a declaration, those in FILE_FIELDS and those of front matter:
     records cannot set them. ``new_fields`` are those that this run adds for front matter; ``codes``
-    has the type of those of them that are keywords because it would not keep all values.
+    has the type of those of them that are keywords because it would not keep all values. If
+    ``skips_values``, a value of a record that does not fit its field is left out alone.
     """
+
+    skips_values = False
 
     def __init__(
         self,
@@ -238,23 +241,41 @@ class MetadataReader:
         self.seen.update(own & taken.keys())
         return taken
 
-    def read(self, record: Mapping[str, Any], known: Container[str]) -> dict[str, MetadataValue]:
-        """Return the declared values of a record; ``known`` keys are not metadata.
+    def read(
+        self, record: Mapping[str, Any], known: Container[str]
+    ) -> tuple[dict[str, MetadataValue], dict[str, int]]:
+        """Return the declared values of a record, and how many are left out, by reason; ``known``
+        keys are not metadata.
 
-        Raises ValueError (what is wrong, what is allowed) for a wrong value.
+        Raises ValueError (what is wrong, what is allowed) for a wrong value that is not left out.
         """
         values: dict[str, MetadataValue] = {}
+        left: Counter[str] = Counter()
         for key, value in record.items():
             if key in known:
                 continue
             kind = self.declared.get(key)
             if kind is None:
                 self._count(key)
-            elif (converted := _convert(key, value, kind)) is not None:
+            elif (converted := self._converted(key, value, kind, left)) is not None:
                 values[key] = converted
         if values:
             self.seen.update(values)
-        return values
+        return values, left
+
+    def _converted(
+        self, name: str, value: object, kind: MetadataType, left: Counter[str]
+    ) -> MetadataValue | None:
+        read: list[MetadataScalar] = []
+        for item in cast("list[object]", value) if isinstance(value, list) else [value]:
+            try:
+                scalar = _scalar(name, item, kind)
+                read += [] if scalar is None else [scalar]
+            except ValueError:
+                if not self.skips_values:
+                    raise
+                left[f'values of "{name}" that are no {kind}, left out'] += 1
+        return tuple(read) or None if isinstance(value, list) else next(iter(read), None)
 
     def take(self, undeclared: Mapping[str, int], seen: Iterable[str]) -> None:
         """Add the counts of another reader."""
@@ -266,13 +287,6 @@ class MetadataReader:
         if key not in self.undeclared and len(self.undeclared) >= _MAX_COUNTED_KEYS:
             key = _OTHER_KEYS
         self.undeclared[key] = self.undeclared.get(key, 0) + times
-
-
-def _convert(name: str, value: object, kind: MetadataType) -> MetadataValue | None:
-    if isinstance(value, list):
-        items = (_scalar(name, item, kind) for item in cast("list[object]", value))
-        return tuple(item for item in items if item is not None) or None
-    return _scalar(name, value, kind)
 
 
 def _scalar(name: str, value: object, kind: MetadataType) -> MetadataScalar | None:

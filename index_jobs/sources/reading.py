@@ -329,6 +329,7 @@ class CorpusReader:
         self._characters = 0
         metadata.undeclared = self._position.undeclared
         metadata.seen = set(start.seen)
+        metadata.skips_values = skip_bad_lines
 
     def batches(self) -> Iterator[Batch]:
         """Yield the batches in corpus order; some may be empty. Raises SourceError for a bad
@@ -377,7 +378,9 @@ class CorpusReader:
 
     def _count_unread(self, document: Document) -> None:
         ending = os.path.splitext(document.where)[1].lower() if document.is_file else "records"
-        missing = document.unread if document.text else {NO_TEXT: 1}
+        missing = dict(document.unread)
+        if not document.text:
+            missing = {NO_TEXT: 1} if document.is_file else {NO_TEXT: 1, **missing}
         kinds = {f"{kind} ({ending or 'no ending'})": n for kind, n in missing.items()}
         count_unread(self._position.unread, {kind: [n, document.id] for kind, n in kinds.items()})
 

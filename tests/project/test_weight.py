@@ -14,7 +14,7 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
-    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_319,
+    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_402,
     ("arag_search/tools/",): 4_623,
     ("arag_search/agent/",): 4_432,
     ("arag_search/evaluation/",): 2_705,
@@ -22,16 +22,16 @@ CEILINGS = {
     ("arag_search/engines/opensearch/",): 4_634,
     ("arag_search/engines/",): 7_075,
     ("arag_search/mcp_server/",): 2_480,
-    ("arag_search/cli/",): 4_621,
+    ("arag_search/cli/",): 4_623,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_270,
     ("arag_search/endpoints/", "arag_search/system/"): 1_928,
-    ("index_jobs/sources/",): 8_047,
-    ("index_jobs/",): 5_366,
+    ("index_jobs/sources/",): 8_065,
+    ("index_jobs/",): 5_367,
     ("bench/",): 17_421,
-    ("tests/",): 61_601,
+    ("tests/",): 61_703,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 147_634
+ALL = 147_840
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -159,7 +159,9 @@ class SelectionOptions(NamedTuple):
     skip_bad_lines: Annotated[
         bool,
         typer.Option(
-            "--skip-bad-lines", help="Count records that cannot be read, instead of stopping."
+            "--skip-bad-lines",
+            help="Count records that cannot be read, and leave out values that do not fit their "
+            "field, instead of stopping.",
         ),
     ] = False
     skip_bad_files: Annotated[

@@ -11,8 +11,9 @@ import pytest
 from arag_search.corpus import Document, nfc, split_at
 from arag_search.errors import AragError, ArgumentError, SourceError
 from index_jobs.build.report import left_out_kinds
-from index_jobs.sources.metadata import MetadataReader, parse_metadata
+from index_jobs.sources.metadata import FILE_FIELDS, MetadataReader, parse_metadata
 from index_jobs.sources.opening import open_source, open_sources
+from index_jobs.sources.reading import CorpusReader, Position, SeenIds
 from index_jobs.sources.records import Fields
 from index_jobs.sources.registry import FORMATS
 from tests.support.corpus_files import FIX, documents, in_own_folder, problems, source_of  # noqa: F401
@@ -302,6 +303,38 @@ def test_a_bad_line_is_reported_with_what_is_allowed(line: str | bytes, expected
     )
     assert problems(source) == [expected.removesuffix("F") + FIX]
     assert [number for number, _ in source.documents()] == [1, 2, 3]
+
+
+def test_where_bad_lines_are_skipped_a_bad_value_is_left_out_alone() -> None:
+    table = "opera;year;first;done\nA;1.234,50;1735-02-30;yes\nB;1727;1727-11;true\n"
+    Path("t.csv").write_text(table)
+    lines = (
+        '{"id": "x", "text": "X.", "year": ["1727", "n/a"], "done": "maybe"}\n{"id": 1, "title": 2}'
+    )
+    Path("c.jsonl").write_text(lines)
+    metadata = MetadataReader(parse_metadata("year:number,first:date,done:boolean"))
+    sources = open_sources(["t.csv", "c.jsonl"], None, Fields(title="opera"), metadata)
+    reader = CorpusReader(
+        sources, metadata, Position(), SeenIds(), lambda _: False, skip_bad_lines=True
+    )
+    (*_, last) = batches = list(reader.batches())
+    read = [document for batch in batches for _, _, document in batch.documents]
+    declared = [
+        {name: value for name, value in document.metadata.items() if name not in FILE_FIELDS}
+        for document in read
+    ]
+    assert list(zip([document.id for document in read], declared, strict=True)) == [
+        ("t.csv#1", {}),
+        ("t.csv#2", {"year": 1727, "first": "1727-11", "done": True}),
+        ("x", {"year": (1727,)}),
+    ]
+    assert "1.234,50" in read[0].text
+    assert last.position.skipped == 1
+    assert last.position.unread == {
+        'values of "year" that are no number, left out (records)': [2, "t.csv#1", "x"],
+        'values of "first" that are no date, left out (records)': [1, "t.csv#1"],
+        'values of "done" that are no boolean, left out (records)': [2, "t.csv#1", "x"],
+    }
 
 
 @pytest.mark.parametrize(
