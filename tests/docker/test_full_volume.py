@@ -29,7 +29,7 @@ def test_a_full_volume_is_named_and_a_build_succeeds_once_there_is_space(corpus:
         until(lambda: is_blocked(stack), "the node blocks new indexes")
         other = {"ARAG_INDEX": "arag-other"}
         output = stack.compose("run", "--rm", "load", check=False, variables=other)
-        assert "The server blocks this: index_create_block_exception" in output
+        assert "The server blocks this (cluster.blocks.create_index): index_create_block" in output
         assert "Free disk space" in output
         with open_index(stack.location("ARAG_PORT")) as index:
             for known in corpus.known:

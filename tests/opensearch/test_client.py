@@ -96,15 +96,16 @@ def partial(kind: str, **cause: object) -> Answer:
             "The server refused (status 400): i: deep",
         ),
         (
-            refusal(403, "cluster_block_exception", "[w] blocked by: [FORBIDDEN/12/read-only]"),
-            "The server blocks this: cluster_block_exception: "
-            "[w] blocked by: [FORBIDDEN/12/read-only]",
+            refusal(429, "cluster_block_exception", "blocked by: [TOO_MANY_REQUESTS/12/disk]"),
+            "The server blocks this (index.blocks.read_only_allow_delete): "
+            "cluster_block_exception: blocked by: [TOO_MANY_REQUESTS/12/disk]",
         ),
         (
             refusal(403, "index_create_block_exception", "blocked by: [FORBIDDEN/10/create-index]"),
-            "The server blocks this: index_create_block_exception: "
+            "The server blocks this (cluster.blocks.create_index): index_create_block_exception: "
             "blocked by: [FORBIDDEN/10/create-index]",
         ),
+        (refusal(503, "cluster_block_exception", "[SERVICE_UNAVAILABLE/1/state]"), ""),
         (Answer({**WHOLE, "timed_out": True}), "The search ran out of time on the server."),
         (Answer({**WHOLE, "terminated_early": True}), "The search ended early on the server."),
         (

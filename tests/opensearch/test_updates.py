@@ -325,6 +325,15 @@ def test_another_command_names_the_unfinished_update_which_is_then_undone_or_fin
         f"Where: {address}\n"
         f"Do: Run that command again; or undo it: arag-search compact {address}\n"
     )
+    stat, written = os.stat(source), Path(source).read_text()
+    Path(source).write_text(written.replace("New.", "Newer."))
+    assert arag("index", source, "--add", "--to", address).err.endswith(
+        "arag-search: This update was interrupted, and what it reads, its options or this program "
+        f"have changed since: {command}\nWhere: {address}\nDo: Undo what it has written: "
+        f"arag-search compact {address}. Then run this command again.\n"
+    )
+    Path(source).write_text(written)
+    os.utime(source, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     with pytest.raises(KeyboardInterrupt):
         add_documents([source], address, None, InterruptedProgress())
     physical = opensearch.live()[0]
@@ -334,6 +343,8 @@ def test_another_command_names_the_unfinished_update_which_is_then_undone_or_fin
         note = target.recover(None).note
     assert note == f"An interrupted update has been undone: {command}"
     assert ids(opensearch) == ["a.1", "b.1", "c.1"]
+    with open_index(address) as index:
+        assert index.chunk_read(["b.1"])[0].chunk.content != "New.", "nothing is lost"
     run_until_killed(KILLED, "remove:1", "delete", address, "a", "b")
     result = arag("index", source, "--add", "--to", address)
     assert result.err.splitlines()[1] == (

@@ -19,7 +19,7 @@ CEILINGS = {
     ("arag_search/agent/",): 4_432,
     ("arag_search/evaluation/",): 2_705,
     ("arag_search/vectors/", "index_jobs/embedding/"): 4_974,
-    ("arag_search/engines/opensearch/",): 4_634,
+    ("arag_search/engines/opensearch/",): 4_667,
     ("arag_search/engines/",): 7_075,
     ("arag_search/mcp_server/",): 2_480,
     ("arag_search/cli/",): 4_623,
@@ -28,10 +28,10 @@ CEILINGS = {
     ("index_jobs/sources/",): 8_065,
     ("index_jobs/",): 5_367,
     ("bench/",): 17_421,
-    ("tests/",): 61_703,
+    ("tests/",): 61_853,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 147_840
+ALL = 148_038
 
 
 def _counts() -> Counter[tuple[str, ...]]:

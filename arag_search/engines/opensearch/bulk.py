@@ -16,7 +16,7 @@ from typing import Any, cast
 import orjson
 
 from arag_search.engines.opensearch.client import Client
-from arag_search.engines.opensearch.faults import deepest_reason
+from arag_search.engines.opensearch.faults import deepest_reason, fault_of_reply
 from arag_search.engines.write import BulkCounts
 from arag_search.errors import BuildError, RefusedError, UnavailableError
 
@@ -29,7 +29,7 @@ NODE_WAIT_S = 600.0
 SENDERS = 2
 """Concurrent requests, so that one is prepared while the server works on another."""
 
-_NOT_FOUND, _EXISTS, _TOO_LARGE, _TOO_MANY, _UNAVAILABLE = 404, 409, 413, 429, 503
+_NOT_FOUND, _EXISTS, _TOO_LARGE = 404, 409, 413
 BULK_TIMEOUT_S = 120.0
 _FIRST_PAUSE_S = 0.1
 _MAX_PAUSE_S = 5.0
@@ -187,10 +187,12 @@ class Bulks:
                 pass  # deleted already
             elif status == _EXISTS:
                 counts.existing += 1
-            elif status in (_TOO_MANY, _UNAVAILABLE):
+            elif (fault := fault_of_reply(status, answer, self._where)).retryable:
                 counts.rejected += 1
                 again.append(line)
                 reason = deepest_reason(answer)
+            elif not isinstance(fault.error, RefusedError):  # a block, or no permission
+                raise fault.error
             else:
                 raise self._unwritable(line, answer)
         return reason, again

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -36,8 +37,24 @@ _PHASE_EXCEEDED = ("query_phase_execution_exception", "Time exceeded")
 """The causes of a search that reached its ``timeout`` and may not give a partial answer."""
 
 _RETRYABLE_STATUSES = frozenset({408, 429, 502, 503, 504})
-_BLOCKS = frozenset({"cluster_block_exception", "index_create_block_exception"})
-"""What a full disk causes, with the status 403 of missing permissions."""
+_BLOCKED = frozenset({"cluster_block_exception", "index_create_block_exception"})
+"""They have the status 403 of missing permissions, after a full disk the status 429 of a server
+that is busy; with status 503 the cluster is not ready."""
+_CLOSED = "index_closed_exception"
+_BLOCK = re.compile(r"\[(?:FORBIDDEN|TOO_MANY_REQUESTS)/(\d+)/")
+_BLOCKS = {
+    "5": "index.blocks.read_only",
+    "6": "cluster.blocks.read_only",
+    "7": "index.blocks.read",
+    "8": "index.blocks.write",
+    "9": "index.blocks.metadata",
+    "10": "cluster.blocks.create_index",
+    "12": "index.blocks.read_only_allow_delete",
+    "13": "cluster.blocks.read_only_allow_delete",
+}
+"""The settings that set a block, by the number in its reason."""
+_OF_DISKS = [_BLOCKS[number] for number in ("10", "12", "13")]
+"""Those that the server sets itself, and takes away when there is room again."""
 _RETRYABLE = frozenset(
     {
         "circuit_breaking_exception",
@@ -86,19 +103,12 @@ def fault_of_reply(status: int, body: Any, server: str) -> Fault:
     kinds = {kind for kind, _ in causes}
     if any(map(_is_time_exceeded, causes)):
         return Fault(False, _out_of_time(server))
+    if (kinds & _BLOCKED and status != 503) or _CLOSED in kinds:
+        return Fault(False, _blocked(why, server))
     if status in _RETRYABLE_STATUSES or (status >= 500 and kinds & _RETRYABLE):
         return Fault(True, unavailable(f"The server is not able to answer: {why}", server))
     if status == 401:
         return Fault(False, _rejected_credentials(why, server))
-    if kinds & _BLOCKS:
-        return Fault(
-            False,
-            EngineError(
-                f"The server blocks this: {why}",
-                where=server,
-                do="Free disk space or lift the block, then repeat the command.",
-            ),
-        )
     if status == 403:
         return Fault(
             False,
@@ -111,6 +121,21 @@ def fault_of_reply(status: int, body: Any, server: str) -> Fault:
     kind = causes[0][0] if causes else ""
     what = f"The server refused (status {status}): {why}"
     return Fault(False, RefusedError(what, status=status, kind=kind, where=server))
+
+
+def _blocked(why: str, server: str) -> EngineError:
+    """Return the error for a block, or for a closed index."""
+    names = [_BLOCKS[number] for number in _BLOCK.findall(why) if number in _BLOCKS]
+    kinds = " and ".join(sorted({name.partition(".")[0] for name in names}))
+    if _CLOSED in why:
+        do = "Open the index (POST /INDEX/_open)"
+    elif any(name in _OF_DISKS for name in names):
+        do = "Free disk space on the nodes, after which the server lifts the block"
+    else:
+        do = f"Set {', '.join(names) or 'it'} to null in the settings of the {kinds or 'server'}"
+    what = "The index is closed" if _CLOSED in why else "The server blocks this"
+    shown = f" ({', '.join(names)})" if names else ""
+    return EngineError(f"{what}{shown}: {why}", where=server, do=f"{do}; repeat the command then.")
 
 
 def endpoint_of(path: str) -> str:

@@ -147,10 +147,18 @@ class OpenSearchUpdate:
         if record is None:
             self._undo_unknown(first)
             return Recovery(f"An interrupted update has been undone: {known.command}")
+        undo = f"arag-search compact {self.where}"
+        if known.command == record.command:
+            raise UnfinishedUpdateError(
+                "This update was interrupted, and what it reads, its options or this program have"
+                f" changed since: {known.command}",
+                where=self.where,
+                do=f"Undo what it has written: {undo}. Then run this command again.",
+            )
         raise UnfinishedUpdateError(
             f"An update of the index was interrupted: {known.command}",
             where=self.where,
-            do=f"Run that command again; or undo it: arag-search compact {self.where}",
+            do=f"Run that command again; or undo it: {undo}",
         )
 
     def first_ordinal(self) -> int:
@@ -184,6 +192,7 @@ class OpenSearchUpdate:
         doc_ids: Sequence[str] = (),
     ) -> None:
         self._check_removed(len(doc_ids))
+        self._check_writable()
         self._lock.renew(record.to_json())
         actions = [
             {"add": {"index": index, "alias": updating_alias(index)}} for index in self._indexes
@@ -382,6 +391,18 @@ class OpenSearchUpdate:
                 where=self.where,
                 do="Run the same command again: it updates that build.",
             )
+
+    def _check_writable(self) -> None:
+        """Raise EngineError or AccessError if the server would write nothing, before anything is
+        recorded: a change of a document that does not exist meets all that a write does."""
+        name = self._address.name
+        for alias in (name, schema.sentences_name(name))[: len(self._indexes)]:
+            path, params = f"/{alias}/_update/none", {"routing": "none", "require_alias": "true"}
+            try:
+                self._call("POST", path, {"doc": {}}, params)
+            except RefusedError as error:
+                if error.kind != "document_missing_exception":
+                    raise
 
     def _check_removed(self, count: int) -> None:
         if count > MAX_REMOVED:
