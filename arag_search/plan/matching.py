@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from arag_search.corpus import HEADING_MARK
-from arag_search.plan.clauses import Clause
-from arag_search.query.analysis import Spellings
+from arag_search.plan.clauses import Clause, wanted_leaves
+from arag_search.query.analysis import Spellings, spellings_of
 from arag_search.query.analysis import terms as written
 from arag_search.query.forms import folded, normal_terms
 
@@ -97,6 +97,16 @@ def patterns_of(leaf: Clause) -> tuple[Pattern, ...]:
         return (written,)
     forms = ((folded(leaf.typed),),)
     return written, written._replace(spellings=forms, language=leaf.language)
+
+
+def typed_patterns(query: Clause) -> list[tuple[str | None, Pattern]]:
+    """Return the words and phrases that a query wants in any form, as they were typed, each with
+    the field that it names."""
+    return [
+        (leaf.field, Pattern(spellings_of(leaf.typed), leaf.slop))
+        for leaf in wanted_leaves(query)
+        if leaf.kind in ("word", "phrase") and leaf.language
+    ]
 
 
 class Words:

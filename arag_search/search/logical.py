@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from arag_search.corpus import MAX_SENTENCES, nfc
 from arag_search.engines.base import LeafScore, Page, SearchRequest
@@ -73,7 +74,8 @@ def logical_search(state: IndexState, asked: Search) -> SearchResult:
             lambda page: _advice(subject, page),
         )
         listing = form.fetch(engine, request, page)
-        hits = _hits(state, asked, listing)
+        highlighter = Highlighter(plan, by_sentence=asked.granularity == "sentence")
+        hits = _typed_first(_hits(state, asked, listing), listing.request, highlighter)
     notes = list(parsed.notes)
     if sort is not None or (asked.feedback and not page.count):
         notes = [note for note in notes if note != NOTE_UNRANKED]
@@ -97,7 +99,7 @@ def logical_search(state: IndexState, asked: Search) -> SearchResult:
         nearest=advice.nearest,
         branches=advice.branches,
         unrepresented=advice.unrepresented,
-        highlighter=Highlighter(plan, by_sentence=asked.granularity == "sentence"),
+        highlighter=highlighter,
     )
 
 
@@ -146,3 +148,17 @@ def _hits(state: IndexState, asked: Search, listing: Listing) -> list[SearchHit]
         )
         for at, hit in enumerate(page.hits)
     ]
+
+
+def _typed_first(
+    hits: list[SearchHit], request: SearchRequest, highlighter: Highlighter
+) -> list[SearchHit]:
+    """Return the hits of a page with those of equal score that have more words as they were typed
+    before others. All matches of a score would have to be read to order them across pages."""
+    if request.sort is not None or request.from_ordinal is not None or not request.with_text:
+        return hits
+    ordered: list[SearchHit] = []
+    for _, equal in groupby(hits, lambda hit: hit.score):
+        group = list(equal)
+        ordered += sorted(group, key=highlighter.typed_in, reverse=True) if group[1:] else group
+    return ordered

@@ -122,13 +122,19 @@ class SearchResult:
         return sum(count_tokens(hit.title) + count_tokens(hit.snippet) for hit in self.hits)
 
     def first_match(self, text: str, doc_id: str) -> int:
-        """Return where the first match of the query in a text of a document begins; 0 if it has
-        none."""
+        """Return where the first match of the query in a text of a document begins, of those as
+        typed if there are some; 0 if it has none."""
         if self.highlighter is None:
             return 0
         ends = (len(text),)
         marks = self.highlighter.highlights("", text, ends, (0,), is_code(doc_id)).snippet
-        return marks[0][0] if marks else 0
+        mark = self.highlighter.typed_mark(text, marks)
+        return 0 if mark is None else mark[0]
+
+    def typed_in(self, hit: SearchHit) -> int:
+        """Return how many words and phrases of the query that match in any form a hit has as they
+        were typed."""
+        return 0 if self.highlighter is None else self.highlighter.typed_in(hit)
 
     def highlights(self, hit: SearchHit) -> Highlights | None:
         """Return where the words of the query occur in the title and the snippet of a hit: of a

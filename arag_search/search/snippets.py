@@ -10,12 +10,13 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from arag_search.corpus import Chunk, chunk_ordinal, heading_of, split_at
 from arag_search.engines.base import Hit, Matching
 from arag_search.plan.clauses import Clause, any_of, wanted_leaves, words_clause
-from arag_search.plan.matching import Pattern, Words, patterns_of
+from arag_search.plan.matching import Pattern, Words, patterns_of, typed_patterns
 from arag_search.query import analysis
 from arag_search.query.analysis import spellings_of
 from arag_search.query.fields import CONTENT, TITLE
@@ -33,11 +34,12 @@ class Snippets:
     """The choice of sentences for one query, made once per search and used for every hit.
 
     A sentence has a point for each distinct positive leaf that matches it; the best three are
-    shown, and of equal ones the earlier. If no leaf matches, sentences with a word of a phrase are
-    shown, or else the first sentence.
+    shown, and of equal ones those with more words and phrases as they were typed, then the earlier.
+    If no leaf matches, sentences with a word of a phrase are shown, or else the first sentence.
     """
 
     def __init__(self, query: Clause) -> None:
+        self._query = query
         # Leaves that differ only in weight or field count once.
         patterns: dict[object, Pattern] = {}
         wanted = wanted_leaves(query)
@@ -86,8 +88,12 @@ class Snippets:
         if every:
             most = max(points.values(), default=0)
             return sorted(n for n in points if points[n] == most) or first_sentence(hit)
-        best = sorted(points, key=lambda number: (-points[number], number))
-        return sorted(best[:MAX_SENTENCES]) or first_sentence(hit)
+        return sorted(_best(points, text, lambda: self._typed)) or first_sentence(hit)
+
+    @cached_property
+    def _typed(self) -> list[Pattern]:
+        patterns = typed_patterns(self._query)
+        return list(dict.fromkeys(pattern for field, pattern in patterns if field != TITLE))
 
     def shown(self, hit: Hit) -> SearchHit:
         """Return a hit beside those of a page, with the sentences to show."""
@@ -120,8 +126,8 @@ def best_sentence(words: str, text: Sentences, among: range, language: str) -> i
     """Return the number of the sentence with most of the words, the first of several; None if no
     sentence ``among`` these has any."""
     points = _points(_words_of(words, language), text)
-    numbers = [number for number in points if number in among]
-    return min(numbers, key=lambda number: (-points[number], number), default=None)
+    points = {number: points[number] for number in points if number in among}
+    return next(iter(_best(points, text, lambda: _words_of(words, ""), 1)), None)
 
 
 def sentences_with(
@@ -129,9 +135,9 @@ def sentences_with(
 ) -> list[int]:
     """Return the numbers of the sentences with most of the words, at most MAX_SENTENCES in their
     order, or of the first sentence if none has any."""
-    points = _points(_words_of(words, language), Sentences(content, sentence_ends))
-    best = sorted(points, key=lambda number: (-points[number], number))
-    return sorted(best[:MAX_SENTENCES]) or [0][: len(sentence_ends)]
+    text = Sentences(content, sentence_ends)
+    best = _best(_points(_words_of(words, language), text), text, lambda: _words_of(words, ""))
+    return sorted(best) or [0][: len(sentence_ends)]
 
 
 def first_sentence(hit: Hit) -> list[int]:
@@ -154,6 +160,21 @@ def _points(patterns: Sequence[Pattern], text: Sentences) -> dict[int, int]:
         for word in pattern.words()
     )
     return Counter(number for word in words for number in text.matching(word))
+
+
+def _best(
+    points: Mapping[int, int],
+    text: Sentences,
+    typed: Callable[[], Sequence[Pattern]],
+    most: int = MAX_SENTENCES,
+) -> list[int]:
+    """Return the numbers of the sentences with most points, of equal ones those that match more of
+    what was ``typed``, then the earlier."""
+    best = sorted(points, key=lambda number: (-points[number], number))
+    if len(best) > most and points[best[most - 1]] == points[best[most]]:
+        also = Counter(number for pattern in typed() for number in text.matching(pattern))
+        best.sort(key=lambda number: (-points[number], -also[number]))
+    return best[:most]
 
 
 def _words_of(text: str, language: str) -> list[Pattern]:
@@ -321,6 +342,27 @@ class Highlighter:
                     located.append(mark)
         in_title = merged(self._spans(title, leaves, TITLE, code))
         return Highlights(tuple(in_title), tuple(merged(sorted(set(located)))))
+
+    def typed_in(self, hit: SearchHit) -> int:
+        """Return how many words and phrases that match in any form a hit has as they were typed."""
+        if self.query is None:
+            return 0
+        title, content = Words(hit.title), Words(hit.content)
+        return sum(
+            (field != CONTENT and title.match(pattern))
+            or (field != TITLE and content.match(pattern))
+            for field, pattern in typed_patterns(self.query)
+        )
+
+    def typed_mark(self, text: str, marks: Sequence[Mark]) -> Mark | None:
+        """Return the first mark in a text on what was typed so, else the first; None if there is
+        none."""
+        typed = typed_patterns(self.query) if self.query is not None and marks[1:] else []
+        for start, end in marks:
+            words = Words(text[start:end])
+            if any(words.match(pattern) for _, pattern in typed):
+                return start, end
+        return next(iter(marks), None)
 
     def _content_pieces(
         self, ends: Sequence[int], shown: Sequence[Shown], length: int

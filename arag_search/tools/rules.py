@@ -52,8 +52,8 @@ _PRONOUNS = frozenset({
 
 
 class Passage(NamedTuple):
-    """A hit with its sentences, whether it is short enough to be shown whole, and its near copies
-    further down, None if it is one itself."""
+    """A hit with its sentences, whether it is short enough to be shown whole, and its near copies,
+    None if it is one itself."""
 
     hit: SearchHit
     sentences: Sequence[str]
@@ -184,9 +184,9 @@ def block_of(passage: Passage, at: int, read_set: ReadSet) -> Block:
     return without_visible(block, numbers, read_set)
 
 
-def blocks_of(hits: Sequence[SearchHit], read_set: ReadSet, whole_up_to: int | None) -> list[Block]:
-    """Return the blocks of hits, in order. A near copy has none; the passage above names it."""
-    passages = with_copies(passages_of(hits, whole_up_to))
+def blocks_of(result: SearchResult, read_set: ReadSet, whole_up_to: int | None) -> list[Block]:
+    """Return the blocks of hits, in order. A near copy has none; the passage beside it names it."""
+    passages = with_copies(passages_of(result.hits, whole_up_to), result.typed_in)
     return [
         block_of(passage, at, read_set)
         for at, passage in enumerate(passages)
@@ -238,8 +238,9 @@ class _Text:
         return mine == its and analysis.terms(self.hit.title) == analysis.terms(other.hit.title)
 
 
-def with_copies(passages: Sequence[Passage]) -> list[Passage]:
-    """Return passages with their near copies further down.
+def with_copies(passages: Sequence[Passage], typed_in: Callable[[SearchHit], int]) -> list[Passage]:
+    """Return passages with their near copies. The first passage has them, or the first of those
+    with most of what was typed (``typed_in``).
 
     Texts are compared by their words alone, so that other markup of a page is no difference. A
     sentence or a few words that different pages share is no copy: short texts are compared only
@@ -251,11 +252,16 @@ def with_copies(passages: Sequence[Passage]) -> list[Passage]:
     for at, text in enumerate(texts):
         above = copies if text.hit.content else ()
         original = next((place for place in above if text.copies(texts[place])), None)
-        copy = NearCopy(text.hit.id, text.hit.title, at)
-        if original is not None and _can_be_named([*copies[original], copy]):
-            copies[original].append(copy)
-        else:
-            copies[at] = []
+        copies[at] = []
+        if original is not None:
+            first, second = original, at
+            if typed_in(text.hit) > typed_in(texts[original].hit):
+                first, second = second, first
+            hit = texts[second].hit
+            named = [*copies[original], NearCopy(hit.id, hit.title, second)]
+            if _can_be_named(named):
+                del copies[second]
+                copies[first] = named
     return [passage._replace(copies=copies.get(at)) for at, passage in enumerate(passages)]
 
 

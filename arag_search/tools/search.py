@@ -167,7 +167,7 @@ def _blocks(result: SearchResult, preset: Preset, read_set: ReadSet) -> Sequence
         fitting = [n <= _SHARE_OF_LIST * preset.max_result_tokens for n in used].count(True)
         return listed[: max(fitting, 1)]
     whole_up_to = None if preset.full_text else preset.whole_up_to_tokens
-    blocks = blocks_of(result.hits, read_set, whole_up_to)
+    blocks = blocks_of(result, read_set, whole_up_to)
     for block in blocks:
         hit = result.hits[block.at]
         if result.total is None and hit.ranks is None:  # a search by vectors

@@ -20,6 +20,7 @@ from arag_search.errors import (
     SourceError,
     UnavailableError,
 )
+from arag_search.search.opening import open_index
 from arag_search.system.progress import Progress
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
@@ -29,7 +30,7 @@ from tests.support.builds import (
     corpus,
     in_own_folder,  # noqa: F401
 )
-from tests.support.commands import SAMPLE, Command
+from tests.support.commands import SAMPLE, Command, file_of
 from tests.support.opensearch_indexes import Site, comparable, live_manifest
 
 SAMPLE_OPTIONS = BuildOptions(metadata={"year": "number", "kind": "keyword"}, shards=3)
@@ -60,6 +61,21 @@ def test_the_sample_is_the_same_index_as_in_a_folder(opensearch: Site) -> None:
     meta = opensearch.meta(report.generation)
     fields = {"title", "content", "title_forms", "content_forms"}
     assert set(meta.chunk_terms) == set(meta.sentence_terms) == fields
+
+
+def test_equal_scores_with_words_as_typed_first_are_the_same_in_a_folder(opensearch: Site) -> None:
+    names = ("Dori", "Doris", "Peter", "Peters", "window", "Windows", "Alexi", "Alexis")
+    texts = [f"{name} is in row {number}." for number, name in enumerate(names * 2, 10)]
+    source = file_of("rows.jsonl", *({"id": str(n), "text": t} for n, t in enumerate(texts)))
+    for location in (opensearch.address, "folder"):
+        build_index([source], location, BuildOptions(language="en"))
+        with open_index(location) as index:
+            for at, (other, name) in enumerate(zip(names[::2], names[1::2], strict=True)):
+                first = [2 * at + 1, 2 * at + 9, 2 * at, 2 * at + 8]
+                for query, order in ((name, first), (other, first[2:] + first[:2])):
+                    hits = index.logical_search(query).hits
+                    assert len({hit.score for hit in hits}) == 1
+                    assert [int(hit.doc_id) for hit in hits] == order
 
 
 def test_parts_that_are_left_out_are_not_built(opensearch: Site) -> None:

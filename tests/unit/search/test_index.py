@@ -12,7 +12,7 @@ import pytest
 import arag_search
 from arag_search.errors import ArgumentError, UnknownChunkError
 from arag_search.search.index import Index
-from tests.support.passages import VIVALDI, index_of
+from tests.support.passages import VIVALDI, chunk, index_of
 
 SEARCHES = tuple(name for name in dir(Index) if name.endswith("_search"))
 METHODS = (*SEARCHES, "parse", "read", "chunk_read", "scan", "encode_queries", "with_neighbours")
@@ -142,3 +142,33 @@ def test_results_are_dictionaries_of_json(index: Index) -> None:
 def test_feedback_counts_within_the_filter(index: Index) -> None:
     result = index.logical_search("goldoni AND opera", filter="year:1721")
     assert str(result.feedback).startswith("Alone: goldoni occurs nowhere; opera 1.")
+
+
+def test_of_equal_scores_on_a_page_words_as_typed_come_first() -> None:
+    names = ("Dori Bell", "Doris Hill", "Dori Wood", "Doris Lake")
+    rows = [chunk(n, f"d{n}", "", f"{name} is here.") for n, name in enumerate(names)]
+    index = index_of(*rows)
+
+    def order(query: str, **options: Any) -> str:
+        return "".join(hit.doc_id[1] for hit in index.logical_search(query, **options).hits)
+
+    assert order("Doris") == "1302"
+    assert order("Dori") == "0213"
+    assert order("dori doris") == "0123"
+    assert order("Doris OR lake") == "3102"  # a better score is before all
+    assert order("title:Doris OR here") == "0123"
+    assert order("Doris", granularity="sentence") == "1302"
+    assert order("Doris", show="lines") == "1302"
+    # A page has the passages that it has by corpus order.
+    assert order("Doris", top_k=2) + order("Doris", top_k=2, offset=2) == "1032"
+    # What is in corpus order stays so, and what is searched as written.
+    assert order("Doris", show="titles", after="d0.1") == "123"
+    assert order("Doris", operators=False) == "13"
+
+
+def test_a_line_begins_at_the_word_as_typed() -> None:
+    sentence = f"Dori came; {'and so on ' * 20}. Doris came, {'too ' * 20}."
+    result = index_of(chunk(0, "d", "", sentence)).logical_search("doris", show="lines")
+    assert result.first_match(sentence, "d") == sentence.index("Doris")
+    assert result.first_match("A dori.", "d") == 2
+    assert result.first_match("None.", "d") == 0

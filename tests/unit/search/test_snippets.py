@@ -19,7 +19,12 @@ from arag_search.query.reading import parse
 from arag_search.query.tree import Phrase, Prefix, Term
 from arag_search.search.hits import join_sentences
 from arag_search.search.occurrences import Sentences
-from arag_search.search.snippets import Snippets, keyword_sentences
+from arag_search.search.snippets import (
+    Snippets,
+    best_sentence,
+    keyword_sentences,
+    sentences_with,
+)
 from tests.support.examples import examples
 from tests.support.plans import written
 
@@ -84,6 +89,34 @@ def shown_sentences(query: str, hit: Hit = VIVALDI) -> list[int]:
 )
 def test_the_best_three_sentences_are_shown_in_text_order(query: str, sentences: list[int]) -> None:
     assert shown_sentences(query) == sorted(sentences)
+
+
+NAMES = hit_of("Dori met us. ", "Dori sang. ", "Dori left. ", "Doris came. ", "Dori and a friend.")
+
+
+@pytest.mark.parametrize(
+    ("query", "sentences"),
+    [
+        ("Doris", [0, 1, 3]),
+        ("dori", [0, 1, 2]),
+        ('"doris"', [0, 1, 3]),
+        ('"=dori"', [0, 1, 2]),
+        ("title:doris OR dori", [0, 1, 2]),
+        ("doris OR friends", [0, 3, 4]),  # 4 has both
+    ],
+)
+def test_of_sentences_that_match_alike_those_with_words_as_typed_are_shown(
+    query: str, sentences: list[int]
+) -> None:
+    assert shown_sentences(query, NAMES) == sentences
+
+
+def test_the_best_sentence_for_words_has_them_as_they_were_typed() -> None:
+    text = Sentences(NAMES.content or "", NAMES.sentence_ends)
+    assert best_sentence("Doris", text, range(5), "en") == 3
+    assert best_sentence("Doris", text, range(3), "en") == 0
+    assert best_sentence("doris", text, range(5), "") == 3
+    assert sentences_with("Doris", NAMES.content or "", NAMES.sentence_ends, "en") == [0, 1, 3]
 
 
 def test_a_word_that_the_analyser_splits_is_a_phrase() -> None:

@@ -117,6 +117,17 @@ def test_near_duplicates_share_a_line_and_stay_hits() -> None:
     check_spans(result.passages, result.text)
 
 
+def test_of_near_copies_the_one_with_words_as_typed_is_shown() -> None:
+    passages = [
+        chunk(n, f"d{n}", "", *FILLER, text)
+        for n, text in enumerate(["Dori and Dori. ", "Dori came. ", "Doris came. "])
+    ]
+    result = search(tools(*passages), "Doris")
+    assert result.ids == ("d0.1", "d2.1", "d1.1")  # the first one has a better score
+    assert result.text.endswith(" Doris came.\nNearly the same text: [d0.1], [d1.1].")
+    check_spans(result.passages, result.text)
+
+
 def test_different_pages_that_share_a_sentence_do_not_hide_each_other() -> None:
     shared = "This setting of the canal takes effect at the next start of the server. "
     pages = [
