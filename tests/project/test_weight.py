@@ -14,8 +14,8 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
-    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_402,
-    ("arag_search/tools/",): 4_623,
+    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_476,
+    ("arag_search/tools/",): 4_629,
     ("arag_search/agent/",): 4_432,
     ("arag_search/evaluation/",): 2_705,
     ("arag_search/vectors/", "index_jobs/embedding/"): 4_974,
@@ -28,10 +28,10 @@ CEILINGS = {
     ("index_jobs/sources/",): 8_065,
     ("index_jobs/",): 5_367,
     ("bench/",): 17_421,
-    ("tests/",): 61_853,
+    ("tests/",): 61_943,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 148_038
+ALL = 148_208
 
 
 def _counts() -> Counter[tuple[str, ...]]:
