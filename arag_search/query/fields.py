@@ -30,6 +30,9 @@ def index_field(name: str, language: str) -> str:
     return FORMS[name] if language else name
 
 
+NAMES: Final = "names of documents"
+"""The field with the names of documents, at their first passages (see ``names_of``). No query
+and no declaration can name it."""
 DOC_ID = "doc_id"
 """The only metadata field that every index has."""
 RESERVED_FIELDS = frozenset(

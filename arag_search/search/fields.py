@@ -98,10 +98,11 @@ def metadata_fields(
 
 class Contents(NamedTuple):
     """The contents of a scope: ``has_titles`` if a passage has a title, ``has_neighbours`` if a
-    passage has another one before or after it."""
+    passage has another one before or after it, and the number of ``passages``."""
 
     has_titles: bool
     has_neighbours: bool
+    passages: int
 
 
 def contents_of(
@@ -111,16 +112,16 @@ def contents_of(
     takes one request. What cannot be counted in time, or at once, is assumed to be present."""
     several = manifest.already_chunked or manifest.chunks > manifest.documents
     if scope is None or not (several or manifest.has_titles):
-        return Contents(manifest.has_titles, several)
+        return Contents(manifest.has_titles, several, manifest.chunks)
     deadline = Deadline.after(timeout_s)
     request = FieldsRequest((TITLE, DOC_ID), 0, scope, quick=True, deadline=deadline)
     try:
         page = engine.field_values(request)
     except QueryTimeoutError:
-        return Contents(True, True)
+        return Contents(True, True, 0)
     titles, documents = page.fields
     several = manifest.already_chunked or page.chunks > (documents.distinct or 0)
-    return Contents(titles.chunks > 0, several)
+    return Contents(titles.chunks > 0, several, page.chunks)
 
 
 def bound_text(value: float | None, kind: FieldKind) -> str | None:

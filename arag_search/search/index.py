@@ -7,14 +7,19 @@ with arag_search.open_index("my-index") as index:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from types import TracebackType
 from typing import TypeVar
 
 from arag_search.corpus import Chunk, nfc
-from arag_search.engines.base import DEFAULT_SEARCH_TIMEOUT_S, SearchEngine, check_search_timeout
+from arag_search.engines.base import (
+    DEFAULT_SEARCH_TIMEOUT_S,
+    Hit,
+    SearchEngine,
+    check_search_timeout,
+)
 from arag_search.manifest import Manifest
 from arag_search.plan.clauses import ResolvedPlan
 from arag_search.query.problems import NOTE_UNMARKED
@@ -40,6 +45,7 @@ from arag_search.search.fields import (
 from arag_search.search.following import Use, part_of
 from arag_search.search.lines import DocumentLines
 from arag_search.search.logical import logical_search
+from arag_search.search.named import named
 from arag_search.search.results import SearchResult
 from arag_search.search.standing import Standing
 from arag_search.search.state import IndexState
@@ -314,6 +320,15 @@ class Index:
         Pages and conditions are as in ``semantic_search``, whose errors it raises.
         """
         return self.search(asked)
+
+    def named(
+        self, names: Mapping[str, str], *, filter: str | None = None
+    ) -> dict[str, tuple[list[Hit], int]]:
+        """Return, for each name that documents in scope have (see ``query.names``), their first
+        passages, and how many passages hold the text that the name is mapped to, at most MAX_TOTAL
+        + 1; an empty text is not counted. Raises QueryError for the filter."""
+        with self._use(None, ()) as state:
+            return named(state, names, filter)
 
     @checked
     def nearest_sentences(

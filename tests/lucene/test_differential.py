@@ -60,6 +60,10 @@ def in_lucene(
     return engine
 
 
+def test_lucene_finds_the_documents_with_names_that_memory_finds(pairs: list[Pair]) -> None:
+    agreement.agree_on_names(pairs, EXAMPLES // 3)
+
+
 def test_lucene_finds_the_passages_nearest_to_a_query_that_matches_nothing(
     pairs: list[Pair],
 ) -> None:

@@ -84,6 +84,10 @@ def test_opensearch_says_of_words_what_memory_says(pairs: list[Pair]) -> None:
             assert Index(tested, "").logical_search(query).notes == notes, query
 
 
+def test_opensearch_finds_the_documents_with_names_that_memory_finds(pairs: list[Pair]) -> None:
+    agreement.agree_on_names(pairs, agreement.EXAMPLES // 3)
+
+
 def test_opensearch_finds_the_passages_nearest_to_a_query_that_matches_nothing(
     pairs: list[Pair],
 ) -> None:

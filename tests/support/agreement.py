@@ -30,6 +30,7 @@ from arag_search.engines.base import (
 )
 from arag_search.query.analysis import is_prefix
 from arag_search.query.fields import DOC_ID, TEXT_FIELDS
+from arag_search.query.names import names_of
 from arag_search.query.problems import QueryError
 from arag_search.query.reading import parse, parse_filter
 from arag_search.query.tree import (
@@ -256,6 +257,31 @@ def agree_on_relaxing(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:
             assert len(met[near.hit.id]) == most
 
     assert sum(with_nearest) >= 0.05 * examples
+
+
+def agree_on_names(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:
+    """Check for the same documents with names, and the same counts of their texts, in any scope."""
+    found: list[bool] = []
+    names = {
+        number: sorted({name for c in right.scan(None) for name in names_of(c.title, c.doc_id)})
+        for number, (right, _) in enumerate(pairs)
+    }
+
+    @run_on_examples(
+        examples, st.sampled_from(range(len(pairs))), _SCOPES, st.integers(0, 1 << 32).map(Random)
+    )
+    def check(number: int, scope: Scope | None, random: Random) -> None:
+        known = names[number]
+        chosen = [*random.sample(known, min(len(known), 9)), *random.sample(WORDS, 3)]
+        asked = {name: random.choice((name, "")) for name in chosen}
+        note(f"{asked} within {scope}")
+        expected, got = (
+            Index(engine, "tested", scoped(scope)).named(asked) for engine in pairs[number]
+        )
+        assert got == expected
+        found.append(len(expected) > 1)
+
+    assert sum(found) >= 0.3 * examples
 
 
 def agree_on_conditions(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:

@@ -1,7 +1,8 @@
 """The schema of the two Lucene indexes of a generation: field names, and the coding of records.
 
-``chunks/`` has one document per chunk. ``id`` and ``doc_id`` are exact, ``title`` and ``content``
-analysed; none of them is stored. ``ordinal`` is a column for sorting and a point for look-ups.
+``chunks/`` has one document per chunk. ``id``, ``doc_id`` and ``names`` are exact, ``title`` and
+``content`` analysed; none of them is stored. ``ordinal`` is a column for sorting and a point for
+look-ups.
 Declared metadata are exact terms, doubles or longs, as ``query/field_types.py`` says of their type.
 They and ``doc_id`` are columns too, for sorting and for limits per document.
 ``record`` is a column of JSON with everything that a hit shows except its text: reading it costs a
@@ -13,11 +14,11 @@ ordinal.
 
 Packing chunks needs no Java, so that worker processes can do it; ``java/Documents.java`` reads the
 bytes in batches. A chunk is, little-endian: its ordinal in eight bytes; id, doc_id, content, record
-and words, each as a length in four bytes and so many bytes of UTF-8; for each column of declared
-metadata the number of its values, and the values (a string, a double or a long); the number of
-sentences, and the number of titles of sentences. Java analyses no text: the words are those of the
-title, of each sentence, of these titles and, unless they are those of the sentences, of the
-content, with a TEXT_END between two texts (see ``java/Words.java``).
+and words, each as a length in four bytes and so many bytes of UTF-8; the number of its names, and
+the names; for each column of declared metadata the number of its values, and the values (a string,
+a double or a long); the number of sentences, and the number of titles of sentences. Java analyses
+no text: the words are those of the title, of each sentence, of these titles and, unless they are
+those of the sentences, of the content, with a TEXT_END between two texts (see ``java/Words.java``).
 """
 
 from __future__ import annotations
@@ -39,8 +40,9 @@ from arag_search.corpus import (
 from arag_search.engines.write import term_bytes
 from arag_search.errors import BuildError
 from arag_search.query.field_types import FieldType, MetadataType, columns
-from arag_search.query.fields import DOC_ID
+from arag_search.query.fields import DOC_ID, NAMES
 from arag_search.query.forms import forms_of_chunk
+from arag_search.query.names import names_of
 
 ENGINE = "lucene"
 """The name of this engine in manifests."""
@@ -49,6 +51,7 @@ CHUNKS_FOLDER = "chunks"
 SENTENCES_FOLDER = "sentences"
 
 ID = "id"
+NAME = "names"
 ORDINAL = "ordinal"
 RECORD = "record"
 TEXT = "text"
@@ -62,8 +65,8 @@ LAST_ORDINAL_KEY = "arag-last-ordinal"
 
 
 def lucene_field(name: str) -> str:
-    """Return the Lucene field of a metadata field of the query language."""
-    return DOC_ID if name == DOC_ID else f"metadata.{name}"
+    """Return the Lucene field of a metadata field of the query language, or of the names."""
+    return {DOC_ID: DOC_ID, NAMES: NAME}.get(name, f"metadata.{name}")
 
 
 def encode_record(chunk: Chunk) -> bytes:
@@ -192,6 +195,10 @@ def _pack(
     _add_bytes(chunk.content.encode(), parts)
     _add_bytes(record, parts)
     _add_bytes(TEXT_END.join(texts).encode(), parts)
+    names = names_of(chunk.title, chunk.doc_id) if chunk.part == 1 else []
+    parts.append(_INT.pack(len(names)))
+    for name in names:
+        _add_bytes(name.encode(), parts)
     for name, kind in columns(metadata).values():
         values = chunk.metadata.get(name, ())
         values = values if isinstance(values, tuple) else (values,)

@@ -203,6 +203,7 @@ class LuceneWriter:
             CONTENT,
             schema.RECORD,
             schema.TEXT,
+            schema.NAME,
             *(FORMS.values() if self._packer.language else (None, None)),
         )
         own = columns(self._metadata)

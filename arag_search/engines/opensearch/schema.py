@@ -37,15 +37,18 @@ from arag_search.query.fields import (
     CONTENT,
     DOC_ID,
     FORMS,
+    NAMES,
     TEXT_FIELDS,
     TITLE,
 )
 from arag_search.query.forms import ChunkForms
+from arag_search.query.names import names_of
 
 ENGINE = "opensearch"
 """The name of this engine in manifests."""
 
 ID = "id"
+NAME = "names"
 CHUNK_ID = "chunk_id"
 ORDINAL = "ordinal"
 PART = "part"
@@ -113,8 +116,8 @@ def updating_alias(index: str) -> str:
 
 
 def opensearch_field(name: str) -> str:
-    """Return the field in documents for a metadata field in queries."""
-    return DOC_ID if name == DOC_ID else f"{METADATA}.{name}"
+    """Return the field in documents for a metadata field in queries, or for the names."""
+    return {DOC_ID: DOC_ID, NAMES: NAME}.get(name, f"{METADATA}.{name}")
 
 
 def exact_field(name: str) -> str:
@@ -178,6 +181,7 @@ def chunk_document(
     return {
         **({} if forms is None else _forms(forms.title, forms.content)),
         ID: chunk.id,
+        NAME: names_of(chunk.title, chunk.doc_id) if chunk.part == 1 else [],
         DOC_ID: chunk.doc_id,
         ORDINAL: chunk.ordinal,
         TITLE: chunk.title,

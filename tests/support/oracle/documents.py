@@ -14,10 +14,12 @@ from typing import assert_never
 import regex
 
 from arag_search.corpus import Chunk
+from arag_search.plan.algebra import Values
 from arag_search.plan.clauses import ResolvedPlan, leaves
 from arag_search.plan.matching import Pattern
 from arag_search.query.field_types import FIELD_TYPES, MOMENTS, MetadataType, columns, moment_ms
-from arag_search.query.fields import DOC_ID, TEXT_FIELDS, Schema
+from arag_search.query.fields import DOC_ID, NAMES, TEXT_FIELDS, Schema
+from arag_search.query.names import names_of
 from arag_search.query.reading import parse
 from arag_search.query.tree import (
     And,
@@ -64,6 +66,9 @@ class Documents:
         self._texts = [(chunk.title, text) for chunk, text in zip(owners, contents, strict=True)]
         self._types: dict[str, MetadataType] = {DOC_ID: "keyword", **metadata}
         self._fields = fields
+        self._names = [
+            names_of(chunk.title, chunk.doc_id) if chunk.part == 1 else [] for chunk in owners
+        ]
         self._columns: dict[str, dict[str | float, set[int]]] = {
             name: {} for name in columns(self._types)
         }
@@ -119,6 +124,14 @@ class Documents:
         }
         schema = Schema(types, True)
         return parse(plan.root.text, schema, limits=False).tree, next(languages, "")
+
+    def with_names(self, plan: ResolvedPlan) -> set[int] | None:
+        """Return the documents with names, if a plan asks for these: no query does."""
+        operation = plan.operation
+        if not isinstance(operation, Values) or operation.field != NAMES:
+            return None
+        wanted = set(operation.values)
+        return {at for at, names in enumerate(self._names) if not wanted.isdisjoint(names)}
 
     def matching(self, plan: ResolvedPlan) -> set[int]:
         """Return the documents that the query of a plan matches."""

@@ -112,9 +112,14 @@ class MemoryEngine:
     def search(self, request: SearchRequest) -> Page:
         """See SearchEngine."""
         documents = self._documents(request.granularity, request.deadline)
-        tree, language = documents.read(request.query)
-        documents = documents.reading(language)
-        scores = documents.scores(plan_of(tree, language))
+        named = documents.with_names(request.query)
+        if named is None:
+            tree, language = documents.read(request.query)
+            documents = documents.reading(language)
+            scores = documents.scores(plan_of(tree, language))
+            counted = _is_counted(tree, language)
+        else:
+            scores, counted = dict.fromkeys(named, 0.0), True
         scores = {
             number: scores[number] for number in documents.within(request.scope) & set(scores)
         }
@@ -128,7 +133,7 @@ class MemoryEngine:
             # Equal scores are in corpus order of the sentences, which is that of their chunks.
             by_chunk = {chunk: scores[document] for chunk, document in best.items()}
         page = self._page(by_chunk, len(scores), request, sentences)
-        if _is_counted(tree, language) and request.from_ordinal is None:
+        if counted and request.from_ordinal is None:
             page = page.with_count(len(scores))
         if request.granularity == "chunk" or request.whole_text:
             return page

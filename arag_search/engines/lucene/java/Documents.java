@@ -31,6 +31,7 @@ public final class Documents {
     private final IndexWriter sentences;
     private final BinaryDocValuesField record;
     private final StoredField text;
+    private final String name;
     private final List<Metadata> metadata = new ArrayList<>();
     private final Words words = new Words();
     private ByteBuffer batch;
@@ -49,6 +50,7 @@ public final class Documents {
         this.sentences = sentences;
         this.record = new BinaryDocValuesField(names.record(), new BytesRef());
         this.text = new StoredField(names.text(), "");
+        this.name = names.name();
         this.chunk = new Kind(names, true);
         this.chunk.fields.add(record);
         this.chunk.fields.add(text);
@@ -76,10 +78,12 @@ public final class Documents {
         int size = batch.getInt();
         words.read(batch.array(), batch.position(), batch.position() + size);
         batch.position(batch.position() + size);
+        List<IndexableField> named = names();
         List<IndexableField> values = metadata();
         int end = 1 + batch.getInt();
         int titles = batch.getInt();
         chunk.begin(id, documentId, values);
+        chunk.all.addAll(named);
         boolean isApart = words.texts() == end + titles;
         int first = isApart ? 1 : end + titles;
         chunks.addDocument(chunk.with(ordinal, 0, first, isApart ? end : first + 1));
@@ -91,6 +95,14 @@ public final class Documents {
             int title = titles == 0 ? 0 : end + i - 1;
             sentences.addDocument(sentence.with(ordinal + i - 1, title, i, i + 1));
         }
+    }
+
+    private List<IndexableField> names() {
+        List<IndexableField> named = new ArrayList<>();
+        for (int n = batch.getInt(); n > 0; n--) {
+            named.add(new StringField(name, string(), Field.Store.NO));
+        }
+        return named;
     }
 
     private List<IndexableField> metadata() {
@@ -127,6 +139,7 @@ public final class Documents {
             String content,
             String record,
             String text,
+            String name,
             String titleForms,
             String contentForms) {}
 

@@ -1,0 +1,116 @@
+"""The names of documents, by which an index finds exactly these, and names in a text.
+
+A name is the words of a title, without what stands in parentheses, in lower case and without
+accents. A file also has its path, and its name without folders and extension, for links.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
+from posixpath import dirname, join, normpath
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from arag_search.query import analysis
+from arag_search.query.analysis import Token
+from arag_search.query.forms import folded
+
+MAX_NAME_CHARACTERS = 400
+"""A longer title or path names no document."""
+MAX_WORDS = 8
+_IN_PARENTHESES = re.compile(r"\([^()]*\)")
+_FILE = re.compile(r"(?:[^\n]*[/\\])?([^/\\\n]+)\.[A-Za-z]\w{0,7}")
+_OF_ANY_FOLDER = frozenset(("index", "readme", "init", "main", "changelog", "license", "toc"))
+_OPENERS = frozenset(("a", "an", "at", "by", "for", "from", "in", "it", "of", "on", "the", "to"))
+_MAX_ABBREVIATION = 3
+_GAP = re.compile(r"[^\w\n()\[\]{}<>|;?!\"“”„«»*]{1,3}")
+"""What may stand between two words of a name."""
+_BESIDE = re.compile(r"[ \u00a0]|-|\.?[ \u00a0]?")
+"""What stands between two words of one run."""
+_LINK = re.compile(
+    r"""\[\[(?P<note>[^][|#\n]+)[^][\n]*\]\]
+    | \]\((?P<markdown>[^()\s\#?:]+)[^()\n]*\)
+    | <a\s[^<>]*?href=["']?(?P<html>[^"'\s\#?:>]+)
+    | \b[Ss]ee\s(?:also\s)?(?P<see>\w[^.,;:()\n]{0,80})""",
+    re.VERBOSE,
+)
+"""A link to a document, not to another site, whose address has a colon."""
+
+
+def name_of(text: str) -> str:
+    """Return the name that a title, or a stretch of text, stands for; empty if it has no letter, or
+    is what files of any folder are called."""
+    text = "" if len(text) > MAX_NAME_CHARACTERS else _IN_PARENTHESES.sub(" ", text)
+    name = " ".join(map(folded, analysis.terms(text)))
+    return name if any(map(str.isalpha, name)) and name not in _OF_ANY_FOLDER else ""
+
+
+def names_of(title: str, doc_id: str) -> list[str]:
+    """Return the names of a document, which its first passage has in an index."""
+    names = [] if title and doc_id.endswith(title) else [name_of(title)]
+    if len(doc_id) <= MAX_NAME_CHARACTERS and (file := _FILE.fullmatch(doc_id)):
+        names += [f"/{doc_id}", name_of(file[1]) and f"/{name_of(file[1])}"]
+    return [name for name in names if name]
+
+
+class Name(NamedTuple):
+    """A stretch of a text that may be a name of a document; a link is ``surely`` one."""
+
+    start: int
+    end: int
+    name: str
+    surely: bool = False
+
+
+def names_in(text: str, words: Sequence[Token], common: Collection[str]) -> Iterator[Name]:
+    """Yield the stretches of a text, by its words, that may be whole names, of at most MAX_WORDS.
+
+    They begin and end with a word that has a capital or a digit, and no run of words with capitals
+    goes on before or after them. A word that is ``common``, because it occurs in lower case, is no
+    part of a run whose sentence it begins.
+    """
+    forms = [folded(word.term) for word in words]
+    gaps = [text[word.end : after.start] for word, after in pairwise(words)] + ["\n"]
+    is_upper = [text[word.start].isupper() for word in words]
+    is_sign = [up or text[word.start].isdigit() for word, up in zip(words, is_upper, strict=True)]
+    goes_on = [
+        _GAP.fullmatch(gap) and ("." not in gap or (up and len(word.term) <= _MAX_ABBREVIATION))
+        for word, gap, up in zip(words, gaps, is_upper, strict=True)
+    ]
+    is_run = [
+        on and up and _BESIDE.fullmatch(gap)
+        for on, up, gap in zip(goes_on, is_upper, gaps, strict=True)
+    ]
+    for first, word in enumerate(words):
+        if first and is_upper[first] and is_run[first - 1]:
+            opener = words[first - 1].term
+            is_common = opener in common or opener in _OPENERS
+            if (first > 1 and goes_on[first - 2]) or not is_common:
+                continue
+        if not is_sign[first] and not (word.term == "the" and any(is_upper[first + 1 : first + 2])):
+            continue
+        for last in range(first, min(first + MAX_WORDS, len(words))):
+            if is_sign[last] and not (is_run[last] and is_sign[last + 1]):
+                name, end = " ".join(forms[first : last + 1]), words[last].end
+                yield Name(word.start, end, name)
+                if text[end - 2 : end] in ("'s", "’s"):
+                    yield Name(word.start, end - 2, name.removesuffix("s"))
+            if not goes_on[last]:
+                break
+
+
+def links_in(text: str, doc_id: str) -> Iterator[Name]:
+    """Yield the links of a text of a document to others: ``[[note]]``, Markdown, HTML, and the
+    words after "see"."""
+    for match in _LINK.finditer(text):
+        start, end = match.span(match.lastgroup or 0)
+        if match["see"]:
+            for word in analysis.tokens(match["see"])[:MAX_WORDS]:
+                yield Name(start, start + word.end, name_of(match["see"][: word.end]))
+            continue
+        link = unquote(text[start:end])
+        yield Name(start, end, f"/{normpath(join(dirname(doc_id), link))}", surely=True)
+        yield Name(start, end, f"/{name_of(link)}", surely=True)
+        yield Name(start, end, name_of(link.rpartition("/")[2].replace("_", " ")), surely=True)

@@ -1,0 +1,45 @@
+"""The documents that have names, and how many passages hold these names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from arag_search.engines.base import Deadline, Granularity, Hit, SearchRequest
+from arag_search.errors import QueryTimeoutError
+from arag_search.plan.algebra import Values
+from arag_search.plan.clauses import Clause, ResolvedPlan, words_clause
+from arag_search.query.analysis import has_few_apostrophes
+from arag_search.query.fields import CONTENT, NAMES
+from arag_search.query.names import names_of
+from arag_search.search.state import IndexState
+
+MAX_NAMES = 256
+"""The maximum number of names that are looked up, and of documents that have them."""
+
+
+def named(
+    state: IndexState, names: Mapping[str, str], filter: str | None = None
+) -> dict[str, tuple[list[Hit], int]]:
+    """See ``Index.named``. It takes one request, and a second one if a name is found whose text is
+    to be counted. Nothing is found if more than MAX_NAMES documents have these names, or if it
+    takes too long."""
+    engine, asked = state.engine, dict(list(names.items())[:MAX_NAMES])
+    scope, _ = state.narrowed(filter)
+    deadline = Deadline.after(state.search_timeout_s)
+    clause = Clause(NAMES, "value", Values(NAMES, tuple(asked)), field=NAMES)
+    request = SearchRequest(ResolvedPlan(clause), MAX_NAMES + 1, scope=scope, deadline=deadline)
+    found: dict[str, list[Hit]] = {}
+    try:
+        page = engine.search(request)
+        for hit in page.hits if len(page.hits) <= MAX_NAMES else ():
+            for name in asked.keys() & names_of(hit.title, hit.doc_id):
+                found.setdefault(name, []).append(hit)
+        counted = [name for name in found if asked[name] and has_few_apostrophes(asked[name])]
+        queries: list[tuple[ResolvedPlan, Granularity]] = [
+            (ResolvedPlan(words_clause(asked[name], "", CONTENT)), "chunk") for name in counted
+        ]
+        counts = engine.counts(queries, scope, deadline) if queries else []
+    except QueryTimeoutError:
+        return {}
+    of_texts = dict(zip(counted, counts, strict=True))
+    return {name: (hits, of_texts.get(name, 0)) for name, hits in found.items()}
