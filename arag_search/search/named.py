@@ -28,13 +28,13 @@ def named(
     deadline = Deadline.after(state.search_timeout_s)
     clause = Clause(NAMES, "value", Values(NAMES, tuple(asked)), field=NAMES)
     request = SearchRequest(ResolvedPlan(clause), MAX_NAMES + 1, scope=scope, deadline=deadline)
-    found: dict[str, list[Hit]] = {}
+    documents: dict[str, list[Hit]] = {}
     try:
         page = engine.search(request)
         for hit in page.hits if len(page.hits) <= MAX_NAMES else ():
             for name in asked.keys() & names_of(hit.title, hit.doc_id):
-                found.setdefault(name, []).append(hit)
-        counted = [name for name in found if asked[name] and has_few_apostrophes(asked[name])]
+                documents.setdefault(name, []).append(hit)
+        counted = [name for name in documents if asked[name] and has_few_apostrophes(asked[name])]
         queries: list[tuple[ResolvedPlan, Granularity]] = [
             (ResolvedPlan(words_clause(asked[name], "", CONTENT)), "chunk") for name in counted
         ]
@@ -42,4 +42,4 @@ def named(
     except QueryTimeoutError:
         return {}
     of_texts = dict(zip(counted, counts, strict=True))
-    return {name: (hits, of_texts.get(name, 0)) for name, hits in found.items()}
+    return {name: (hits, of_texts.get(name, 0)) for name, hits in documents.items()}

@@ -130,6 +130,13 @@ class Preset(BaseModel):
         description="Whether a logical search that finds nothing shows the passages that miss the "
         "fewest of its conditions.",
     )
+    pointers: int = Field(
+        default=0,
+        ge=0,
+        le=5,
+        description="How many documents a search shows whose names stand in the sentences above: a "
+        "sentence of each.",
+    )
     meaning: bool = Field(
         default=False,
         description="Whether hybrid_search takes a logical query and, as meaning, a sentence for "

@@ -14,7 +14,7 @@ from arag_search.query.field_types import scalar_text
 from arag_search.search.shown.writing import one_line, shown_id
 from arag_search.tokens import count_tokens, cut_to
 
-Kind = Literal["hit", "nearest", "branch", "lines", "title"]
+Kind = Literal["hit", "nearest", "branch", "lines", "title", "pointer"]
 LeftOut = Literal["shown", "same"]
 
 _NUMBER = re.compile(r"^\d+: ", re.MULTILINE)
@@ -32,7 +32,7 @@ class PassageSpan:
     ``left_out`` says why there is no text: the passage was "shown" before, or its text is nearly
     the "same" as that of the passage above it. ``kind`` is "nearest" or "branch" for a
     passage beside the hits of a search: one of those nearest to a query that matches nothing, or
-    the best of a branch of an OR.
+    the best of a branch of an OR. A "pointer" is the passage of a name in one of those above it.
 
     A document tool names a document by its ``reference``, and shows the ``lines`` of the passage
     from the first to the last, 0-based. Several passages may follow one header, so a span may begin
@@ -77,7 +77,7 @@ _LIKE_OURS = re.compile(
     r"""(?:[^\S\n]|[\u200b-\u200f\u2060\ufeff])*(?P<line>
     \[(?!(?:page|slide|sheet|chapter)[ ][^\]\n]*\]\n)[^\]\n]+\]+(?:\s|\Z)
     |\((?:previous|next|[\w-]+):[ ][^\n]*\)\s*\Z
-    |(?:Alone|Best[ ]|Go[ ]on|More|Nearest|Nearly|Not[ ]shown|Note|Query[ ]not[ ]run
+    |(?:Alone|Best[ ]|Go[ ]on|More|Named[ ]above|Nearest|Nearly|Not[ ]shown|Note|Query[ ]not[ ]run
        |Shown[ ]up|Tool[ ]not[ ]run|Unknown|Write)[^\n]{0,60}?:
     |(?:This[ ]call[ ]was|Passages?[ ]\d|No[ ](?:passage|sentence)[ ](?:is|matches)
        |Only[ ][\d,]+[ ](?:document|passage)s?
@@ -96,15 +96,15 @@ def written_apart(text: str, spans: Sequence[PassageSpan]) -> str:
 
     Every character has its place as before. A line of a passage that begins like one of the tool
     continues the last line with text before it; in the first one, a sign of full width stands for
-    its bracket or its colon, if it has one. Only line feeds end lines. Lines with numbers need no
-    care.
+    its bracket or its colon, if it has one. Only line feeds end lines. Lines with numbers, and
+    the texts of pointers, which are within a line, need no care.
     """
     if not text.replace("\n", "").isprintable():
         text = _UNSAFE.sub(lambda sign: " " if sign[0].isspace() else "\ufffd", text)
     pieces: list[str] = []
     done = 0
     for span in spans:
-        if span.kind == "lines" or span.text_start >= span.end:
+        if span.kind in ("lines", "pointer") or span.text_start >= span.end:
             continue
         lines = text[span.text_start : span.end].split("\n")
         if any(map(_LIKE_OURS.match, lines)):

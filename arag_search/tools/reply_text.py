@@ -24,6 +24,7 @@ from arag_search.tools.blocks import (
     WHOLE_PART,
 )
 from arag_search.tools.chunk_read import IN_BRACKETS, SHOWN_UP_TO, UNKNOWN
+from arag_search.tools.pointers import POINTED
 from arag_search.tools.rendering import NOT_SHOWN, LeftOut, PassageSpan
 from arag_search.tools.rules import BEST_FOR, IN_NO_SENTENCE, NEAREST
 from arag_search.tools.search import MORE
@@ -46,9 +47,10 @@ _MARK = re.compile(
 _LEFT_OUT = re.compile(rf"\(\d+ {LEFT_OUT}[,)]|\.\.\.")
 _NUDGED = rf"(?:\n{NUDGE}\d+ steps showed nothing new[^\n]*)?(?:\n{CALLS_LEFT}\d+\.)?\Z"
 _FOOT = re.compile(
-    rf"(?:\n{NOT_SHOWN}\[[^\n]*\.)?"
+    rf"(?:\n{NOT_SHOWN}\[[^\n]*\.)?(?P<named>(?:\n{POINTED}\[[^\n]*)*)"
     rf"(?:\n{MORE}\d+\.)?{_NUDGED}"
 )
+_POINTER = re.compile(r'\[([^]\n]+)\] ([^][\n]*?)(?:: "([^\n]*)"|(?=; \[|\n|\Z))')
 _READ_FOOT = re.compile(
     rf"(?:\n{SHOWN_UP_TO}\d+ of \d+\. Go on: chunk_ids [^\n]*)?"
     rf"(?:\n{NOT_SHOWN}chunk_ids \[[^\n]*\]\.)?"
@@ -103,7 +105,8 @@ class ReplyParts(NamedTuple):
 
 
 def parts_of(reply: str, spans: Sequence[PassageSpan]) -> ReplyParts:
-    """Split a reply at the passages in it."""
+    """Split a reply at the passages in it. Pointers are below the last passage."""
+    spans = [span for span in spans if span.kind != "pointer"]
     if not spans:
         return ReplyParts(reply, ())
     parts: list[ReplyPart] = []
@@ -138,7 +141,16 @@ def read_spans(reply: str, *, of_read: bool = False) -> tuple[PassageSpan, ...]:
     for at, (id, start) in enumerate(begins):
         end = begins[at + 1][1] - 1 if at + 1 < len(begins) else max(reply_end, start)
         spans.append(_span(reply, id, start, end, of_read))
+    if foot is not None and not of_read:
+        spans += [
+            PassageSpan(pointer[1], pointer[2], pointer.start(), *_text_of(pointer), kind="pointer")
+            for pointer in _POINTER.finditer(reply, *foot.span("named"))
+        ]
     return tuple(spans)
+
+
+def _text_of(pointer: re.Match[str]) -> tuple[int, int]:
+    return pointer.span(3) if pointer[3] else (pointer.end(), pointer.end())
 
 
 def passages_in(reply: str, *, of_read: bool = False) -> list[ShownPassage]:

@@ -22,6 +22,7 @@ from arag_search.tokens import count_tokens, count_up_to, cut_to
 from arag_search.tools.base import Arguments, ReadSet, Tool, ToolResult, error_result
 from arag_search.tools.blocks import LOWERED, Block, Fitted, fit, note_seen, retrieved_tokens
 from arag_search.tools.paper_replies import NOT_READABLE, NOTHING_FOUND, paper_block
+from arag_search.tools.pointers import FURTHER, with_pointers
 from arag_search.tools.preset import PLAIN, Preset, ReplyPaper
 from arag_search.tools.rules import blocks_beside, blocks_of, branch_counts, list_blocks
 
@@ -33,7 +34,7 @@ WHOLE_UP_TO_TOKENS = 64
 MAX_REPEATED_TOKENS = 12
 """A longer query is not repeated if it was understood as it was written."""
 AS_WRITTEN = "this query"
-MORE = "More: offset="
+MORE = f"{FURTHER}offset="
 _NO_FURTHER = ": there are no further ones."
 
 
@@ -60,7 +61,8 @@ class SearchTool(Tool):
             result = self._search(arguments)
         except QueryError as error:
             return error_result(str(error) if self.preset.explains else NOT_READABLE)
-        return reply(result, self.preset, read_set, self.max_offset)
+        text = reply(result, self.preset, read_set, self.max_offset)
+        return with_pointers(text, result, self.index, self.preset, read_set)
 
     def _search(self, arguments: Any) -> SearchResult:
         """Search the index. Raises QueryError for a query that the model can correct."""
@@ -260,5 +262,5 @@ def _footer(result: SearchResult, kept: Sequence[Block], shown: int, max_offset:
     more = end is None or reached < end or shown < len(result.hits)
     if result.sort == CORPUS_ORDER:
         goes_on = result.passages is None or shown < len(result.hits)
-        return f'More: after="{one_line(shown_id(kept[-1].id))}".' if goes_on else ""
+        return f'{FURTHER}after="{one_line(shown_id(kept[-1].id))}".' if goes_on else ""
     return f"{MORE}{reached}." if more and reached <= max_offset else ""

@@ -14,13 +14,13 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
-    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_476,
-    ("arag_search/tools/",): 4_629,
+    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_656,
+    ("arag_search/tools/",): 4_840,
     ("arag_search/agent/",): 4_432,
     ("arag_search/evaluation/",): 2_705,
     ("arag_search/vectors/", "index_jobs/embedding/"): 4_974,
-    ("arag_search/engines/opensearch/",): 4_667,
-    ("arag_search/engines/",): 7_075,
+    ("arag_search/engines/opensearch/",): 4_671,
+    ("arag_search/engines/",): 7_096,
     ("arag_search/mcp_server/",): 2_480,
     ("arag_search/cli/",): 4_623,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_270,
@@ -28,10 +28,10 @@ CEILINGS = {
     ("index_jobs/sources/",): 8_065,
     ("index_jobs/",): 5_367,
     ("bench/",): 17_421,
-    ("tests/",): 61_943,
+    ("tests/",): 62_298,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 148_208
+ALL = 148_979
 
 
 def _counts() -> Counter[tuple[str, ...]]:

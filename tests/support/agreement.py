@@ -261,7 +261,7 @@ def agree_on_relaxing(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:
 
 def agree_on_names(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:
     """Check for the same documents with names, and the same counts of their texts, in any scope."""
-    found: list[bool] = []
+    several: list[bool] = []
     names = {
         number: sorted({name for c in right.scan(None) for name in names_of(c.title, c.doc_id)})
         for number, (right, _) in enumerate(pairs)
@@ -279,9 +279,9 @@ def agree_on_names(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:
             Index(engine, "tested", scoped(scope)).named(asked) for engine in pairs[number]
         )
         assert got == expected
-        found.append(len(expected) > 1)
+        several.append(len(expected) > 1)
 
-    assert sum(found) >= 0.3 * examples
+    assert sum(several) >= 0.3 * examples
 
 
 def agree_on_conditions(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:

@@ -26,6 +26,7 @@ from arag_search.search.advice.relaxing import MAX_NEAREST
 from arag_search.search.index import Index
 from arag_search.search.results import SearchResult
 from arag_search.tools.base import ReadSet, ToolResult
+from arag_search.tools.pointers import PASSAGES, POINTED
 from arag_search.tools.preset import SearchBackend
 from arag_search.tools.references import References
 from arag_search.vectors.encoders.hashing import HashingEncoder
@@ -39,6 +40,8 @@ METADATA: dict[str, MetadataType] = {
 }  # fmt: skip
 LOCATION = "the index"
 PRINCIPALS = ("everyone", "hr", "sales", "alice", "bob")
+NAMES = ("Opera House", "Winter Garden", "Venice")
+"""Titles of some documents, which other texts name."""
 WORDS = ("opera", "venice", "libretto", "season", "winter", "poet", "bridge", "born")
 _TOOLS = [
     "logical_search", "keyword_search", "semantic_search", "hybrid_search",
@@ -49,8 +52,8 @@ _EXACT = {"keyword_search", "semantic_search", "naive_embedding_search", "chunk_
 
 
 def mark_of(number: int) -> str:
-    """Return a word that stands in one document only: in its id, its title, its text, and as the
-    value of a field."""
+    """Return a word that stands in one document only: in its id, its title unless that is one of
+    NAMES, its text, and as the value of a field."""
     return f"q{number:02d}zx"
 
 
@@ -66,8 +69,9 @@ def guarded_corpus(random: Random) -> list[list[Chunk]]:
     for number in range(20 // longest):
         mark = mark_of(number)
         lines = [
-            f"{' '.join(random.choices(WORDS, k=random.choice((2, 4, 7))))} {mark}"
+            f"{' '.join(random.choices(WORDS, k=random.choice((2, 4, 7))))} {mark}{name}"
             for _ in range(random.randint(1, longest))
+            for name in [random.choice(("", f" of the {random.choice(NAMES)}."))]
         ]
         metadata: dict[str, Any] = {
             "owner": f"owner-{mark}",
@@ -79,6 +83,8 @@ def guarded_corpus(random: Random) -> list[list[Chunk]]:
         if random.random() < 0.2:
             metadata["deny"] = random.choice(PRINCIPALS[1:])
         title = f"The {random.choice(WORDS)} {mark}" if titled and random.random() < 0.8 else ""
+        if random.random() < 0.2:
+            title = random.choice(NAMES)
         text = "\n".join(lines)
         corpus.append(long_document(number, f"doc-{mark}", title, text, passage=1, **metadata))
     return corpus
@@ -265,6 +271,11 @@ class Part:
                 reply = tools[tool].run(arguments, seen)
                 expected = wanted[tool].run(arguments, seen_alone)
                 assert _counts(reply) == _counts(expected), (tool, arguments)
+                few = {name: 2 if name == "top_k" else arguments[name] for name in arguments}
+                again = [own[tool].run(few, ReadSet()) for own in (tools, wanted)]
+                pointed, wanted_pointers = map(_pointed, again)
+                if pointed[0] == wanted_pointers[0]:
+                    assert pointed == wanted_pointers, arguments
                 if tool in _EXACT:
                     assert (reply.text, reply.ids) == (expected.text, expected.ids)
                 self.hides(f"{reply.text} {reply.ids} {reply.references}", arguments)
@@ -389,7 +400,18 @@ def replace_scores(hit: Any) -> Any:
 
 
 def _counts(result: ToolResult) -> object:
-    return result.status, sorted(result.ids), result.total, result.total_is_exact
+    pointers = {span.id for span in result.passages if span.kind == "pointer"}
+    ids = sorted(set(result.ids) - pointers)
+    return result.status, ids, result.total, result.total_is_exact
+
+
+def _pointed(result: ToolResult) -> tuple[list[str], list[str]]:
+    """Return the ids of the passages in whose sentences names are looked for, and the lines of
+    those that have these names."""
+    hits = [span for span in result.passages if span.kind == "hit"]
+    shown = [span.id for span in hits if span.text_start < span.end]
+    lines = result.text.split("\n")
+    return shown[:PASSAGES], [line for line in lines if line.startswith(POINTED)]
 
 
 def _heads(result: ToolResult) -> list[str]:

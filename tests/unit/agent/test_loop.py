@@ -50,7 +50,7 @@ def test_a_question_is_answered_step_by_step_with_its_evidence(ask: Ask) -> None
     assert record.answer == FINAL.text
     assert [(step.step, step.tool_name, step.hit_ids) for step in session.steps] == [
         (1, "logical_search", ("griselda.1",)),
-        (2, "logical_search", ("goldoni.1",)),
+        (2, "logical_search", ("goldoni.1", "venice.1")),
         (3, "chunk_read", ("goldoni.1",)),
     ]
     assert session.steps[0].tool_input == {"query": "griselda"}

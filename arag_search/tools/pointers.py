@@ -1,0 +1,190 @@
+"""Pointers: at the end of a reply, the passages of names that stand in the sentences it shows.
+
+    Named above: [3594.1] André Cayatte: "(3 February 1909, in Carcassonne – 6 February 1989, ..."
+
+So an agent that reads a name need not ask for it. A name is the whole title of a document, or a
+link to it. There is no pointer for a part of the passage's own title, or of a name in the query
+whose passage is shown, nor for a name that is too frequent to be one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from arag_search.corpus import split_at
+from arag_search.engines.base import MAX_TOTAL, Hit
+from arag_search.plan.clauses import wanted_leaves
+from arag_search.query import analysis
+from arag_search.query.fields import TITLE
+from arag_search.query.forms import is_code
+from arag_search.query.names import Name, links_in, name_of, names_in
+from arag_search.search.index import Index
+from arag_search.search.occurrences import Sentences
+from arag_search.search.results import SearchResult
+from arag_search.search.shown.writing import one_line, shown_id, shown_title
+from arag_search.search.snippets import best_sentence
+from arag_search.tokens import CUT_MARK, count_all, count_tokens, cut_to
+from arag_search.tools.base import ReadSet, ToolResult
+from arag_search.tools.blocks import checksum
+from arag_search.tools.preset import Preset
+from arag_search.tools.rendering import PassageSpan
+
+POINTED = "Named above: "
+FURTHER = "More: "
+"""The beginning of the last line of a reply that goes on."""
+PASSAGES = 3
+"""The number of passages in whose sentences names are looked for."""
+MOST_DOCUMENTS = 3
+SENTENCE_TOKENS = 64
+_ByName = Mapping[str, tuple[list[Hit], int]]
+
+
+def with_pointers(
+    reply: ToolResult, result: SearchResult, index: Index, preset: Preset, read_set: ReadSet
+) -> ToolResult:
+    """Return a reply with the pointers that the preset asks for, as far as there is room."""
+    is_text = preset.explains and not result.asked.form.is_list
+    if not (preset.pointers and is_text and index.contents.has_titles):
+        return reply
+    beside = [near.hit for near in (*result.nearest, *result.unrepresented)]
+    by_id = {hit.id: hit for hit in (*beside, *result.hits)}
+    hits = [by_id[span.id] for span in reply.passages]
+    spans = [span for span in reply.passages if span.kind == "hit" and span.text_start < span.end]
+    texts = {span.id: span.text_in(reply.text) for span in spans[:PASSAGES]}
+    words = {id: analysis.tokens(text) for id, text in texts.items()}
+    common = {word.term for id in words for word in words[id] if texts[id][word.start].islower()}
+    titles = [name_of(hit.title) for hit in hits]
+    of_query = [name for name, hit in zip(titles, hits, strict=True) if hit.is_named]
+    names: dict[str, list[Name]] = {}
+    for id, text in texts.items():
+        own = [*of_query, name_of(by_id[id].title)]
+        both = [*links_in(text, by_id[id].doc_id), *names_in(text, words[id], common)]
+        names[id] = [name for name in both if name.name and not _is_part(name.name, own)]
+    asked = {
+        name.name: "" if name.surely else texts[id][name.start : name.end]
+        for id in names
+        for name in names[id]
+        if name.name not in titles
+    }
+    by_name = index.named(asked, filter=result.asked.filter) if asked else {}
+    known = {hit.doc_id for hit in hits}
+    pointers: list[list[Hit]] = []
+    for id in names:
+        for name, documents in _longest(names[id], by_name, titles):
+            is_new = all(d.doc_id not in known and d.id not in read_set.seen for d in documents)
+            if is_new:
+                known.update(hit.doc_id for hit in documents)
+                if name.surely or not _is_frequent(name.name, by_name, index.contents.passages):
+                    pointers.append(documents)
+    query = None if result.highlighter is None else result.highlighter.query
+    leaves = [] if query is None or not pointers else wanted_leaves(query)
+    typed = [leaf.typed for leaf in leaves if leaf.is_text and leaf.field != TITLE]
+    loose = " ".join(words for words in typed if not _is_part(name_of(words), titles))
+    for documents in pointers[: preset.pointers]:
+        sentence = _sentence(documents, loose, index.manifest.language)
+        reply = _pointed(reply, documents, sentence, preset.max_result_tokens, read_set)
+    return reply
+
+
+def _longest(
+    names: Sequence[Name], by_name: _ByName, titles: Sequence[str]
+) -> Iterator[tuple[Name, list[Hit]]]:
+    """Yield the names in a text of documents that were found, in order, if not too many documents
+    have them: links, and of names that overlap the longest, which may be one of the ``titles``."""
+    taken: list[Name] = []
+    for name in sorted(names, key=lambda name: (not name.surely, name.start - name.end)):
+        if (name.name in by_name or name.name in titles) and all(
+            name.end <= other.start or other.end <= name.start for other in taken
+        ):
+            taken.append(name)
+    for name in sorted(taken):
+        documents, _ = by_name.get(name.name, ([], 0))
+        if 0 < len(documents) <= MOST_DOCUMENTS:
+            yield name, documents
+
+
+def _is_frequent(name: str, by_name: _ByName, passages: int) -> bool:
+    """Return whether a name stands in too many passages to be one: a word such as "Film", or a
+    title such as "United Kingdom"."""
+    most = max(10, passages // 100) if " " in name else max(3, passages // 1000)
+    return by_name[name][1] > min(most, MAX_TOTAL)
+
+
+def _is_part(name: str, titles: Sequence[str]) -> bool:
+    return any(f" {name} " in f" {title} " for title in titles)
+
+
+def _sentence(documents: Sequence[Hit], words: str, language: str) -> tuple[int, str] | None:
+    """Return the number and the text of the sentence with most of these words in the passage of a
+    single document, or of the first that says more than its title; None if there is none."""
+    hit = documents[0]
+    sentences = split_at(hit.content or "", hit.sentence_ends)
+    known = set(analysis.terms(hit.title))
+    more = [n for n, text in enumerate(sentences) if not known.issuperset(analysis.terms(text))]
+    if len(documents) > 1 or not more:
+        return None
+    text = Sentences(hit.content or "", hit.sentence_ends, is_code(hit.doc_id))
+    wanted = " ".join(word for word in analysis.terms(words) if word not in known)
+    best = best_sentence(wanted, text, range(len(sentences)), language)
+    number = best if best in more else more[0]
+    return number, sentences[number]
+
+
+def _pointed(
+    reply: ToolResult,
+    documents: Sequence[Hit],
+    sentence: tuple[int, str] | None,
+    max_tokens: int,
+    read_set: ReadSet,
+) -> ToolResult:
+    """Return a reply with a line for the documents of a name above its last line, if that says how
+    to get more. Without room for it, return the reply as it is."""
+    at = reply.text.rfind("\n")
+    if at < reply.passages[-1].end or not reply.text.startswith(FURTHER, at + 1):
+        at = len(reply.text)
+    line = f"\n{POINTED}"
+    spans: list[PassageSpan] = []
+    retrieved: list[str] = []
+    for hit in documents:
+        line += "; " if spans else ""
+        # No title has brackets, so that none can look like an id.
+        retrieved.append(shown_id(shown_title(hit.title)))
+        start, line = at + len(line), f"{line}[{shown_id(hit.id)}] {retrieved[-1]}"
+        end = at + len(line)
+        spans.append(PassageSpan(hit.id, hit.title, start, end, end, (), False, kind="pointer"))
+    is_cut = False
+    if sentence is not None:
+        text = _without_title(sentence[1], documents[0].title)
+        shown = cut_to(text, SENTENCE_TOKENS)
+        is_cut, start = shown != text, at + len(line) + len(': "')
+        line += f': "{shown}"'
+        retrieved.append(shown)
+        spans[0] = replace(
+            spans[0],
+            text_start=start,
+            end=start + len(shown.removesuffix(CUT_MARK) if is_cut else shown),
+            sentences=(sentence[0] + 1,),
+            whole=not is_cut and len(documents[0].sentence_ends) == 1,
+        )
+    if reply.result_tokens + count_tokens(line) > max_tokens:
+        return reply
+    if sentence is not None and not is_cut:
+        read_set.note(documents[0].id, [checksum(sentence[1])])
+    return replace(
+        reply,
+        text=reply.text[:at] + line + reply.text[at:],
+        ids=(*reply.ids, *(hit.id for hit in documents)),
+        retrieved_tokens=reply.retrieved_tokens + count_all(retrieved),
+        passages=(*reply.passages, *spans),
+    )
+
+
+def _without_title(text: str, title: str) -> str:
+    """Return a sentence on one line, without the title at its beginning and with other quotation
+    marks than those around it."""
+    text, name = one_line(text), one_line(title.partition(" (")[0])
+    after = text.removeprefix(name)
+    if name and after != text and not after[:1].isalnum():
+        text = after.lstrip(" ,")
+    return text.replace('"', "'")
