@@ -1,6 +1,6 @@
 """The grammar of the query language: text -> tree, or None for any other text.
 
-It is strict: it knows no messages, notes and offsets, and corrects nothing. It may refuse a text
+It is strict: it knows no offsets, and corrects nothing. It may refuse a text
 that ``reading`` reads as it is, but never reads one otherwise.
 """
 
@@ -11,8 +11,7 @@ from itertools import product
 from typing import Literal, NamedTuple, cast
 
 from arag_search.errors import ArgumentError
-from arag_search.query import analysis
-from arag_search.query.analysis import has_few_apostrophes, has_token
+from arag_search.query.analysis import has_token
 from arag_search.query.fields import CONTENT, TITLE, FieldRef, Schema
 from arag_search.query.lexer import PATTERN, REGEX, find_special, unescape
 from arag_search.query.limits import (
@@ -30,6 +29,7 @@ from arag_search.query.operators import (
     OperatorWord,
     factored,
 )
+from arag_search.query.problems import RANGE_SYNTAX, fill
 from arag_search.query.signs import plain_signs
 from arag_search.query.tree import (
     MODIFIERS,
@@ -97,9 +97,10 @@ _OTHER_CASE = {
     if letters != tuple(operator)
 }
 _MEANT_OTHERWISE = _OTHER_CASE | {"TO"}
+_OPERATORS = {*SPELLED, "TO"}
 _COMPARING = re.compile("[=<>≥≤]")
-_BEGINS_OTHERS = "-!+/[{"
 COMMAS = (",", ";", "，", "；", "、")
+_BEGINS_OTHERS = "-!+/[{"
 
 
 class Options(NamedTuple):
@@ -244,8 +245,8 @@ class _Reader:
         if not pieces or last.fullmatch(pieces[-1]) is None:
             return None
         typed = self.typed
-        has_doubts = typed and not _MEANT_OTHERWISE.isdisjoint(pieces)
-        if has_doubts and "TO" in pieces:
+        has_doubts = not _MEANT_OTHERWISE.isdisjoint(pieces)
+        if typed and has_doubts and "TO" in pieces:
             return None
         operators = SPELLED if self.has_additions else PUBLISHED
         group = _Group(None)
@@ -254,9 +255,9 @@ class _Reader:
             if self.doubt is not None:
                 doubt, self.doubt = self.doubt, None
                 is_clause = piece not in operators and piece[0] != ")" and not factored(piece)
-                if is_clause and doubt.field and piece[0] == "/":
+                if typed and is_clause and doubt.field and piece[0] == "/":
                     return None
-                if is_clause and not (doubt.field and (piece[0] in '"(-!' or ":" in piece)):
+                if is_clause and not (doubt.field and (piece[0] in '"(-!/' or ":" in piece)):
                     doubts.append(doubt)
             if operator := operators.get(piece):
                 if not self._takes(operator, group):
@@ -362,7 +363,7 @@ class _Reader:
             return None
         if piece[0] == '"':
             is_plain = piece[-1] == '"' and "\\" not in piece
-            return self._phrase(piece[1:-1], 0, field, 1.0) if is_plain else None
+            return Phrase(piece[1:-1], 0, field) if is_plain else None
         stem = piece[:-1]
         is_prefix = piece[-1] == "*" and stem.isalnum()
         if not is_prefix and not piece.isalnum():
@@ -409,7 +410,7 @@ class _Reader:
                 name, word = None, f"{name}:{word}"
         if between is not None:
             if field is not None:
-                return self._range(between, field)
+                return range_leaf(between, field)
             if len(between.split()) == 1 and find_special(between, "^~*?") < 0:
                 word = between
             else:
@@ -423,26 +424,22 @@ class _Reader:
                 return None
             if inside is not None:
                 is_term = not field.type.is_ordered and field.type.holds(text)
-                return KeywordEquals(field.name, text) if is_term else _value(text, field)
+                return KeywordEquals(field.name, text) if is_term else value_leaf(text, field)
             if text is not raw or raw[-1] in COMMAS or raw[0] in "=≥≤":
                 return None
-            if not name and (not has_token(raw) or (self.typed and _is_noted(raw))):
+            if not name and (not has_token(raw) or (self.typed and raw in _OPERATORS)):
                 return None
-            return _value(text, field)
+            self._doubt_case(raw)
+            return value_leaf(text, field)
         weight = self._weight(factor)
-        if not weight or not has_few_apostrophes(text):
+        if not weight:
             return None
         text_field = field.text_field if field else None
         if inside is not None:
-            return self._phrase(text, int(slop or 0), text_field, weight)
+            return Phrase(text, int(slop or 0), text_field, weight)
         if name is not None and field is not None and (ending or "*") == "*":
-            self.doubt = Doubt(unescape(piece[len(sign or "") + len(name) + 1 :]), field.text_field)
+            self.doubt = Doubt(f"{text}{ending or ''}", field.text_field)
         return self._word(raw, text, ending, text_field, weight, is_bare=name is None)
-
-    def _phrase(self, text: str, slop: int, field: TextField, weight: float) -> Phrase | None:
-        if slop and len(analysis.terms(text)) < 2:
-            return None
-        return Phrase(text, slop, field, weight)
 
     def _word(
         self,
@@ -456,14 +453,20 @@ class _Reader:
     ) -> Term | Prefix | Fuzzy | None:
         if raw[0] in _BEGINS_OTHERS and self._begins_other(raw, is_bare=is_bare and field is None):
             return None
-        is_doubtful = self.typed and is_bare and (_is_noted(raw) or _COMPARING.search(raw))
+        is_doubtful = self.typed and is_bare and (raw in _OPERATORS or _COMPARING.search(raw))
         if find_special(raw, ":") >= 0 or is_doubtful:
             return None
+        if is_bare:
+            self._doubt_case(raw)
         if ending == "*":
             return Prefix(text, field, weight)
         if ending is not None:
             return Fuzzy(text, int(ending[1]), field, weight) if self.has_additions else None
         return Term(text, field, weight)
+
+    def _doubt_case(self, raw: str) -> None:
+        if raw in _OTHER_CASE:
+            self.doubt = Doubt(raw)
 
     def _begins_other(self, raw: str, *, is_bare: bool) -> bool:
         """Return whether a word begins like something else: signs, a range, or a pattern."""
@@ -477,31 +480,31 @@ class _Reader:
         weight = float(text) if text else 1.0
         return weight if not self.typed or MIN_WEIGHT <= weight <= MAX_WEIGHT else 0.0
 
-    def _range(self, text: str, field: FieldRef) -> Range | None:
-        match = RANGE.fullmatch(text)
-        if match is None:
-            return None
-        lower, upper = (None if match[at] == "*" else match[at] for at in (2, 3))
-        return _between(field, lower, upper, match[1] == "[", match[4] == "]")
-
-
-def _is_noted(word: str) -> bool:
-    """Return whether a word may be meant as an operator."""
-    return word in _MEANT_OTHERWISE or word in SPELLED
-
 
 # Values of metadata
 
 
-def _value(text: str, field: FieldRef) -> MetadataLeaf | None:
+def value_leaf(text: str, field: FieldRef) -> MetadataLeaf:
+    """Return the leaf of a value, or of a comparison with one. Raises ArgumentError."""
     comparison = COMPARISON.fullmatch(text)
     if comparison is None:
         if field.type.is_ordered:
             return _between(field, text, text, True, True)
-        return KeywordEquals(field.name, text) if field.type.holds(text) else None
+        if problem := field.type.problem(text, field.name):
+            raise ArgumentError(problem)
+        return KeywordEquals(field.name, text)
     sign, bound = comparison[1], comparison[2]
     low, high = (bound, None) if sign[0] == ">" else (None, bound)
     return _between(field, low, high, "=" in sign, "=" in sign)
+
+
+def range_leaf(text: str, field: FieldRef) -> Range:
+    """Return the leaf of a range in brackets. Raises ArgumentError."""
+    match = RANGE.fullmatch(text)
+    if match is None:
+        raise ArgumentError(fill(RANGE_SYNTAX, name=field.name))
+    lower, upper = (None if match[at] == "*" else match[at] for at in (2, 3))
+    return _between(field, lower, upper, match[1] == "[", match[4] == "]")
 
 
 def _between(

@@ -17,8 +17,8 @@ class OperatorWord(NamedTuple):
     one, each of ``prefixes`` means the same. ``needs_ranking`` says that it only changes scores,
     and ``is_addition`` that it is no word of the published language. ``factor`` is what it
     multiplies a score by if it takes a factor and none follows it; ``effect`` is what it does to
-    the scores of what matches. ``unranked``, ``on_factor`` and ``on_weight`` are the messages for
-    one in a filter, a wrong factor, and a weight on its clause.
+    the scores of what matches. ``unranked`` and ``on_factor`` are the messages for one in a
+    filter, and a wrong factor.
     """
 
     word: str
@@ -31,14 +31,9 @@ class OperatorWord(NamedTuple):
     effect: str = ""
     unranked: str = ""
     on_factor: str = ""
-    on_weight: str = ""
 
 
-NOT: Final = OperatorWord(
-    "NOT",
-    prefixes="-!",
-    on_weight="a weight on a NOT. What is excluded has no score; leave the weight out.",
-)
+NOT: Final = OperatorWord("NOT", prefixes="-!")
 PREFER: Final = OperatorWord(
     "PREFER",
     needs_ranking=True,
@@ -56,10 +51,6 @@ DEMOTE: Final = OperatorWord(
     unranked="a filter has no scores to lower. Write NOT, or leave it out.",
     on_factor=(
         "DEMOTE takes a number more than 0 and less than 1, as in DEMOTE^0.2 x; without, it is 0.5."
-    ),
-    on_weight=(
-        "a weight on a DEMOTE. How much it lowers stands directly after the operator, as in "
-        "DEMOTE^0.2 x."
     ),
 )
 AND: Final = OperatorWord("AND", joins=True, sign="&&")

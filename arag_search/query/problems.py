@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from arag_search.errors import AragError
 from arag_search.query.limits import (
-    FUZZY_WORDS,
-    MAX_APOSTROPHES,
     MAX_PROBLEMS,
     MAX_SLOP,
     MAX_WEIGHT,
@@ -104,6 +102,14 @@ class Findings:
             self.notes[fill(template, **values) if values else template] = None
 
 
+def reason(error: AragError) -> str:
+    """Return the message of an error as that of a problem."""
+    first, _, rest = error.what.partition(" ")
+    what = f"{first.lower()} {rest}" if first in ("A", "An", "The") else error.what
+    allowed = error.allowed and f"Allowed: {error.allowed}."
+    return " ".join(filter(None, (what, allowed, error.do)))
+
+
 class EndOfReadingError(Exception):
     """A text has too many problems or spellings; the rest of it is not parsed."""
 
@@ -123,7 +129,6 @@ def fill(template: str, *, fields: object = "", **values: object) -> str:
 
 
 EMPTY_QUERY = "the query is empty. Write at least one word, phrase or field clause."
-ONLY_DROPPED = "there is no letter or digit in it, so it finds nothing. Write at least one word."
 TOO_LONG = (
     "the query has {count:,} characters; at most {limit:,} are read. Write a shorter "
     "query, or several."
@@ -144,14 +149,9 @@ TOO_MANY_WORDS = (
     "the phrases of the query have {count:,} words; at most {limit:,} are allowed (a word with an "
     "apostrophe counts in each of its spellings). Write shorter phrases, or several queries."
 )
-TOO_MANY_APOSTROPHES = (
-    f"more than {MAX_APOSTROPHES} apostrophes within words. Each is searched in both its "
-    "spellings; write several phrases, joined by AND."
-)
 TOO_DEEP = (
-    "parentheses stand {count} deep; at most {limit} levels are allowed. Leave out "
-    "parentheses that "
-    "change nothing, or write several queries."
+    "parentheses more than {limit} deep. Leave out those that change nothing, or write several "
+    "queries."
 )
 LONE_SURROGATE = (
     "this is half of a character (a lone surrogate). Text must be valid Unicode; leave it out."
@@ -166,24 +166,21 @@ NOT_ALTERNATIVE = (
     "AND NOT, or "
     "a space before NOT."
 )
-NOT_NOT = "a NOT of a NOT. Each clause takes one NOT at most; leave both out to find it."
-NOT_NOT_OPTION = f'{NOT_NOT} An option of a command is a phrase, such as "--all".'
-ONLY_NOTS = (
-    "there is nothing to find here, only to exclude. Add a word, phrase or field "
-    "clause without NOT."
-)
 MODIFIER_ALTERNATIVE = (
     "PREFER and DEMOTE cannot be an alternative of OR. Write them after a space, for everything in "
     "the parentheses, or after AND, for the clauses that it joins."
 )
-SEVERAL_MODIFIERS = "several of NOT, PREFER and DEMOTE before one clause. Each clause takes one."
+SEVERAL_MODIFIERS = (
+    "several of NOT, PREFER and DEMOTE before one clause. Each clause takes one; an option of a "
+    'command is a phrase, such as "--all".'
+)
 ONLY_MODIFIERS = (
     "there is nothing to find here, only to exclude, prefer or demote. Add a word, phrase or field "
     "clause of its own."
 )
 SCORING_IN_CONDITION = (
-    "a PREFER or DEMOTE inside {operator}, where nothing is scored. Leave it out, or write it "
-    "outside the parentheses."
+    "a weight, PREFER or DEMOTE within {operator}, where nothing is scored. Leave it out, or write "
+    "it outside; a factor stands directly after DEMOTE, as in DEMOTE^0.2 x."
 )
 PREFER_WITHOUT_SCORE = (
     "a PREFER of metadata or a pattern, which has no score to add. Require it with AND, or DEMOTE "
@@ -238,46 +235,15 @@ UNCLOSED_QUOTE = 'a quote that is not closed. Write a second ", or \\" for the c
 UNCLOSED_GROUP = "a parenthesis that is not closed. Write ), or \\( for the character."
 UNOPENED_GROUP = "a parenthesis that was not opened. Write ( before it, or \\) for the character."
 
-FUZZY = (
-    "~ after a word. It stands after a phrase of two or more words; write the spellings of a word "
-    "with OR."
+SUFFIX = (
+    f"^ takes a number from {MIN_WEIGHT:g} to {MAX_WEIGHT:g} after a clause, as in a^2, and ~ "
+    f'before it 1 or 2 after a word, 0 to {MAX_SLOP} after a phrase, as in "a b"~3^2; for the '
+    "characters write \\^ and \\~."
 )
-SLOP_ON_ONE_WORD = (
-    "~ after a phrase of one word. It loosens phrases of two or more words; leave it out."
-)
-FUZZY_SYNTAX = "~ after a word takes 1 or 2, the letters that may differ, as in vivaldi~1."
-FUZZY_WORD = f"~ after a word: allowed is {FUZZY_WORDS}. Leave it out, or write the whole word."
-SLOP_SYNTAX = f'~ takes a whole number from 0 to {MAX_SLOP}, as in "a b"~3.'
-SLOP_MISPLACED = '~ stands directly after a phrase, as in "a b"~3; for the character write \\~.'
-SLOP_RANGE = (
-    f"a slop of {{slop}}. A phrase is loosened by 0 to {MAX_SLOP}; write AND for words anywhere."
-)
-WEIGHT_SYNTAX = (
-    f"^ takes a number from {MIN_WEIGHT:g} to {MAX_WEIGHT:g} after a clause, as in a^2; for the "
-    "character write \\^."
-)
-WEIGHT_MISPLACED = (
-    "^ and a number stand directly after a clause, as in a^2; for the character write \\^."
-)
-WEIGHT_RANGE = (
-    f"a weight of {{weight:g}}. Weights, multiplied from the outermost group to the word, stay "
-    f"between {MIN_WEIGHT:g} and {MAX_WEIGHT:g}."
-)
-WEIGHT_REPEATED = "two weights on one clause. Write one."
-WEIGHT_BEFORE_SLOP = 'the weight stands before ~. Write the slop first, as in "a b"~3^2.'
-WEIGHT_ON_FILTER = (
-    "a weight on a metadata clause. Metadata only filters, it has no score; leave the weight out."
-)
-PREFIX_SHORT = (
-    f"a prefix of fewer than {MIN_PREFIX_CHARACTERS} characters. Write at least "
-    f"{MIN_PREFIX_CHARACTERS} (of Korean 2) before the *, or \\* for the character."
-)
+NO_SCORE = "a weight or ~ on what has no score: metadata and patterns only filter. Leave it out."
 PREFIX_TOKENS = (
-    "a prefix must be one word, and this is split at its punctuation. Write the whole words before "
-    "it, and a prefix only of the last one."
-)
-PREFIX_UNSPACED = (
-    "a prefix in a script without blanks, where each character is a word: the * is not needed."
+    "a prefix must be one word, and this is split into several. Write the whole words before it, "
+    "and a prefix only of the last one, or no *."
 )
 STAR_IN_PHRASE = (
     "a * inside a phrase. Prefixes stand outside quotes: write the words with AND, or \\* for the "
@@ -293,13 +259,6 @@ INNER_WILDCARD = (
     "{pattern}."
 )
 BARE_STAR = "a * alone. It would match every passage; write the word or prefix that is sought."
-BAD_PATTERN = (
-    "this pattern cannot be searched: {error}. Patterns are regular expressions of Python between "
-    "slashes; for the text itself write a phrase, for a slash at the start \\/."
-)
-WEIGHT_ON_PATTERN = (
-    "a weight or slop on a pattern. A pattern only filters, it has no score; leave it out."
-)
 TOO_MANY_FOR_PATTERN = (
     "a pattern is looked for in the texts that match the rest of the query, and these are more "
     "than {limit:,} {unit}, the most that are read. Add a word or phrase with AND, or a filter."
@@ -312,33 +271,26 @@ SLOW_PATTERN = (
 NOTE_UNMARKED = (
     f"patterns took {MAX_QUERY_S:g} s: some passages are shown without marks, from their beginning."
 )
-REGULAR_EXPRESSION = (
-    "patterns are off here. Write words, or prefixes such as librett*; for "
-    "a slash at "
-    "the start write \\/."
+
+WILDCARD_IN_VALUE = (
+    "a prefix or wildcard on the metadata field {name}. Its values are matched whole; write the "
+    "value, or several with OR."
+)
+ADDITIONS_OFF = (
+    "patterns and fuzzy words are off here. Write words, with OR between their spellings, or "
+    "prefixes such as librett*; for the characters write \\/ and \\~."
 )
 
 RANGE_ON_TEXT = (
-    "a range on text. Ranges are for number and date fields; write words, or quote the text."
-)
-RANGE_WITHOUT_FIELD = (
-    "a range without a field. Write it after a number or date field, as in year:[1670 TO "
-    "1680]; for "
-    "the characters write \\[."
+    "a range without a number or date field before it. Write it after one, as in year:[1670 TO "
+    "1680]; for text write words, for the characters \\[."
 )
 RANGE_SYNTAX = (
     "this is not a range. Write {name}:[low TO high], with * for an open end and {{ }} to "
     "exclude a "
     "bound."
 )
-RANGE_UPSIDE_DOWN = (
-    "the range is upside down or empty. The lower bound stands first; write {fixed}."
-)
 RANGE_ON_TERMS = "a range on the {1} field {0}. Its values are matched whole; write {2}."
-PREFIX_ON_KEYWORD = (
-    "a prefix or wildcard on the metadata field {name}. Its values are matched whole; write the "
-    "value, or several with OR."
-)
 NOT_A_VALUE = "{0} is a {1} field, and this is not a {1}. Write {2}."
 INEXACT_NUMBER = (
     "an integer beyond 9,007,199,254,740,992, which a number field does not tell apart from its "

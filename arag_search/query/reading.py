@@ -1,32 +1,29 @@
 """Query text -> tree, or all its problems at once, with a corrected query.
 
-Most texts are read by the grammar as they are. Any other is rewritten: the reader puts its lexemes
-into a stack of groups, where a lexeme that is a clause becomes text of the language (``clauses``),
-and a group that ends becomes a clause of the group around it. The whole text is read whatever
-problems it has; each is recorded at its place. The grammar reads what comes of it, be it the query
-that runs or the corrected one.
+Most texts are read by the grammar as they are. Any other is rewritten: its lexemes become clauses
+of the language (``clauses``) with the connectors and modifiers before them, in groups as typed. The
+whole text is read whatever problems it has; each is recorded at its place. The grammar reads what
+comes of it, be it the query that runs or the corrected one.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from itertools import pairwise
+from typing import NamedTuple
 
 from arag_search.errors import ArgumentError
 from arag_search.query import problems
 from arag_search.query.analysis import APOSTROPHES, has_apostrophes, has_token, letters_of
-from arag_search.query.clauses import ClauseReader, is_no_field, is_searchable, literal_text
+from arag_search.query.clauses import ClauseReader, is_no_field, with_colon
 from arag_search.query.fields import ANY_SCHEMA, TEXT_FIELDS, FieldRef, Schema
-from arag_search.query.fragments import Modified, joined, phrase, word
 from arag_search.query.grammar import Doubt, Operator, Options, read
 from arag_search.query.lexer import REGEX, Lexeme, find_special, lex, unescape
 from arag_search.query.limits import (
     MAX_CHARACTERS,
-    MAX_DEPTH,
     MAX_LEAVES,
     MAX_MENDED,
     MAX_PREFIXES,
@@ -36,18 +33,24 @@ from arag_search.query.limits import (
     PREFIX_SHARES,
 )
 from arag_search.query.operators import (
-    AND,
-    DEMOTE,
     NOT,
     NOT_SIGNS,
-    OR,
     PREFER,
     PUBLISHED,
     SPELLED,
     OperatorWord,
     factored,
 )
-from arag_search.query.problems import EndOfReadingError, Findings, Problem, QueryError, fill
+from arag_search.query.printing import operator_text
+from arag_search.query.problems import (
+    EndOfReadingError,
+    Findings,
+    Problem,
+    QueryError,
+    fill,
+    reason,
+    shortened,
+)
 from arag_search.query.signs import plain_signs
 from arag_search.query.tree import (
     Compound,
@@ -71,16 +74,12 @@ from arag_search.query.tree import (
 from arag_search.system.arguments import checked
 from arag_search.system.values import value
 
-Connector = Literal["START", "SPACE", "AND", "OR"]
-
 _FACTOR = re.compile(r"\^(\d*\.\d+|\d+)")
-_LOWER_CASE_OPERATORS = frozenset({"and", "or", "not"})
 _OPTION = re.compile(
     r"""(?P<option>--[^\W\d_](?:[^\s"()^~*:?]{0,60}[^\s"()^~*:?!.,;])?)
         (?P<suffix>(?:[~^][\d.]{0,9}\d)?)[?!.,;]{0,9}""",
     re.VERBOSE,
 )
-_WEIGHT = re.compile(r"\^[^\s()]+")
 _SPACED_CLAUSE = re.compile(
     r"""(?P<name>[^\W\d][\w.-]*)(?:
         :\s*(?P<low>[^\s()":\[{<>]+)\s+TO\s+(?P<high>[^\s()":]+)
@@ -152,7 +151,12 @@ def parse_checked(text: str, options: Options) -> Query:
     findings = Findings(text)
     tree = _read_as_it_is(findings, options)
     if tree is None:
-        findings, tree = _read_corrected(text, options)
+        findings, read_tree = _read(text, options)
+        if isinstance(read_tree, tuple) and not findings.problems:
+            findings.reject(0, len(text), problems.ONLY_MODIFIERS, mended=False)
+        tree = None if isinstance(read_tree, tuple) else read_tree
+        if tree is None or findings.problems:
+            raise _error(findings, tree and render(tree, options.operators), options)
     if options.has_additions:
         _note_question(tree, findings)
     if not scores(tree):
@@ -172,25 +176,21 @@ def _read_as_it_is(findings: Findings, options: Options) -> Node | None:
     tree = read(text[:-1] if asked else text, options, typed=True, doubts=doubts)
     if tree is None or isinstance(tree, tuple) or _exceeded(tree, text, options):
         return None
+    if asked:
+        findings.note(problems.NOTE_QUESTION_MARK, word=asked[1])
+    _note_doubts(doubts, findings, options)
+    return tree
+
+
+def _note_doubts(doubts: list[Doubt], findings: Findings, options: Options) -> None:
+    """Note what may be meant otherwise, before all other notes."""
+    others, findings.notes = findings.notes, {}
     for doubt in doubts:
         if doubt.field is not None:
             findings.note(problems.NOTE_FIELD_COVERS, name=doubt.field, word=doubt.word)
         elif options.operators:
             findings.note(problems.NOTE_LOWER_CASE, word=doubt.word)
-    if asked:
-        findings.note(problems.NOTE_QUESTION_MARK, word=asked[1])
-    return tree
-
-
-def _read_corrected(text: str, options: Options) -> tuple[Findings, Node]:
-    reading = _read(text, options)
-    findings, tree = reading.findings, reading.tree
-    if reading.modifiers:
-        tree = _reject_only_modifiers(reading, options)
-    if findings.problems or tree is None:
-        corrected = None if tree is None else render(tree, options.operators)
-        raise findings.error(_mended(reading, corrected, options))
-    return findings, tree
+    findings.notes |= others
 
 
 def _note_question(tree: Node, findings: Findings) -> None:
@@ -217,16 +217,14 @@ def parse_scope(text: str, schema: Schema) -> Scope:
     options = Options(replace(schema, metadata_only=True), "AND", limits=False, ranked=False)
     tree = read(text, options, typed=True)
     if tree is None:
-        reading = _read(text, options)
-        if reading.findings.problems:
-            is_filter = reading.tree is not None and _text_leaf([reading.tree]) is None
-            corrected = str(reading.tree) if is_filter else None
-            raise reading.findings.error(_mended(reading, corrected, options))
-        tree = read(reading.text, options, typed=False)
-    nodes = tree if isinstance(tree, tuple) else (tree,) if tree else ()
+        findings, tree = _read(text, options)
+        if tree is None or findings.problems:
+            is_filter = isinstance(tree, Node) and _text_leaf([tree]) is None
+            raise _error(findings, str(tree) if is_filter else None, options)
+    nodes = tree if isinstance(tree, tuple) else (tree,)
     if leaf := _text_leaf(nodes):
         message = problems.TEXT_IN_SCOPE.format(fields=options.schema.describe())
-        raise QueryError(text, (Problem(1, problems.shortened(str(leaf)), message),), None)
+        raise QueryError(text, (Problem(1, shortened(str(leaf)), message),), None)
     include = tuple(node for node in nodes if isinstance(node, Node))
     return Scope(include, tuple(node.child for node in nodes if isinstance(node, Modifier)))
 
@@ -234,27 +232,6 @@ def parse_scope(text: str, schema: Schema) -> Scope:
 def _text_leaf(nodes: Iterable[Node | Modifier]) -> Leaf | None:
     clauses = (leaf for node in nodes for leaf in leaves(node))
     return next((leaf for leaf in clauses if not isinstance(leaf, MetadataLeaf)), None)
-
-
-def _mended(reading: _Reading, corrected: str | None, options: Options) -> str | None:
-    """Return the corrected text if all problems can be mended and it has none itself."""
-    findings = reading.findings
-    if not corrected or not findings.mendable or len(findings.text) > MAX_MENDED:
-        return None
-    again = _read(corrected, options)
-    return corrected if again.tree is not None and not again.findings.problems else None
-
-
-def _reject_only_modifiers(reading: _Reading, options: Options) -> Node | None:
-    """Reject a query of nothing but NOTs, PREFERs and DEMOTEs; return what mends it: what is
-    preferred becomes what is to be found."""
-    wanted = [part.clause for part in reading.modifiers if part.operator is PREFER]
-    others = [part for part in reading.modifiers if part.operator is not PREFER]
-    is_plain = all(part.operator is NOT for part in reading.modifiers)
-    message = problems.ONLY_NOTS if is_plain else problems.ONLY_MODIFIERS
-    with suppress(EndOfReadingError):
-        reading.findings.reject(*reading.span, message, mended=bool(wanted))
-    return _tree(joined(AND, joined(OR, *wanted), *others), options) if wanted else None
 
 
 def parse_filter(text: str, schema: Schema) -> Scope:
@@ -283,57 +260,40 @@ def condition_error(error: QueryError) -> QueryError:
     return error
 
 
-@dataclass(slots=True)
-class _Reading:
-    """The result of reading a text: the ``text`` that the grammar reads, and its ``tree``.
-
-    A text of nothing but NOTs, PREFERs and DEMOTEs has ``modifiers``, at ``span``, and no tree;
-    only a filter may be one.
-    """
-
-    findings: Findings
-    text: str = ""
-    tree: Node | None = None
-    modifiers: Sequence[Modified] = ()
-    span: tuple[int, int] = (0, 0)
+def _error(findings: Findings, corrected: str | None, options: Options) -> QueryError:
+    """Return the error with all problems, and the corrected text if that mends them all and has
+    none itself."""
+    is_mended = corrected and findings.mendable and len(findings.text) <= MAX_MENDED
+    if corrected and is_mended:
+        again, tree = _read(corrected, options)
+        is_mended = isinstance(tree, Node) and not again.problems
+    return findings.error(corrected if is_mended else None)
 
 
-def _read(text: str, options: Options) -> _Reading:
+def _read(text: str, options: Options) -> tuple[Findings, Node | tuple[Modifier, ...] | None]:
+    """Return the findings of any text, with its tree or, if it has problems, that of a corrected
+    one; or the modifiers of a text of nothing else, which only a filter may be."""
     findings = Findings(text)
-    reading = _Reading(findings)
     if options.limits and len(text) > MAX_CHARACTERS:
         message = fill(problems.TOO_LONG, count=len(text), limit=MAX_CHARACTERS)
         findings.reject(0, 40, message, mended=False)
-        return reading
-    if not text.strip():
-        findings.reject(0, len(text), problems.EMPTY_QUERY, mended=False)
-        return reading
+        return findings, None
     try:
-        if not text.isascii():
-            _check_unicode(text, findings)
-        if not findings.problems:
-            _Reader(text, options, reading).read()
-            if not reading.text and not findings.problems:
-                findings.reject(0, len(text), problems.ONLY_DROPPED, mended=False)
-        if reading.text:
-            reading.tree = _tree(reading.text, options)
-        if reading.tree is not None:
-            for message in _exceeded(reading.tree, reading.text, options):
+        for index, character in enumerate("" if text.isascii() else text):
+            if "\ud800" <= character <= "\udfff":
+                findings.reject(index, index + 1, problems.LONE_SURROGATE, mended=False)
+        corrected = "" if findings.problems else _Reader(text, options, findings).read()
+        doubts: list[Doubt] = []
+        tree = read(corrected, options, typed=False, doubts=doubts) if corrected else None
+        _note_doubts(doubts, findings, options)
+        if tree is None and not findings.problems:
+            findings.reject(0, len(text), problems.EMPTY_QUERY, mended=False)
+        if isinstance(tree, Node):
+            for message in _exceeded(tree, corrected, options):
                 findings.reject(0, len(text), message, mended=False)
     except EndOfReadingError:
-        reading.tree, reading.modifiers = None, ()
-    return reading
-
-
-def _tree(text: str, options: Options) -> Node | None:
-    tree = read(text, options, typed=False)
-    return None if isinstance(tree, tuple) else tree
-
-
-def _check_unicode(text: str, findings: Findings) -> None:
-    for index, character in enumerate(text):
-        if "\ud800" <= character <= "\udfff":
-            findings.reject(index, index + 1, problems.LONE_SURROGATE, mended=False)
+        return findings, None
+    return findings, tree
 
 
 def _exceeded(tree: Node, text: str, options: Options) -> list[str]:
@@ -365,120 +325,144 @@ def _exceeded(tree: Node, text: str, options: Options) -> list[str]:
     return [m.format(count=count, limit=limit) for count, limit, m in binding if count > limit]
 
 
+class _Modifier(NamedTuple):
+    """A NOT, PREFER or DEMOTE before a clause, with its offsets and the factor after it."""
+
+    operator: OperatorWord
+    start: int
+    end: int
+    factor: float | None = None
+
+
+@dataclass(slots=True)
+class _Item:
+    """A clause in its group, with what is before it: ``connector``, empty for a space, and
+    ``modifier``. ``text`` is None for one that was rejected and has no replacement. A group of
+    nothing but modifiers ``is_modifier``, too."""
+
+    connector: str
+    text: str | None
+    start: int
+    end: int
+    is_modifier: bool = False
+    is_not: bool = False
+    plus: bool = False
+
+
+@dataclass(slots=True)
+class _Group:
+    """An open parenthesis (or the whole query) with the clauses read so far, as what it is itself
+    in the group around it.
+
+    ``operator``, ``modifiers`` and ``plus`` belong to the clause that comes next. ``dropped`` are
+    the offsets of pieces that hold nothing to search.
+    """
+
+    start: int
+    field: FieldRef | None = None
+    items: list[_Item] = dataclasses.field(default_factory=list[_Item])
+    operator: Lexeme | None = None
+    modifiers: list[_Modifier] = dataclasses.field(default_factory=list[_Modifier])
+    plus: bool = False
+    dropped: list[tuple[int, int]] = dataclasses.field(default_factory=list[tuple[int, int]])
+
+
 class _Reader:
     """A pass over the lexemes of a text, which adds clauses to the open groups."""
 
-    def __init__(self, text: str, options: Options, reading: _Reading) -> None:
+    def __init__(self, text: str, options: Options, findings: Findings) -> None:
         self.options = options
-        self.max_depth = options.max_depth
-        self.reading = reading
-        self.findings = reading.findings
-        self.reject, self.note = self.findings.reject, self.findings.note
-        has_additions = options.has_additions
-        self.clauses = ClauseReader(options.schema, self.findings, has_additions=has_additions)
-        plain, notes = plain_signs(text, options.schema)
+        self.findings = findings
+        self.reject, self.note = findings.reject, findings.note
+        self.clauses = ClauseReader(options, findings)
+        self.plain, notes = plain_signs(text, options.schema)
         for note in notes:
             self.note(note)
-        self.lexemes = lex(plain, patterns=has_additions)
-        self.plain = plain
-        self.may_compare = _COMPARING.search(plain) is not None
+        self.lexemes = lex(self.plain, patterns=options.has_additions)
+        self.may_compare = _COMPARING.search(self.plain) is not None
         self.read_until = 0  # what is before this offset was read with an earlier lexeme
-        self.operators = SPELLED if has_additions else PUBLISHED
-        self.groups = _OpenGroups(self.clauses, options)
-        self.ignored = 0  # open parentheses beyond the deepest level that is read
+        self.operators = SPELLED if options.has_additions else PUBLISHED
+        self.group = _Group(0)
+        self.outer: list[_Group] = []
+        self.pending_field: tuple[FieldRef, int] | None = None  # whose value comes next
 
-    def read(self) -> None:
-        for index, lexeme in enumerate(self.lexemes):
-            if lexeme.start < self.read_until:
+    def read(self) -> str:
+        """Return the text of the language that is read instead; empty if nothing is left."""
+        kinds = {
+            "word": self._word, "phrase": self._phrase, "regex": self._regex,
+            "range": self._range, "open": self._open, "close": self._close,
+        }  # fmt: skip
+        for lexeme, following in pairwise([*self.lexemes, None]):
+            if lexeme is None or lexeme.start < self.read_until:
                 continue
-            match lexeme.kind:
-                case "word":
-                    self._word(index, lexeme)
-                case "phrase":
-                    self._phrase(lexeme)
-                case "regex":
-                    self._regex(lexeme)
-                case "open":
-                    self._open(lexeme)
-                case "close":
-                    self._close(lexeme)
-                case "range":
-                    self._range(lexeme)
-                case "backslash":
-                    self.reject(lexeme.start, lexeme.end, problems.TRAILING_BACKSLASH)
-        self.groups.end_all()
-        root = self.groups.root
-        if not root.items and not self.findings.problems:
-            start, stop = root.dropped[0] if root.dropped else (0, len(self.plain))
-            self.reject(start, stop, problems.ONLY_DROPPED, mended=False)
-        if not root.items:
-            return
-        if _only_modifiers(_with_clauses(root.items)):
-            kept = (item.modified for item in root.items)
-            self.reading.modifiers = [part for part in kept if isinstance(part, Modified)]
-            self.reading.text = " ".join(map(str, self.reading.modifiers))
-            self.reading.span = root.items[0].start, root.items[-1].end
-            return
-        clause = _joined(root.items, self.options.spaces_mean, self.findings)
-        self.reading.text = clause or ""
+            if lexeme.kind == "backslash":
+                self.reject(lexeme.start, lexeme.end, problems.TRAILING_BACKSLASH)
+            else:
+                kinds[lexeme.kind](lexeme, following)
+        end = len(self.findings.text)
+        while self.outer:
+            self.reject(self.group.start, self.group.start + 1, problems.UNCLOSED_GROUP)
+            self._end(end, "")
+        self._reject_pending()
+        if not self.group.items and not self.findings.problems:
+            start, end = self.group.dropped[0] if self.group.dropped else (0, end)
+            self.reject(start, end, problems.EMPTY_QUERY, mended=False)
+        return self._joined(self.group.items) or ""
 
-    # Clauses
+    # Lexemes
 
-    def _word(self, index: int, lexeme: Lexeme) -> None:
+    def _word(self, lexeme: Lexeme, following: Lexeme | None) -> None:
         if self.may_compare and self._is_spaced_clause(lexeme):
             return
         raw, start = lexeme.raw, lexeme.start
         operator = self._operator(raw)
-        if operator is not None and self.groups.pending_field is None:
-            self.groups.operator(operator, lexeme)
+        if operator is not None and self.pending_field is None:
+            self._before_clause(operator, lexeme)
             return
-        following = self._following(index)
         joined = following.kind if following is not None and following.joined else None
         if raw[-1] == ":" and raw[:-1] in TEXT_FIELDS and joined in ("phrase", "open"):
-            self.groups.pending_field = self._field_here(raw[:-1], start), start
+            self.pending_field = self._field_here(raw[:-1], start), start
             return
         if not raw.strip("-!+") and joined in ("phrase", "open", "range"):
-            self.groups.signs(raw, start)
+            self._signs(raw, start)
             return
         if not has_token(raw) and self._is_dropped(raw, lexeme, following):
             return
-        outer = self.groups.group.field
+        outer = self.group.field
         is_text = outer is None or outer.kind == "text"
         if is_text and self.options.has_additions and (option := _OPTION.fullmatch(raw)):
             self._option(option, lexeme)
             return
-        signs = len(raw) - len(raw.lstrip(NOT_SIGNS)) if raw[0] in NOT_SIGNS else 0
+        signs = len(raw) - len(raw.lstrip(NOT_SIGNS))
         if outer is not None and outer.type.is_signed and raw[0] == "-":
             signs = 0  # a negative number
-        if signs:
-            self.groups.signs(raw[:signs], start)
-            self._note_minus_number(raw, signs)
-            raw, start = raw[signs:], start + signs
-        elif raw[0] == "+" and len(raw) > 1:
-            self.groups.signs("+", start)
-            raw, start = raw[1:], start + 1
-        colon = -1 if ":" not in raw else find_special(raw, ":")
+        if raw[0] == "+" and len(raw) > 1:
+            signs = 1
+        self._signs(raw[:signs], start)
+        if raw[0] == "-" and signs and raw[signs : signs + 1].isdigit():
+            self.note(problems.NOTE_MINUS_NUMBER, piece=raw, word=raw[signs:])
+        raw, start = raw[signs:], start + signs
+        colon = find_special(raw, ":")
         if colon >= 0 and not self._takes_colon(raw[:colon]):
-            self._fielded_word(index, lexeme, raw, start, colon)
-            return
-        self._plain_word(raw, lexeme, following)
+            self._fielded_word(lexeme, following, raw, start, colon)
+        else:
+            self._plain_word(raw, lexeme)
 
     def _option(self, option: re.Match[str], lexeme: Lexeme) -> None:
         """Add the option of a command, such as ``--jobs``, as a phrase."""
-        field, start = self.groups.take_field(lexeme.start)
-        name, suffix = unescape(option["option"]), option["suffix"]
+        field, start = self._take_field(lexeme.start)
+        name = unescape(option["option"])
         self.note(problems.NOTE_OPTION, option=name, word=name.lstrip("-"))
         end = lexeme.start + option.end("suffix")
-        leaf = self.clauses.phrase(f'"{option["option"]}"', suffix, start, end, field)
-        self.groups.add(leaf, start, lexeme.end)
+        quoted = f'"{option["option"]}"'
+        leaf = self.clauses.phrase(quoted, option["suffix"], start, end, field)
+        self._add(leaf, start, lexeme.end)
 
-    def _plain_word(self, raw: str, lexeme: Lexeme, following: Lexeme | None) -> None:
+    def _plain_word(self, raw: str, lexeme: Lexeme) -> None:
         """Add a word without its signs, ``raw``, as a clause."""
         start = lexeme.end - len(raw)
-        if raw.casefold() in _LOWER_CASE_OPERATORS:
-            self._note_lower_case(raw, following)
-        field, first = self.groups.take_field(start)
-        self.groups.add(self.clauses.word(raw, start, field), first, lexeme.end)
+        field, first = self._take_field(start)
+        self._add(self.clauses.word(raw, start, field), first, lexeme.end)
 
     def _operator(self, raw: str) -> OperatorWord | None:
         """Return the operator that a word is, with its factor if it is PREFER or DEMOTE."""
@@ -490,20 +474,18 @@ class _Reader:
 
         Within ``published:( )`` it does, unless ``name`` is a field.
         """
-        pending = self.groups.pending_field
-        outer = self.groups.group.field or (pending and pending[0])
-        if not outer or outer.kind == "text":
-            return False
-        return self.clauses.schema.named(name) is None
+        outer = self.group.field or (self.pending_field and self.pending_field[0])
+        is_value = outer is not None and outer.kind != "text"
+        return is_value and self.options.schema.named(name) is None
 
     def _is_spaced_clause(self, lexeme: Lexeme) -> bool:
         """Reject a clause of a declared field whose comparison, colon or range is not as it must be
         (``price > 5``, ``price : 5``, ``price:1 TO 5``); return whether it is one."""
         match = _SPACED_CLAUSE.match(self.plain, lexeme.start)
-        name = None if match is None else self.clauses.schema.named(match["name"])
-        if match is None or name is None or self.groups.pending_field or self.groups.group.field:
+        name = None if match is None else self.options.schema.named(match["name"])
+        if match is None or name is None or self.pending_field or self.group.field:
             return False
-        ref = FieldRef(name, self.clauses.schema.kind(name) or "unknown")
+        ref = self.options.schema.field(name)
         sign = _COMPARISONS.get(match["sign"] or "", match["sign"] or "")
         if match["low"] is not None:
             value = f"[{match['low']} TO {match['high']}]"
@@ -525,53 +507,54 @@ class _Reader:
             leaf = self.clauses.phrase(value, "", start, end, ref)
         else:
             leaf = self.clauses.word(value, start, ref)
-        self.groups.add(leaf, lexeme.start, end)
+        self._add(leaf, lexeme.start, end)
         self.read_until = end
         return True
 
-    def _fielded_word(self, index: int, lexeme: Lexeme, raw: str, start: int, colon: int) -> None:
-        name, value = unescape(raw[:colon]), raw[colon + 1 :]
-        end = lexeme.end
+    def _fielded_word(
+        self, lexeme: Lexeme, following: Lexeme | None, raw: str, start: int, colon: int
+    ) -> None:
+        name, value, end = unescape(raw[:colon]), raw[colon + 1 :], lexeme.end
         if raw == "*:*":
             self.reject(start, end, problems.BARE_STAR)
-            self.groups.add(None, start, end)
+            self._add(None, start, end)
             return
         if not name:
             if not has_token(value):
-                self.groups.group.dropped.append((lexeme.start, end))
+                self.group.dropped.append((lexeme.start, end))
                 self.note(problems.NOTE_DROPPED, piece=raw)
                 return
             self._note_colon(raw)
-            self._plain_word(value, lexeme, self._following(index))
+            self._plain_word(value, lexeme)
             return
         ref = self._field_here(name, start)
-        following = self._following(index)
+        is_guess = ref.kind in ("unknown", "guess")
         joined = following.kind if following is not None and following.joined else None
         if value == "" and joined in ("phrase", "open"):
-            self.groups.pending_field = ref, start
+            self.pending_field = ref, start
             return
         if value.strip("?") == "":
             self._field_without_value(ref, start, end, following)
             return
         if value[0] in "-!" and ref.kind == "text":
             self.reject(start, end, problems.NOT_INSIDE_FIELD, name=name, value=value[1:])
-            self.groups.group.modifiers.append(_Modifier(NOT, start, start + 1))
+            self.group.modifiers.append(_Modifier(NOT, start, start + 1))
             value = value.lstrip("-!")
-        if ref.kind in ("unknown", "guess") and is_no_field(ref.name, value):
+        if is_guess and is_no_field(ref.name, value):
             self._note_colon(raw, ref.name)
-            text = literal_text(raw.rstrip("?"))
-            self.groups.add(phrase(text) if is_searchable(text) else None, start, end)
+            self._add(self.clauses.literal(with_colon(raw.rstrip("?"))), start, end)
             return
-        leaf = self.clauses.word(value, end - len(value), ref)
-        self.groups.add(leaf, start, end)
-        self._note_field_covers(index, ref, value, leaf)
+        self._add(self.clauses.word(value, end - len(value), ref), start, end)
 
     def _field_here(self, name: str, start: int) -> FieldRef:
         """Return the field of a clause; reject it within the group of another field."""
-        outer = self.groups.group.field
+        outer = self.group.field
         if outer is not None:
             self.reject(start, start + len(name) + 1, problems.FIELD_IN_FIELD, outer=outer.name)
-        return self.clauses.field(name)
+        ref = self.options.schema.field(name)
+        if ref.kind == "guess":
+            self.note(problems.NOTE_UNCHECKED_FIELD, name=ref.name)
+        return ref
 
     def _field_without_value(
         self, ref: FieldRef, start: int, end: int, following: Lexeme | None
@@ -582,54 +565,58 @@ class _Reader:
             and following.kind in ("word", "phrase", "regex", "open")
             and self._operator(following.raw) is None
         )
-        if ref.kind in ("unknown", "guess") and is_searchable(ref.name):
+        if ref.kind in ("unknown", "guess") and has_token(ref.name):
             self._note_colon(f"{ref.name}:", ref.name)
-            self.groups.add(word(ref.name), start, end)
+            self._add(self.clauses.literal(ref.name, kind=Term), start, end)
         elif takes_next and following is not None:
             value = following.raw if following.kind != "open" else "(...)"
             self.reject(start, end, problems.BLANK_AFTER_FIELD, name=ref.name, value=value)
-            self.groups.pending_field = ref, start
+            self.pending_field = ref, start
         else:
             self.reject(start, end, problems.EMPTY_FIELD, name=ref.name)
-            self.groups.add(None, start, end)
+            self._add(None, start, end)
 
-    def _phrase(self, lexeme: Lexeme) -> None:
-        field, start = self.groups.take_field(lexeme.start)
+    def _note_colon(self, piece: str, name: str = "") -> None:
+        """Note that a colon is punctuation, and not that ``name`` before it may be a field."""
+        self.findings.notes.pop(fill(problems.NOTE_UNCHECKED_FIELD, name=name), None)
+        self.note(problems.NOTE_COLON, piece=shortened(piece))
+
+    def _phrase(self, lexeme: Lexeme, _: Lexeme | None) -> None:
+        field, start = self._take_field(lexeme.start)
         raw = lexeme.raw
         if self.findings.text[lexeme.start] != '"':  # other quotes, which may be longer
             raw = f'"{raw.strip(chr(34)).strip()}"'
-        node = self.clauses.phrase(raw, lexeme.suffix, lexeme.start, lexeme.end, field)
-        self.groups.add(node, start, lexeme.end)
+        leaf = self.clauses.phrase(raw, lexeme.suffix, lexeme.start, lexeme.end, field)
+        self._add(leaf, start, lexeme.end)
 
-    def _regex(self, lexeme: Lexeme) -> None:
+    def _regex(self, lexeme: Lexeme, _: Lexeme | None) -> None:
         """Add a pattern; in the parentheses of a metadata field it is a value."""
         end = lexeme.start + len(lexeme.raw)
         match = REGEX.fullmatch(self.findings.text, lexeme.start, end) or REGEX.fullmatch(
             self.plain, lexeme.start, end
         )
         assert match is not None
-        self.groups.signs(match["signs"], lexeme.start)
+        self._signs(match["signs"], lexeme.start)
         start = match.end("signs")
         if match["name"]:
             field = self._field_here(match["name"], start)
         else:
-            field, start = self.groups.take_field(start)
+            field, start = self._take_field(start)
         if field is not None and field.kind != "text":
             leaf = self.clauses.word(self.plain[match.end("signs") : end], start, field)
         else:
             leaf = self.clauses.regex(match, lexeme.suffix, lexeme.end, field)
-        self.groups.add(leaf, start, lexeme.end)
+        self._add(leaf, start, lexeme.end)
 
-    def _range(self, lexeme: Lexeme) -> None:
+    def _range(self, lexeme: Lexeme, _: Lexeme | None) -> None:
         raw, start = lexeme.raw, lexeme.start
         signs = len(raw) - len(raw.lstrip("-!"))
-        if signs:
-            self.groups.signs(raw[:signs], start)
+        self._signs(raw[:signs], start)
         bracket = min(at for at in (raw.find("["), raw.find("{")) if at >= 0)
         name = raw[signs : bracket - 1] if bracket else ""
-        field = self._field_here(name, start + signs) if name else self.groups.take_field(start)[0]
-        node = self.clauses.range(raw[bracket:], lexeme.suffix, start + bracket, lexeme.end, field)
-        self.groups.add(node, start + signs, lexeme.end)
+        field = self._field_here(name, start + signs) if name else self._take_field(start)[0]
+        leaf = self.clauses.range(raw[bracket:], lexeme.suffix, start + bracket, lexeme.end, field)
+        self._add(leaf, start + signs, lexeme.end)
 
     def _is_dropped(self, raw: str, lexeme: Lexeme, following: Lexeme | None) -> bool:
         """Drop or reject a piece without words, and return whether that was necessary.
@@ -637,8 +624,8 @@ class _Reader:
         A piece next to a blank and no operator is dropped with a note. One with signs of the
         language is kept.
         """
-        group = self.groups.group
-        if self.groups.pending_field or find_special(raw, ":^~*") >= 0:
+        group = self.group
+        if self.pending_field or find_special(raw, ":^~*") >= 0:
             return False
         if raw[0] == "\\" and unescape(raw) in self.operators:
             return False
@@ -653,472 +640,195 @@ class _Reader:
             group.dropped.append((lexeme.start, lexeme.end))
             self.note(problems.NOTE_DROPPED, piece=raw)
             return True
-        node = self.clauses.reject_signs(unescape(raw), lexeme.start, lexeme.end, None)
-        self.groups.add(node, lexeme.start, lexeme.end)
+        leaf = self.clauses.signs(unescape(raw), lexeme.start, lexeme.end, None)
+        self._add(leaf, lexeme.start, lexeme.end)
         return True
 
-    def _following(self, index: int) -> Lexeme | None:
-        return self.lexemes[index + 1] if index + 1 < len(self.lexemes) else None
+    # What is before a clause
 
-    # Notes
-
-    def _note_minus_number(self, raw: str, signs: int) -> None:
-        word = raw[signs:]
-        if raw[0] == "-" and word[:1].isdigit():
-            self.note(problems.NOTE_MINUS_NUMBER, piece=raw, word=word)
-
-    def _note_lower_case(self, raw: str, following: Lexeme | None) -> None:
-        if not self.options.operators or following is None:
-            return
-        if following.kind != "close" and self._operator(following.raw) is None:
-            self.note(problems.NOTE_LOWER_CASE, word=raw)
-
-    def _note_colon(self, piece: str, name: str = "") -> None:
-        """Note that a colon is punctuation, and not that ``name`` before it may be a field."""
-        self.findings.notes.pop(fill(problems.NOTE_UNCHECKED_FIELD, name=name), None)
-        self.note(problems.NOTE_COLON, piece=problems.shortened(piece))
-
-    def _note_field_covers(self, index: int, ref: FieldRef, value: str, clause: str | None) -> None:
-        following = self._following(index)
-        if (
-            ref.kind == "text"
-            and clause is not None
-            and isinstance(_tree(clause, self.options), Term | Prefix)
-            and following is not None
-            and following.kind == "word"
-            and not following.joined
-            and self._operator(following.raw) is None
-            and following.raw[0] not in "-!+"
-            and find_special(following.raw, ":") < 0
-            and has_token(unescape(following.raw))
-        ):
-            self.note(problems.NOTE_FIELD_COVERS, name=ref.name, word=unescape(value))
-
-    # Groups
-
-    def _open(self, lexeme: Lexeme) -> None:
-        if self.groups.depth > self.max_depth:
-            self.ignored += 1
-            if self.ignored == 1:
-                message = fill(problems.TOO_DEEP, count=self._typed_depth(), limit=self.max_depth)
-                self.reject(lexeme.start, lexeme.end, message, mended=False)
-                if self.max_depth > MAX_DEPTH:
-                    raise EndOfReadingError
-            return  # continue as if this parenthesis were not there
-        field, start = self.groups.take_field(lexeme.start)
-        if field is not None and field.kind == "unknown":
-            self.clauses.reject_unknown(field.name, start, mended=False)
-            field = None
-        self.groups.begin(lexeme.start, field)
-
-    def _typed_depth(self) -> int:
-        deepest = depth = 0
-        for lexeme in self.lexemes:
-            depth += (lexeme.kind == "open") - (lexeme.kind == "close")
-            deepest = max(deepest, depth)
-        return deepest
-
-    def _close(self, lexeme: Lexeme) -> None:
-        if self.ignored:
-            self.ignored -= 1
-            return
-        if self.groups.depth == 1:
-            self.reject(lexeme.start, lexeme.start + 1, problems.UNOPENED_GROUP)
-            return
-        self.groups.end(lexeme.end, lexeme.suffix)
-
-
-# Groups
-
-
-class _Modifier(NamedTuple):
-    """A NOT, PREFER or DEMOTE before a clause, with its offsets and the factor after it."""
-
-    operator: OperatorWord
-    start: int
-    end: int
-    factor: float | None = None
-
-
-@dataclass(slots=True)
-class _Item:
-    """A clause in its group: the connector and the modifier before it, and its offsets.
-
-    ``clause`` is None for one that was rejected and has no replacement.
-    """
-
-    connector: Connector
-    modifier: _Modifier | None
-    clause: str | None
-    start: int
-    end: int
-    plus: bool = False
-
-    @property
-    def modified(self) -> str | Modified | None:
-        """The clause under its modifier, if it has one."""
-        if self.clause is None or self.modifier is None:
-            return self.clause
-        operator = self.modifier.operator
-        factor = self.modifier.factor if operator.factor else None
-        return Modified(operator, factor, self.clause)
-
-
-@dataclass(slots=True)
-class _Group:
-    """An open parenthesis (or the whole query) with the clauses read so far.
-
-    ``operator``, ``modifiers`` and ``plus_pending`` belong to the clause that comes next.
-    ``dropped`` are the offsets of pieces that hold nothing to search.
-    """
-
-    start: int
-    field: FieldRef | None = None
-    connector: Connector = "START"
-    modifier: _Modifier | None = None
-    plus: bool = False
-    items: list[_Item] = dataclasses.field(default_factory=list[_Item])
-    operator: tuple[Operator, Lexeme] | None = None
-    modifiers: list[_Modifier] = dataclasses.field(default_factory=list[_Modifier])
-    plus_pending: bool = False
-    dropped: list[tuple[int, int]] = dataclasses.field(default_factory=list[tuple[int, int]])
-
-
-class _OpenGroups:
-    """The stack of open groups. ``root`` is the whole query, ``group`` the innermost one.
-
-    ``pending_field`` is a field whose value comes next, with its offset.
-    """
-
-    def __init__(self, clauses: ClauseReader, options: Options) -> None:
-        self.root = _Group(0)
-        self.group = self.root
-        self.pending_field: tuple[FieldRef, int] | None = None
-        self._groups = [self.root]
-        self._clauses = clauses
-        self._findings = clauses.findings
-        self._reject = clauses.reject
-        self._options = options
-
-    @property
-    def depth(self) -> int:
-        """The number of open groups; the whole query is one."""
-        return len(self._groups)
-
-    # Before a clause
-
-    def operator(self, operator: OperatorWord, lexeme: Lexeme) -> None:
+    def _before_clause(self, operator: OperatorWord, lexeme: Lexeme) -> None:
         """Record an operator before the next clause."""
-        group = self.group
-        message = problems.OPERATORS_OFF if not self._options.operators else ""
-        if operator.needs_ranking and not self._options.ranked:
-            message = operator.unranked
-        if message:
-            self._reject(lexeme.start, lexeme.end, message)
+        group, start, end = self.group, lexeme.start, lexeme.end
+        if not self._is_allowed(operator):
+            self.reject(start, end, operator.unranked or problems.OPERATORS_OFF)
         if not operator.joins:
-            group.modifiers.append(self._modifier(operator, lexeme))
-            return
-        if message:
-            return
-        self._reject_dangling(group)
-        if group.operator is not None:
-            self._reject_operator(group.operator[1])
-        elif not group.items:
-            self._reject(lexeme.start, lexeme.end, problems.NOTHING_LEFT, operator=lexeme.raw)
-            return
-        group.operator = ("AND" if operator is AND else "OR"), lexeme
+            suffix = lexeme.raw[len(operator.word) :]
+            match = _FACTOR.fullmatch(suffix)
+            factor = float(match[1]) if operator.factor is not None and match else 0.0
+            if suffix and not 0 < factor < 1:
+                self.reject(start, end, operator.on_factor)
+            in_range = factor if 0 < factor < 1 else None
+            group.modifiers.append(_Modifier(operator, start, end, in_range))
+        elif self.options.operators:
+            self._reject_pending()
+            if group.items:
+                group.operator = lexeme
+            else:
+                self.reject(start, end, problems.NOTHING_LEFT, operator=lexeme.raw)
 
-    def _modifier(self, operator: OperatorWord, lexeme: Lexeme) -> _Modifier:
-        """Return a modifier with the factor after it, which only DEMOTE takes."""
-        start, end, suffix = lexeme.start, lexeme.end, lexeme.raw[len(operator.word) :]
-        modifier = _Modifier(operator, start, end)
-        if not suffix:
-            return modifier
-        match = _FACTOR.fullmatch(suffix)
-        if operator.factor is not None and match and 0 < float(match[1]) < 1:
-            return modifier._replace(factor=float(match[1]))
-        self._reject(start, end, operator.on_factor)
-        return modifier
+    def _is_allowed(self, operator: OperatorWord) -> bool:
+        return self.options.ranked if operator.needs_ranking else self.options.operators
 
-    def signs(self, signs: str, start: int) -> None:
+    def _signs(self, signs: str, start: int) -> None:
         """Record minus, exclamation mark and plus directly before a clause."""
-        for offset, sign in enumerate(signs):
-            at = start + offset
+        for at, sign in enumerate(signs, start):
             if sign == "+":
-                self._reject(at, at + 1, problems.PLUS)
-                self.group.plus_pending = True
+                self.reject(at, at + 1, problems.PLUS)
+                self.group.plus = True
                 continue
-            if not self._options.operators:
-                self._reject(at, at + 1, problems.OPERATORS_OFF)
+            if not self.options.operators:
+                self.reject(at, at + 1, problems.OPERATORS_OFF)
             self.group.modifiers.append(_Modifier(NOT, at, at + 1))
 
-    def take_field(self, start: int) -> tuple[FieldRef | None, int]:
+    def _take_field(self, start: int) -> tuple[FieldRef | None, int]:
         """Return the field of the clause whose value starts here, and where the clause starts."""
-        if self.pending_field is not None:
-            (field, start), self.pending_field = self.pending_field, None
-            return field, start
-        return self.group.field, start
+        pending, self.pending_field = self.pending_field, None
+        return pending or (self.group.field, start)
+
+    def _reject_pending(self) -> None:
+        """Reject operators that wait for a clause where none follows."""
+        group = self.group
+        for _, start, end, _ in group.modifiers:
+            typed = self.findings.text[start:end]
+            self.reject(start, end, problems.NOTHING_RIGHT, operator=typed)
+        if (operator := group.operator) is not None:
+            start, end = operator.start, operator.end
+            self.reject(start, end, problems.NOTHING_RIGHT, operator=operator.raw)
+        group.modifiers, group.operator = [], None
 
     # Clauses and groups
 
-    def add(self, clause: str | None, start: int, end: int) -> None:
-        """Put a clause into the innermost group; None is a rejected clause."""
+    def _add(self, text: str | None, start: int, end: int, *, of_modifiers: bool = False) -> None:
+        """Put a clause into the innermost group, with what is before it; None is a rejected clause,
+        and ``of_modifiers`` says that it is a group of nothing but modifiers."""
         group = self.group
-        first = group.modifiers[0].start if group.modifiers else start
-        connector, modifier, plus = self._take_modifiers()
-        self.pending_field = None
-        if modifier is not None:
-            clause = self._modifiable(modifier, clause, start, end)
-            modifier = modifier if self._is_allowed(modifier) else None
-        group.items.append(_Item(connector, modifier, clause, first, end, plus))
-
-    def begin(self, start: int, field: FieldRef | None) -> None:
-        """Put a group on the stack."""
-        self.group = _Group(start, field, *self._take_modifiers())
-        self._groups.append(self.group)
-
-    def end(self, end: int, suffix: str) -> None:
-        """Take the innermost group off the stack and add it as a clause to the group around it."""
-        group = self._groups.pop()
-        self._reject_pending(group)
-        weight = self._weight(suffix, end)
-        self.group = self._groups[-1]
-        if not group.items:
-            self._reject_empty(group, end)
-        if not group.items:
-            self._add_ended(group, None, end)
-        elif _only_modifiers(_with_clauses(group.items)):
-            if weight != 1:
-                self._reject(end - len(suffix), end, NOT.on_weight)
-            self._add_modifiers(group, end)
-        else:
-            clause = _joined(group.items, self._options.spaces_mean, self._findings)
-            if weight != 1 and clause is not None:
-                clause = self._weighted(clause, weight, group.modifier, end - len(suffix), end)
-            self._add_ended(group, clause, end)
-
-    def end_all(self) -> None:
-        """Reject and end the groups that are open at the end of the text; end the query too."""
-        end = len(self._findings.text)
-        while len(self._groups) > 1:
-            start = self.group.start
-            self._reject(start, start + 1, problems.UNCLOSED_GROUP)
-            self.end(end, "")
-        self._reject_pending(self.root)
-
-    def _add_ended(self, group: _Group, clause: str | None, end: int) -> None:
-        """Make a group that has ended a clause of the one around it."""
-        modifier = group.modifier
-        if modifier is not None:
-            clause = self._modifiable(modifier, clause, group.start, end)
-            modifier = modifier if self._is_allowed(modifier) else None
-        item = _Item(group.connector, modifier, clause, group.start, end, group.plus)
-        self.group.items.append(item)
-
-    def _is_allowed(self, modifier: _Modifier) -> bool:
-        """Return whether a modifier was not rejected as such: its clause is not searched either."""
-        is_ranking = modifier.operator.needs_ranking
-        return self._options.ranked if is_ranking else self._options.operators
-
-    def _modifiable(
-        self, modifier: _Modifier, clause: str | None, start: int, end: int
-    ) -> str | None:
-        """Return what a modifier may stand before: without what has no effect there, which is
-        rejected, and None instead of a clause whose modifier or which itself is rejected."""
-        node = None if clause is None else _tree(clause, self._options)
-        if node is None or not self._is_allowed(modifier):
-            return None
-        name = modifier.operator.word
-        if modifier.operator is PREFER:
-            if scores(node):
-                return clause
-            self._reject(start, end, problems.PREFER_WITHOUT_SCORE)
-            return None
-        condition = condition_of(node)
-        if condition is not node:
-            self._reject(start, end, problems.SCORING_IN_CONDITION, operator=name)
-        plain = unweighted(condition)
-        if plain is not condition:
-            weights = list(_WEIGHT.finditer(self._findings.text, start, end))
-            if weights:
-                start, end = weights[-1].span()
-            self._reject(start, end, modifier.operator.on_weight)
-        return clause if plain is node else str(plain)
-
-    def _add_modifiers(self, group: _Group, end: int) -> None:
-        """Read a group of only modifiers as if its parentheses were not there."""
-        outer = group.modifier
-        if outer is None:
-            group.items[0].connector = group.connector
-            self.group.items.extend(group.items)
+        connector, self.pending_field = "", None
+        if group.operator is not None:
+            connector = self.operators[group.operator.raw].word
+        modifiers = group.modifiers
+        item = _Item(connector, text, start, end, of_modifiers, of_modifiers, group.plus)
+        group.items.append(item)
+        group.operator, group.modifiers, group.plus = None, [], False
+        if not modifiers:
             return
-        inner = [item.modifier for item in group.items if item.modifier is not None]
-        operator = self._reject_repeated([outer, *inner], group.start, end)
-        kept = [item.clause for item in group.items if item.clause is not None]
-        group.modifier = None if operator is None else outer._replace(operator=operator)
-        self._add_ended(group, joined(OR, *kept) if kept else None, end)
+        item.start = modifiers[0].start
+        are_nots = all(modifier.operator is NOT for modifier in modifiers)
+        if len(modifiers) > 1 and self.options.operators:
+            end_of_all = modifiers[-1].end
+            self.reject(item.start, end_of_all, problems.SEVERAL_MODIFIERS, mended=are_nots)
+            if are_nots and len(modifiers) % 2 == 0:
+                return
+        if of_modifiers:
+            self.reject(start, end, problems.ONLY_MODIFIERS, mended=False)
+        is_allowed = all(self._is_allowed(modifier.operator) for modifier in modifiers)
+        item.is_modifier, item.is_not, item.text = True, are_nots, None
+        if text is not None and is_allowed and not of_modifiers:
+            item.text = self._modified(modifiers[-1], text, start, end)
 
-    def _reject_repeated(
-        self, modifiers: Sequence[_Modifier], start: int, end: int
-    ) -> OperatorWord | None:
-        """Reject several modifiers of one clause; return one that may be meant instead of them, or
-        None: a NOT turns DEMOTE into PREFER, PREFER into DEMOTE, and is turned by NOT."""
-        operators = [modifier.operator for modifier in modifiers]
-        is_odd = operators.count(NOT) % 2 == 1
-        if set(operators) == {NOT}:
-            is_option = self._findings.text.startswith("--", start)
-            message = problems.NOT_NOT_OPTION if is_option else problems.NOT_NOT
-            self._reject(start, end, message)
-            return NOT if is_odd else None
-        self._reject(start, end, problems.SEVERAL_MODIFIERS)
-        return DEMOTE if (DEMOTE in operators) != is_odd else PREFER
+    def _modified(self, modifier: _Modifier, text: str, start: int, end: int) -> str | None:
+        """Return a clause with its modifier, without what has no effect there, which is rejected;
+        None for one that is rejected itself."""
+        operator = modifier.operator
+        node = read(text, self.options, typed=False)
+        if not isinstance(node, Node):
+            return None
+        if operator is PREFER:
+            if not scores(node):
+                self.reject(start, end, problems.PREFER_WITHOUT_SCORE)
+                return None
+        else:
+            plain = unweighted(condition_of(node))
+            if plain is not node:
+                self.reject(start, end, problems.SCORING_IN_CONDITION, operator=operator.word)
+                text = str(plain)
+        return f"{operator_text(operator, modifier.factor)} {text}"
+
+    def _open(self, lexeme: Lexeme, _: Lexeme | None) -> None:
+        if len(self.outer) == self.options.max_depth:
+            message = fill(problems.TOO_DEEP, limit=self.options.max_depth)
+            self.reject(lexeme.start, lexeme.end, message, mended=False)
+            raise EndOfReadingError
+        field, start = self._take_field(lexeme.start)
+        if field is not None and field.kind == "unknown":
+            self.clauses.reject_unknown(field.name, start, mended=False)
+            field = None
+        self.outer.append(self.group)
+        self.group = _Group(lexeme.start, field)
+
+    def _close(self, lexeme: Lexeme, _: Lexeme | None) -> None:
+        if self.outer:
+            self._end(lexeme.end, lexeme.suffix)
+        else:
+            self.reject(lexeme.start, lexeme.start + 1, problems.UNOPENED_GROUP)
+
+    def _end(self, end: int, suffix: str) -> None:
+        """Take the innermost group off the stack and add it as a clause to the group around it."""
+        self._reject_pending()
+        ended, self.group = self.group, self.outer.pop()
+        at = end - len(suffix)
+        _, weight = self.clauses.numbers(suffix, at, 0, 0)
+        if not ended.items:
+            self._reject_empty(ended, end)
+        text = self._joined(ended.items)
+        of_modifiers = bool(text) and _are_modifiers(ended.items)
+        if text is not None:
+            text = f"({text})"
+            node = read(text, self.options, typed=False) if weight != 1 else None
+            try:
+                if of_modifiers and weight != 1:
+                    self.reject(at, end, problems.NO_SCORE)
+                elif isinstance(node, Node):
+                    text = str(weighted(node, weight))
+            except ArgumentError as error:
+                self.reject(at, end, reason(error))
+        self._add(text, ended.start, end, of_modifiers=of_modifiers)
 
     def _reject_empty(self, group: _Group, end: int) -> None:
-        findings = self._findings
         if group.dropped:
             first, last = group.dropped[0]
-            note = fill(problems.NOTE_DROPPED, piece=findings.text[first:last])
-            findings.notes.pop(note, None)
-            findings.reject(first, last, problems.NO_TOKEN)
-        elif not findings.problems or findings.text[group.start + 1 : end - 1].strip() == "":
-            findings.reject(group.start, end, problems.EMPTY_GROUP)
+            note = fill(problems.NOTE_DROPPED, piece=self.findings.text[first:last])
+            self.findings.notes.pop(note, None)
+            self.reject(first, last, problems.NO_TOKEN)
+        elif (
+            not self.findings.problems or not self.findings.text[group.start + 1 : end - 1].strip()
+        ):
+            self.reject(group.start, end, problems.EMPTY_GROUP)
 
-    def _weight(self, suffix: str, end: int) -> float:
-        suffix = suffix and suffix.rstrip("?")
-        if not suffix:
-            return 1.0
-        start = end - len(suffix)
-        if suffix[0] == "~":
-            self._reject(start, end, problems.SLOP_MISPLACED)
-            return 1.0
-        return self._clauses.weight(suffix, start)
+    def _joined(self, items: list[_Item]) -> str | None:
+        """Return the clauses of a group, each with what is before it; None if nothing is left.
 
-    def _weighted(
-        self, clause: str, weight: float, modifier: _Modifier | None, start: int, end: int
-    ) -> str:
-        operator = modifier.operator if modifier else PREFER
-        node = _tree(clause, self._options)
-        if node is not None and operator is PREFER and scores(node):
-            try:
-                return str(weighted(node, weight))
-            except ArgumentError:
-                message = fill(problems.WEIGHT_RANGE, weight=weight)
-        else:
-            message = operator.on_weight or problems.WEIGHT_ON_FILTER
-        self._reject(start, end, message)
-        return clause
-
-    # Operators that wait for a clause
-
-    def _take_modifiers(self) -> tuple[Connector, _Modifier | None, bool]:
-        """Return and clear what precedes the next clause: its connector, a modifier, a plus."""
-        group = self.group
-        connector: Connector = "SPACE" if group.items else "START"
-        if group.operator is not None:
-            connector = group.operator[0]
-            group.operator = None
-        if not (group.modifiers or group.plus_pending):
-            return connector, None, False
-        modifier = group.modifiers[-1] if group.modifiers else None
-        if len(group.modifiers) > 1 and self._options.operators and modifier is not None:
-            start = group.modifiers[0].start
-            operator = self._reject_repeated(group.modifiers, start, modifier.end)
-            modifier = None if operator is None else modifier._replace(operator=operator)
-        group.modifiers.clear()
-        plus, group.plus_pending = group.plus_pending, False
-        return connector, modifier, plus
-
-    def _reject_pending(self, group: _Group) -> None:
-        """Reject operators that wait for a clause at the end of a group."""
-        if group.modifiers:
-            self._reject_dangling(group)
-        if group.operator is None:
-            return
-        self._reject_operator(group.operator[1])
-        group.operator = None
-
-    def _reject_dangling(self, group: _Group) -> None:
-        """Reject modifiers with no clause after them."""
-        for _, start, end, _ in group.modifiers:
-            typed = self._findings.text[start:end]
-            self._reject(start, end, problems.NOTHING_RIGHT, operator=typed)
-        group.modifiers.clear()
-
-    def _reject_operator(self, lexeme: Lexeme) -> None:
-        self._reject(lexeme.start, lexeme.end, problems.NOTHING_RIGHT, operator=lexeme.raw)
+        A run of nothing but modifiers that would be an alternative (see ``grammar``) is rejected,
+        and mended by joining it to the alternative before it, or to the next if it is the first.
+        """
+        kept = [item for item in items if item.text is not None]
+        if not kept:
+            return None
+        if any(item.plus for item in kept):  # clauses such as +a +b are joined by AND
+            self.findings.mendable &= all(item.plus or item.is_modifier for item in kept)
+            for item in kept:
+                item.connector = "AND"
+        kept[0].connector = ""
+        if not _are_modifiers(kept):
+            starts = [
+                at
+                for at, item in enumerate(kept)
+                if at and (item.connector or self.options.spaces_mean) == "OR"
+            ]
+            for start, end in zip([0, *starts], [*starts, len(kept)], strict=True):
+                run = kept[start:end]
+                after = kept[end] if end < len(kept) else None
+                beside = run[0] if start else after
+                if not all(item.is_modifier for item in run) or (beside and not beside.connector):
+                    continue
+                is_not = all(item.is_not for item in run)
+                message = problems.NOT_ALTERNATIVE if is_not else problems.MODIFIER_ALTERNATIVE
+                self.reject(run[0].start, run[-1].end, message)
+                if beside is not None:
+                    beside.connector = "AND"
+        return " ".join(f"{item.connector} {item.text}".lstrip() for item in kept)
 
 
-def _with_clauses(items: list[_Item]) -> list[_Item]:
-    """Return the items without those that were rejected, unless all were."""
-    return [item for item in items if item.clause is not None] or items
-
-
-def _only_modifiers(items: list[_Item]) -> bool:
+def _are_modifiers(items: list[_Item]) -> bool:
     """Return whether a group is nothing but NOTs, PREFERs and DEMOTEs, joined by AND or spaces."""
-    return all(item.modifier for item in items) and all(
-        item.connector in ("AND", "SPACE") for item in items[1:]
-    )
-
-
-def _joined(items: list[_Item], default: Operator, findings: Findings) -> str | None:
-    """Return the clauses of one group as one; None if nothing is left of it.
-
-    A run of nothing but modifiers that would be an alternative (see ``grammar``) is rejected, and
-    mended by joining it to the alternative before it, or to the next if it is the first.
-    """
-    items[0].connector = "START"
-    kept = _with_clauses(items)
-    broken = len(kept) < len(items) or kept[0].clause is None
-    kept[0].connector = "START"
-    if True in [item.plus for item in kept]:
-        _join_plus(kept, findings)
-    alternatives: list[str] = []
-    of_all: list[Modified] = []
-    carried: list[Modified] = []  # rejected modifiers that wait for the next alternative
-    runs = _runs(kept, default)
-    for index, run in enumerate(runs):
-        parts = [item.modified for item in run]
-        positive = [part for part in parts if isinstance(part, str)]
-        modifiers = [part for part in parts if isinstance(part, Modified)]
-        if any(not item.modifier for item in run):
-            if positive:
-                alternatives.append(joined(AND, *positive, *modifiers, *carried))
-                carried = []
-            continue
-        after = runs[index + 1][0].connector if index + 1 < len(runs) else None
-        if run[0].connector == "SPACE" or (run[0].connector == "START" and after == "SPACE"):
-            of_all.extend(modifiers)
-            continue
-        is_not = all(item.modifier and item.modifier.operator is NOT for item in run)
-        message = problems.NOT_ALTERNATIVE if is_not else problems.MODIFIER_ALTERNATIVE
-        findings.reject(run[0].start, run[-1].end, message)
-        if alternatives:
-            alternatives[-1] = joined(AND, alternatives[-1], *modifiers)
-        else:
-            carried.extend(modifiers)
-    if not alternatives:
-        if not broken and not carried:
-            findings.reject(kept[0].start, kept[-1].end, problems.ONLY_NOTS, mended=False)
-        findings.mendable = findings.mendable and not carried
-        return None
-    return joined(AND, joined(OR, *alternatives), *of_all)
-
-
-def _runs(items: list[_Item], default: Operator) -> list[list[_Item]]:
-    runs: list[list[_Item]] = []
-    for item in items:
-        connector = default if item.connector == "SPACE" else item.connector
-        if connector == "AND" and runs:
-            runs[-1].append(item)
-        else:
-            runs.append([item])
-    return runs
-
-
-def _join_plus(items: list[_Item], findings: Findings) -> None:
-    """Join clauses such as ``+a +b`` by AND; unmendable if only some of them have a plus."""
-    if all(item.plus or item.modifier for item in items):
-        for item in items[1:]:
-            item.connector = "AND"
-    else:
-        findings.mendable = False
+    kept = [item for item in items if item.text is not None]
+    return all(item.is_modifier and item.connector != "OR" for item in kept)

@@ -102,7 +102,7 @@ class Phrase(_Printed):
         if not 0 <= self.slop <= MAX_SLOP:
             raise ArgumentError(f"A slop of {self.slop}.", allowed=f"0 to {MAX_SLOP}")
         if self.slop and len(spellings_of(self.text)[0]) < 2:
-            raise ArgumentError("A slop on a phrase of one word.", do="Leave the slop out.")
+            raise ArgumentError("A ~ after a phrase of one word.", do="Leave it out.")
 
 
 @value
@@ -115,10 +115,12 @@ class Prefix(_Printed):
 
     def __post_init__(self) -> None:
         _set_text(self)
+        _check_words(self)
         if not is_prefix(self.text):
             raise ArgumentError(
                 f'The prefix "{self.text}*".',
-                allowed=f"at least {MIN_PREFIX_CHARACTERS} characters that are one token",
+                allowed=f"at least {MIN_PREFIX_CHARACTERS} characters (of Korean 2) of one word",
+                do="Write the whole word, or \\* for the character.",
             )
 
 
@@ -135,6 +137,7 @@ class Fuzzy(_Printed):
 
     def __post_init__(self) -> None:
         _set_text(self)
+        _check_words(self)
         if self.edits not in MIN_FUZZY_CHARACTERS or not is_fuzzy(self.text, self.edits):
             raise ArgumentError(f'The word "{self.text}~{self.edits}".', allowed=FUZZY_WORDS)
 
@@ -159,7 +162,11 @@ class Regex(_Printed):
         try:
             check_regex(pattern, self.ignore_case)
         except ValueError as error:
-            raise ArgumentError(f"The pattern /{pattern}/: {error}.") from None
+            raise ArgumentError(
+                f"The pattern /{pattern}/: {error}.",
+                do="Write a regular expression of Python, a phrase for the text itself, or \\/ for "
+                "a slash at the start.",
+            ) from None
 
 
 @value
@@ -173,7 +180,9 @@ class KeywordEquals(_Printed):
         _set(self, "value", checked_text(self.value))
         _check_field_name(self.field)
         if not self.value:
-            raise ArgumentError("An empty value.", where=f"field {self.field}")
+            raise ArgumentError(
+                f"An empty value of {self.field}.", do="Write one, or leave it out."
+            )
 
 
 @value
@@ -210,7 +219,7 @@ class Range(_Printed):
         bounds = (self.lower, self.upper, self.include_lower, self.include_upper)
         least, greatest = kind.interval(*bounds)
         if least > greatest:
-            raise ArgumentError("A range that holds nothing.", where=f"field {self.field}")
+            raise ArgumentError("A range that holds nothing.", do="Write the lower bound first.")
         _set(self, "interval", (least, greatest))
         _set(self, "column", kind.column(self.field, self.lower, self.upper))
 
@@ -468,7 +477,7 @@ def _set_text(leaf: TextLeaf) -> None:
         _check_weight(leaf.weight, leaf.weight)
 
 
-def _check_words(leaf: Term | Phrase) -> None:
+def _check_words(leaf: TextLeaf) -> None:
     """Check that a text has words, and not too many spellings, without cutting it into words."""
     text = leaf.text
     if text.isalnum() and text.isascii():

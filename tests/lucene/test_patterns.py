@@ -138,7 +138,7 @@ def test_a_query_that_finds_nothing_counts_only_what_is_known(index: Index) -> N
 
 
 def test_presets_that_reproduce_a_paper_have_no_patterns(index: Index) -> None:
-    with pytest.raises(QueryError, match="patterns are off here"):
+    with pytest.raises(QueryError, match="patterns and fuzzy words are off here"):
         index.logical_search("/vivaldi/", published=True)
 
 
