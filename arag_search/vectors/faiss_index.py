@@ -15,7 +15,7 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +29,7 @@ from arag_search.system.extras import check_extra
 from arag_search.system.processes import share_cores
 from arag_search.system.progress import Progress
 from arag_search.vectors.base import FloatArray, VectorUnit
-from arag_search.vectors.records import CHECKED_BYTES, VECTORS_VERSION, read_record
+from arag_search.vectors.records import VECTORS_VERSION, read_record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,10 +50,10 @@ DUE_SHARE = 0.1
 PART_BYTES = 64 << 20
 """The codes and ids that are in memory while lists are filled."""
 
-_OPQ_DIMENSION = 256
-_SUBQUANTISERS = (64, 48, 32, 24, 16, 12, 8, 4, 2, 1)
-_LEAST_SUBDIMENSION = 4
-_CODES = 256  # of a subquantiser: 8 bits
+_MOST_PARTS = 64  # of a code: a byte for each four numbers
+_PART_NUMBERS = 4
+_CODES = 256  # of a part
+_MERGED = ("IndexIVFFlat", "IndexIVFPQ", "IndexIVFScalarQuantizer")
 _LARGE_SAMPLE_BYTES = 2 << 30
 _BLOCK_ROWS = 1 << 16
 _ID_BYTES = 8
@@ -67,43 +67,32 @@ _ALLOWED = (
 # The index beside the rows of a unit
 
 
-@dataclass(frozen=True, slots=True)
-class FileRecord:
-    """The size of a file and its BLAKE2 checksum."""
-
-    bytes: int
-    checksum: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexRecord:
     """The description of an index: what ``factory`` makes of the first ``rows`` rows of a unit.
 
-    ``files`` are the index, its inverted lists, and the trained index without rows, in this order;
-    none if it was asked for as "flat". A search probes ``nprobe`` lists by default.
+    ``files`` are the index, its inverted lists, and the trained index without rows, in this order,
+    with their sizes; none if it was asked for as "flat".
     """
 
     format_version: int = VECTORS_VERSION
     factory: str
     rows: int
-    nprobe: int
-    files: dict[str, FileRecord]
+    files: dict[str, int]
 
     def paths(self, folder: Path) -> tuple[Path, Path, Path]:
         """Return the paths of index, lists and trained index."""
         index, lists, trained = (folder / name for name in self.files)
         return index, lists, trained
 
-    def check(self, folder: Path, most_bytes: int | None = None) -> None:
-        """Raise VectorsDamagedError for a file that is missing or has another size, or content;
-        files of more than ``most_bytes`` are not read."""
-        for name, file in self.files.items():
+    def check(self, folder: Path) -> None:
+        """Raise VectorsDamagedError for a file that is missing or has another size."""
+        for name, expected in self.files.items():
             path = folder / name
             size = path.stat().st_size if path.exists() else -1
-            is_read = most_bytes is None or size <= most_bytes
-            if size != file.bytes or (is_read and _file_record(path) != file):
-                what = "is missing" if size < 0 else "has changed since it was written"
-                raise VectorsDamagedError(f"The file {what}.", where=str(path), do=_BUILD_AGAIN)
+            if size != expected:
+                what = f"has {size:,} bytes, not {expected:,}" if size >= 0 else "is missing"
+                raise _damaged(f"The file {what}.", path)
 
 
 def read_index(folder: Path, unit: VectorUnit) -> IndexRecord | None:
@@ -141,18 +130,21 @@ def build(
         return False
     donor = made or (None if before is None else _suiting(before, unit, index, stored))
     factory = donor.factory if donor else factory_of(index or AUTO, stored.rows, stored.dimension)
-    record = IndexRecord(factory=factory, rows=0, nprobe=0, files={})
+    path = _record_path(folder, unit)
+    record: IndexRecord | None = None
     if factory != FLAT:
-        given = donor.paths(before)[2] if donor and before and not made else None
-        record = _made(store, unit, factory, made, given, progress)
-    elif index != FLAT and donor is None:
-        if not _record_path(folder, unit).exists():
-            return False
-        _record_path(folder, unit).unlink()
-        _remove_all_but((), folder, unit)
-        return True
-    write_atomically(_record_path(folder, unit), orjson.dumps(record))
-    _remove_all_but(record.files, folder, unit)
+        record = _made(store, unit, factory, made, before, progress)
+    elif index == FLAT or donor:
+        record = IndexRecord(factory=factory, rows=0, files={})
+    elif not path.exists():
+        return False
+    if record is not None:
+        write_atomically(path, orjson.dumps(record))
+    else:
+        path.unlink()
+    for file in folder.glob(f"{unit}-*"):
+        if record is None or file.name not in record.files:
+            file.unlink()
     return True
 
 
@@ -161,63 +153,57 @@ def _made(
     unit: VectorUnit,
     factory: str,
     made: IndexRecord | None,
-    given: Path | None,
+    before: Path | None,
     progress: Progress,
 ) -> IndexRecord:
-    """Make the files of an index, behind the rows of the one that was ``made`` before, or with the
-    quantiser that is ``given``."""
+    """Make the files of an index, behind the rows of the one that was ``made`` before, if there is
+    one, and with the quantiser of the folder ``before``, if that has one for this factory."""
     folder, stored = store.folder, store.vectors(unit)
-    check_rows(factory, stored.rows, stored.dimension, f"the {unit} vectors in {folder}")
+    needed = points_needed(factory, stored.dimension)
+    if stored.rows < needed:
+        raise ArgumentError(
+            f"{factory} needs at least {needed:,} rows for training, and there are "
+            f"{stored.rows:,}.",
+            where=f"the {unit} vectors in {folder}",
+            allowed=_ALLOWED,
+            do="Use --index flat, or a factory with fewer lists.",
+        )
     name = f"{unit}-{hashlib.blake2b(factory.encode(), digest_size=4).hexdigest()}"
     trained = folder / f"{name}.trained.faiss"
     if not trained.exists():
         progress.stage(f"training {unit} vectors", 0, 1)
-        if given is not None:
+        if before is not None and (before / trained.name).exists():
             with replacing(trained) as temporary:
-                shutil.copyfile(given, temporary)
+                shutil.copyfile(before / trained.name, temporary)
         else:  # no name holds the sample, so that its memory is free while lists are filled
             _train(factory, sample(stored, factory), trained)
         progress.stage(f"training {unit} vectors", 1, 1)
     target, lists = (folder / f"{name}-{stored.rows}.{kind}" for kind in ("faiss", "ivfdata"))
     parts = _fill(trained, stored, made.rows if made else 0, target, progress)
     _merge(trained, made.paths(folder)[:2] if made else None, parts, target, lists)
-    files = {path.name: _file_record(path) for path in (target, lists, trained)}
-    nprobe = usual_nprobe(lists_in(factory, stored.dimension))
-    return IndexRecord(factory=factory, rows=stored.rows, nprobe=nprobe, files=files)
+    files = {path.name: path.stat().st_size for path in (target, lists, trained)}
+    return IndexRecord(factory=factory, rows=stored.rows, files=files)
 
 
 def _suiting(
     folder: Path, unit: VectorUnit, index: str | None, stored: StoredRows
 ) -> IndexRecord | None:
-    """Return the record of a whole index whose quantiser may stay for these rows."""
+    """Return the record of an index that can be opened, whose quantiser may stay for these rows."""
     try:
         made = read_index(folder, unit)
-        if made is not None:
-            made.check(folder)
+        if made is None or index not in (None, made.factory, AUTO):
+            return None
+        if made.files:
+            lists = IvfIndex(made, folder, stored.dimension).lists
+            if index == AUTO and lists_for(stored.rows) > 2 * lists:
+                return None
+        return made
     except VectorsError:
         return None
-    if made is None or index not in (None, made.factory, AUTO):
-        return None
-    if made.factory == FLAT or index is None:
-        return made
-    lists = lists_in(made.factory, stored.dimension)
-    return None if index == AUTO and lists_for(stored.rows) > 2 * lists else made
 
 
 def _record_path(folder: Path, unit: VectorUnit) -> Path:
     return folder / f"{unit}.index.json"
-
-
-def _file_record(path: Path) -> FileRecord:
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16))
-        return FileRecord(file.tell(), digest.hexdigest())
-
-
-def _remove_all_but(kept: Collection[str], folder: Path, unit: VectorUnit) -> None:
-    for path in folder.glob(f"{unit}-*"):
-        if path.name not in kept:
-            path.unlink()
 
 
 # Factories
@@ -230,15 +216,8 @@ def factory_of(index: str, rows: int, dimension: int) -> str:
         return index
     if rows < MOST_FLAT_ROWS:
         return FLAT
-    lists = lists_for(rows)
-    if dimension >= _OPQ_DIMENSION:
-        return f"OPQ64_{_OPQ_DIMENSION},IVF{lists},PQ64"
-    parts = next(
-        number
-        for number in _SUBQUANTISERS
-        if dimension >= _LEAST_SUBDIMENSION * number or number == 1
-    )
-    return f"OPQ{parts}_{dimension // parts * parts},IVF{lists},PQ{parts}"
+    parts = min(_MOST_PARTS, max(1, dimension // _PART_NUMBERS))
+    return f"OPQ{parts}_{min(dimension, parts * _PART_NUMBERS)},IVF{lists_for(rows)},PQ{parts}"
 
 
 def lists_for(rows: int) -> int:
@@ -254,31 +233,15 @@ def usual_nprobe(lists: int) -> int:
 def check_factory(index: str, dimension: int) -> None:
     """Raise ArgumentError for an ``--index`` that cannot be built for this dimension."""
     if index not in (AUTO, FLAT):
-        _lists_of(_created(index, dimension), index)
+        _created(index, dimension)
 
 
 def points_needed(factory: str, dimension: int) -> int:
     """Return the fewest rows that a factory can be trained on."""
-    index = _created(factory, dimension)
-    ivf = _lists_of(index, factory)
-    needed = LEAST_POINTS_A_LIST * ivf.nlist
-    if hasattr(ivf, "pq"):
-        needed = max(needed, 2**ivf.pq.nbits)
-    if "OPQ" in factory:
-        needed = max(needed, LEAST_POINTS_A_LIST * _CODES)
-    return needed
-
-
-def check_rows(index: str, rows: int, dimension: int, where: str) -> None:
-    """Raise ArgumentError if there are too few rows to train ``index``."""
-    factory = factory_of(index, rows, dimension)
-    if factory != FLAT and rows < (needed := points_needed(factory, dimension)):
-        raise ArgumentError(
-            f"{factory} needs at least {needed:,} rows for training, and there are {rows:,}.",
-            where=where,
-            allowed=_ALLOWED,
-            do="Use --index flat, or a factory with fewer lists.",
-        )
+    _, ivf = _created(factory, dimension)
+    codes = 2**ivf.pq.nbits if hasattr(ivf, "pq") else 0
+    opq = LEAST_POINTS_A_LIST * _CODES if "OPQ" in factory else 0
+    return max(LEAST_POINTS_A_LIST * ivf.nlist, codes, opq)
 
 
 def sample(stored: StoredRows, factory: str) -> FloatArray:
@@ -289,7 +252,7 @@ def sample(stored: StoredRows, factory: str) -> FloatArray:
     import numpy as np
 
     needed = points_needed(factory, stored.dimension)
-    points = max(needed, MOST_POINTS_A_LIST * lists_in(factory, stored.dimension))
+    points = max(needed, MOST_POINTS_A_LIST * _created(factory, stored.dimension)[1].nlist)
     if points * stored.dimension * 4 > _LARGE_SAMPLE_BYTES:
         points = needed
     points = min(points, stored.rows)
@@ -298,19 +261,13 @@ def sample(stored: StoredRows, factory: str) -> FloatArray:
     return stored.gather(rows)
 
 
-def lists_in(factory: str, dimension: int) -> int:
-    """Return how many lists a factory creates."""
-    return int(_lists_of(_created(factory, dimension), factory).nlist)
-
-
 # Making
 
 
 def _train(factory: str, points: FloatArray, path: Path) -> None:
     """Train an index without rows, and write it. Raises OSError."""
     with _faiss() as faiss:
-        index = _created(factory, points.shape[1])
-        ivf = _lists_of(index, factory)
+        index, ivf = _created(factory, points.shape[1])
         ivf.cp.seed = SEED
         ivf.cp.min_points_per_centroid = 1  # checked earlier; FAISS would print a warning
         if hasattr(ivf, "pq"):
@@ -385,23 +342,27 @@ def _merge(
 
 
 class IvfIndex:
-    """An inverted file, open for reading. Safe to use from several threads."""
+    """An inverted file, open for reading: ``rows`` rows in ``lists`` lists, of which ``nprobe`` are
+    searched by default. Safe to use from several threads."""
 
-    def __init__(self, record: IndexRecord, folder: Path) -> None:
-        """Map an index in the folder of a store. Raises VectorsDamagedError."""
-        self.rows = record.rows
-        record.check(folder, CHECKED_BYTES)
+    def __init__(self, record: IndexRecord, folder: Path, dimension: int) -> None:
+        """Map an index in the folder of a store. Raises VectorsDamagedError, also for one of other
+        rows."""
+        record.check(folder)
         path, lists, _ = record.paths(folder)
         with _faiss() as faiss:
             try:
                 self._index = _mapped_index(faiss, path, lists)
             except (RuntimeError, AttributeError) as error:
-                raise VectorsDamagedError(
-                    f"FAISS cannot read the index ({_last_line(error)}).",
-                    where=str(path),
-                    do=_BUILD_AGAIN,
+                raise _damaged(
+                    f"FAISS cannot read the index ({_last_line(error)}).", path
                 ) from error
+            header = self._index.ntotal, self._index.d, self._index.metric_type
+            if header != (record.rows, dimension, faiss.METRIC_INNER_PRODUCT):
+                raise _damaged("The index is one of other rows.", path)
+            self.rows = record.rows
             self.lists = int(faiss.extract_index_ivf(self._index).nlist)
+            self.nprobe = usual_nprobe(self.lists)
 
     def search(
         self, queries: FloatArray, n: int, nprobe: int, allowed: NDArray[np.uint8] | None
@@ -456,14 +417,10 @@ def _faiss(most_threads: int | None = None) -> Generator[Any]:
 @contextmanager
 def _stdout_discarded() -> Generator[None]:
     """Discard what C code prints: FAISS reports each file that it enlarges, amid our results."""
-    try:
-        kept = os.dup(1)
-    except OSError:  # it is closed, as in a daemon
-        yield
-        return
     flush = ctypes.CDLL(None).fflush
     sys.stdout.flush()
     flush(None)
+    kept = os.dup(1)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, 1)
@@ -482,31 +439,29 @@ def _check_room(folder: Path, needed_bytes: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
 
 
-def _created(factory: str, dimension: int) -> Any:
+def _created(factory: str, dimension: int) -> tuple[Any, Any]:
+    """Return an empty index, and its inverted file. Raises ArgumentError."""
     faiss = _library()
     try:
-        return faiss.index_factory(dimension, factory, faiss.METRIC_INNER_PRODUCT)
+        index = faiss.index_factory(dimension, factory, faiss.METRIC_INNER_PRODUCT)
+        ivf = faiss.try_extract_index_ivf(index)
     except RuntimeError as error:
         raise ArgumentError(
             f'The index "{factory}" cannot be made for {dimension} dimensions'
             f" ({_last_line(error)}).",
             allowed=_ALLOWED,
         ) from None
-
-
-def _lists_of(index: Any, factory: str) -> Any:
-    """Return the inverted file of an index. Raises ArgumentError if it has none to merge."""
-    faiss = _library()
-    ivf = faiss.try_extract_index_ivf(index)
-    kinds = (faiss.IndexIVFFlat, faiss.IndexIVFPQ, faiss.IndexIVFScalarQuantizer)
-    if ivf is not None:
-        ivf = faiss.downcast_index(ivf)
-    if not isinstance(ivf, kinds) or isinstance(ivf, faiss.IndexIVFPQR):
+    ivf = None if ivf is None else faiss.downcast_index(ivf)
+    if type(ivf).__name__ not in _MERGED:
         raise ArgumentError(
             f'The index "{factory}" has no inverted file that is merged on disk.',
             allowed=_ALLOWED,
         )
-    return ivf
+    return index, ivf
+
+
+def _damaged(what: str, path: Path) -> VectorsDamagedError:
+    return VectorsDamagedError(what, where=str(path), do=_BUILD_AGAIN)
 
 
 def _last_line(error: Exception) -> str:

@@ -94,9 +94,9 @@ class _Unit:
         self.rows = store.vectors(unit, state.record.units[unit].rows)
         self.keys = store.keys(unit)
         made = read_index(store.folder, unit)
-        self.ivf = IvfIndex(made, store.folder) if made and made.files else None
-        self.covered = 0 if made is None else made.rows
-        self.nprobe = 0 if made is None else made.nprobe
+        dimension = self.rows.dimension
+        self.ivf = IvfIndex(made, store.folder, dimension) if made and made.files else None
+        self.covered = 0 if self.ivf is None else self.ivf.rows
 
     @cached_property
     def live(self) -> AllowedRows | None:
@@ -272,7 +272,7 @@ class IndexVectors:
         if len(queries) == 0 or stored.rows.rows == 0 or (allowed and not allowed.count):
             return [[] for _ in queries]
         ivf = stored.ivf
-        probed = _lists(stored, allowed, self._nprobe or stored.nprobe)
+        probed = _lists(stored, allowed, self._nprobe)
         if ivf is None or not probed:
             rows = exact.candidates(stored.rows, queries, n, allowed)
         else:
@@ -321,14 +321,14 @@ def _distinct(ascending: Ordinals) -> Ordinals:
     return ascending[np.diff(ascending, prepend=-1) > 0]
 
 
-def _lists(stored: _Unit, allowed: AllowedRows | None, nprobe: int) -> int:
-    """Return how many lists to probe, ``nprobe`` if all rows are allowed, more if fewer are, since
-    the nearest of these are in more lists; 0 if it costs less, or is needed, to score all that are
-    allowed."""
+def _lists(stored: _Unit, allowed: AllowedRows | None, nprobe: int | None) -> int:
+    """Return how many lists to probe, ``nprobe`` or the default if all rows are allowed, more if
+    fewer are, since the nearest of these are in more lists; 0 if it costs less, or is needed, to
+    score all that are allowed."""
     if stored.ivf is None:
         return 0
     lists = stored.ivf.lists
-    probed = min(nprobe, lists)
+    probed = min(nprobe or stored.ivf.nprobe, lists)
     count = stored.covered if allowed is None else allowed.before(stored.covered)
     if allowed is None or not count:
         return probed

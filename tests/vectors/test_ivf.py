@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -74,8 +75,8 @@ def test_there_are_about_four_square_roots_of_lists(rows: int, lists: int) -> No
         (1_000_000, 384, "OPQ64_256,IVF4096,PQ64"),
         (110_000_000, 1024, "OPQ64_256,IVF32768,PQ64"),
         (1_000_000, 256, "OPQ64_256,IVF4096,PQ64"),
-        (1_000_000, 255, "OPQ48_240,IVF4096,PQ48"),
-        (1_000_000, 100, "OPQ24_96,IVF4096,PQ24"),
+        (1_000_000, 255, "OPQ63_252,IVF4096,PQ63"),
+        (1_000_000, 100, "OPQ25_100,IVF4096,PQ25"),
         (1_000_000, 3, "OPQ1_3,IVF4096,PQ1"),
     ],
 )
@@ -173,12 +174,12 @@ def test_a_search_finds_more_rows_than_one_list_has(quantised: StoredVectors) ->
     assert len(hits) == 1_000
 
 
-def test_the_record_names_the_factory_and_the_number_of_lists_to_search(
+def test_the_record_names_the_factory_and_the_rows(
     quantised: StoredVectors,
 ) -> None:
     record = read_index(quantised.store.folder, "sentence")
     assert record is not None
-    assert (record.factory, record.rows, record.nprobe) == ("IVF16,PQ8", 3_000, LISTS)
+    assert (record.factory, record.rows) == ("IVF16,PQ8", 3_000)
     assert (usual_nprobe(1_024), usual_nprobe(32_768)) == (64, 1_024)
     assert read_index(quantised.store.folder.parent, "sentence") is None
 
@@ -193,44 +194,41 @@ def test_a_moved_folder_with_lists_on_disk_opens(tmp_path: Path) -> None:
     assert str(tmp_path / "elsewhere" / "store-00001") in Path("/proc/self/maps").read_text()
 
 
-def test_a_damaged_byte_or_a_missing_file_is_an_error_and_the_index_is_due(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("damage", "what"),
+    [
+        (lambda index, _: index.unlink(), "The file is missing."),
+        (lambda _, lists: lists.write_bytes(lists.read_bytes()[:-1]), "The file has "),
+        (lambda index, _: _overwrite(index, 0, b"what"), "FAISS cannot read the index ("),
+        (lambda index, _: _overwrite(index, 8, b"\x01"), "The index is one of other rows."),
+    ],
+)
+def test_an_index_of_another_size_or_header_is_an_error_and_made_again(
+    tmp_path: Path, damage: Callable[[Path, Path], object], what: str
+) -> None:
     stored = stored_vectors(tmp_path, 100)
     stored.build("IVF2,Flat")
+    expected = stored.open().nearest("sentence", unit_vectors(1), 5)
     record = read_index(stored.store.folder, "sentence")
     assert record is not None
     assert not _built(stored.store, "IVF2,Flat")
-    for path in record.paths(stored.store.folder)[:2]:
-        data = path.read_bytes()
-        path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
-        with pytest.raises(VectorsDamagedError) as raised:
-            stored.open()
-        assert str(raised.value) == (
-            f"The file has changed since it was written.\nWhere: {path}\n"
-            "Do: Make the index again, which encodes nothing: arag-search embed INDEX"
-        )
-        path.unlink()
-        with pytest.raises(VectorsDamagedError, match="The file is missing"):
-            stored.open()
-        assert _built(stored.store, "IVF2,Flat")
-        stored.open().close()
-
-
-def test_a_large_faiss_index_that_is_damaged_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(faiss_index, "CHECKED_BYTES", 0)
-    stored = stored_vectors(tmp_path, 100)
-    stored.build("IVF2,Flat")
-    record = read_index(stored.store.folder, "sentence")
-    assert record is not None
-    path, _, _ = record.paths(stored.store.folder)
-    data = bytearray(path.read_bytes())
-    data[:4] = b"what"
-    path.write_bytes(data)
+    index, lists, _ = record.paths(stored.store.folder)
+    damage(index, lists)
     with pytest.raises(VectorsDamagedError) as raised:
         stored.open()
-    assert raised.value.what.startswith("FAISS cannot read the index (")
-    assert raised.value.where == str(path)
+    assert raised.value.what.startswith(what)
+    assert raised.value.where in (str(index), str(lists))
+    assert raised.value.do == (
+        "Make the index again, which encodes nothing: arag-search embed INDEX"
+    )
+    assert _built(stored.store, "IVF2,Flat")
+    assert stored.open().nearest("sentence", unit_vectors(1), 5) == expected
+
+
+def _overwrite(path: Path, at: int, data: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(data)
 
 
 def test_threads_are_bounded_during_calls_of_faiss_and_nowhere_else(
