@@ -21,7 +21,7 @@ from arag_search.vectors.base import (
 from index_jobs.embedding.options import ENCODER_OPTIONS, EmbedOptions
 from index_jobs.workers.cluster import Cluster
 from index_jobs.workers.executor import Executor, ThisProcess
-from index_jobs.workers.pool import PeakMemory, ProcessPool, own_peak
+from index_jobs.workers.pool import ProcessPool
 
 Probes = tuple[tuple[float, ...], ...]
 
@@ -36,13 +36,12 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """The vectors of a piece, how many of its texts the encoder cut, and who encoded them; of no
-    texts, the ``probes`` too."""
+    """The vectors of a piece, and how many of its texts the encoder cut; of no texts, who it is,
+    and its vectors of PROBE_TEXTS."""
 
-    identity: EncoderIdentity
     vectors: FloatArray
-    cut: int
-    peak: PeakMemory
+    cut: int = 0
+    identity: EncoderIdentity | None = None
     probes: Probes = ()
 
 
@@ -79,17 +78,24 @@ class Encoding:
     def __init__(self, encoder: str | Encoder | EncoderIdentity, options: EmbedOptions) -> None:
         self._encoder = encoder
         self._options = options
-        self.peaks: dict[str, PeakMemory] = {}
-        """The peak memory of each encoding process, as far as it is known."""
 
     def __enter__(self) -> Self:
         with ExitStack() as opened:
             introductions = self._open(opened)
+            identities = {own.identity for own in introductions if own.identity is not None}
+            if len(identities) > 1:
+                names = "; ".join(
+                    sorted(f"{own.name}, revision {own.revision}" for own in identities)
+                )
+                raise BuildError(
+                    f"The encoders of the workers are not the same: {names}.",
+                    allowed="the same model everywhere",
+                    do="Install the same files of the model on all machines.",
+                )
+            self.identity = identities.pop()
+            self.encoders = len(introductions)
+            self.probes = tuple(dict.fromkeys(own.probes for own in introductions))
             self._opened = opened.pop_all()
-        self.identity = _only_identity({encoded.identity for encoded in introductions})
-        self.encoders = len(introductions)
-        self.peaks |= {encoded.peak.process: encoded.peak for encoded in introductions}
-        self.probes = tuple(dict.fromkeys(encoded.probes for encoded in introductions))
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -105,7 +111,6 @@ class Encoding:
             if result is None:
                 continue
             piece, encoded = result
-            self.peaks[encoded.peak.process] = encoded.peak
             rows = len(piece.payload)
             if encoded.vectors.shape != (rows, self.identity.dimension):
                 raise BuildError(
@@ -156,27 +161,15 @@ class Encoding:
 def _encoded(choice: EncoderChoice | Encoder, texts: Sequence[str]) -> Encoded:
     """Encode texts, in whatever process; without texts, those by which an encoder is known."""
     encoder = _opened(choice) if isinstance(choice, EncoderChoice) else choice
-    identity = encoder.identity
     if not texts:
+        identity = encoder.identity
         probes = probe_vectors(encoder, f"encoder {identity.name}")
-        return Encoded(identity, encoder.encode(()), 0, own_peak(), probes)
+        return Encoded(encoder.encode(()), identity=identity, probes=probes)
     cut = encoder.cut_texts
-    vectors = encoder.encode(texts)
-    return Encoded(identity, vectors, encoder.cut_texts - cut, own_peak())
+    return Encoded(encoder.encode(texts), encoder.cut_texts - cut)
 
 
 @functools.lru_cache(maxsize=1)
 def _opened(choice: EncoderChoice) -> Encoder:
     """Return the encoder of this process, which it keeps from piece to piece."""
     return choice.open()
-
-
-def _only_identity(identities: set[EncoderIdentity]) -> EncoderIdentity:
-    if len(identities) > 1:
-        names = "; ".join(sorted(f"{item.name}, revision {item.revision}" for item in identities))
-        raise BuildError(
-            f"The encoders of the workers are not the same: {names}.",
-            allowed="the same model everywhere",
-            do="Install the same files of the model on all machines.",
-        )
-    return identities.pop()

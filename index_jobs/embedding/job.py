@@ -55,7 +55,6 @@ from arag_search.vectors.records import StateRecord, StoreRecord
 from index_jobs.build.corpus import reporting_full_disk, resume_advice
 from index_jobs.embedding.encoding import Encoding
 from index_jobs.embedding.options import EmbedOptions, EmbedReport
-from index_jobs.workers.pool import own_peak
 
 if TYPE_CHECKING:
     from arag_search.vectors.state import State, Texts
@@ -157,8 +156,7 @@ class _Embedding:
             all_dead=options.overwrite,
             progress=self._progress,
         )
-        publish_s = time.monotonic() - began - encode_s
-        return self._report(published, encoding, encode_s, publish_s)
+        return self._report(published, encode_s)
 
     # What there is
 
@@ -336,9 +334,7 @@ class _Embedding:
         )
         return () if is_same else (changed,)
 
-    def _report(
-        self, published: Published, encoding: Encoding, encode_s: float, publish_s: float
-    ) -> EmbedReport:
+    def _report(self, published: Published, encode_s: float) -> EmbedReport:
         state, store, rows = published.state, published.store, self._rows
         encoded = 0 if rows is None else rows.encoded
         live = state.live_rows
@@ -346,8 +342,6 @@ class _Embedding:
         for unit in live:
             index = read_index(store.folder, unit)
             made[unit] = index.factory if index else FLAT
-        own = own_peak()
-        memory = {**encoding.peaks, own.process: own}
         return EmbedReport(
             location=self._index.location,
             state=str(state.path),
@@ -359,17 +353,12 @@ class _Embedding:
             rows=live,
             dead_rows={unit: store.rows(unit) - live[unit] for unit in live},
             cut_texts={unit: store.cut_texts(unit) for unit in live},
-            chunks=state.record.chunks,
             bytes=sum(path.stat().st_size for path in (state.path, *store.folder.iterdir())),
             up_to_date=not published.has_changed,
             encoded_rows=encoded,
-            reused_rows=0 if rows is None else rows.reused,
+            reused_rows=0 if rows is None else sum(live.values()) - encoded,
             damaged_rows=self._damaged_rows,
             encode_seconds=round(encode_s, 3),
-            rows_per_second=round(encoded / max(encode_s, 1e-3), 1),
-            publish_seconds=round(publish_s, 3),
             seconds=round(time.monotonic() - self._began, 3),
-            processes=len(memory),
-            peak_bytes=sum(peak.bytes for peak in memory.values()),
             notes=self._notes(),
         )

@@ -18,7 +18,6 @@ from index_jobs.build.report import Report
 ENCODER_OPTIONS = ("device", "batch_size", "query_prefix", "document_prefix")
 """Those that are options of encoders."""
 
-MAX_BATCH_SIZE = 8_192
 BATCHES_A_PIECE = 32
 """How many encoder batches are encoded at once: enough that sorting the texts by length is
 worthwhile, few enough that the workers finish at about the same time, and little is lost."""
@@ -58,15 +57,10 @@ class EmbedOptions:
         return (self.batch_size or DEFAULT_BATCH_SIZE) * BATCHES_A_PIECE
 
     def __post_init__(self) -> None:
-        for option, value, low, high in (
-            ("batch_size", 1 if self.batch_size is None else self.batch_size, 1, MAX_BATCH_SIZE),
-            ("--workers", self.workers or 0, 0, MAX_WORKERS),
-        ):
-            if not low <= value <= high:
-                raise ArgumentError(
-                    f"{option}: {value:,} is out of range.",
-                    allowed=f"{low} to {high:,}",
-                )
+        if not 0 <= (self.workers or 0) <= MAX_WORKERS:
+            raise ArgumentError(
+                f"--workers: {self.workers} is out of range.", allowed=f"0 to {MAX_WORKERS}"
+            )
         if self.dtype not in (None, *get_args(StoredType)):
             raise ArgumentError(
                 f'--dtype: "{self.dtype}" is not known.', allowed=", ".join(get_args(StoredType))
@@ -75,10 +69,6 @@ class EmbedOptions:
             raise ArgumentError(
                 f"--unit: {', '.join(self.units) or 'none'} is not known.",
                 allowed="both, sentence, passage",
-            )
-        if not self.index.strip():
-            raise ArgumentError(
-                "--index: the description is empty.", allowed="auto, flat, or a FAISS factory"
             )
 
 
@@ -89,10 +79,9 @@ class EmbedReport(Report):
     ``state`` is the file that says which text has which row of the folder ``store``. ``texts``
     counts the texts with a vector, ``rows`` the rows of the store, by unit; equal texts share a
     row. ``dead_rows`` are of no text any more, ``cut_texts`` were longer than the encoder reads.
-    This run encoded ``encoded_rows`` in ``encode_seconds``; ``reused_rows`` had been encoded
-    before, ``damaged_rows`` were found damaged and made again. ``bytes`` is the size on disk.
-    ``peak_bytes`` is the peak resident memory, summed over ``processes``. ``up_to_date`` is true if
-    the vectors existed and nothing was done.
+    This run encoded ``encoded_rows`` in ``encode_seconds`` of ``seconds``; ``reused_rows`` had been
+    encoded before, ``damaged_rows`` were found damaged and made again. ``bytes`` is the size on
+    disk. ``up_to_date`` is true if the vectors existed and nothing was done.
     """
 
     location: str
@@ -105,45 +94,32 @@ class EmbedReport(Report):
     rows: Mapping[VectorUnit, int]
     dead_rows: Mapping[VectorUnit, int]
     cut_texts: Mapping[VectorUnit, int]
-    chunks: int
     bytes: int
     up_to_date: bool
     encoded_rows: int
     reused_rows: int
     damaged_rows: int
     encode_seconds: float
-    rows_per_second: float
-    publish_seconds: float
     seconds: float
-    processes: int
-    peak_bytes: int
     notes: tuple[str, ...]
 
     def to_text(self) -> str:
-        """Return the report in words, one line for each item."""
         verb = "Nothing to do for" if self.up_to_date else "Embedded"
+        texts = " and ".join(counted(count, unit) for unit, count in self.texts.items())
         lines = [
-            f"{verb} {self.location}: {of_units(self.texts)}, {self.bytes / 1e6:,.1f} MB in"
+            f"{verb} {self.location}: vectors of {texts}, {self.bytes / 1e6:,.1f} MB in"
             f" {self.store}.",
             f"encoder: {self.encoder.name}, {self.encoder.dimension:,} dimensions; {self.dtype};"
             f" index {', '.join(dict.fromkeys(self.index.values()))}",
         ]
         if not self.up_to_date:
+            speed = self.encoded_rows / max(self.encode_seconds, 1e-3)
             lines.append(
                 f"encoded: {counted(self.encoded_rows, 'row')} in {duration(self.encode_seconds)},"
-                f" {self.rows_per_second:,.0f}/s; published in {duration(self.publish_seconds)}"
+                f" {speed:,.0f}/s; all in {duration(self.seconds)}"
             )
         if self.reused_rows:
             lines.append(f"reused: {counted(self.reused_rows, 'row')} of earlier vectors")
         if cut := sum(self.cut_texts.values()):
             lines.append(f"cut: {counted(cut, 'text')} longer than the encoder reads")
-        lines.append(
-            f"peak memory: {self.peak_bytes / 1e6:,.0f} MB, summed over"
-            f" {counted(self.processes, 'process', 'processes')}"
-        )
         return "\n".join([*lines, *self.notes])
-
-
-def of_units(texts: Mapping[VectorUnit, int]) -> str:
-    """Return ``vectors of 393 sentences and 63 passages``."""
-    return "vectors of " + " and ".join(counted(count, unit) for unit, count in texts.items())

@@ -55,7 +55,6 @@ class TextRows:
         self._sentence_titles = sentence_titles
         self._writing = writing
         self._on_piece = on_piece
-        self._first_new = {unit: 0 if store is None else store.rows(unit) for unit in units}
         self._waiting: dict[VectorUnit, list[tuple[int, str]]] = {unit: [] for unit in units}
         self._texts: dict[VectorUnit, tuple[array[int], array[int]]] = {
             unit: (array("q"), array("q")) for unit in units
@@ -77,16 +76,6 @@ class TextRows:
             unit: UnitTexts(np.array(ordinals), np.array(rows))
             for unit, (ordinals, rows) in self._texts.items()
         }
-
-    @property
-    def reused(self) -> int:
-        """The number of rows of the texts that there were before."""
-        reused = 0
-        for unit, (_, rows) in self._texts.items():
-            before = np.array(rows, np.int64)
-            before = before[before < self._first_new[unit]]
-            reused += int(np.count_nonzero(np.bincount(before)))
-        return reused
 
     def _give_rows(self, unit: VectorUnit) -> None:
         texts, self._waiting[unit] = self._waiting[unit], []

@@ -15,10 +15,8 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, Any, Generic, Self
 
 from arag_search.errors import BuildError, WorkerLostError
@@ -27,41 +25,6 @@ from index_jobs.cutting.chunking import Packed, Work
 from index_jobs.sources.reading import Batch
 from index_jobs.workers.executor import Done, Executor, Item, ThisProcess
 from index_jobs.workers.worker import dumped
-
-
-@dataclass(frozen=True, slots=True)
-class PeakMemory:
-    """The peak resident memory of a process, in bytes; ``process`` identifies the process."""
-
-    process: str
-    bytes: int
-
-
-def own_peak() -> PeakMemory:
-    """Return the peak memory of this process."""
-    import socket
-
-    return PeakMemory(f"{socket.gethostname()}:{os.getpid()}", _peak_bytes())
-
-
-def _peak_bytes() -> int:
-    try:
-        status = Path("/proc/self/status").read_text()
-        return int(status.split("VmHWM:")[1].split()[0]) << 10
-    except (OSError, IndexError):
-        import resource
-
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return peak if sys.platform == "darwin" else peak << 10
-
-
-def highest(peaks: Iterable[PeakMemory]) -> dict[str, int]:
-    """Return the highest peak of each process."""
-    peaks_by_process: dict[str, int] = {}
-    for peak in peaks:
-        peaks_by_process[peak.process] = max(peak.bytes, peaks_by_process.get(peak.process, 0))
-    return peaks_by_process
-
 
 MAX_DEFAULT_WORKERS = 4
 """The maximum default number of workers: about as many as one reading process can keep busy."""

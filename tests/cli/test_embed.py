@@ -28,7 +28,7 @@ def test_the_command_reports_in_words_and_as_json(arag: Command) -> None:
     assert (done.code, done.err) == (0, LOADING + "\n")
     assert done.lines[0] == ("Embedded index: vectors of 10 passages, 0.0 MB in v/store-00001.")
     assert done.lines[1] == "encoder: hashing:16, 16 dimensions; float32; index flat"
-    assert done.lines[3].endswith("summed over 1 process")
+    assert done.lines[2].startswith("encoded: 10 rows in ")
     repetition = arag("embed", "index", "--encoder", ENCODER, "--vectors", "v", "--unit", "passage",
                  "--json")  # fmt: skip
     assert (repetition.json["up_to_date"], repetition.json["texts"]) == (True, {"passage": 10})
