@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arag_search.errors import (
-    AragError,
     ArgumentError,
     SourceError,
     VectorsDamagedError,
@@ -48,6 +47,7 @@ from arag_search.vectors.folder import (
     states,
     store_of,
     stores,
+    unnamed_stores,
     vectors_root,
     writing,
 )
@@ -63,6 +63,11 @@ if TYPE_CHECKING:
     from index_jobs.embedding.rows import TextRows
 
 # Modules that need numpy are imported in functions, after the extra was checked.
+
+_CHANGED = (
+    "the index has changed since this began, and does not fit these vectors: run the same command"
+    " again"
+)
 
 
 @checked
@@ -129,13 +134,12 @@ class _Embedding:
         return f"it resumes after {counted(rows, 'row')}" if rows else "it starts over"
 
     def run(self, encoder: str | Encoder | None) -> EmbedReport:
-        """See ``embed_index``."""
+        """Embed, as ``embed_index`` says."""
         from index_jobs.embedding.publishing import publish
 
-        index, options = self._index, self._options
         fitting = self._fitting()
-        with Encoding(self._chosen(encoder, fitting), options) as encoding:
-            check_factory(options.index, encoding.identity.dimension)
+        with Encoding(self._chosen(encoder, fitting), self._options) as encoding:
+            check_factory(self._options.index, encoding.identity.dimension)
             record, store = self._store(encoding, fitting)
             began = time.monotonic()
             texts = None if store is None else self._known(store, fitting)
@@ -145,15 +149,15 @@ class _Embedding:
         encode_s = time.monotonic() - began
         published = publish(
             self._root,
-            index.location,
-            index.manifest,
+            self._index.location,
+            self._index.manifest,
             store,
             texts,
             fitting,
             self._left,
             is_new=is_new,
-            faiss=options.index,
-            all_dead=options.overwrite,
+            faiss=self._options.index,
+            all_dead=self._options.overwrite,
             progress=self._progress,
         )
         return self._report(published, encode_s)
@@ -194,27 +198,23 @@ class _Embedding:
                 allowed=", ".join(sorted({encoder.name for encoder in made_by})),
                 do="Name the one of this index with --encoder.",
             )
-        chosen = encoder or next(iter(made_by), None)
-        if chosen is None:
-            chosen = DEFAULT_ENCODER
-            self._progress.note(
-                f"There are no vectors in {self._root} yet: loading the default encoder {chosen}."
-            )
-        elif isinstance(chosen, str | EncoderIdentity):
+        chosen = encoder or next(iter(made_by), DEFAULT_ENCODER)
+        if isinstance(chosen, str | EncoderIdentity):
             name = chosen if isinstance(chosen, str) else chosen.name
             self._progress.note(f"Loading the encoder {name}.")
         return chosen
 
-    def _ordered(self, fitting: State | None) -> list[tuple[Path, StoreRecord]]:
+    def _continued(self, fitting: State | None) -> list[tuple[Path, StoreRecord]]:
         """Return the stores that may be continued: that of the state that fits, those of other
         states, the newest first, and those that an interrupted embedding has left. With
         ``overwrite`` only the latter."""
+        unnamed = unnamed_stores(self._root)
+        if self._options.overwrite:
+            return unnamed
         named = [] if fitting is None else [fitting.record.store]
-        named += [r.store for _, r in states(self._root) if isinstance(r, StateRecord)]
+        named += [own.store for _, own in states(self._root) if isinstance(own, StateRecord)]
         records = {path.name: (path, record) for path, record in stores(self._root)}
-        unnamed = [name for name in records if name not in named]
-        wanted = unnamed if self._options.overwrite else [*dict.fromkeys(named), *unnamed]
-        return [records[name] for name in wanted if name in records]
+        return [records[name] for name in dict.fromkeys(named) if name in records] + unnamed
 
     def _store(self, encoding: Encoding, fitting: State | None) -> tuple[StoreRecord, Store | None]:
         """Return the record that the vectors must have, and the store to continue, if there is one,
@@ -223,18 +223,19 @@ class _Embedding:
         model has made them, unless they are to be overwritten."""
         from arag_search.vectors.store import Store
 
-        options, encoder = self._options, encoding.identity
-        known = self._ordered(fitting)
-        usual = StoreRecord(
-            encoder=encoder, dtype="float32", sentence_titles=True, probes=encoding.probes[0]
+        options, known = self._options, self._continued(fitting)
+        record = StoreRecord(
+            encoder=encoding.identity,
+            dtype="float32",
+            sentence_titles=True,
+            probes=encoding.probes[0],
         )
-        alike = next((own for _, own in known if own.encoder == encoder), usual)
+        alike = next((own for _, own in known if own.encoder == record.encoder), record)
+        titles = options.sentence_titles
         record = replace(
-            usual,
+            record,
             dtype=options.dtype or alike.dtype,
-            sentence_titles=alike.sentence_titles
-            if options.sentence_titles is None
-            else options.sentence_titles,
+            sentence_titles=alike.sentence_titles if titles is None else titles,
         )
         if fitting and not options.overwrite and (changed := differences(known[0][1], record)):
             raise VectorsMismatchError(
@@ -249,21 +250,24 @@ class _Embedding:
             try:
                 store = Store.open(path)
                 for probes in encoding.probes:
-                    check_same_model(own.probes, probes, encoder.name, str(path))
+                    check_same_model(own.probes, probes, record.encoder.name, str(path))
             except VectorsError:
                 if options.overwrite:
                     continue
                 raise
-            for block in store.damaged(self._progress):
-                self._progress.note(
-                    f"{block.rows:,} {block.unit} rows of {path} are damaged, and their texts are"
-                    " being encoded again."
-                )
-                self._damaged_rows += block.rows
-                with writing(self._root, math.inf):
-                    store.drop(block)
+            self._drop_damaged(store)
             return record, store
         return record, None
+
+    def _drop_damaged(self, store: Store) -> None:
+        for block in store.damaged(self._progress):
+            self._progress.note(
+                f"{block.rows:,} {block.unit} rows of {store.folder} are damaged, and their texts"
+                " are being encoded again."
+            )
+            self._damaged_rows += block.rows
+            with writing(self._root, math.inf):
+                store.drop(block)
 
     def _known(self, store: Store, fitting: State | None) -> Texts | None:
         """Return the rows of the texts of the index if the state that fits has them all."""
@@ -319,21 +323,6 @@ class _Embedding:
             )
         return rows.store, texts
 
-    # The report
-
-    def _notes(self) -> tuple[str, ...]:
-        """Return a note for the report if the index has changed since it was opened."""
-        try:
-            with open_index(self._index.location, search_timeout_s=None) as reopened:
-                is_same = reopened.manifest.placement == self._index.manifest.placement
-        except AragError as error:
-            return (f"could not check whether the index has changed in the meantime: {error.what}",)
-        changed = (
-            "the index has changed since this began, and does not fit these vectors: run the same"
-            " command again"
-        )
-        return () if is_same else (changed,)
-
     def _report(self, published: Published, encode_s: float) -> EmbedReport:
         state, store, rows = published.state, published.store, self._rows
         encoded = 0 if rows is None else rows.encoded
@@ -360,5 +349,5 @@ class _Embedding:
             damaged_rows=self._damaged_rows,
             encode_seconds=round(encode_s, 3),
             seconds=round(time.monotonic() - self._began, 3),
-            notes=self._notes(),
+            notes=(_CHANGED,) if self._index.is_outdated() else (),
         )
