@@ -117,8 +117,7 @@ def writing(root: Path, wait_s: float | None = None) -> AbstractContextManager[N
 
 @contextmanager
 def _locked(root: Path, name: str, wait_s: float) -> Generator[None]:
-    """Create the folder if needed, and remove it again if nothing was written to it."""
-    is_new, until = not root.exists(), time.monotonic() + wait_s
+    until = time.monotonic() + wait_s
     descriptor = -1
     while descriptor < 0:
         try:
@@ -142,11 +141,6 @@ def _locked(root: Path, name: str, wait_s: float) -> Generator[None]:
     try:
         yield
     finally:
-        if is_new and {*os.listdir(root)} <= {_JOB_LOCK, _LOCK}:
-            with suppress(OSError):  # another process may just have started there
-                for lock_name in os.listdir(root):
-                    (root / lock_name).unlink()
-                root.rmdir()
         os.close(descriptor)
 
 

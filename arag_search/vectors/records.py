@@ -40,7 +40,6 @@ STATE_ENDING = ".state"
 SHARED = "*"
 _NAME_DIGITS = 16
 _MOST_BYTES = 1 << 16
-_PLACEMENT = re.compile(r"[0-9a-f]{64}")
 
 T = TypeVar("T")
 
@@ -145,14 +144,11 @@ def read_record(kind: type[T], data: bytes, where: str) -> T:
             do=EMBED_AGAIN,
         )
     try:
-        record: T = _strict(kind).validate_json(data)
+        return _strict(kind).validate_json(data)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(map(str, first["loc"]))
         raise unreadable(f"{field}: {first['msg']}", where) from error
-    if disagreement := _disagreement(record):
-        raise unreadable(disagreement, where)
-    return record
 
 
 def state_path(root: Path, placement: str) -> Path:
@@ -203,20 +199,3 @@ def _strict(kind: type[T]) -> TypeAdapter[T]:
     from pydantic import ConfigDict, TypeAdapter, with_config
 
     return TypeAdapter(with_config(ConfigDict(strict=True, extra="forbid"))(kind))
-
-
-def _disagreement(record: object) -> str:
-    """Return what is impossible in a record; "" for nothing."""
-    if isinstance(record, StoreRecord):
-        dimension = record.encoder.dimension
-        if dimension < 1 or any(len(probe) != dimension for probe in record.probes):
-            return "its dimensions do not agree"
-    if isinstance(record, StateRecord):
-        if not _PLACEMENT.fullmatch(record.placement) or not STORE_NAME.fullmatch(record.store):
-            return "its names are not those of a state"
-        counts = [record.chunks]
-        for unit in record.units.values():
-            counts += [unit.texts, unit.rows]
-        if min(counts) < 0:
-            return "a number is negative"
-    return ""

@@ -103,23 +103,11 @@ class Encoding:
 
     def encoded(self, texts: Mapping[bytes, str]) -> Iterator[tuple[Piece, Encoded]]:
         """Yield the texts by key in pieces with their vectors, in order. Raises what the encoder
-        raises, WorkerLostError, and BuildError unless there is a vector for each text."""
+        raises, and WorkerLostError."""
         size, keys = self._options.piece_rows, list(texts)
         parts = (keys[start : start + size] for start in range(0, len(keys), size))
         pieces = (Piece(part, [texts[key] for key in part]) for part in parts)
-        for result in self._executor.results(pieces):
-            if result is None:
-                continue
-            piece, encoded = result
-            rows = len(piece.payload)
-            if encoded.vectors.shape != (rows, self.identity.dimension):
-                raise BuildError(
-                    f"The encoder returned an array of shape {encoded.vectors.shape} for"
-                    f" {rows:,} texts.",
-                    where=f"the text that begins with {piece.payload[0][:60]!r}",
-                    allowed=f"a vector of {self.identity.dimension:,} numbers for each",
-                )
-            yield piece, encoded
+        yield from filter(None, self._executor.results(pieces))
 
     def _open(self, opened: ExitStack) -> list[Encoded]:
         """Open the encoders, and return what each says of itself."""
