@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from arag_search.corpus import SENTENCE_BITS
 from arag_search.engines.base import MAX_LISTED, Calls, Mask, Ordinals
-from arag_search.errors import ArgumentError, NotServedError, VectorsError
+from arag_search.errors import NotServedError, VectorsError
 from arag_search.manifest import Manifest
 from arag_search.plan.clauses import ResolvedPlan
 from arag_search.system.extras import check_extra
@@ -164,8 +164,7 @@ class IndexVectors:
         are within. Otherwise the candidates that FAISS finds are rescored by their stored vectors,
         and rows behind its index are searched one by one.
 
-        Raises ArgumentError for queries of another shape or not finite, NotServedError,
-        VectorsDamagedError, IndexClosedError.
+        Raises NotServedError, VectorsDamagedError, IndexClosedError.
         """
         with self._calls:
             if unit not in self._units:
@@ -176,7 +175,6 @@ class IndexVectors:
                     do="Embed the index again with --unit both.",
                 )
             queries = np.ascontiguousarray(queries, np.float32)
-            _check(queries, n, self.encoder.dimension)
             if within is None:
                 return self._search(unit, queries, n, self._units[unit].live, None)
             scope = self._scope(within)
@@ -290,8 +288,8 @@ class IndexVectors:
     ) -> list[Nearest]:
         """Return the ``n`` best texts of rows, best first, equal scores in order of ordinal."""
         scores = exact.scores_of(stored.rows, query, rows)
-        texts, places = stored.texts.expand(rows)
-        ordinals, scores = stored.texts.ordinals[texts], scores[places]
+        ordinals, places = stored.texts.expand(rows)
+        scores = scores[places]
         if inside is not None:
             kept = inside[self._places(ordinals)]
             ordinals, scores, places = ordinals[kept], scores[kept], places[kept]
@@ -353,15 +351,3 @@ def _from_lists(
         probed = min(4 * probed, ivf.lists)
         rows[too_few] = ivf.search(queries[too_few], candidates, probed, bits)
     return [np.sort(row[row >= 0]) for row in rows]
-
-
-def _check(queries: FloatArray, n: int, dimension: int) -> None:
-    if queries.ndim != 2 or queries.shape[1] != dimension:
-        shape = " x ".join(map(str, queries.shape))
-        raise ArgumentError(
-            f"The queries have the shape {shape}.", allowed=f"a row per query, {dimension} columns"
-        )
-    if not np.isfinite(queries).all():
-        raise ArgumentError("A query is not finite.", allowed="neither infinite nor NaN")
-    if n < 1:
-        raise ArgumentError(f"n is {n}.", allowed="1 or more")

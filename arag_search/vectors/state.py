@@ -62,21 +62,19 @@ class UnitState(NamedTuple):
     where: Path
 
     def expand(self, rows: Numbers) -> tuple[Numbers, Numbers]:
-        """Return the numbers of the texts of these rows, those of a row together in ascending
+        """Return the ordinals of the texts of these rows, those of a row together in ascending
         order, and for each text the place of its row in ``rows``. Raises VectorsDamagedError if
         the arrays do not agree."""
-        if len(rows) and not 0 <= rows.min() <= rows.max() < len(self.starts) - 1:
-            raise damaged("A row that does not exist is named.", self.where)
-        starts, ends = self.starts[rows].astype(np.int64), self.starts[rows + 1].astype(np.int64)
-        if (starts > ends).any() or (ends > len(self.texts)).any():
-            raise damaged(_CHANGED, self.where)
-        counts = ends - starts
-        places = np.repeat(np.arange(len(rows)), counts)
-        within = np.arange(len(places)) - np.repeat(np.cumsum(counts) - counts, counts)
-        texts = self.texts[starts[places] + within].astype(np.int64)
-        if (texts >= len(self.ordinals)).any():
-            raise damaged(_CHANGED, self.where)
-        return texts, places
+        try:
+            starts = self.starts[rows].astype(np.int64)
+            counts = self.starts[rows + 1].astype(np.int64) - starts
+            if (counts > len(self.texts)).any():
+                raise IndexError
+            places = np.repeat(np.arange(len(rows)), counts)
+            within = np.arange(len(places)) - np.repeat(np.cumsum(counts) - counts, counts)
+            return self.ordinals[self.texts[starts[places] + within]], places
+        except (IndexError, ValueError) as error:
+            raise damaged(_CHANGED, self.where) from error
 
     def live_mask(self) -> NDArray[np.bool_]:
         """Return for each row of the store at the time whether it has a text."""

@@ -27,7 +27,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from arag_search.errors import ArgumentError, VectorsDamagedError, VectorsNotFoundError
+from arag_search.errors import ArgumentError, VectorsNotFoundError
 from arag_search.system.durable import sync, write_atomically
 from arag_search.system.journal import ForeignLineError, JsonLinesFile, split_lines
 from arag_search.system.progress import Progress
@@ -152,11 +152,12 @@ class Store:
         is_near = np.zeros(1 << _NEAR_BITS, np.bool_)
         is_near[_first_bits(np.frombuffer(b"".join(wanted), np.uint64)[::2])] = True
         rows: dict[bytes, int] = {}
-        for first, end in self._ranges(unit) if wanted else ():
-            stored = self._keys[unit][first:end].view(np.ndarray)
-            near = np.flatnonzero(is_near[_first_bits(stored.view(np.uint64)[:, 0])])
-            for row, key in zip(near.tolist(), stored[near], strict=True):
-                if (own := key.tobytes()) in wanted:
+        sound = self.sound(unit)
+        for first in range(0, self.rows(unit) if wanted else 0, _SCANNED_KEYS):
+            stored = self._keys[unit][first : first + _SCANNED_KEYS].view(np.ndarray)
+            near = is_near[_first_bits(stored.view(np.uint64)[:, 0])]
+            for row in np.flatnonzero(near & sound[first : first + _SCANNED_KEYS]).tolist():
+                if (own := stored[row].tobytes()) in wanted:
                     rows[own] = first + row
         return rows
 
@@ -178,30 +179,13 @@ class Store:
         that were dropped."""
         shown = progress or Progress()
         changed: list[Block] = []
-        for done, block in enumerate(self._blocks):
-            shown.stage("verifying vectors", done, len(self._blocks))
-            if not block.damaged and not self._is_whole(block):
+        for done, block in enumerate(self._blocks, 1):
+            rows = slice(block.first, block.end)
+            arrays = self._vectors[block.unit][rows], self._keys[block.unit][rows]
+            if not block.damaged and (block.vectors, block.keys) != (*map(checksum, arrays),):
                 changed.append(block)
-        shown.stage("verifying vectors", len(self._blocks), len(self._blocks))
+            shown.stage("verifying vectors", done, len(self._blocks))
         return changed
-
-    def _is_whole(self, block: Block) -> bool:
-        rows = slice(block.first, block.end)
-        return block.vectors == checksum(
-            self._vectors[block.unit][rows]
-        ) and block.keys == checksum(self._keys[block.unit][rows])
-
-    def _ranges(self, unit: VectorUnit) -> Iterator[tuple[int, int]]:
-        """Yield first row and end of parts of a unit that have no damaged block."""
-        first = end = 0
-        for block in self._blocks:
-            if block.unit != unit:
-                continue
-            if block.damaged or end - first >= _SCANNED_KEYS:
-                yield first, end
-                first = block.end if block.damaged else block.first
-            end = block.end
-        yield first, end
 
     # Writing
 
@@ -248,34 +232,20 @@ class Store:
         whole or not at all.
 
         Return it, with an array for each unit that has the new row of each old one, -1 for those
-        that were left out. Memory does not grow with the vectors. Raises VectorsDamagedError if a
-        block with such rows is not as it was written, OSError.
+        that were left out. Memory does not grow with the vectors. What is copied is taken to be
+        sound: the caller has read it all (``damaged``). Raises OSError.
         """
         moved: dict[VectorUnit, Rows] = {}
         with _appearing(folder, self.record) as copy:
             for unit, rows in live.items():
                 moved[unit] = np.full(self.rows(unit), -1, np.int64)
                 moved[unit][rows] = np.arange(len(rows))
-                self._copy_rows(unit, rows, copy)
+                vectors, cut = self.vectors(unit), min(len(rows), self.cut_texts(unit))
+                for start in range(0, len(rows), _COPIED_ROWS):
+                    part = rows[start : start + _COPIED_ROWS]
+                    keys = [key.tobytes() for key in self._keys[unit][part]]
+                    copy.append(unit, keys, vectors.gather(part), 0 if start else cut)
         return Store.open(folder), moved
-
-    def _copy_rows(self, unit: VectorUnit, live: Rows, copy: Store) -> None:
-        vectors = self.vectors(unit)
-        done = end = cut = 0
-        for block in (block for block in self._blocks if block.unit == unit):
-            before, end = end, int(np.searchsorted(live, block.end))
-            if end > before and not self._is_whole(block):
-                raise VectorsDamagedError(
-                    f"Block {block.number} has changed since it was written.",
-                    where=str(self._file(unit, "vectors")),
-                    do=EMBED_MISSING,
-                )
-            cut += min(block.cut, end - before)
-            if end - done >= _COPIED_ROWS or end == len(live):
-                rows = live[done:end]
-                keys = [key.tobytes() for key in self._keys[unit][rows]]
-                copy.append(unit, keys, vectors.gather(rows), cut)
-                done, cut = end, 0
 
     @contextmanager
     def _journal(self) -> Generator[JsonLinesFile]:
@@ -384,12 +354,7 @@ def _follows(block: Block, blocks: Sequence[Block], ends: Mapping[VectorUnit, in
         return 0 <= block.number < len(blocks) and block == replace(
             blocks[block.number], damaged=True
         )
-    return (
-        block.number == len(blocks)
-        and block.first == ends[block.unit]
-        and 0 <= block.cut <= block.rows
-        and block.rows > 0
-    )
+    return block.number == len(blocks) and block.first == ends[block.unit] and block.rows > 0
 
 
 def _mapped(path: Path, dtype: str, shape: tuple[int, int]) -> NDArray[Any]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from arag_search.errors import VectorsDamagedError
 from arag_search.manifest import Manifest
 from arag_search.system.progress import Progress
 from arag_search.vectors.base import VectorUnit
@@ -27,7 +28,7 @@ from arag_search.vectors.folder import (
     unnamed_stores,
     writing,
 )
-from arag_search.vectors.records import SHARED, StateRecord, state_path
+from arag_search.vectors.records import EMBED_MISSING, SHARED, StateRecord, state_path
 from arag_search.vectors.state import State, Texts, UnitTexts, needed_rows
 from arag_search.vectors.store import Rows, Store
 
@@ -134,12 +135,19 @@ def leave_out_dead(root: Path, location: str, index: Manifest, progress: Progres
         state = fitting_state(root, index.placement)
         if state is None:
             return 0
+        store = store_of(root, state)
+        if store.damaged(progress):
+            raise VectorsDamagedError(
+                "Some vectors have changed since they were written.",
+                where=str(store.folder),
+                do=EMBED_MISSING,
+            )
         left = left_behind(root, location, index.placement, keeps_last=False)
         return publish(
             root,
             location,
             index,
-            store_of(root, state),
+            store,
             state.texts,
             state,
             left,

@@ -5,7 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from arag_search.errors import ArgumentError, SourceError, VectorsMismatchError
+from arag_search.errors import (
+    ArgumentError,
+    SourceError,
+    VectorsDamagedError,
+    VectorsMismatchError,
+)
 from arag_search.search.opening import open_index
 from arag_search.vectors.base import VectorUnit
 from arag_search.vectors.encoders.choose import open_encoder
@@ -187,3 +192,18 @@ def test_an_embedding_leaves_out_dead_rows_once_they_are_more_than_a_tenth() -> 
     check_embedded()
     with open_index("index") as index:
         assert index.semantic_search("sea").hits
+
+
+def test_compacting_does_not_copy_rows_that_are_damaged() -> None:
+    build_small_index(40)
+    embed_index("index", ENCODER, SMALL)
+    delete_documents("index", ["d1"])
+    before = names()
+    path = fitting()[1].folder / "passage.vectors"
+    data = bytearray(path.read_bytes())
+    data[100] ^= 4
+    path.write_bytes(data)
+    with pytest.raises(VectorsDamagedError, match="Some vectors have changed") as caught:
+        compact_index("index")
+    assert caught.value.do.startswith("Embed the index, which makes only what is missing")
+    assert names() == before

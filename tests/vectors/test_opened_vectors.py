@@ -9,7 +9,6 @@ import pytest
 
 from arag_search.corpus import Chunk
 from arag_search.errors import (
-    ArgumentError,
     IndexClosedError,
     NotServedError,
     VectorsDamagedError,
@@ -24,7 +23,6 @@ from arag_search.vectors.store import Store
 from tests.support.passages import chunk
 from tests.support.stored_vectors import stored_vectors, with_state
 from tests.support.vector_stores import (
-    DIMENSION,
     append,
     manifest_of,
     unit_vectors,
@@ -147,25 +145,6 @@ def test_a_unit_without_texts_finds_nothing_and_one_that_was_left_out_is_not_ser
         f"There are no vectors of the unit sentence.\nWhere: {state.path}\nAllowed: passage\n"
         "Do: Embed the index again with --unit both."
     )
-
-
-@pytest.mark.parametrize(
-    ("queries", "n", "what"),
-    [
-        (unit_vectors(1, dimension=8), 5, "The queries have the shape 1 x 8."),
-        (unit_vectors(1)[0], 5, "The queries have the shape 16."),
-        (np.full((1, DIMENSION), np.nan, np.float32), 5, "A query is not finite."),
-        (unit_vectors(1), 0, "n is 0."),
-    ],
-)
-def test_queries_that_cannot_be_answered_are_refused(
-    root: Path, queries: np.ndarray, n: int, what: str
-) -> None:
-    vectors = open_vectors(root, manifest_of(CHUNKS), "index")
-    with pytest.raises(ArgumentError) as raised:
-        vectors.nearest("passage", queries, n)
-    assert raised.value.what == what
-    assert vectors.nearest("passage", unit_vectors(0), 5) == []
 
 
 def test_closing_frees_the_maps_and_calls_afterwards_are_refused(tmp_path: Path) -> None:

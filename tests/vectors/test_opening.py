@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from arag_search.errors import (
-    ArgumentError,
     IndexClosedError,
     NotServedError,
     VectorsDamagedError,
@@ -84,23 +83,6 @@ def _compact(stored: StoredVectors, placement: str) -> None:
     }
     with_state(stored.store.folder.parent, store, units, placement)
     shutil.rmtree(stored.store.folder)
-
-
-@pytest.mark.parametrize(
-    ("queries", "n", "problem"),
-    [
-        (np.zeros((1, 3), np.float32), 5, "The queries have the shape 1 x 3."),
-        (np.zeros(DIMENSION, np.float32), 5, f"The queries have the shape {DIMENSION}."),
-        (np.full((1, DIMENSION), np.nan, np.float32), 5, "A query is not finite."),
-        (np.zeros((1, DIMENSION), np.float32), 0, "n is 0."),
-    ],
-)
-def test_queries_that_cannot_be_searched_for_are_refused(
-    tmp_path: Path, queries: np.ndarray, n: int, problem: str
-) -> None:
-    with pytest.raises(ArgumentError) as raised:
-        stored_vectors(tmp_path, 2).open().nearest("sentence", queries, n)
-    assert raised.value.what == problem
 
 
 def test_no_queries_no_rows_and_more_texts_than_there_are_are_answered(tmp_path: Path) -> None:

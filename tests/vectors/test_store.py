@@ -173,8 +173,6 @@ def test_a_flipped_bit_is_found_and_the_rows_of_its_block_can_be_dropped(
     store = Store.open(store.folder)
     (block,) = store.damaged()
     assert (block.number, block.first, block.rows) == (1, 4, 4)
-    with pytest.raises(VectorsDamagedError, match=r"^Block 1 has changed since it was written\."):
-        store.copy_to(store.folder.with_name("store-00002"), {"sentence": np.array([1, 7])})
     store.drop(block)
     for opened in (store, Store.open(store.folder)):
         assert opened.damaged() == []
@@ -244,8 +242,6 @@ def test_a_record_of_another_version_is_refused(store: Store) -> None:
         {"rows": 0},
         {"rows": "4"},
         {"rows": 1 << 60},
-        {"cut": -1},
-        {"cut": 5},
         {"unit": "../x"},
         {"damaged": True},
         {"more": 1},

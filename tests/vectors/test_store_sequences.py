@@ -230,9 +230,9 @@ class _Sequence:
         assert part.ordinals.tolist() == sorted(texts)
         keys = [self.store.keys(unit)[row].tobytes() for row in part.rows]
         assert keys == keys_of([texts[ordinal] for ordinal in part.ordinals.tolist()])
-        numbers, places = part.expand(np.arange(state.record.units[unit].rows))
-        assert sorted(numbers.tolist()) == list(range(len(texts)))
-        assert (part.rows[numbers] == places).all()
+        ordinals, places = part.expand(np.arange(state.record.units[unit].rows))
+        assert sorted(ordinals.tolist()) == sorted(texts)
+        assert (part.rows[np.searchsorted(part.ordinals, ordinals)] == places).all()
         assert state.live_rows[unit] == len(set(part.rows.tolist()))
 
 
