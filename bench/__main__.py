@@ -22,7 +22,6 @@ BENCHES = {
     "budgets": "bench.budgets",
     "current": "bench.speed.current",
     "efficiency": "bench.speed.efficiency",
-    "embedding": "bench.speed.embedding",
     "exclusions": "bench.gold_chain.exclusions",
     "figures": "bench.guides.figures",
     "forms": "bench.quality.forms",
@@ -38,7 +37,6 @@ BENCHES = {
     "scale": "bench.scale.scale",
     "speed": "bench.replay.speed",
     "trace": "bench.trace",
-    "vectors": "bench.speed.vectors",
     "verify": "bench.report.verify",
     "words": "bench.scale.words",
 }

@@ -147,20 +147,6 @@ SPEED = (
         for nodes in ("1 node", "3 nodes")
     ),
     Line(
-        "encoding sentences against a bare `SentenceTransformer` (`bench embedding`)",
-        "{0.value:.2f} ({0.low:.2f} to {0.high:.2f})",
-        ("embedding/embedding/throughput of ours to the bare model",),
-    ),
-    Line(
-        "flat search over 1,000,000 vectors, its time over that of FAISS in memory"
-        " (`bench vectors`): 1 query at once; 4; 64",
-        "{0.value:.2f}; {1.value:.2f}; {2.value:.2f}",
-        tuple(
-            f"vectors/flat, 1,000,000 rows/search, {count} at once: ours over FAISS"
-            for count in (1, 4, 64)
-        ),
-    ),
-    Line(
         "recall@10 of indexes of real sentences (`bench recall`): IVF-flat; IVF+PQ, rescored",
         "{0.value:.2f}; {1.value:.2f}",
         ("recall/IVF-flat/recall@10", "recall/IVF+PQ, rescored/recall@10"),

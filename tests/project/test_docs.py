@@ -102,7 +102,7 @@ MARKS: Mapping[tuple[str, str], str] = {
     ("bench/studies/speed.md", "python -m bench speed"): SLOW,
     ("bench/studies/speed.md", "JAVA_HOME=/path/to/jdk python -m bench efficiency anserini"):
         "needs a jar of 117 MB, and a JDK",
-    ("bench/studies/vectors.md", "python -m bench embedding"):
+    ("bench/studies/vectors.md", "python -m bench recall"):
         "takes minutes or hours, and reads data that is not in the repository",
 }  # fmt: skip
 """The blocks that no test runs, by guide and beginning, with the reason that the guide gives."""
