@@ -39,7 +39,6 @@ from arag_search.vectors.faiss_index import (
     DUE_SHARE,
     FLAT,
     IndexRecord,
-    IvfIndex,
     factory_of,
     read_index,
 )
@@ -366,9 +365,7 @@ def _state(
             unit: read_index(store.folder, unit) for unit in state.units
         }
         for index in filter(None, made.values()):
-            index.check(store.folder)
-            if stores.checksums and index.files:
-                IvfIndex(index, store.folder, store.record.encoder.dimension)
+            index.check(store.folder, store.vectors("passage").dimension if stores.checksums else 0)
         if not all(store.sound(unit)[state.unit(unit).rows].all() for unit in state.units):
             raise VectorsDamagedError(
                 "Some of its rows were found to be damaged.",

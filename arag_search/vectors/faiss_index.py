@@ -85,14 +85,17 @@ class IndexRecord:
         index, lists, trained = (folder / name for name in self.files)
         return index, lists, trained
 
-    def check(self, folder: Path) -> None:
-        """Raise VectorsDamagedError for a file that is missing or has another size."""
+    def check(self, folder: Path, dimension: int = 0) -> None:
+        """Raise VectorsDamagedError for a file that is missing or has another size, and if the
+        ``dimension`` is given, for an index that FAISS cannot open or that is one of other rows."""
         for name, expected in self.files.items():
             path = folder / name
             size = path.stat().st_size if path.exists() else -1
             if size != expected:
                 what = f"has {size:,} bytes, not {expected:,}" if size >= 0 else "is missing"
                 raise _damaged(f"The file {what}.", path)
+        if dimension and self.files:
+            IvfIndex(self, folder, dimension)
 
 
 def read_index(folder: Path, unit: VectorUnit) -> IndexRecord | None:

@@ -26,7 +26,6 @@ from arag_search.system.extras import check_extra
 from arag_search.vectors import exact
 from arag_search.vectors.base import (
     KEY_BYTES,
-    EncoderIdentity,
     FloatArray,
     Nearest,
     Selection,
@@ -133,7 +132,8 @@ class IndexVectors:
     def __init__(self, state: State, store: Store, nprobe: int | None = None) -> None:
         """Map the rows of a state. Raises VectorsDamagedError, MissingExtraError."""
         self._where = str(state.path)
-        self._record = store.record
+        self.encoder = store.record.encoder
+        self.probes = store.record.probes
         self._nprobe = nprobe
         self._calls = Calls(self._where)
         self._units: dict[VectorUnit, _Unit] = {
@@ -141,16 +141,6 @@ class IndexVectors:
         }
         self._lock = threading.Lock()
         self._scopes: OrderedDict[ResolvedPlan, _Scope] = OrderedDict()
-
-    @property
-    def encoder(self) -> EncoderIdentity:
-        """The encoder that made the vectors; queries must be encoded by an equal one."""
-        return self._record.encoder
-
-    @property
-    def probes(self) -> tuple[tuple[float, ...], ...]:
-        """The vectors that this encoder gave to PROBE_TEXTS."""
-        return self._record.probes
 
     @property
     def units(self) -> tuple[VectorUnit, ...]:

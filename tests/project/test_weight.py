@@ -18,7 +18,7 @@ CEILINGS = {
     ("arag_search/tools/",): 4_840,
     ("arag_search/agent/",): 4_432,
     ("arag_search/evaluation/",): 2_705,
-    ("arag_search/vectors/", "index_jobs/embedding/"): 4_974,
+    ("arag_search/vectors/", "index_jobs/embedding/"): 4_753,
     ("arag_search/engines/opensearch/",): 4_671,
     ("arag_search/engines/",): 7_096,
     ("arag_search/mcp_server/",): 2_480,
@@ -27,7 +27,7 @@ CEILINGS = {
     ("arag_search/endpoints/", "arag_search/system/"): 1_928,
     ("index_jobs/sources/",): 8_065,
     ("index_jobs/",): 5_367,
-    ("bench/",): 17_421,
+    ("bench/",): 17_049,
     ("tests/",): 62_298,
     ("",): 1_154,  # what is in no other row
 }

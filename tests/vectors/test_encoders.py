@@ -175,19 +175,19 @@ ALLOWED = (
         (
             "hashing",
             {"device": "cuda", "query_prefix": "Find: "},
-            "Encoder 'hashing' has no options: device, query_prefix.\n"
+            "Encoders of hashing have no options: device, query_prefix.\n"
             "Do: Leave them out, or name a model that runs in this process.",
         ),
         (
             "https://me:secret@host/v1#m",
             {"device": "cpu"},
-            "Encoder with a user or password in its address has no options: device.\n"
+            "Encoders of https have no options: device.\n"
             "Do: Leave them out, or name a model that runs in this process.",
         ),
         (
             "http://host/v1",
             {},
-            "The name 'http://host/v1' names no model.\n"
+            "The name of the encoder names no model.\n"
             "Allowed: endpoint:MODEL, http(s)://HOST/v1#MODEL",
         ),
         ("any", {"batch_size": 0}, "batch_size is 0.\nAllowed: 1 or more"),

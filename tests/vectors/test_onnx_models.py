@@ -80,7 +80,7 @@ def test_prompts_and_lengths_are_those_of_the_files_unless_others_are_given(
     np.testing.assert_allclose(again.encode_queries(["opera"]), [plain], atol=1e-6)
     with pytest.raises(ArgumentError) as raised:
         open_encoder(str(folder), device="cuda")
-    assert "has no options: device" in raised.value.what
+    assert "have no options: device" in raised.value.what
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ def endpoint_address(name: str, variables: Mapping[str, str]) -> tuple[str, str,
         base_url, _, model = name.partition("#")
     if not model:
         raise ArgumentError(
-            f"The name {_shown(name)} names no model.",
+            "The name of the encoder names no model.",
             allowed="endpoint:MODEL, http(s)://HOST/v1#MODEL",
         )
     if not base_url and not (own_key or chat_key):
@@ -135,12 +135,8 @@ def _max_tokens(variables: Mapping[str, str]) -> int | None:
 def _check_unused(name: str, options: EncoderOptions, *names: str) -> None:
     unused = [option for option in names if options.get(option) not in (None, "", AUTO_DEVICE)]
     if unused:
+        kind = name.partition(":")[0]  # of an address no more, since it may hold a password
         raise ArgumentError(
-            f"Encoder {_shown(name)} has no options: {', '.join(unused)}.",
+            f"Encoders of {kind} have no options: {', '.join(unused)}.",
             do="Leave them out, or name a model that runs in this process.",
         )
-
-
-def _shown(name: str) -> str:
-    """Return the name in quotes, or a phrase without it if it may contain a password."""
-    return repr(name) if "@" not in name else "with a user or password in its address"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Unpack
 
 from arag_search.endpoints.calls import (
@@ -30,7 +29,6 @@ BASE_URL_VARIABLE = "ARAG_EMBEDDING_BASE_URL"
 MAX_TOKENS_VARIABLE = "ARAG_EMBEDDING_MAX_TOKENS"
 DEFAULT_BATCH_SIZE = 64
 DEFAULT_MAX_TOKENS = 8_000  # of a text; OpenAI's models take 8,192
-DEFAULT_MAX_REQUEST_TOKENS = 100_000  # OpenAI takes 300,000
 DIMENSIONS = "?dimensions="
 _SENT_SHARE = 7 / 8  # of the tokens of a model, which are more than ours in code and other scripts
 _LEAST_TOKENS = 16  # a text is not cut further
@@ -62,12 +60,11 @@ class EndpointEncoder(PrefixedEncoder):
     """A model behind an OpenAI-compatible endpoint, named ``MODEL``, or ``MODEL?dimensions=N`` to
     ask it for vectors of N numbers.
 
-    A request holds up to ``batch_size`` texts (DEFAULT_BATCH_SIZE) with ``max_request_tokens`` in
-    total (o200k tokens); one that is too long for the endpoint is halved. Texts are cut to
-    ``max_tokens``, as a model of this process would cut them (None: what is known of the model,
-    else DEFAULT_MAX_TOKENS), and further if the endpoint refuses one as too long; an empty one is
-    sent as a blank. The dimension is learned from the first reply. ``options`` are those of
-    Endpoint.
+    A request holds up to ``batch_size`` texts (DEFAULT_BATCH_SIZE); one that is too long for the
+    endpoint is halved. Texts are cut to ``max_tokens`` (o200k tokens), as a model of this process
+    would cut them (None: what is known of the model, else DEFAULT_MAX_TOKENS), and further if the
+    endpoint refuses one as too long; an empty one is sent as a blank. The dimension is learned from
+    the first reply. ``options`` are those of Endpoint.
 
     Raises ConfigError for options that no endpoint accepts, and MissingExtraError.
     """
@@ -78,7 +75,6 @@ class EndpointEncoder(PrefixedEncoder):
         *,
         encoding: EncoderOptions | None = None,
         max_tokens: int | None = None,
-        max_request_tokens: int = DEFAULT_MAX_REQUEST_TOKENS,
         **options: Unpack[EndpointOptions],
     ) -> None:
         check_extra("vectors", "numpy")
@@ -95,7 +91,6 @@ class EndpointEncoder(PrefixedEncoder):
         known = known_model(name).max_tokens
         usual = int(known * _SENT_SHARE) if known else DEFAULT_MAX_TOKENS
         self._max_tokens = max_tokens or usual
-        self._max_request_tokens = max_request_tokens
         self._dimension = int(dimensions) if asks else 0  # 0 until the first reply
         self._asked = {"dimensions": self._dimension} if asks else {}
 
@@ -128,19 +123,10 @@ class EndpointEncoder(PrefixedEncoder):
         for text in sent:
             if text.tokens > self._max_tokens:
                 text.cut(self._max_tokens)
-        rows = np.concatenate([self._vectors(batch) for batch in self._batches(sent)])
+        size = self._batch_size
+        batches = (sent[start : start + size] for start in range(0, len(sent), size))
+        rows = np.concatenate([self._vectors(batch) for batch in batches])
         return rows, sum(text.is_cut for text in sent)
-
-    def _batches(self, texts: list[_Sent]) -> Iterator[list[_Sent]]:
-        batch: list[_Sent] = []
-        room = self._max_request_tokens
-        for text in texts:
-            if batch and (len(batch) == self._batch_size or text.tokens > room):
-                yield batch
-                batch, room = [], self._max_request_tokens
-            batch.append(text)
-            room -= text.tokens
-        yield batch
 
     def _vectors(self, batch: list[_Sent]) -> FloatArray:
         """Return the vectors of a batch. While it is too long, it is halved, and a single text is

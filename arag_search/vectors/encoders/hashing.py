@@ -30,23 +30,18 @@ class HashingEncoder:
             raise ArgumentError(f"dimension is {dimension}.", allowed="2 or more")
         check_extra("vectors", "numpy")
         self.cut_texts = 0
-        self._identity = EncoderIdentity(
+        self.identity = EncoderIdentity(
             kind="hashing",
             name="hashing" if dimension == DEFAULT_DIMENSION else f"hashing:{dimension}",
             revision=_REVISION,
             dimension=dimension,
         )
 
-    @property
-    def identity(self) -> EncoderIdentity:
-        """The identity of the encoder."""
-        return self._identity
-
     def encode(self, texts: Sequence[str]) -> FloatArray:
         """Return unit vectors, float32 of shape (texts, dimension), in the order of the texts."""
         import numpy as np
 
-        vectors = np.zeros((len(texts), self._identity.dimension), np.float32)
+        vectors = np.zeros((len(texts), self.identity.dimension), np.float32)
         for row, text in zip(vectors, texts, strict=True):
             for word, count in Counter(terms(text) or [text]).items():
                 bucket, sign = self._place(word)
@@ -63,4 +58,4 @@ class HashingEncoder:
     def _place(self, word: str) -> tuple[int, int]:
         digest = hashlib.blake2b(encodable(word).encode(), digest_size=8).digest()
         number = int.from_bytes(digest, "big")
-        return (number >> 1) % self._identity.dimension, 1 if number & 1 else -1
+        return (number >> 1) % self.identity.dimension, 1 if number & 1 else -1
