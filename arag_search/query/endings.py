@@ -62,6 +62,12 @@ def without_particles(word: str) -> str:
 
 
 OF_UNKNOWN_WORDS: Mapping[str, Rules] = {
+    "ar": (  # وبالملفات, للملف, سيفتح
+        ("^[وف](.+)", r"\1"),
+        ("^[وف]?[بك](.+)", r"\1"),
+        ("^[وف]?لل(.+)", r"\1"),
+        ("^[وف]?[لس](.+)", r"\1"),
+    ),
     "de": (
         *_SEPARATED,
         ("^ge(.+)t(?:e[mnrs]?)?", r"\1en"),
@@ -85,6 +91,7 @@ OF_UNKNOWN_WORDS: Mapping[str, Rules] = {
         (f"([áéí]r|[áé]ndo){_CLITIC}{{1,2}}", r"\1"),
         (f"(?<=[aeinr]){_CLITIC}", ""),
     ),
+    "fa": (("ها(?:يي?|[متش]ان|[متش])?", ""), ("يي?", "")),
     "fr": (
         ("(?:ée?s?|ante?s?|i?ez|i?ons|ent|ait|aient|er(?:a|ai|as|ez|ons|ont|ait|aient))", "er"),
     ),
@@ -164,6 +171,7 @@ REGULAR: Mapping[str, Rules] = {
         ("(?<=..[^su])s", ""),
     ),
     "es": (("(?<=[^aeiouáéíóús])es", ""), ("(?<=..[^su])s", "")),
+    "fa": (("ها(?:يي?)?", ""),),
     "fi": (
         (_FINNISH_NEN, "nen"),
         ("(?<=..[bcdfghjklmnpqrstvxz])i(?:t|(?:ss|st|ll|lt|n)[aä]|lle|ksi|[aä]|en)", ""),

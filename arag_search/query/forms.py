@@ -126,7 +126,7 @@ def _read_piece(
     space."""
     known = _known(language)
     tokens = words = analysis.tokens(piece)
-    if _is_signed(piece):
+    if (not piece.isascii() or "`" in piece) and _MARKED.search(piece):
         piece = _plain_signs(piece)
         words = _words(piece)
     if not _UNUSUAL.search(piece):  # most
@@ -331,18 +331,17 @@ _UNSPACED = (
     "\U00011700-\U0001173f"
 )
 """The blocks of Thai, Lao, Burmese, Khmer and scripts like these."""
-_MARKED = re.compile(rf"[{_APART}{_RAISED}{_LOWERED}{_NUMERO}{_UNSPACED}]")
+_MARKED = re.compile(
+    rf"[{_APART}{_RAISED}{_LOWERED}{_NUMERO}{_UNSPACED}]"
+    rf"(?:(?<![{_APART}])|(?<=[^\W\d_][{_APART}])(?=[^\W\d_]))"
+)
+"""A text without any of these is read as the analyser does."""
 _SIGN = re.compile(
     rf"(?<=[^\W\d_])[{_APART}](?=[^\W\d_])|(?<=[^\W\d_])[{_LOWERED}]+"
     rf"|(?<![^\W\d_])(?:(?![{_RAISED}])[^\W\d_]){{1,3}}[{_RAISED}]+"
 )
 """Signs in words. What is raised behind a longer word is the mark of a note."""
 _SIGN_TABLE = str.maketrans(_APART + _RAISED + _LOWERED, "'" * len(_APART) + "0123456789" * 2)
-
-
-def _is_signed(text: str) -> bool:
-    """Return whether ``_plain_signs`` or ``_words`` may read a text otherwise than the analyser."""
-    return not (text.isascii() and "`" not in text) and bool(_MARKED.search(text))
 
 
 def _plain_signs(text: str) -> str:
@@ -352,7 +351,7 @@ def _plain_signs(text: str) -> str:
 
 def _words(text: str) -> list[Token]:
     """Return the words of a text whose forms are indexed."""
-    if not _is_signed(text):
+    if (text.isascii() and "`" not in text) or not _MARKED.search(text):
         return analysis.tokens(text)
     words: list[Token] = []
     for token in analysis.tokens(_plain_signs(text)):

@@ -14,7 +14,7 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
-    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_092,
+    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_099,
     ("arag_search/tools/",): 4_840,
     ("arag_search/agent/",): 4_432,
     ("arag_search/evaluation/",): 2_705,
@@ -27,7 +27,7 @@ CEILINGS = {
     ("arag_search/endpoints/", "arag_search/system/"): 1_928,
     ("index_jobs/sources/",): 8_065,
     ("index_jobs/",): 5_367,
-    ("bench/",): 17_049,
+    ("bench/",): 17_088,
     ("tests/",): 62_298,
     ("",): 1_154,  # what is in no other row
 }
