@@ -189,7 +189,7 @@ def _reply(state: State, kept: Sequence[str], before: int, after: int) -> str:
     named: list[str] = []
     for id in kept:
         reference = state.read_set.references.known[id]
-        windows = [f"{w.first}-{w.last}" for w in state.read_set.windows if w.reference == id]
+        windows = [w.name for w in state.read_set.windows if w.reference == id]
         lines = f" (lines {', '.join(windows)})" if windows else ""
         named.append(f"[{id}] {shown_title(reference.title)}".rstrip() + lines)
     text = f"Freed {before - after:,} of {before:,} tokens."

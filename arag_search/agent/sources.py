@@ -23,7 +23,7 @@ class Source:
     ``file`` and ``path`` are the document's metadata with these names. ``lines`` are the first and
     last line of the part that was shown last, and ``page`` is the page of a PDF on which that part
     begins. Unknown values are None. ``link`` leads to the place: ``path#page=61``, or ``path:20``
-    (from 1) for a text.
+    for a text.
     """
 
     reference: str
@@ -43,7 +43,7 @@ class Source:
             return None
         if self.page is not None:
             return f"{target}#page={self.page}"
-        return target if self.lines is None else f"{target}:{self.lines[0] + 1}"
+        return target if self.lines is None else f"{target}:{self.lines[0]}"
 
     @property
     def name(self) -> str:

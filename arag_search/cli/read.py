@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -40,6 +41,7 @@ from arag_search.tools.references import NamedDocuments
 from arag_search.tools.rendering import metadata_text
 from index_jobs.build.export import build_command, record_of
 
+_PLACE = re.compile(r"(.+?):([1-9]\d{0,8})(?::([1-9]\d{0,8}))?")
 DEFAULT_LINES = 60
 """The number of lines that ``--line`` prints."""
 
@@ -59,9 +61,9 @@ def read_command(
     line: Annotated[
         int | None,
         typer.Option(
-            help="With --document: print numbered lines from this one on; the first is 0.",
+            help="With --document: print numbered lines from this one on, as ID:N does without.",
             metavar="N",
-            min=0,
+            min=1,
         ),
     ] = None,
     lines: Annotated[
@@ -100,6 +102,7 @@ def read_command(
       arag-search read my-index vivaldi.1 goldoni.1 --json
       arag-search read my-index --document vivaldi
       arag-search read my-index --document report.pdf --line 2200
+      arag-search read my-index notes/plan.md:71
       arag-search read my-index --all --filter 'kind:person AND year:<1800'
       arag-search read my-index --all --json > documents.jsonl
 
@@ -135,7 +138,7 @@ def read_command(
             if document is None:
                 return _print_passages(opened, chunk_ids or [], json)
             if line is not None:
-                return _print_lines(opened, document, line, lines or DEFAULT_LINES, json)
+                return _print_lines(opened, document, (line, 1), lines or DEFAULT_LINES, json)
             whole, state = opened.document_read(document), opened.standing
             values = {**whole.to_dict(), "state": state_json(state)}
             return print_result(with_state(_document_text(whole), state), values, json)
@@ -150,6 +153,10 @@ def read_command(
 
 
 def _print_passages(index: Index, ids: Sequence[str], json: bool) -> int:
+    place = _PLACE.fullmatch(ids[0])
+    if place and index.read(ids) == [None] and index.document_lines([place[1]]) != [None]:
+        begin = int(place[2]), int(place[3] or 1)
+        return _print_lines(index, place[1], begin, DEFAULT_LINES, json)
     passages, state = index.chunk_read(ids), index.standing
     if json:
         shown = [passage.to_dict() for passage in passages]
@@ -163,8 +170,8 @@ def _print_passages(index: Index, ids: Sequence[str], json: bool) -> int:
     return 0
 
 
-def _print_lines(index: Index, doc_id: str, first: int, count: int, json: bool) -> int:
-    """Print lines of a document as the tool open shows them."""
+def _print_lines(index: Index, doc_id: str, place: tuple[int, int], count: int, json: bool) -> int:
+    """Print lines of a document from a line and column on, as the tool open shows them."""
     whole = index.document_lines([doc_id])[0]
     if whole is None:
         index.document_read(doc_id)  # raises the error that suggests ids
@@ -173,18 +180,17 @@ def _print_lines(index: Index, doc_id: str, first: int, count: int, json: bool) 
     read_set.references.of_document(whole.doc_id, whole.title, 0)
     tool = OpenLines(index, plain_preset(max_result_tokens=sys.maxsize))
     tool.most_lines = count
-    asked = {"reference_id": whole.doc_id, "line_number": first}
+    asked = {"reference_id": whole.doc_id, "line_number": place[0], "column": place[1]}
     result = tool.run(asked, read_set, tells_standing=False)
     if result.status == "error":
         raise ArgumentError(result.text, where=f"document {whole.doc_id}")
+    first = whole.piece_at(*place)
     texts = [
-        {"line": number, "text": whole.line(number)}
-        for span in result.passages
-        if span.lines
-        for number in range(span.lines[0], span.lines[1] + 1)
+        dict(zip(("line", "column", "text"), (*whole.place(piece), whole.line(piece)), strict=True))
+        for piece in range(first, min(first + count, len(whole)))
     ]
     state = index.standing
-    values = {"doc_id": whole.doc_id, "count": len(whole), "lines": texts}
+    values = {"doc_id": whole.doc_id, "count": whole.count, "lines": texts}
     return print_result(
         with_state(result.text, state), {**values, "state": state_json(state)}, json
     )

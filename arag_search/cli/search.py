@@ -264,7 +264,7 @@ def _run_documents(
         search.results_per_query = asked.top_k
         if options.tool == "semantic":
             search.vectors = "sentence"
-        search.advice = f"Read on: arag-search read {location} --document ID --line N"
+        search.advice = f"Read on: arag-search read {location} ID:N"
         began = time.perf_counter()
         result = search.run({"queries": [query]}, read_set, tells_standing=False)
         standing = index.standing

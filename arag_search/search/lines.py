@@ -1,8 +1,9 @@
 """The numbered lines of documents: what ``open`` shows, and where ``find`` looks.
 
 Lines are computed from the passages of a document and from ``fold_characters`` of the manifest, so
-that they are the same in every call, run and engine. They are numbered from 0 (AgenticRAG, section
-3.3).
+that they are the same in every call, run and engine. Long ones are folded into pieces. Within the
+program, pieces are counted from 0. Whoever reads or calls a tool sees an editor's lines, from 1
+(AgenticRAG, section 3.3, counts from 0), and columns of pieces that do not begin a line.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ _APOSTROPHES = str.maketrans(dict.fromkeys(APOSTROPHES, "'"))
 
 @dataclass(frozen=True)
 class DocumentLines:
-    """A document as lines.
+    """A document as lines, or pieces of long ones.
 
-    ``starts`` and ``ends`` are the offsets in ``text`` of each line; the line feed, or the blank at
-    which a long line was folded, is in neither of two lines. ``passages`` are the ids of its
+    ``starts`` and ``ends`` are the offsets in ``text`` of each piece; the line feed, or the blank
+    at which a long line was folded, is in neither of two pieces. ``passages`` are the ids of its
     passages, ``passage_starts`` their offsets, and then the length of the text;
     ``sentence_ends`` are offsets in the passages. ``mark`` tells versions of the document apart.
     """
@@ -77,8 +78,29 @@ class DocumentLines:
     def __len__(self) -> int:
         return len(self.starts)
 
+    @property
+    def count(self) -> int:
+        """The number of lines, as an editor counts them."""
+        return self._numbers[-1][0] if self._numbers else 0
+
+    def place(self, piece: int) -> tuple[int, int]:
+        """Return the line and the column, from 1, at which a piece begins in an editor."""
+        return self._numbers[piece]
+
+    def name(self, first: int, last: int | None = None) -> str:
+        """Return the place of a piece in an editor, or of several: ``71``, or ``71:201-73``."""
+        places = (
+            self._numbers[at] for at in dict.fromkeys((first, first if last is None else last))
+        )
+        return "-".join(f"{line}:{column}" if column > 1 else f"{line}" for line, column in places)
+
+    def piece_at(self, line: int, column: int = 1) -> int:
+        """Return the piece that holds a place of an editor, or the last one before it; -1 in a
+        document without lines. O(log pieces)."""
+        return bisect_right(self._numbers, (line, column)) - 1
+
     def line(self, number: int) -> str:
-        """Return the text of a line, without its end."""
+        """Return the text of a piece, without its end."""
         return self.text[self.starts[number] : self.ends[number]]
 
     def line_at(self, offset: int) -> int:
@@ -110,9 +132,9 @@ class DocumentLines:
         return self.lines_between(begin, begin + len(shown.strip()))
 
     def page_at(self, number: int) -> int | None:
-        """Return the page of a PDF that a line is on, by the line ``[page 61]`` at or before it;
-        None if there is none. O(lines before it)."""
-        for at in range(min(number, len(self) - 1), -1, -1):
+        """Return the page of a PDF that an editor's line is on, by the line ``[page 61]`` at or
+        before it; None if there is none. O(lines before it)."""
+        for at in range(self.piece_at(number), -1, -1):
             if page := _PAGE.fullmatch(self.line(at)):
                 return int(page[1])
         return None
@@ -152,6 +174,17 @@ class DocumentLines:
         """Return the places that a pattern matches in the text. Raises SlowPatternError if that
         takes longer than MAX_QUERY_S."""
         return places(pattern, ignore_case, self.text, stopwatch(), MAX_QUERY_S)
+
+    @cached_property
+    def _numbers(self) -> list[tuple[int, int]]:
+        """The line and the column, from 1, of each piece."""
+        numbers: list[tuple[int, int]] = []
+        begin = 0
+        for start in self.starts:
+            is_new = start == 0 or self.text[start - 1] == "\n"
+            begin = start if is_new else begin
+            numbers.append(((numbers[-1][0] if numbers else 0) + is_new, start - begin + 1))
+        return numbers
 
     @cached_property
     def _positions(self) -> dict[str, int]:

@@ -66,11 +66,13 @@ class ToolResult:
 
 
 class Window(NamedTuple):
-    """Lines of the document of a reference that were opened, and the step that shows them."""
+    """Pieces of lines of the document of a reference that were opened, their name in an editor, and
+    the step that shows them."""
 
     reference: str
     first: int
     last: int
+    name: str
     step: int
 
 

@@ -68,8 +68,9 @@ class Part:
         label, lines = self.number, None
         if self.lines is not None:
             first = self.lines.line_at(units[0].start)
-            lines = first, self.lines.line_at(max(units[-1].end - 1, 0))
-            label = f"line {first}" if first == lines[1] else f"lines {first}-{lines[1]}"
+            last = self.lines.line_at(max(units[-1].end - 1, 0))
+            lines = self.lines.place(first)[0], self.lines.place(last)[0]
+            label = f"line{'s' * (first != last)} {self.lines.name(first, last)}"
         numbers = tuple(dict.fromkeys(unit.number + 1 for unit in units))
         is_whole = len(numbers) == self.sentences and all(unit.is_whole for unit in units)
         return Paragraph(self.id, _text(self, units), numbers, is_whole, f"{label}: ", lines)
@@ -476,7 +477,7 @@ def _about(lines: DocumentLines, queries: Sequence[int]) -> str:
     first = {name: fields.pop(name) for name in _FILE_FIELDS if name in fields}
     texts = [
         metadata_text(first),
-        f"lines: {len(lines)}",
+        f"lines: {lines.count}",
         metadata_text(fields),
         f"queries: {', '.join(map(str, queries))}" if queries else "",
     ]

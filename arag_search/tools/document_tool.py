@@ -107,7 +107,10 @@ def line_spans(
                     and places(end) <= stop,
                     kind="lines",
                     reference=reference.id,
-                    lines=(max(first_line, first), min(last_line, last)),
+                    lines=(
+                        lines.place(max(first_line, first))[0],
+                        lines.place(min(last_line, last))[0],
+                    ),
                 )
             )
     return spans
@@ -138,7 +141,7 @@ class _Places:
         self._first = first
         self._starts: list[int] = []
         for number in range(first, last + 1):
-            start += len(f"{number}: ")
+            start += len(f"{lines.name(number)}: ")
             self._starts.append(start)
             start += lines.ends[number] - lines.starts[number] + 1
 
@@ -153,7 +156,7 @@ class _Places:
 
 def numbered(lines: DocumentLines, first: int, last: int) -> list[str]:
     """Return lines with their numbers."""
-    return [f"{number}: {lines.line(number)}" for number in range(first, last + 1)]
+    return [f"{lines.name(number)}: {lines.line(number)}" for number in range(first, last + 1)]
 
 
 def cut_lines(texts: Sequence[str], max_tokens: int) -> list[str]:

@@ -155,7 +155,7 @@ class Find(DocumentTool):
             at = lines.lines_of_sentences(sentence.chunk.id, [sentence.number])
             if at is not None:
                 matches.append(at)
-                cosines.append(f"line {at[0]} (cosine {sentence.score:.2f})")
+                cosines.append(f"line {lines.name(at[0])} (cosine {sentence.score:.2f})")
         windows = [_window(at, lines, context) for at in matches]
         note = f"nearest: {', '.join(cosines)}" if cosines else ""
         return PatternMatches(pattern, sorted(matches), windows, note)
@@ -240,12 +240,12 @@ class _Reply:
     def of(self, all_matches: Sequence[PatternMatches]) -> ToolResult:
         """Return the lines about each pattern, each with its windows that are not shown yet."""
         count = counted(len(all_matches), "pattern")
-        lines = counted(len(self._lines), "line")
+        lines = counted(self._lines.count, "line")
         self._add(f"{reference_line(self._reference)}: {count} in {lines}.")
         left = merged([window for matches in all_matches for window in matches.windows])
         merges = tuple(left)
         for matches in all_matches:
-            self._add(_about(matches, merges))
+            self._add(_about(self._lines, matches, merges))
             for window in merges:
                 if window in left and any(_is_in(own, window) for own in matches.windows):
                     left.remove(window)
@@ -262,7 +262,7 @@ class _Reply:
 
     def _add_window(self, window: Lines, others: str) -> None:
         first, last = window
-        name = f"line {first}" if first == last else f"lines {first}-{last}"
+        name = f"line{'s' * (first != last)} {self._lines.name(first, last)}"
         above = self._visible and self._visible.window(self._reference.id, first, last)
         if above is not None:
             self._add(f"{name}{others}: above, in step {above.step}.")
@@ -272,7 +272,9 @@ class _Reply:
         room = self._max_tokens - self._tokens - 100
         if tokens > room:
             texts = [] if self._shown or room <= 0 else cut_lines(texts, room)
-            if not texts or len(texts[0].removesuffix(" ...")) <= len(f"{first}: "):
+            if not texts or len(texts[0].removesuffix(" ...")) <= len(
+                f"{self._lines.name(first)}: "
+            ):
                 self._left_out.append(name)
                 return
         self._add(f"{name}{others}")
@@ -288,7 +290,7 @@ class _Reply:
         self._tokens += count_tokens(text) + 1
 
 
-def _about(matches: PatternMatches, shown: Sequence[Lines]) -> str:
+def _about(lines: DocumentLines, matches: PatternMatches, shown: Sequence[Lines]) -> str:
     name = f'"{cut_to(one_line(matches.pattern), _MAX_PATTERN_TOKENS)}"'
     if matches.note:
         return f"{name}: {matches.note}."
@@ -299,8 +301,8 @@ def _about(matches: PatternMatches, shown: Sequence[Lines]) -> str:
     text = f"{name}: {counted(count, 'match', 'matches')}"
     if not others:
         return f"{text}."
-    numbers = list(dict.fromkeys(first for first, _ in others))
-    named = ", ".join(map(str, numbers[:MAX_OTHER_LINES]))
+    numbers = list(dict.fromkeys(lines.name(first) for first, _ in others))
+    named = ", ".join(numbers[:MAX_OTHER_LINES])
     more = f" and {len(numbers) - MAX_OTHER_LINES:,} more" if numbers[MAX_OTHER_LINES:] else ""
     return f"{text}, shown {count - len(others)}; others at lines {named}{more}."
 

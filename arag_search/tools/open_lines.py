@@ -7,6 +7,7 @@ from dataclasses import replace
 from pydantic import Field
 
 from arag_search.search.lines import DocumentLines
+from arag_search.system.progress import counted
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import Arguments, ReadSet, ToolResult, Window, error_result
 from arag_search.tools.document_tool import (
@@ -27,7 +28,8 @@ class OpenArguments(Arguments):
     """The arguments of open."""
 
     reference_id: str = Field(min_length=1, description=REFERENCE_ID)
-    line_number: int = Field(0, ge=0, description="The first line to show.")
+    line_number: int = Field(1, ge=1, description="The first line to show.")
+    column: int = Field(1, ge=1, description="Where to begin in that line, if it is long.")
 
 
 class OpenLines(DocumentTool):
@@ -42,25 +44,26 @@ class OpenLines(DocumentTool):
         return described(self.name, self.index).replace("<open_lines>", f"{self.most_lines:,}")
 
     def _call(self, arguments: OpenArguments, read_set: ReadSet) -> ToolResult:
-        first = arguments.line_number
         named = self.document(arguments.reference_id, read_set.references)
         if isinstance(named, ToolResult):
             return named
         reference, lines = named
-        if first and first >= len(lines):
-            last = f"its last line is {len(lines) - 1}" if len(lines) else "it has no lines"
+        if arguments.line_number > max(lines.count, 1):
             return error_result(
-                f"Tool not run: line_number is {first}. The document [{reference.id}] has "
-                f"{len(lines)} lines; {last}."
+                f"Tool not run: line_number is {arguments.line_number}. The last line of the "
+                f"document [{reference.id}] is {lines.count}."
             )
+        first = max(lines.piece_at(arguments.line_number, arguments.column), 0)
         wanted = min(first + self.most_lines, len(lines)) - 1
         result, last = self._window(reference, lines, first, wanted)
         above = read_set.window(reference.id, first, last)
         if self.is_guarded(read_set) and above is not None:
-            text = f"[{reference.id}]: lines {first}-{last} are above, in step {above.step}."
+            shown = f"lines {lines.name(first, last)}"
+            text = f"[{reference.id}]: {shown} are above, in step {above.step}."
             return lines_result(text, "ok", reference, (), 0)
         if last >= first:
-            read_set.windows.append(Window(reference.id, first, last, read_set.step))
+            name = lines.name(first, last)
+            read_set.windows.append(Window(reference.id, first, last, name, read_set.step))
             reference.note(result.ids)
         return result
 
@@ -68,13 +71,13 @@ class OpenLines(DocumentTool):
         self, reference: Reference, lines: DocumentLines, first: int, wanted: int
     ) -> tuple[ToolResult, int]:
         name = reference_line(reference)
-        longest = self._viewing(first, wanted, len(lines) + 1, True)
+        longest = self._viewing(lines, first, wanted, True)
         room = self.max_result_tokens - count_tokens(f"{name}\n{longest}\n")
         texts = cut_lines(numbered(lines, first, wanted), room)
         while True:
             last = first + len(texts) - 1
             is_cut = last < wanted or (bool(texts) and texts[-1] != numbered(lines, last, last)[0])
-            head = f"{name}\n{self._viewing(first, last, len(lines), is_cut)}"
+            head = f"{name}\n{self._viewing(lines, first, last, is_cut)}"
             text = "\n".join([head, *texts])
             if count_tokens(text) <= self.max_result_tokens or len(texts) <= 1:
                 break
@@ -87,10 +90,13 @@ class OpenLines(DocumentTool):
         retrieved = count_tokens("\n".join(texts))
         return lines_result(text, status, reference, spans, retrieved), last
 
-    def _viewing(self, first: int, last: int, count: int, is_cut: bool) -> str:
-        if not count:
+    def _viewing(self, lines: DocumentLines, first: int, last: int, is_cut: bool) -> str:
+        if not lines.count:
             return "The document has no text."
         cut = f" (cut at {self.max_result_tokens:,} tokens)" if is_cut else ""
-        more = f" More: line_number {last + 1}." if last + 1 < count else ""
-        lines = "1 line" if count == 1 else f"{count} lines"
-        return f"Viewing lines [{first}-{last}] of {lines}{cut}.{more}"
+        more = ""
+        if last + 1 < len(lines):
+            line, _, column = lines.name(last + 1).partition(":")
+            more = f" More: line_number {line}{column and f', column {column}'}."
+        count = counted(lines.count, "line")
+        return f"Viewing lines [{lines.name(first, last)}] of {count}{cut}.{more}"

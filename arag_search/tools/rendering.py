@@ -17,7 +17,7 @@ from arag_search.tokens import count_tokens, cut_to
 Kind = Literal["hit", "nearest", "branch", "lines", "title", "pointer"]
 LeftOut = Literal["shown", "same"]
 
-_NUMBER = re.compile(r"^\d+: ", re.MULTILINE)
+_NUMBER = re.compile(r"^\d+(?::\d+)?: ", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ class PassageSpan:
     the best of a branch of an OR. A "pointer" is the passage of a name in one of those above it.
 
     A document tool names a document by its ``reference``, and shows the ``lines`` of the passage
-    from the first to the last, 0-based. Several passages may follow one header, so a span may begin
-    without one. In spans of kind "lines", every line begins with its number, which is not part of
-    the text.
+    from the first to the last, as an editor counts them. Several passages may follow one header, so
+    a span may begin without one. In spans of kind "lines", every line begins with its number, which
+    is not part of the text.
     """
 
     id: str

@@ -24,7 +24,7 @@ def test_a_search_shows_documents_with_lines_to_read_on(arag: Command) -> None:
     assert result.code == 0
     assert result.lines[0] == "1 query, 2 documents."
     assert result.lines[2].startswith("[griselda-scarlatti] Griselda (Scarlatti)")
-    assert result.lines[-1] == "Read on: arag-search read my-index --document ID --line N"
+    assert result.lines[-1] == "Read on: arag-search read my-index ID:N"
     listed = arag("search", "my-index", "griselda AND libretto", "--documents", "--json").json
     first = listed["documents"][0]
     assert (first["doc_id"], first["title"]) == ("griselda-scarlatti", "Griselda (Scarlatti)")
@@ -64,10 +64,13 @@ def test_a_query_for_documents_with_problems_ends_with_exit_code_2(arag: Command
 def test_lines_of_a_document_are_printed_from_a_number_on(arag: Command) -> None:
     result = arag("read", "my-index", "--document", "vivaldi", "--line", "1", "--lines", "2")
     assert result.lines[0] == "[vivaldi] Antonio Vivaldi"
-    assert result.lines[1].startswith("Viewing lines [1-2] of ")
-    assert [line.split(":")[0] for line in result.lines[2:]] == ["1", "2"]
-    values = arag("read", "my-index", "--document", "vivaldi", "--line", "1", "--json").json
-    assert [f"{line['line']}: {line['text']}" for line in values["lines"]][:2] == result.lines[2:]
+    assert result.lines[1].startswith("Viewing lines [1-1:202] of 1 line. More: line_number 1, col")
+    assert [line.split(": ")[0] for line in result.lines[2:]] == ["1", "1:202"]
+    values = arag("read", "my-index", "vivaldi:1", "--json").json
+    assert [(line["line"], line["column"]) for line in values["lines"]][:2] == [(1, 1), (1, 202)]
+    assert [line["text"] for line in values["lines"]][:2] == [
+        line.split(": ", 1)[1] for line in result.lines[2:]
+    ]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,10 @@ from typing import Any
 import pytest
 
 import arag_search
+from arag_search.agent.presets import load_preset
+from arag_search.agent.toolbox import tools_of
 from arag_search.corpus import Chunk
+from arag_search.tools.base import ReadSet
 from tests.support.commands import Command
 from tests.support.patience import PATIENCE_S
 
@@ -49,6 +53,55 @@ def test_all_documents_are_listed_with_sizes_and_metadata(arag: Command) -> None
     assert arag("read", "my-index", "--all", "--filter", "year:1").lines == [
         "No document is in scope."
     ]
+
+
+LONG = "A long line, of many words, " * 20
+PARTS = ("First.", f"{LONG}and a middleword in it.", "", "A lastword stands here.", "End.")
+EDITED = {
+    "lf.txt": "\n".join(PARTS),
+    "crlf.txt": "\r\n".join(PARTS),
+    "cr.txt": "\r".join(PARTS),
+    "front.md": "\n".join(("---", "tags: x", "---", "", "# Head", *PARTS)),
+    "front-crlf.md": "\r\n".join(("---", "tags: x", "---", *PARTS)),
+    "first.md": "\n\n" + "\n".join(PARTS[3:]),
+}
+
+
+@pytest.mark.parametrize("name", EDITED)
+def test_every_reply_numbers_lines_as_an_editor_does(name: str, arag: Command) -> None:
+    Path("edited").mkdir(exist_ok=True)
+    Path("edited", name).write_bytes(EDITED[name].encode())
+    arag("index", f"edited/{name}", "--to", "edited-index", "--overwrite")
+    lines = re.split("\r\n|\r|\n", EDITED[name])
+    last = next(at for at, line in enumerate(lines, 1) if "lastword" in line)
+    assert (
+        arag("search", "edited-index", "lastword", "--show", "lines")
+        .lines[-1]
+        .startswith(f"{last}: ")
+    )
+    documents = arag("search", "edited-index", "lastword", "--documents").lines
+    assert any(line.startswith(f"line {last}: ") for line in documents)
+    (place, *_) = arag("search", "edited-index", "lastword", "--documents", "--json").json[
+        "documents"
+    ][0]["places"]
+    assert place["lines"][0] <= last <= place["lines"][1]
+    shown = arag("read", "edited-index", f"{name}:{last}").lines[2]
+    assert shown.rstrip() == f"{last}: A lastword stands here."
+    with arag_search.open_index("edited-index") as index:
+        seen, tools = ReadSet(), tools_of(load_preset("agentic_rag"), index)
+        tools["search"].run({"queries": ["lastword"]}, seen)
+        asked = {"reference_id": "turn0search0", "patterns": ["lastword"]}
+        assert f"\n{last}: A lastword stands here." in tools["find"].run(asked, seen).text
+    assert arag("read", "edited-index", f"{name}:{len(lines) + 1}").code == 2
+    if LONG in EDITED[name]:
+        pieces = arag("read", "edited-index", f"{name}:{last - 2}", "--json").json["lines"]
+        long = [piece for piece in pieces if piece["line"] == last - 2]
+        assert len(long) > 2
+        for piece in long:
+            assert lines[last - 3].startswith(piece["text"].rstrip(), piece["column"] - 1)
+        middle = next(piece["column"] for piece in long if "middleword" in piece["text"])
+        shown = arag("read", "edited-index", f"{name}:{last - 2}:{middle + 3}").lines[2]
+        assert shown.startswith(f"{last - 2}:{middle}: ")
 
 
 def lines_of(*records: dict[str, Any]) -> str:

@@ -77,7 +77,7 @@ def random_calls(random: Random) -> list[tuple[str, dict[str, object]]]:
             reference = f"turn0search{random.randrange(12)}"
             patterns = random.sample(words, 3)
             calls.append(("find", {"reference_id": reference, "patterns": patterns}))
-            line = random.choice((0, 0, 1, 3, 50))
+            line = random.choice((1, 1, 2, 4, 50))
             calls.append(("open", {"reference_id": reference, "line_number": line}))
     return calls
 

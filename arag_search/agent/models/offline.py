@@ -33,7 +33,7 @@ _MAX_WORDS = 12
 _HITS = 2
 _FURTHER_HITS = 3
 _LINES_ABOVE = 2
-_LABEL = re.compile(r"^(?:lines? )?(\d+)(?:-\d+)?: (?:\.\.\. )?")
+_LABEL = re.compile(r"^(?:lines? )?(\d+)(?::\d+)?(?:-\d+(?::\d+)?)?: (?:\.\.\. )?")
 _OWN_LINES = (NOT_SHOWN, GO_DEEPER, "Viewing lines [")
 _GAP = re.compile(r"(?:^| )(?:\.\.\.|\(\d+ (?:left out|shown before)[^()]*\))(?= |$)")
 """What stands for sentences of a passage that are not shown."""
@@ -266,7 +266,7 @@ def _plain(name: str) -> str:
 
 
 def _read(tool: Mapping[str, Any], passage: _Passage) -> _Call:
-    line = max(passage.line - _LINES_ABOVE, 0)
+    line = max(passage.line - _LINES_ABOVE, 1)
     arguments: dict[str, Any] = {"chunk_ids": [passage.id]}
     if tool["name"] == "open":
         arguments = {"reference_id": passage.id, "line_number": line}

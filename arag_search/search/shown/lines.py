@@ -61,7 +61,9 @@ def _lines(
     path = hit.outline.path.rpartition(PATH_MARK)[2]
     for number in shown:
         unit = hit.outline.unit_of(number)
-        line = hit.outline.line + hit.content.count("\n", 0, starts[number])
+        sentence = sentences[number]
+        start = starts[number] + len(sentence) - len(sentence.lstrip())
+        line = hit.outline.line + hit.content.count("\n", 0, start)
         text = one_line(sentences[number]).lstrip("# ")
         start = _clause_start(text, first_match(text, hit.doc_id))
         text = cut_to(text[start:], LINE_TOKENS)

@@ -51,7 +51,7 @@ def search(*queries: str, id: str = "s") -> ToolCall:
 
 
 def open_at(line: int, reference: str = "turn0search0", id: str = "o") -> ToolCall:
-    return call("open", id, reference_id=reference, line_number=line)
+    return call("open", id, reference_id=reference, line_number=line + 1)
 
 
 def summarize(*kept: str, summary: str = "Known so far.", id: str = "z") -> ToolCall:
@@ -229,9 +229,9 @@ def test_summarize_is_demanded_at_the_threshold_and_leaves_what_is_kept(index: I
     texts = "\n".join(message.content for message in last.messages if message.role == "tool")
     assert "3M report says" not in texts
     assert "Ford report says" in texts
-    assert "Removed by summarize: open [turn0search0] lines 0-119." in texts
+    assert "Removed by summarize: open [turn0search0] lines 1-120." in texts
     assert "1 result removed: [turn0search0]." in texts
-    assert "Kept: [turn0search1] Ford annual report (lines 0-119, 120-239" in texts
+    assert "Kept: [turn0search1] Ford annual report (lines 1-120, 121-240" in texts
     assert tokens_of(last, model.requests[0]) < forced.tokens_before
     assert record.loops == len(record.trajectory)  # the demand is no turn
     assert record.citation == "cited"  # a removed reference can be cited
@@ -252,7 +252,7 @@ def test_a_voluntary_summarize_counts_as_a_turn_and_allows_repeats(index: Index)
     assert [event.kind for event in record.context] == ["voluntary"]
     assert record.loops == 6
     assert record.trajectory[3].tool_output.count("(1,577)") == 1
-    assert "Viewing lines [0-119]" in record.trajectory[4].tool_output
+    assert "Viewing lines [1-120]" in record.trajectory[4].tool_output
     assert "The others can be opened again" in model.requests[3].messages[-1].content
 
 

@@ -78,26 +78,26 @@ def test_an_answer_names_title_file_page_and_lines() -> None:
     )
     script = [
         calls(call("search", queries=["capital"])),
-        calls(call("open", reference_id="turn0search0", line_number=3)),
+        calls(call("open", reference_id="turn0search0", line_number=4)),
         ANSWER,
     ]
     record = Agent(index, load_preset("agentic_rag"), ScriptedModel(script)).ask("How much?")
     (source,) = sources_of(record, index)
     assert source == Source(
-        "turn0search0", "3m", 0.9, "3M report", "3m.pdf", "reports/3m.pdf", 2, (3, 4)
+        "turn0search0", "3m", 0.9, "3M report", "3m.pdf", "reports/3m.pdf", 2, (4, 5)
     )
     assert source.link == "reports/3m.pdf#page=2"
-    assert source.name == "3M report, 3m.pdf, page 2, lines 3-4"
+    assert source.name == "3M report, 3m.pdf, page 2, lines 4-5"
     assert answer_text(record, index) == (
-        "1,577\n\nIt says so [3M report, 3m.pdf, page 2, lines 3-4].\n\n"
+        "1,577\n\nIt says so [3M report, 3m.pdf, page 2, lines 4-5].\n\n"
         "Sources, with how much each helps:\n"
-        "  0.90  [turn0search0] 3M report, 3m.pdf, page 2, lines 3-4  reports/3m.pdf#page=2"
+        "  0.90  [turn0search0] 3M report, 3m.pdf, page 2, lines 4-5  reports/3m.pdf#page=2"
     )
 
 
 def test_a_text_is_linked_by_its_line_and_a_lost_document_has_its_id() -> None:
     source = Source("turn0search0", "notes", 1.0, "", "notes.txt", None, None, (19, 22))
-    assert (source.link, source.name) == ("notes.txt:20", "notes, notes.txt, lines 19-22")
+    assert (source.link, source.name) == ("notes.txt:19", "notes, notes.txt, lines 19-22")
     lost = Source("turn0search1", "gone", 0.5, "")
     assert (lost.link, lost.name) == (None, "gone")
     assert with_titles("See [turn0search1] [turn5search5].", [lost]) == "See [gone] [turn5search5]."

@@ -530,7 +530,7 @@ def test_documents_have_names_in_a_session() -> None:
         result = await client.call_tool("search", {"queries": ["scarlatti"]})
         assert "[turn0search0] Griselda (Scarlatti)" in text_of(result)
         text = text_of(await client.call_tool("open", opened))
-        assert "0: This opera is older." in text
+        assert "1: This opera is older." in text
         assert text_of(await client.call_tool("open", opened)) == text
         patterns = {"patterns": ["OLDER"]}
         places = text_of(await client.call_tool("find", {**opened, **patterns}))

@@ -83,12 +83,12 @@ def test_a_search_shows_documents_with_references_lines_and_queries() -> None:
         "1: 1 for (capital OR pp OR e). 2: 2 for (3m OR note).\n"
         "[turn0search0] 3M annual report\n"
         "(lines: 60; year: 2018; lang: en; queries: 1, 2)\n"
-        "line 20: ... Purchases of property, plant and equipment (PP&E) (1,577)\n"
-        "line 0: The 3M report says one on line 0.\n"
-        "line 9: The 3M report says ten on line 9.\n"
+        "line 21: ... Purchases of property, plant and equipment (PP&E) (1,577)\n"
+        "line 1: The 3M report says one on line 0.\n"
+        "line 10: The 3M report says ten on line 9.\n"
         "[turn0search1]\n"
         "(lines: 1; queries: 2)\n"
-        "line 0: A short note about 3M.\n"
+        "line 1: A short note about 3M.\n"
         "Go deeper: find with patterns, open with line_number."
     )
     assert result.status == "ok"
@@ -182,7 +182,7 @@ def test_of_a_long_sentence_the_lines_with_the_words_are_shown() -> None:
     chunks = list(index.scan())
     assert len(chunks) >= 1
     result = Tools(index)("search", queries=["net income"])
-    assert "line 200: ... net income | 5,363 | total" in result.text
+    assert "line 201: ... net income | 5,363 | total" in result.text
 
 
 # find
@@ -195,21 +195,21 @@ def test_find_shows_two_places_of_a_pattern_and_names_the_others() -> None:
     assert result.text == (
         "[turn0search0] 3M annual report: 3 patterns in 60 lines.\n"
         '"pp&e": 1 match.\n'
-        'lines 18-24 (also "says three")\n'
-        "18: The 3M report says nine on line 18.\n"
-        "19: The 3M report says ten on line 19.\n"
-        f"20: {CAPITAL}\n"
-        "21: The 3M report says two on line 21.\n"
-        "22: The 3M report says three on line 22.\n"
-        "23: The 3M report says four on line 23.\n"
-        "24: The 3M report says five on line 24.\n"
-        '"says three": 6 matches, shown 2; others at lines 12, 32, 42, 52.\n'
-        "lines 0-4\n"
-        "0: The 3M report says one on line 0.\n"
-        "1: The 3M report says two on line 1.\n"
-        "2: The 3M report says three on line 2.\n"
-        "3: The 3M report says four on line 3.\n"
-        "4: The 3M report says five on line 4.\n"
+        'lines 19-25 (also "says three")\n'
+        "19: The 3M report says nine on line 18.\n"
+        "20: The 3M report says ten on line 19.\n"
+        f"21: {CAPITAL}\n"
+        "22: The 3M report says two on line 21.\n"
+        "23: The 3M report says three on line 22.\n"
+        "24: The 3M report says four on line 23.\n"
+        "25: The 3M report says five on line 24.\n"
+        '"says three": 6 matches, shown 2; others at lines 13, 33, 43, 53.\n'
+        "lines 1-5\n"
+        "1: The 3M report says one on line 0.\n"
+        "2: The 3M report says two on line 1.\n"
+        "3: The 3M report says three on line 2.\n"
+        "4: The 3M report says four on line 3.\n"
+        "5: The 3M report says five on line 4.\n"
         '"zebra": no match. Try a shorter pattern, or open.'
     )
     assert result.status == "ok"
@@ -235,8 +235,8 @@ def test_find_by_meaning_shows_the_nearest_sentences() -> None:
     ask = Tools(documents(vectors=True))
     ask("search", queries=["ford"])
     result = ask("find", reference_id="turn0search0", patterns=["plants in Ohio"], mode="semantic")
-    assert '"plants in Ohio": nearest: line 3 (cosine 0.' in result.text
-    assert "3: Ford has plants in Ohio. They build cars." in result.text
+    assert '"plants in Ohio": nearest: line 4 (cosine 0.' in result.text
+    assert "4: Ford has plants in Ohio. They build cars." in result.text
     lexical = Tools(documents(), load_preset("agentic_rag_lexical_find"))
     assert "mode" not in lexical.offered["find"].parameters["properties"]
 
@@ -313,21 +313,20 @@ def test_open_shows_lines_from_a_number_on(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(OpenLines, "most_lines", 3)
     ask = Tools(documents())
     ask("search", queries=["equipment"])
-    result = ask("open", reference_id="turn0search0", line_number=19)
+    result = ask("open", reference_id="turn0search0", line_number=20)
     assert result.text == (
         "[turn0search0] 3M annual report\n"
-        "Viewing lines [19-21] of 60 lines. More: line_number 22.\n"
-        "19: The 3M report says ten on line 19.\n"
-        f"20: {CAPITAL}\n"
-        "21: The 3M report says two on line 21."
+        "Viewing lines [20-22] of 60 lines. More: line_number 23.\n"
+        "20: The 3M report says ten on line 19.\n"
+        f"21: {CAPITAL}\n"
+        "22: The 3M report says two on line 21."
     )
-    last = ask("open", reference_id="turn0search0", line_number=58)
-    assert "Viewing lines [58-59] of 60 lines.\n58: " in last.text
-    beyond = ask("open", reference_id="turn0search0", line_number=60)
+    last = ask("open", reference_id="turn0search0", line_number=59)
+    assert "Viewing lines [59-60] of 60 lines.\n59: " in last.text
+    beyond = ask("open", reference_id="turn0search0", line_number=61)
     assert beyond.status == "error"
     assert beyond.text == (
-        "Tool not run: line_number is 60. The document [turn0search0] has 60 lines; its last line "
-        "is 59."
+        "Tool not run: line_number is 61. The last line of the document [turn0search0] is 60."
     )
 
 
@@ -343,10 +342,11 @@ def test_every_line_that_open_shows_is_that_of_the_document(seed: int, bound: in
     ask.read_set.references.of_document("d", "D", 0)
     first, shown = 0, list[str]()
     while True:
-        result = ask("open", reference_id="turn0search0", line_number=first)
+        line, column = lines.place(first) if len(lines) else (1, 1)
+        result = ask("open", reference_id="turn0search0", line_number=line, column=column)
         _, heading, *numbered = result.text.split("\n")
         for number, line in enumerate(numbered, first):
-            full = re.sub(r"[\r\u2028]", " ", f"{number}: {lines.line(number)}")
+            full = re.sub(r"[\r\u2028]", " ", f"{lines.name(number)}: {lines.line(number)}")
             is_cut = len(numbered) == 1 and line == cut_to(full, count_tokens(line))
             assert line == full or is_cut
             shown.append(line)
@@ -357,7 +357,9 @@ def test_every_line_that_open_shows_is_that_of_the_document(seed: int, bound: in
         first += len(numbered)
         if "More:" not in heading:
             break
-        assert f"More: line_number {first}." in heading
+        line, column = lines.place(first)
+        assert lines.text[: lines.starts[first]].count("\n") + 1 == line
+        assert f"More: line_number {line}{f', column {column}' * (column > 1)}." in heading
     assert len(shown) == len(lines)
 
 
@@ -366,12 +368,12 @@ def test_our_own_preset_does_not_open_lines_that_are_visible() -> None:
     ask("search", queries=["ohio"])
     ask.read_set.step = 2
     ask("open", reference_id="turn0search0")
-    again = ask("open", reference_id="turn0search0", line_number=5)
-    assert again.text == "[turn0search0]: lines 5-29 are above, in step 2."
+    again = ask("open", reference_id="turn0search0", line_number=6)
+    assert again.text == "[turn0search0]: lines 6-30 are above, in step 2."
     patterns = ask("find", reference_id="turn0search0", patterns=["Ohio"])
-    assert "lines 1-5: above, in step 2." in patterns.text
+    assert "lines 2-6: above, in step 2." in patterns.text
     ask.read_set.forget((), ["turn0search0"])
-    assert "Viewing lines [5-29]" in ask("open", reference_id="turn0search0", line_number=5).text
+    assert "Viewing lines [6-30]" in ask("open", reference_id="turn0search0", line_number=6).text
 
 
 # References

@@ -32,7 +32,7 @@ CALLS = (
     ("logical_read", "words", {"words": ["vivaldi"]}),
     ("agentic_rag", "search", {"queries": ["vivaldi"]}),
     ("agentic_rag", "find", {"reference_id": "turn0search0", "patterns": ["opera"]}),
-    ("agentic_rag", "open", {"reference_id": "turn0search0", "line_number": 0}),
+    ("agentic_rag", "open", {"reference_id": "turn0search0", "line_number": 1}),
 )
 
 
