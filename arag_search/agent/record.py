@@ -192,7 +192,7 @@ def hits_text(step: Step) -> str:
         return f"{count} documents" if count != 1 else "1 document"
     if step.tool_name == "summarize":
         return "context freed"
-    shown = len(step.hit_ids)
+    shown = len(step.hit_ids) - sum(span.kind == "pointer" for span in step.passages)
     if step.total_hits is None:
         return f"{shown} {'read' if step.is_read else 'nearest'}"
     total = f"{step.total_hits:,}"

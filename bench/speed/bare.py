@@ -20,6 +20,7 @@ from arag_search.engines.lucene.jvm import java, java_array, java_string
 from arag_search.engines.lucene.writer import RAM_BUFFER_MB
 from arag_search.query.fields import CONTENT, DOC_ID, FORMS, TITLE
 from arag_search.query.forms import forms_of_chunk
+from arag_search.query.names import names_of
 
 _DOCUMENT = "org.apache.lucene.document"
 _INDEX = "org.apache.lucene.index"
@@ -39,6 +40,7 @@ class PreparedChunk:
     text: str
     ordinal: int
     record: bytes
+    names: list[str]
     sentences: tuple[tuple[int, str], ...]
 
 
@@ -51,6 +53,7 @@ def prepared(chunk: Chunk) -> PreparedChunk:
         chunk.content,
         chunk.ordinal,
         schema.encode_record(chunk),
+        names_of(chunk.title, chunk.doc_id) if chunk.part == 1 else [],
         tuple((chunk.ordinal + n, text) for n, text in enumerate(chunk.sentences())),
     )
 
@@ -118,7 +121,10 @@ def index_bare(chunks: Iterable[PreparedChunk], folder: Path) -> None:
             set_title(title)
             set_text(text)
             set_stored(text)
+            for name in chunk.names:
+                chunk_document.add(make.exact(schema.NAME, name, make.no))
             add_chunk(chunk_document)
+            chunk_document.removeFields(schema.NAME)
             of_document(chunk.doc_id)
             of_title(title)
             for ordinal, sentence in chunk.sentences:

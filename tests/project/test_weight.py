@@ -27,7 +27,7 @@ CEILINGS = {
     ("arag_search/endpoints/", "arag_search/system/"): 1_928,
     ("index_jobs/sources/",): 8_065,
     ("index_jobs/",): 5_367,
-    ("bench/",): 17_088,
+    ("bench/",): 17_094,
     ("tests/",): 62_298,
     ("",): 1_154,  # what is in no other row
 }
