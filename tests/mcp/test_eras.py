@@ -276,6 +276,6 @@ def test_a_preset_with_names_of_documents_sends_a_client_back_to_a_session() -> 
             assert client.protocol_version == "2025-11-25"
             await client.call_tool("search", {"queries": ["scarlatti"]})
             opened = await client.call_tool("open", {"reference_id": "turn0search0"})
-            assert "0: This opera is older." in text_of(opened)
+            assert "1: This opera is older." in text_of(opened)
 
     over_http(talk, served=LocalServer(preset=load_preset("agentic_rag")))
