@@ -36,6 +36,9 @@ _PIECES = re.compile(
     r"|(?P<open>\()|(?P<close>\))|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]|\\.|.",
     re.DOTALL,
 )
+_GROUP = re.compile(r"(?<!\\)\((?:[^()\[\\]|\\.)*\)", re.DOTALL)
+_ATOM = re.compile(r"(\\.|\[\^?\]?(?:[^\]\[\\]|\\.)*\]|.)((?:[*?+]|\{[^}]*\}?)[?+]?)?", re.DOTALL)
+_UNKNOWN_PART = "\1"
 _SEPARATORS = frozenset(' \t()[]{}<>=/"|')
 """Characters that stand in no word of the analyser, and that end a word of ASCII beside them."""
 _SPACES = frozenset("snrt")
@@ -200,69 +203,24 @@ def certain_words(pattern: str, ignore_case: bool) -> tuple[str, ...]:
 
     A pattern with alternatives, or with an escape that is not understood, has none.
     """
-    words: list[str] = []
-    for piece in _literal_pieces(pattern):
-        words += re.findall(r"(?<=\0)[a-zA-Z0-9]+(?=\0)", piece)
+    groups = 1
+    while groups:
+        pattern, groups = _GROUP.subn(_UNKNOWN_PART, pattern)
+    marked = ""  # a character, U+0000 for a separator, U+0001 for what is not known
+    for atom, times in _ATOM.findall(pattern):
+        last, is_escape = atom[-1], len(atom) == 2 and atom[0] == "\\"
+        is_blank = is_escape and last in _SPACES
+        if atom in ("(", ")", "[", "|") or (
+            is_escape and last.isalnum() and not is_blank and last not in _UNKNOWN
+        ):
+            return ()
+        is_sign = last in _SEPARATORS and (is_escape or (len(atom) == 1 and atom not in "{}"))
+        if is_blank or is_sign:
+            marked += "\0" if times in ("", "+") else _UNKNOWN_PART
+        else:
+            is_known = len(atom) == 1 and not times and atom.isascii() and atom.isalnum()
+            marked += atom if is_known else _UNKNOWN_PART
+    words = re.findall(r"(?<=\0)[a-zA-Z0-9]+(?=\0)", marked)
     if ignore_case:
         words = [word for word in words if not _FOLDED & set(word.lower())]
     return tuple(dict.fromkeys(word for word in words if len(word) <= _MAX_WORD))
-
-
-def _literal_pieces(pattern: str) -> list[str]:
-    """Return the literal stretches outside of groups, with U+0000 for what separates words."""
-    atoms: list[str] = []  # a character, U+0000 for a separator, "" for what is not known
-    at = 0
-    while at < len(pattern):
-        character = pattern[at]
-        end = at + 1
-        atom = character if character.isascii() and character.isalnum() else ""
-        if character == "\\":
-            escaped = pattern[end : end + 1]
-            end += 1
-            if escaped in _SPACES or escaped in _SEPARATORS:
-                atom = "\0"
-            elif escaped.isalnum() and escaped not in _UNKNOWN:
-                return []
-        elif character == "|":
-            return []
-        elif character in "[(":
-            end = _end_of_group(pattern, at)
-            if end < 0:
-                return []
-        elif character in "*?+{":
-            if character == "{" and "}" not in pattern[at:]:
-                return []
-            end = pattern.index("}", at) + 1 if character == "{" else end
-            if atoms and not (character == "+" and atoms[-1] == "\0"):
-                atoms[-1] = ""
-            at = end
-            continue
-        elif character in _SEPARATORS:
-            atom = "\0"
-        atoms.append(atom)
-        at = end
-    return "".join(atom or "\1" for atom in atoms).split("\1")
-
-
-def _end_of_group(pattern: str, at: int) -> int:
-    """Return the offset after a class or a group; -1 for one that holds a class."""
-    if pattern[at] == "[":
-        end = re.compile(r"\[\^?\]?(?:[^\]\[\\]|\\.)*\]", re.DOTALL).match(pattern, at)
-        return end.end() if end else -1
-    depth = 0
-    while at < len(pattern):
-        match pattern[at]:
-            case "\\":
-                at += 1
-            case "[":
-                return -1
-            case "(":
-                depth += 1
-            case ")":
-                depth -= 1
-                if not depth:
-                    return at + 1
-            case _:
-                pass
-        at += 1
-    return -1
