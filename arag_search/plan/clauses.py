@@ -139,11 +139,6 @@ class Clause:
         """Whether it is a clause on metadata."""
         return self.kind in _METADATA
 
-    @property
-    def searches_text(self) -> bool:
-        """Whether it has clauses on text, which only an engine can evaluate."""
-        return any(not leaf.is_metadata for leaf in leaves(self))
-
     def having(self, role: Role) -> tuple[Clause, ...]:
         """Return the parts with a role."""
         return tuple([part for part in self.parts if part.role == role])

@@ -26,7 +26,7 @@ def keyword_search(state: IndexState, asked: Keywords) -> SearchResult:
     engine, form, wanted, matching = state.engine, asked.form, asked.keywords, asked.matching
     shows_text = asked.snippets and form.reads_text
     scope, within = state.narrowed(asked.filter)
-    with state.timed(lambda: KEYWORD_NARROWING[matching]) as deadline:
+    with state.timed(KEYWORD_NARROWING[matching]) as deadline:
         page = engine.keyword_search(
             KeywordRequest(
                 tuple(wanted),

@@ -37,7 +37,7 @@ from arag_search.query import analysis
 from arag_search.query.limits import MAX_CHARACTERS, MAX_LEAVES
 from arag_search.query.problems import LONE_SURROGATE, TOO_LONG, Problem, QueryError
 from arag_search.query.reading import condition_error, parse
-from arag_search.search.advice.timeouts import HYBRID_NARROWING, advising_on_timeout, narrowing
+from arag_search.search.advice.timeouts import HYBRID_NARROWING, NARROWING, advising_on_timeout
 from arag_search.search.asked import Hybrid, Meaning, Naive, check_page
 from arag_search.search.hits import HybridRanks, SearchHit, hit_of
 from arag_search.search.keywords import missing_names_note
@@ -190,7 +190,7 @@ class VectorSearch:
         if wanted.plan is None:
             return []
         deadline = Deadline.after(self._search_timeout_s)
-        with advising_on_timeout(deadline, self._location, lambda: wanted.advice):
+        with advising_on_timeout(deadline, self._location, wanted.advice):
             plan = resolve(wanted.plan, self._engine, scope=scope, deadline=deadline)
             request = SearchRequest(
                 plan, FUSION_DEPTH, scope=scope, with_text=False, deadline=deadline
@@ -217,7 +217,7 @@ class VectorSearch:
         if not meaning.strip():
             words = (leaf.typed for leaf in wanted_leaves(plan) if leaf.is_text)
             meaning = " ".join(dict.fromkeys(words)) or query
-        return _Hybrid(plan, meaning, parsed.notes, narrowing(plan), parsed.text)
+        return _Hybrid(plan, meaning, parsed.notes, NARROWING, parsed.text)
 
     def sentences(self, query: str, n: int, filter: str | None) -> list[NearSentence]:
         """See Index.nearest_sentences."""
@@ -312,9 +312,9 @@ class VectorSearch:
     def _advising(self, asked: Conditions) -> Generator[Deadline | None]:
         """Yield the deadline of a question about a scope. If it passes, the error advises how to
         narrow the condition."""
-        deadline, condition = Deadline.after(self._search_timeout_s), asked.condition
-        advice = "" if condition is None else narrowing(condition)
-        with advising_on_timeout(deadline, self._location, lambda: advice):
+        deadline = Deadline.after(self._search_timeout_s)
+        advice = "" if asked.condition is None else NARROWING
+        with advising_on_timeout(deadline, self._location, advice):
             yield deadline
 
     def _hits(

@@ -365,7 +365,7 @@ class Index:
         All numbers are exact, and count passages within the scope, which ``filter`` narrows. Raises
         QueryError for the filter, ArgumentError, QueryTimeoutError and IndexClosedError.
         """
-        with self._use(None, ()) as state, state.timed(lambda: _FEWER) as deadline:
+        with self._use(None, ()) as state, state.timed(_FEWER) as deadline:
             scope, _ = state.narrowed(filter)
             return fields_of(state.engine, names, values, scope, deadline)
 
@@ -374,7 +374,7 @@ class Index:
         """Return how many passages have each of up to 70 words, prefixes, phrases and queries such
         as ``film AND librett*``: in title and text, in which written forms, and the nearest words
         of one that occurs nowhere. Numbers and errors are as in ``fields``."""
-        with self._use(None, ()) as state, state.timed(lambda: _FEWER) as deadline:
+        with self._use(None, ()) as state, state.timed(_FEWER) as deadline:
             scope, _ = state.narrowed(filter)
             return words_of(state.engine, words, state.schema, scope, deadline)
 

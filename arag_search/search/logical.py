@@ -20,7 +20,7 @@ from arag_search.search.advice.preferences import lowered_by, unmet_preferences
 from arag_search.search.advice.questions import Advice, Subject, answered
 from arag_search.search.advice.relaxing import relaxed
 from arag_search.search.advice.spelling import spelling
-from arag_search.search.advice.timeouts import narrowing
+from arag_search.search.advice.timeouts import NARROWING
 from arag_search.search.advice.told import Told
 from arag_search.search.asked import Search
 from arag_search.search.documents import unknown_chunks
@@ -49,7 +49,7 @@ def logical_search(state: IndexState, asked: Search) -> SearchResult:
     parsed = parse_checked(asked.query, options)
     scope, within = state.narrowed(asked.filter)
     plan = lower(parsed.tree, parsed.language)
-    with state.timed(lambda: narrowing(plan)) as deadline:
+    with state.timed(NARROWING) as deadline:
         resolved = resolve(plan, engine, asked.granularity, scope, deadline, asked.query)
         request = SearchRequest(
             resolved,

@@ -72,7 +72,7 @@ class IndexState:
         """Return the scope of a call, and the words for its filter; see ``narrowed``."""
         return narrowed(self.scope, filter, self.schema)
 
-    def timed(self, advice: Callable[[], str]) -> AbstractContextManager[Deadline | None]:
+    def timed(self, advice: str) -> AbstractContextManager[Deadline | None]:
         """Begin the time of a query. One that takes too long is told the limit, and the advice."""
         return advising_on_timeout(Deadline.after(self.search_timeout_s), self.location, advice)
 

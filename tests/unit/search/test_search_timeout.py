@@ -7,8 +7,6 @@ import pytest
 
 from arag_search.engines.opensearch.faults import fault_of_answer, fault_of_reply
 from arag_search.errors import ArgumentError, QueryTimeoutError
-from arag_search.query.reading import parse
-from arag_search.search.advice.timeouts import narrowing
 from arag_search.search.index import Index
 from arag_search.search.opening import open_index
 from arag_search.tools.keyword_search import KeywordSearch
@@ -16,7 +14,6 @@ from arag_search.tools.logical_search import LogicalSearch
 from arag_search.tools.preset import plain_preset
 from tests.support.lucene_indexes import METADATA, chunk
 from tests.support.oracle.engine import MemoryEngine
-from tests.support.plans import planned
 
 
 @pytest.mark.parametrize(
@@ -56,31 +53,19 @@ def test_a_person_gets_an_error_in_four_parts_and_a_model_one_with_advice() -> N
     assert str(caught.value) == (
         "The query took longer than 1e-09 s and was stopped.\nWhere: memory\n"
         "Allowed: 1e-09 s for a query (search_timeout_s, --search-timeout-s)\n"
-        'Do: Shorten the phrase "a b c"~7, or write its rare words with AND.'
+        "Do: Write fewer clauses, shorter phrases and longer prefixes, or join with AND a "
+        "rare word."
     )
     result = LogicalSearch(index).run({"query": 'a "a b c"~7'})
     assert result.status == "error"
     assert result.text == (
-        "The query took longer than 1e-09 s and was stopped. Shorten the phrase "
-        '"a b c"~7, or write its rare words with AND.'
+        "The query took longer than 1e-09 s and was stopped. Write fewer clauses, shorter "
+        "phrases and longer prefixes, or join with AND a rare word."
     )
     by_substring = KeywordSearch(index, plain_preset(matching="substring")).run({"keywords": ["a"]})
     assert by_substring.status == "error"
     assert "Use token matching" in by_substring.text
     assert in_memory("a b c", None).logical_search('a "a b c"~7').total == 1
-
-
-@pytest.mark.parametrize(
-    ("query", "advice"),
-    [
-        ('"a b" "a b c"~2 vi*', 'Shorten the phrase "a b c"~2'),
-        ('"a b c d e f" abc*', 'Shorten the phrase "a b c d e f"'),
-        ("abcd* abc* x", "Write a longer prefix than abc*"),
-        ("the of", "Write fewer clauses"),
-    ],
-)
-def test_the_advice_names_the_costliest_clause(query: str, advice: str) -> None:
-    assert narrowing(planned(parse(query.replace(" vi*", "")).tree).root).startswith(advice)
 
 
 def test_a_time_limit_must_be_positive_and_finite() -> None:
