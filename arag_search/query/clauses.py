@@ -115,7 +115,7 @@ class ClauseReader:
         if suffix and (not stem or any(map(str.isalpha, suffix))):
             self.reject(start + cut, end, problems.SUFFIX)
             text = unescape(raw)
-            return str(Term(text, text_field)) if any(map(str.isalpha, text)) else None
+            return self.literal(text, text_field, Term) if any(map(str.isalpha, text)) else None
         edits, weight = self.numbers(suffix, start + cut, 1, max(MIN_FUZZY_CHARACTERS))
         wildcard = find_special(stem, "*?")
         is_pattern = len(stem) > 2 and stem[0] == stem[-1] == "/" and stem[-2] != "\\"
@@ -144,7 +144,7 @@ class ClauseReader:
             return self._inner_wildcard(raw, stem, start, end, field, weight)
         if rest != "*":
             self.reject(start, end, problems.WILDCARD, mended=is_prefix(stem))
-            return str(Prefix(stem, field, weight)) if is_prefix(stem) else None
+            return self.literal(stem, field, Prefix, weight) if is_prefix(stem) else None
         tokens = analysis.tokens(stem)
         is_unspaced = bool(tokens) and analysis.is_unspaced(tokens[-1].term)
         is_long = bool(tokens) and letters_of(stem) >= MIN_PREFIX_CHARACTERS
@@ -156,22 +156,25 @@ class ClauseReader:
         ends = [first, *(token.end for token in tokens)]
         whole = stem[first : ends[-2 if is_cut_off or is_prefix(last) else -1]]
         word = self.literal(whole, field, Term) if whole else None
-        prefix = str(Prefix(last, field, weight)) if is_prefix(last) else None
+        prefix = self.literal(last, field, Prefix, weight) if is_prefix(last) else None
         return f"({word} AND {prefix})" if word and prefix else word or prefix
 
     def _inner_wildcard(
         self, raw: str, stem: str, start: int, end: int, field: TextField, weight: float
-    ) -> str:
+    ) -> str | None:
         """Reject a word with a wildcard that is not at its end; return the pattern for it, and the
         prefix or part of an identifier that every match has, so that few texts are read."""
         pieces = [unescape(piece) for piece in _WILDCARDS.split(raw)]
         words = (_WILDCARD_PATTERNS.get(piece) or literal(piece) for piece in pieces)
-        pattern = Regex(rf"\b{''.join(words)}\b", True, field)
-        self.reject(start, end, fill(problems.INNER_WILDCARD, pattern=str(pattern)))
-        if is_prefix(stem):
-            return f"({Prefix(stem, field, weight)} AND {pattern})"
+        pattern = self.first(start, end, lambda: Regex(rf"\b{''.join(words)}\b", True, field))
+        if pattern is None:
+            return None
+        self.reject(start, end, fill(problems.INNER_WILDCARD, pattern=pattern))
         part = _PART_BEHIND_STAR.fullmatch(raw)
-        return f"({Term(part[1], field, weight)} AND {pattern})" if part else str(pattern)
+        word = self.literal(part[1], field, Term, weight) if part else None
+        if is_prefix(stem):
+            word = self.literal(stem, field, Prefix, weight)
+        return f"({word} AND {pattern})" if word else pattern
 
     def signs(self, text: str, start: int, end: int, field: TextField) -> str | None:
         """Reject a clause without letters or digits; return the pattern for signs of a program,
@@ -262,11 +265,15 @@ class ClauseReader:
         )
 
     def literal(
-        self, text: str, field: TextField = None, kind: type[Phrase | Term] = Phrase
+        self,
+        text: str,
+        field: TextField = None,
+        kind: type[Phrase | Term | Prefix] = Phrase,
+        weight: float = 1.0,
     ) -> str | None:
         """Return the leaf of a text in which signs are ordinary characters, if it can be one."""
         try:
-            return str(kind(text, field=field))
+            return str(kind(text, field=field, weight=weight))
         except ArgumentError:
             self.findings.mendable = False
             return None

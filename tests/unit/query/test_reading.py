@@ -541,6 +541,8 @@ def test_every_tree_parses_back_from_its_text(data: st.DataObject) -> None:
     st.booleans(),
     st.booleans(),
 )  # fmt: skip
+@example("A'A'A'A'A'A'A'A'A^A", False, False)
+@example("A'A'A'A'A'A'A'A'A*b", True, False)
 def test_any_text_either_parses_or_raises_a_query_error(
     text: str, operators: bool, default_and: bool
 ) -> None:
