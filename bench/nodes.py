@@ -40,7 +40,7 @@ from arag_search.system.lock import locked
 from arag_search.system.processes import Process, this_process
 from bench import BenchError
 
-OPENSEARCH_VERSION = "3.8.0"
+OPENSEARCH_VERSION = "3.9.0"
 HEAP = "512m"
 START_LIMIT_S = 180.0
 END_LIMIT_S = 30.0

@@ -208,7 +208,7 @@ def test_info_describes_an_index_in_words(arag: Command) -> None:
         "(keyword)\n"
         "  titles       yes\n"
         "  ranking      BM25, k1 1.2, b 0.75; standard analyser\n"
-        "  engine       lucene 10.5.0, format 7, update 1\n"
+        "  engine       lucene 10.5.1, format 7, update 1\n"
         "  fingerprint  FINGERPRINT\n"
         "  placement    FINGERPRINT\n"
         "  on disk      chunk index: BYTES\n"
@@ -314,7 +314,7 @@ def test_passages_that_are_not_those_of_the_manifest_are_found_by_reading_them(
 def test_counts_that_do_not_agree_are_an_error() -> None:
     manifest = Manifest(
         engine="lucene",
-        engine_version="10.5.0",
+        engine_version="10.5.1",
         created="",
         documents=2,
         chunks=2000,

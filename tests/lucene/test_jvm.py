@@ -176,7 +176,7 @@ def test_a_class_path_that_does_not_exist_is_refused(
         "ARAG_LUCENE_CLASSPATH names jars that do not exist.\n"
         f"Where: {tmp_path}/*\n"
         f"Allowed: jar files, or folder/*, separated by {os.pathsep!r}\n"
-        "Do: Correct it, or unset it to have org.apache.lucene:lucene-core:10.5.0 downloaded."
+        "Do: Correct it, or unset it to have org.apache.lucene:lucene-core:10.5.1 downloaded."
     )
 
 

@@ -25,7 +25,7 @@ from tests.support.patience import PATIENCE_S
 
 def test_every_jar_is_listed_once_with_checksum_and_size() -> None:
     pinned = nodes.pinned_jars()
-    assert len(pinned) == len({jar.file_name for jar in pinned}) == 113
+    assert len(pinned) == len({jar.file_name for jar in pinned}) == 105
     assert all(len(jar.sha256) == 64 and jar.size > 0 for jar in pinned)
     versions = {jar.version for jar in pinned if jar.group == "org.opensearch"}
     assert versions == {nodes.OPENSEARCH_VERSION}
@@ -43,7 +43,7 @@ def test_a_jar_with_other_bytes_is_refused(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(nodes, "pinned_jars", lambda: [PinnedJar("org.x", "x", "1", digest, 5)])
     with pytest.raises(BenchError) as caught:
         nodes.class_path()
-    folder = tmp_path / "opensearch-3.8.0"
+    folder = tmp_path / "opensearch-3.9.0"
     assert str(caught.value) == (
         "The download of org.x:x:1 has the wrong checksum.\n"
         f"Where: SHA-256 {hashlib.sha256(b'wrong').hexdigest()}\n"

@@ -42,7 +42,7 @@ def final_data(
     """Return the user data that finishes a build of these chunks."""
     manifest = Manifest(
         engine="lucene",
-        engine_version="10.5.0",
+        engine_version="10.5.1",
         created="2001-05-31T12:00:00+00:00",
         documents=len({chunk.doc_id for chunk in chunks}),
         chunks=len(chunks),

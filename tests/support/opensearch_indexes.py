@@ -95,7 +95,7 @@ def comparable(manifest: Manifest) -> Manifest:
 
 MANIFEST = Manifest(
     engine=schema.ENGINE,
-    engine_version="3.8.0",
+    engine_version="3.9.0",
     created="now",
     documents=1,
     chunks=1,

@@ -32,7 +32,7 @@ class Answer:
     """The target of a redirect."""
 
 
-def version(number: str = "3.8.0", distribution: str | None = "opensearch") -> Answer:
+def version(number: str = "3.9.0", distribution: str | None = "opensearch") -> Answer:
     """Return the answer in which a server states its version."""
     content = {"number": number, **({"distribution": distribution} if distribution else {})}
     return Answer({"version": content})

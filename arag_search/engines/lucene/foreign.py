@@ -21,8 +21,8 @@ OLDER_FORMATS = PinnedJar(
     group="org.apache.lucene",
     artifact="lucene-backward-codecs",
     version=jvm.LUCENE_VERSION,
-    sha256="751025978ced33d184de01d2cca1f7c3d85916fec7476953d45c391be7ad24f8",
-    size=941_603,
+    sha256="0cfe4d9d2af63cf90ddbc974d49337c6747158413587ee35bf4b8d4e288b6389",
+    size=941_625,
 )
 
 _CODEC = re.compile(r"[cC]odec '\w+'")

@@ -36,7 +36,7 @@ from arag_search.engines.jars import (
 from arag_search.errors import JvmError
 from arag_search.system.cache import cache_folder
 
-LUCENE_VERSION = "10.5.0"
+LUCENE_VERSION = "10.5.1"
 HEAP_VARIABLE = "ARAG_JVM_HEAP"
 DEFAULT_HEAP = "1g"
 MIN_HEAP_MB = 128
@@ -72,8 +72,8 @@ LUCENE_CORE = PinnedJar(
     group="org.apache.lucene",
     artifact="lucene-core",
     version=LUCENE_VERSION,
-    sha256="ec05ee432860dc6116765fc6bd9ffccf65311cb0430a42a3a90f09fffcd310b1",
-    size=4_743_436,
+    sha256="2b4912cc792f462e8e7b350f7c958f538ee7ec42da4cf4b65902fb9d546bba53",
+    size=4_744_152,
 )
 CLASSES_JAR = Path(__file__).parent / "java" / "arag-search-lucene.jar"
 """Our own classes; see java/jar.py."""
