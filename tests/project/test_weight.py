@@ -28,7 +28,7 @@ CEILINGS = {
     ("index_jobs/sources/",): 8_065,
     ("index_jobs/",): 5_367,
     ("bench/",): 17_094,
-    ("tests/",): 62_444,
+    ("tests/",): 62_431,
     ("",): 1_154,  # what is in no other row
 }
 ALL = 148_979
