@@ -140,10 +140,16 @@ def merged_about(about: Mapping[str, str]) -> str:
 
 
 def merged_description(descriptions: Mapping[str, str]) -> str:
-    """Merge the descriptions of a tool over several indexes: first the lines that all share, then
-    those of each index after its name."""
+    """Merge the descriptions of a tool over several indexes: the lines that all share, and those of
+    each index after its name, above if they come first, else below."""
     lines = {of: text.splitlines() for of, text in descriptions.items()}
     first = next(iter(lines.values()))
     shared = [line for line in first if all(line in others for others in lines.values())]
-    own = [f"{of}: {line}" for of in lines for line in lines[of] if line and line not in shared]
-    return "\n".join([*shared, *own])
+    own = [
+        (at > 0, f"{of}: {line}")
+        for of in lines
+        for at, line in enumerate(lines[of])
+        if line and line not in shared
+    ]
+    above, below = ([line for is_below, line in own if is_below is at] for at in (False, True))
+    return "\n".join([*above, *shared, *below])

@@ -179,10 +179,10 @@ OPTIONS: Mapping[str, Option] = {
         "Metadata clauses that every passage obeys, such as doc_id:a; empty for none."
     ),
     "default_operator": Option("What a space between clauses means."),
-    "granularity": Option("Judge the conditions on a whole passage, or on one sentence."),
+    "granularity": Option("Whether all conditions must match in one sentence."),
     "explain": Option("", "Show the score of each hit by leaf and field."),
     "sort": Option(
-        "Order: FIELD:asc or FIELD:desc (metadata); empty for rank.",
+        "FIELD:asc or FIELD:desc, of the metadata.",
         "Order by a metadata field, such as year:asc or year:desc, instead of by score. Passages "
         "without a value come last.",
         "FIELD[:asc|desc]",
@@ -196,7 +196,7 @@ OPTIONS: Mapping[str, Option] = {
     ),
     "show": Option(*shows("query")),
     "after": Option(
-        "Id to go on after.",
+        'What "More:" of a reply says.',
         "With --show titles or lines: go on after the passage with this id, in corpus order.",
         "ID",
     ),

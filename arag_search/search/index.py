@@ -155,6 +155,12 @@ class Index:
         notes. It is read once."""
         return self.state.contents
 
+    @property
+    def some_titles(self) -> tuple[str, ...]:
+        """The titles of at most three documents in the scope, for descriptions of tools. They are
+        read once."""
+        return self.state.some_titles
+
     def is_outdated(self) -> bool:
         """Return whether another state of the index has been published since it was opened."""
         return self.state.is_outdated()

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from arag_search.corpus import ordinal_of
 from arag_search.engines.base import Deadline, SearchEngine
+from arag_search.errors import AragError
 from arag_search.manifest import Manifest
 from arag_search.plan.clauses import ResolvedPlan
 from arag_search.query.fields import Schema
@@ -18,6 +20,9 @@ from arag_search.search.fields import Contents, FieldSummary, contents_of, metad
 from arag_search.search.lines import LinesCache
 from arag_search.search.scope import narrowed
 from arag_search.search.standing import Standing, read_standing, standing_file
+
+_READ = 8
+_NAMED = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +67,17 @@ class IndexState:
     def contents(self) -> Contents:
         """See ``Index``."""
         return contents_of(self.engine, self.manifest, self.scope, self.search_timeout_s)
+
+    @cached_property
+    def some_titles(self) -> tuple[str, ...]:
+        """See ``Index``. A few of the first are read, and those outside of the scope left out."""
+        ordinals = [ordinal_of(0, document, 0) for document in range(_READ)]
+        try:
+            chunks = self.engine.chunks_at(ordinals, self.scope)
+        except AragError:  # of which the first search tells
+            return ()
+        titles = dict.fromkeys(chunk.title for chunk in chunks if chunk and chunk.title)
+        return tuple(titles)[:_NAMED]
 
     def within(self, filter: str) -> IndexState:
         """Return the part that a filter admits. Raises QueryError."""

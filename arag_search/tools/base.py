@@ -21,8 +21,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from arag_search.errors import QueryTimeoutError
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
-from arag_search.tools.index_description import described
-from arag_search.tools.lenient import taken
+from arag_search.tools.index_description import DOCUMENTS, described
+from arag_search.tools.lenient import instead_of, taken
 from arag_search.tools.preset import PLAIN, Preset
 from arag_search.tools.references import References, ShownReference
 from arag_search.tools.registry import TOOLS
@@ -147,7 +147,7 @@ class Tool(ABC):
         self.index = index
         self.preset = preset
         self.max_result_tokens = preset.max_result_tokens
-        self.hidden = frozenset(self._hidden())
+        self.hidden: frozenset[str] = frozenset(self._hidden())
         self.description = self._description()
 
     def _hidden(self) -> Iterable[str]:
@@ -161,7 +161,7 @@ class Tool(ABC):
         """The JSON schema of the arguments."""
         schema = _schema_of(self.arguments)
         properties = {
-            name: {key: value for key, value in schema_of.items() if key != "title"}
+            name: {key: value for key, value in schema_of.items() if key != "title" and value != ""}
             for name, schema_of in schema["properties"].items()
             if name not in self.hidden
         }
@@ -174,8 +174,9 @@ class Tool(ABC):
 
     def served_as(self, name: str) -> Tool:
         """Return the tool over the index that clients of a server know by this name."""
-        del name  # only addresses need it
-        return self
+        served = copy.copy(self)
+        served.description = self.description.replace(DOCUMENTS, f"{DOCUMENTS} in {name}", 1)
+        return served
 
     def openai_schema(self) -> dict[str, Any]:
         """Return the tool in the form that OpenAI-compatible endpoints take in ``tools``."""
@@ -244,10 +245,16 @@ class Tool(ABC):
             return error_result(not_run([problem]))
         given, notes = taken(cast(Mapping[object, object], arguments), self.parameters)
         problems: list[str] = []
-        for name in given:
+        for name, value in given.items():
             if name not in known:
+                if skips_unknown and value in (None, "", [], {}):
+                    continue
+                problem = unknown_argument(name, list(known))
+                if instead := instead_of(name, self.index.manifest.metadata):
+                    problem = f"{problem} {instead}" if "query" in known else problem
                 is_skipped = skips_unknown and name not in self.arguments.model_fields
-                (notes if is_skipped else problems).append(unknown_argument(name, list(known)))
+                # A result that was not narrowed would mislead.
+                (notes if is_skipped and not instead else problems).append(problem)
         try:
             checked = self.arguments.model_validate(
                 {name: value for name, value in given.items() if name in known}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from pydantic import Field
@@ -32,8 +33,11 @@ NEAR_TOKENS = 160
 IN_BRACKETS = "Ids stand in brackets in search replies."
 UNKNOWN = "Unknown: "
 SHOWN_UP_TO = "Shown up to sentence "
+GO_ON = "from_sentence {}"
+GO_ON_NEAR = 'near "sentence {}"'
 
 ChunkId = Annotated[str, Field(min_length=1)]
+_SENTENCE = re.compile(r"sentence (\d{1,9})", re.ASCII)
 
 
 class ChunkReadArguments(Arguments):
@@ -45,9 +49,9 @@ class ChunkReadArguments(Arguments):
     from_sentence: int = Field(
         1, ge=1, description="Sentence to start from; above 1 with one id only."
     )
-    to_sentence: int = Field(0, ge=0, description="Last sentence, with one id only; 0 for the end.")
     near: str = Field(
-        "", description="Words, with one id only: the sentences around their best match."
+        "",
+        description='With one id: words to show a part around, or what "Go on:" says.',
     )
 
 
@@ -56,8 +60,8 @@ class ChunkRead(Tool):
     says where to continue.
 
     The reply says for every chunk what is left out, and leaves out sentences that are still
-    visible. Unless the preset reproduces a paper, the tool can show a part of a chunk. With
-    ``replies``, it shows whole chunks as this paper does.
+    visible. ``near`` shows the sentences of a chunk around words, or from one on; tools of papers
+    have ``from_sentence`` instead or, with ``replies``, show whole chunks as this paper does.
     """
 
     name = "chunk_read"
@@ -65,8 +69,8 @@ class ChunkRead(Tool):
 
     def _hidden(self) -> tuple[str, ...]:
         if self.preset.replies is not None:
-            return ("from_sentence", "to_sentence", "near")
-        return () if self.preset.reproduces is None else ("to_sentence", "near")
+            return ("from_sentence", "near")
+        return ("near",) if self.preset.reproduces else ("from_sentence",)
 
     def _description(self) -> str:
         preset = self.preset
@@ -94,7 +98,8 @@ class ChunkRead(Tool):
             wanted = self._wanted(arguments, chunks[0].chunk)
             if isinstance(wanted, str):
                 return error_result(f"Tool not run: {wanted}")
-        reply = _Reply(self.max_result_tokens, read_set, unknown)
+        go_on = GO_ON if "near" in self.hidden else GO_ON_NEAR
+        reply = _Reply(self.max_result_tokens, read_set, unknown, go_on)
         for at, read_chunk in enumerate(chunks):
             later = [later.chunk.id for later in chunks[at + 1 :]]
             reply.add(read_chunk, wanted, later)
@@ -102,23 +107,21 @@ class ChunkRead(Tool):
 
     def _wanted(self, arguments: ChunkReadArguments, chunk: Chunk) -> range | str:
         """Return the sentences (0-based) of a chunk that are asked for, or why there are none."""
-        first, last = arguments.from_sentence, arguments.to_sentence
-        sentences = len(chunk.sentence_ends)
-        if first > max(sentences, 1):
-            return (
-                f'from_sentence is {first}. Chunk "{chunk.id}" has {sentences} sentences; 1 to '
-                f"{max(sentences, 1)} is allowed."
+        near, sentences = arguments.near.strip(), len(chunk.sentence_ends)
+        numbered = _SENTENCE.fullmatch(near)
+        if near and not numbered:
+            language = self.index.manifest.language
+            return _near(chunk, near, language) or (
+                f'no sentence of chunk "{chunk.id}" has a word of near. Use words that stand in '
+                "it, or read it without near."
             )
-        if last and last < first:
-            return f"to_sentence is {last}, and from_sentence {first}. It is 0 or at least {first}."
-        wanted = range(first - 1, last or sentences)
-        if not arguments.near.strip():
-            return wanted
-        language = self.index.manifest.language
-        return _near(chunk, arguments.near, wanted, language) or (
-            f'no sentence of chunk "{chunk.id}" has a word of near. Use words that stand in it, or '
-            "read it without near."
-        )
+        first = int(numbered[1]) if numbered else arguments.from_sentence
+        if not 1 <= first <= max(sentences, 1):
+            return (
+                f'there is no sentence {first} in chunk "{chunk.id}", which has {sentences}. '
+                f"Allowed: 1 to {max(sentences, 1)}."
+            )
+        return range(first - 1, sentences)
 
     def _known_ids(self, ids: list[str]) -> list[str]:
         shown = [id for id in ids if meant_id(id) != id]
@@ -130,25 +133,25 @@ class ChunkRead(Tool):
 
 def _part_asked(arguments: ChunkReadArguments) -> str:
     """Return the first argument that asks for a part of a chunk; empty if there is none."""
-    for name in ("from_sentence", "to_sentence", "near"):
+    for name in ("from_sentence", "near"):
         if getattr(arguments, name) != ChunkReadArguments.model_fields[name].default:
             return name
     return ""
 
 
-def _near(chunk: Chunk, words: str, wanted: range, language: str) -> range:
-    """Return, from the wanted sentences, those around the one with most of the words; none if no
-    sentence has any of the words."""
+def _near(chunk: Chunk, words: str, language: str) -> range:
+    """Return the sentences around the one with most of the words; none if no sentence has any of
+    the words."""
     text = Sentences(chunk.content, chunk.sentence_ends, is_code(chunk.doc_id))
-    best = best_sentence(words, text, wanted, language)
+    sentences = chunk.sentences()
+    best = best_sentence(words, text, range(len(sentences)), language)
     if best is None:
         return range(0)
-    sentences = chunk.sentences()
     room = NEAR_TOKENS - count_tokens(sentences[best])
     start, stop = best, best + 1
-    while start > wanted.start or stop < min(wanted.stop, len(sentences)):
-        after = stop < min(wanted.stop, len(sentences)) and stop - best <= best - start + 1
-        number = stop if after or start == wanted.start else start - 1
+    while start > 0 or stop < len(sentences):
+        after = stop < len(sentences) and stop - best <= best - start + 1
+        number = stop if after or start == 0 else start - 1
         room -= count_tokens(sentences[number])
         if room < 0:
             break
@@ -156,21 +159,10 @@ def _near(chunk: Chunk, words: str, wanted: range, language: str) -> range:
     return range(start, stop)
 
 
-def _text(block: Block, is_cut: bool) -> str:
-    """Return the lines of a chunk, and where to continue after it if it is cut."""
-    text = str(block)
-    last, count = block.shown[-1] + 1 if block.shown else 0, len(block.sentences)
-    if is_cut and last < count:
-        text += (
-            f"\n{SHOWN_UP_TO}{last} of {count}. "
-            f'Go on: chunk_ids ["{block.id}"], from_sentence {last + 1}.'
-        )
-    return text
-
-
 class _Reply:
-    def __init__(self, max_tokens: int, read_set: ReadSet, unknown: list[str]) -> None:
+    def __init__(self, max_tokens: int, read_set: ReadSet, unknown: list[str], go_on: str) -> None:
         self.max_tokens = max_tokens
+        self.go_on = go_on
         self.read_set = read_set
         self.unknown = unknown
         self.lines: list[str] = []
@@ -203,7 +195,7 @@ class _Reply:
         not even that fits."""
         is_cut = False
         while block.shown:
-            over = count_tokens(_text(block, is_cut)) - self._room(later)
+            over = count_tokens(self._text(block, is_cut)) - self._room(later)
             if over <= 0:
                 return self._add_if_it_fits(block, later, is_cut)
             is_cut = True
@@ -220,12 +212,21 @@ class _Reply:
         return False
 
     def _add_if_it_fits(self, block: Block, later: list[str], is_cut: bool = False) -> bool:
-        text = _text(block, is_cut)
+        text = self._text(block, is_cut)
         if count_tokens(text) > self._room(later):
             return False
         self.spans += block.spans(sum(len(line) + 1 for line in self.lines), len(str(block)))
         self.lines.append(text)
         return True
+
+    def _text(self, block: Block, is_cut: bool) -> str:
+        """Return the lines of a chunk, and where to continue after it if it is cut."""
+        text = str(block)
+        last, count = block.shown[-1] + 1 if block.shown else 0, len(block.sentences)
+        if is_cut and last < count:
+            go_on = self.go_on.format(last + 1)
+            text += f'\n{SHOWN_UP_TO}{last} of {count}. Go on: chunk_ids ["{block.id}"], {go_on}.'
+        return text
 
     def _room(self, later: list[str]) -> int:
         written = [*self.lines, *self._last_lines([*self.left_out, *later])]

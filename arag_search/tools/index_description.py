@@ -2,7 +2,8 @@
 lacks.
 
 A description file may hold ``{feature?text}``, which is kept if the index has the feature,
-``{!feature?text}``, which is kept if it lacks it, and ``<fields>``, the metadata fields.
+``{!feature?text}``, which is kept if it lacks it, ``<documents>``, the documents by some titles,
+and ``<fields>``, the metadata fields.
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.preset import Paper
 
-MAX_DESCRIPTION_TOKENS = 340
-"""The bound of a description that names fields."""
+MAX_FIELDS_TOKENS = 60
+"""The bound of the list of fields in a description."""
 MAX_VALUES = 3
 _MAX_CHARACTERS = 40
 """A longer value or name of a field is left out, because a query could not use a part of it."""
+DOCUMENTS = "the documents"
+"""What a description calls all that can be searched."""
+_DOCUMENTS = "<documents>"
 _FIELDS = "<fields>"
 _CONDITION = re.compile(r"\{(!?)(\w+)\?([^{}]*)\}")
 _EMPTY_LINES = re.compile(r"\n{3,}")
@@ -41,17 +45,20 @@ def described(name: str, index: Index, reproduces: Paper | None = None, **featur
     tool that ``reproduces`` that of a paper has a text of its own, with what the paper says to
     models, in our words; ``ours`` is what our replies and arguments add.
 
-    With fields, the description has at most MAX_DESCRIPTION_TOKENS tokens: to fit, it drops values
-    first, then the last fields. Reads the values once for an index, see ``Index.metadata_fields``.
+    Fields have at most MAX_FIELDS_TOKENS tokens: to fit, values go first, then the last fields.
+    Titles and values are read once for an index.
     """
     if reproduces is not None:
         sentences = index.manifest.has_sentences
         return with_features(describe(f"papers/{name}"), {"sentences": sentences, **features})
     text = with_features(describe(name), {**_features_of(index), **features})
-    if _FIELDS not in text:
-        return text
-    room = MAX_DESCRIPTION_TOKENS - count_tokens(text.replace(_FIELDS, ""))
-    return text.replace(_FIELDS, fields_within(index.metadata_fields, room))
+    if _DOCUMENTS in text:
+        titles = [title for title in index.some_titles if _can_be_shown(title)]
+        named = f" ({', '.join(map(quoted, titles))}, ...)" if titles else ""
+        text = text.replace(_DOCUMENTS, f"{DOCUMENTS}{named}")
+    if _FIELDS in text:
+        text = text.replace(_FIELDS, fields_within(index.metadata_fields, MAX_FIELDS_TOKENS))
+    return text
 
 
 def fields_within(fields: Sequence[FieldSummary], max_tokens: int) -> str:

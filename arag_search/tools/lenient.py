@@ -18,6 +18,26 @@ _QUOTED = re.compile(r"""(["'`])(.+)\1""")
 _BETWEEN_IDS = re.compile(r"\s*[,;\n]\s*")
 _LISTED_ID = re.compile(r"\S*\d[\]\"'`]?")
 """An id in a list of ids. Others may have blanks, commas and semicolons of their own."""
+_OTHER_NAMES = {
+    ("top_k", "max_results"): frozenset({
+        "topk", "k", "n", "limit", "maxresults", "numresults", "count", "size", "topn",
+    }),
+    ("after", "offset"): frozenset({"offset", "skip", "start"}),
+}  # fmt: skip
+"""Arguments by what clients call them, in the spelling of ``_spelling``."""
+_NARROWING = frozenset(
+    """
+    author category collection date datefrom dateto dir directory docid docids doctype document
+    documents enddate exclude file filename files filter filters folder folders from glob include
+    lang language metadata namespace path paths project since source sources startdate tag tags to
+    type until where year
+    """.split()  # noqa: SIM905
+)
+IN_QUERY = 'Write it in the query: (QUERY) AND FIELD:"VALUE".'
+_INSTEAD = {
+    "defaultoperator": "Write AND or OR between words of the query.",
+    "perdocument": 'Each document once: show "counts".',
+}
 _KINDS: dict[str, tuple[type, ...]] = {
     "array": (list,),
     "object": (dict,),
@@ -42,7 +62,7 @@ def taken(
         if name is None or (name != written and name in given):
             values[written] = value
             continue
-        if name != written:
+        if name != written and value not in (None, ""):
             notes.append(f'argument "{written}" was taken as "{name}".')
         known: Mapping[str, Any] = schema["properties"][name]
         kinds = _kinds(known)
@@ -53,7 +73,7 @@ def taken(
         meant = _meant(value, kinds, known.get("enum", ()))
         if "array" in kinds and isinstance(meant, str) and not is_id:
             meant = [meant]
-        if meant is not value:
+        if meant is not value and not (isinstance(value, int) and isinstance(meant, str)):
             notes.append(f'argument "{name}" was taken as {json.dumps(meant, ensure_ascii=False)}.')
         if is_id:
             ids = _bare_ids(meant)
@@ -65,7 +85,17 @@ def taken(
 def _meant_name(written: object, names: Collection[str]) -> object:
     if written in names:
         return written
-    return {_spelling(name): name for name in names}.get(_spelling(written))
+    spelling = _spelling(written)
+    same = {_spelling(name): name for name in names}.get(spelling)
+    meant = next((known for known, others in _OTHER_NAMES.items() if spelling in others), ())
+    return same or next((name for name in meant if name in names), None)
+
+
+def instead_of(written: object, fields: Collection[str]) -> str:
+    """Return what to do instead of an argument that a tool does not have, if it seems to narrow a
+    search; else an empty text. ``fields`` are those of the metadata."""
+    narrows = written in fields or _spelling(written) in _NARROWING
+    return _INSTEAD.get(_spelling(written), IN_QUERY if narrows else "")
 
 
 def _spelling(name: object) -> str:
@@ -86,6 +116,8 @@ def _meant(given: object, kinds: set[str], choices: Sequence[object]) -> object:
         return value if choice == value else choice
     if isinstance(value, str) and "string" not in kinds:
         value = _value_in(value, kinds)
+    if isinstance(value, int) and kinds == {"string"} and not isinstance(value, bool):
+        return str(value)
     if isinstance(value, float) and value.is_integer() and "number" not in kinds:
         return int(value) if "integer" in kinds else value
     return value

@@ -2,38 +2,46 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import Any, ClassVar
 
 from arag_search.errors import ArgumentError, UnknownChunkError
+from arag_search.query.printing import quoted
 from arag_search.search.asked import Search
+from arag_search.search.shown.registry import FORMS
 from arag_search.search.shown.writing import meant_id
 from arag_search.tools.base import ReadSet, ToolResult, error_result, not_run
 from arag_search.tools.index_description import described
+from arag_search.tools.pointers import FURTHER
 from arag_search.tools.search import SearchTool, arguments_of
+
+_NUMBER = re.compile(r"\d{1,9}", re.ASCII)
+_BRACKETED = re.compile(r"\[(.*)\]", re.DOTALL)
 
 
 class LogicalSearch(SearchTool):
     """A search by logical queries.
 
     Without ``operators``, AND, OR, NOT, - and ! are rejected. With ``loop_guards``, the tool takes
-    sort (if the index has metadata), per_document, show and after. The description is made from the
-    index, unless the preset reproduces a paper.
+    show and (if the index has metadata) sort. Unless the preset reproduces a paper, a page or a
+    list goes on ``after`` what the line "More:" of the reply says, and the description is made from
+    the index.
     """
 
     name = "logical_search"
     asked = Search
     arguments = arguments_of(
-        Search, "query", "default_operator", "top_k", "offset", "granularity", "sort",
-        "per_document", "show", "after",
+        Search, "query", "default_operator", "top_k", "offset", "granularity", "show", "sort",
+        "after",
     )  # fmt: skip
     of_paper: ClassVar[Collection[str]] = ("query", "default_operator")
 
     def _hidden(self) -> list[str]:
         preset, manifest = self.preset, self.index.manifest
-        hidden: list[str] = []
+        hidden = ["after"] if preset.reproduces else ["default_operator", "offset"]
         if not preset.loop_guards:
-            hidden += ["per_document", "show", "after"]
+            hidden.append("show")
         if not preset.loop_guards or not manifest.metadata:
             hidden.append("sort")
         if not preset.operators:
@@ -62,10 +70,19 @@ class LogicalSearch(SearchTool):
         except (ArgumentError, UnknownChunkError) as error:
             return error_result(not_run([f"{error.what} Allowed: {error.allowed}."]))
 
-    def _after(self, id: str) -> str | None:
-        if meant_id(id) == id or self.index.read([id])[0] is not None:
-            return id or None
-        return meant_id(id)
+    def _begin(self, arguments: Any) -> dict[str, Any]:
+        """Return where a page begins: after a number of hits, or after the passage with an id."""
+        after = arguments.after.strip()
+        if not after or _NUMBER.fullmatch(after):
+            return {"offset": int(after or 0), "after": None}
+        if arguments.sort or not FORMS[arguments.show].in_corpus_order:
+            raise ArgumentError(
+                f"after is {quoted(after)}.", allowed=f'what "{FURTHER.strip()}" says'
+            )
+        bracketed = _BRACKETED.fullmatch(after)
+        id = bracketed[1] if bracketed else after
+        is_id = meant_id(id) == id or self.index.read([id])[0] is not None
+        return {"after": id if is_id else meant_id(id)}
 
     def _options(self, arguments: Any) -> dict[str, Any]:
         preset = self.preset
@@ -76,5 +93,5 @@ class LogicalSearch(SearchTool):
             "branches": preset.explains,
             "feedback": preset.explains,
             "published": preset.reproduces is not None,
-            "after": self._after(arguments.after),
+            **(self._begin(arguments) if "after" not in self.hidden else {}),
         }

@@ -101,8 +101,8 @@ class Preset(BaseModel):
     )
     loop_guards: bool = Field(
         description="Whether a repeated call is answered with a nudge, steps that show nothing new "
-        "with a note, and searches take arguments that help on: logical_search sort, per_document, "
-        "show and after, keyword_search show."
+        "with a note, and searches take arguments that help on: logical_search sort and "
+        "show, keyword_search show."
     )
     max_result_tokens: int = Field(
         ge=MIN_RESULT_TOKENS, description="The maximum tokens of one tool result."

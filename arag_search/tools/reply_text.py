@@ -24,10 +24,9 @@ from arag_search.tools.blocks import (
     WHOLE_PART,
 )
 from arag_search.tools.chunk_read import IN_BRACKETS, SHOWN_UP_TO, UNKNOWN
-from arag_search.tools.pointers import POINTED
+from arag_search.tools.pointers import FURTHER, POINTED
 from arag_search.tools.rendering import NOT_SHOWN, LeftOut, PassageSpan
 from arag_search.tools.rules import BEST_FOR, IN_NO_SENTENCE, NEAREST
-from arag_search.tools.search import MORE
 
 NUDGE = "Note: the last "
 """The beginning of the line that an agent adds after steps that showed nothing new."""
@@ -48,7 +47,7 @@ _LEFT_OUT = re.compile(rf"\(\d+ {LEFT_OUT}[,)]|\.\.\.")
 _NUDGED = rf"(?:\n{NUDGE}\d+ steps showed nothing new[^\n]*)?(?:\n{CALLS_LEFT}\d+\.)?\Z"
 _FOOT = re.compile(
     rf"(?:\n{NOT_SHOWN}\[[^\n]*\.)?(?P<named>(?:\n{POINTED}\[[^\n]*)*)"
-    rf"(?:\n{MORE}\d+\.)?{_NUDGED}"
+    rf"(?:\n{FURTHER}\w+=\d+\.)?{_NUDGED}"
 )
 _POINTER = re.compile(r'\[([^]\n]+)\] ([^][\n]*?)(?:: "([^\n]*)"|(?=; \[|\n|\Z))')
 _READ_FOOT = re.compile(
@@ -175,7 +174,7 @@ def leaves_out(text: str) -> bool:
 
 def offers_more(reply: str) -> bool:
     """Return whether a reply of a search says that there are further passages."""
-    return reply.rpartition("\n")[2].startswith(MORE)
+    return reply.rpartition("\n")[2].startswith(FURTHER)
 
 
 def shown_tokens(reply: str, spans: Sequence[PassageSpan]) -> int:

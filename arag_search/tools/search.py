@@ -34,7 +34,6 @@ WHOLE_UP_TO_TOKENS = 64
 MAX_REPEATED_TOKENS = 12
 """A longer query is not repeated if it was understood as it was written."""
 AS_WRITTEN = "this query"
-MORE = f"{FURTHER}offset="
 _NO_FURTHER = ": there are no further ones."
 
 
@@ -55,13 +54,15 @@ class SearchTool(Tool):
         self._defaults = {part.name: part.default for part in fields(self.asked)}
         if not preset.explains:
             self.hidden |= set(self.arguments.model_fields).difference(self.of_paper)
+        self.paging = "after" if "after" in self.parameters["properties"] else "offset"
+        """The argument that goes on after a page."""
 
     def _call(self, arguments: Any, read_set: ReadSet) -> ToolResult:
         try:
             result = self._search(arguments)
         except QueryError as error:
             return error_result(str(error) if self.preset.explains else NOT_READABLE)
-        text = reply(result, self.preset, read_set, self.max_offset)
+        text = reply(result, self.preset, read_set, self.max_offset, self.paging)
         return with_pointers(text, result, self.index, self.preset, read_set)
 
     def _search(self, arguments: Any) -> SearchResult:
@@ -105,10 +106,14 @@ def argument_of(asked: type[Asked], name: str, **changed: Any) -> tuple[Any, Any
 
 
 def reply(
-    result: SearchResult, preset: Preset, read_set: ReadSet, max_offset: int = MAX_TOOL_OFFSET
+    result: SearchResult,
+    preset: Preset,
+    read_set: ReadSet,
+    max_offset: int = MAX_TOOL_OFFSET,
+    paging: str = "offset",
 ) -> ToolResult:
     """Return the bounded text of a search result. ``max_offset`` is the largest offset that it
-    names to go on with."""
+    names to go on with, by the argument ``paging``."""
     if preset.replies is not None:
         return _paper_reply(result, preset.replies, preset)
     understood = _understood(result, preset.max_result_tokens // _SHARE_OF_QUERY) + _order(result)
@@ -128,7 +133,7 @@ def reply(
             heading = _empty_lines(result, understood)
         lines = [*heading, branch_counts(result), notes]
         head = "\n".join(line for line in lines if line)
-        return head, _footer(result, kept, shown, max_offset)
+        return head, _footer(result, kept, shown, max_offset, paging)
 
     fitted = fit(frame, blocks, preset.max_result_tokens, whole=preset.full_text)
     for kept in fitted.blocks:
@@ -252,7 +257,9 @@ def _empty_lines(result: SearchResult, understood: str) -> list[str]:
     return lines
 
 
-def _footer(result: SearchResult, kept: Sequence[Block], shown: int, max_offset: int) -> str:
+def _footer(
+    result: SearchResult, kept: Sequence[Block], shown: int, max_offset: int, paging: str
+) -> str:
     reached = result.offset + max(shown, 1)
     end = result.passages
     is_limited = result.per_document is not None or result.asked.form.of_documents
@@ -262,5 +269,5 @@ def _footer(result: SearchResult, kept: Sequence[Block], shown: int, max_offset:
     more = end is None or reached < end or shown < len(result.hits)
     if result.sort == CORPUS_ORDER:
         goes_on = result.passages is None or shown < len(result.hits)
-        return f'{FURTHER}after="{one_line(shown_id(kept[-1].id))}".' if goes_on else ""
-    return f"{MORE}{reached}." if more and reached <= max_offset else ""
+        return f'{FURTHER}after="[{one_line(shown_id(kept[-1].id))}]".' if goes_on else ""
+    return f"{FURTHER}{paging}={reached}." if more and reached <= max_offset else ""

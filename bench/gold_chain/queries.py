@@ -44,7 +44,10 @@ class Search:
         if self.interface == "keyword":
             arguments = {"keywords": list(self.wording)}
         arguments["max_results" if self.interface == "hybrid" else "top_k"] = top_k
-        arguments["offset"] = offset
+        if self.tool == "logical_search":
+            arguments["after"] = str(offset)
+        else:
+            arguments["offset"] = offset
         if self.interface == "sentence":
             arguments["granularity"] = "sentence"
         return arguments

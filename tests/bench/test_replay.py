@@ -54,7 +54,7 @@ def test_the_searches_of_a_run_are_read_in_order_and_rejected_ones_are_counted(
         (search, '{"query": "\\"antonio vivaldi\\" AND libret* NOT title:venice"}'),
         (search, '{"query": "opera AND NOT"}'),
         ("chunk_read", '{"chunk_ids": ["vivaldi.1"]}'),
-        (search, '{"query": "opera violin", "default_operator": "AND"}'),
+        (search, '{"query": "opera AND violin"}'),
         (search, '{"query": "year:1678"}'),
     )
     assert [(query.text, query.words, query.keywords) for query in recorded_queries.queries] == [
@@ -63,7 +63,7 @@ def test_the_searches_of_a_run_are_read_in_order_and_rejected_ones_are_counted(
             ("antonio", "vivaldi", "libret"),
             ("antonio vivaldi", "libret"),
         ),
-        ("(opera AND violin)", ("opera", "violin"), ("opera", "violin")),
+        ("opera AND violin", ("opera", "violin"), ("opera", "violin")),
     ]
     assert recorded_queries.counts == {
         "logical_search": 4, "refused or without a word": 2, "queries": 2, "different queries": 2,

@@ -56,7 +56,7 @@ async def main(kind, *target):
 
 asyncio.run(main(*sys.argv[1:]))
 """
-TOOLS = ["logical_search", "chunk_read", "words"]
+TOOLS = ["logical_search", "chunk_read"]
 READ = {"chunk_ids": ["vivaldi.1"]}
 WHOLE = "Antonio Vivaldi (whole document)\n"
 BEFORE = "Antonio Vivaldi (whole document, shown before)\n"
@@ -261,7 +261,7 @@ def test_the_method_and_the_name_in_headers_must_be_those_of_the_message() -> No
             answer = await http.post(listening.url, json=message, headers=named)
             assert (answer.status_code, answer.json()["result"]["resultType"]) == (200, "complete")
             assert "mcp-session-id" not in answer.headers
-            for wrong in ({}, {"Mcp-Method": "tools/list"}, {"Mcp-Name": "words"}):
+            for wrong in ({}, {"Mcp-Method": "tools/list"}, {"Mcp-Name": "logical_search"}):
                 headers = {**named, **wrong} if wrong else {}
                 answer = await http.post(listening.url, json=message, headers=headers)
                 error = answer.json()

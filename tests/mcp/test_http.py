@@ -51,7 +51,7 @@ def token(monkeypatch: pytest.MonkeyPatch) -> str:
 def test_two_clients_search_and_read_in_separate_sessions() -> None:
     async def talk(listening: Listening) -> None:
         async with connected(listening.url) as client, connected(listening.url) as other_client:
-            assert len((await client.list_tools()).tools) == 3
+            assert len((await client.list_tools()).tools) == 2
             first = text_of(await client.call_tool("chunk_read", READ))
             assert "This opera is older." in first
             second_reply = text_of(await client.call_tool("chunk_read", READ))
@@ -197,7 +197,7 @@ def test_clients_that_accept_events_or_anything_are_served(accept: str) -> None:
         assert (await begin_session(listening, Accept=accept)).status_code == 200
         async with web_client({**HEADERS, **modern, "Accept": accept}) as http:
             answer = await http.post(listening.url, json=listed)
-            assert (answer.status_code, len(answer.json()["result"]["tools"])) == (200, 3)
+            assert (answer.status_code, len(answer.json()["result"]["tools"])) == (200, 2)
 
     over_http(talk)
 

@@ -234,7 +234,7 @@ def _search(tool: Mapping[str, Any], names: Sequence[str], words: Sequence[str])
     plain = " ".join((*names, *words))
     form = TOOLS[name].query_form
     if form == "logical" or "query is logical" in tool["description"]:
-        text = _logical(names, words, operators="default_operator" in fields or form is None)
+        text = _logical(names, words, operators="are refused" not in tool["description"])
     else:
         text = plain
     arguments: dict[str, Any] = {"query": text}

@@ -13,14 +13,14 @@ Show = Literal["text", "titles", "lines", "counts"]
 """What a search shows of what it finds."""
 FORMS: Mapping[str, Form] = {
     "text": Form(is_list=False, in_corpus_order=False),
-    "titles": Form("ids and titles", "ids and titles", reads_text=False),
+    "titles": Form("", "ids and titles", reads_text=False),
     "lines": Lines(
-        "all sentences that match",
+        "sentences that match",
         "each sentence that matches, with the name of its entry",
         reads_whole=True,
     ),
     "counts": Counts(
-        "documents, with their matches",
+        "matches of each document",
         "documents, each with the number of its matches, by their best passages",
         in_corpus_order=False,
         reads_text=False,
@@ -38,10 +38,10 @@ def forms_with(argument: str) -> dict[str, Form]:
 def shows(argument: str = "query") -> tuple[str, str]:
     """Return what a model reads about the forms that go with an argument, and what a user does."""
     lists = {name: form for name, form in forms_with(argument).items() if form.is_list}
-    says = "; ".join(f'"{name}": of {form.says}' for name, form in lists.items())
+    says = "; ".join(", ".join(filter(None, (name, form.says))) for name, form in lists.items())
     help = ", ".join(f"{name} lists {form.help}" for name, form in lists.items())
     return (
-        f"{says.replace('of', f'a list of {MAX_LISTED}', 1)}.",
+        f"Lists of {MAX_LISTED}: {says}.",
         f"{help}. All count all matches; more than {MAX_REACH:,} titles or lines are in corpus "
         "order, with --tool logical.",
     )

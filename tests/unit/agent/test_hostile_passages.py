@@ -57,7 +57,6 @@ SCRIPT = (
     calls(call("logical_search", query="opera", show="titles")),
     calls(call("logical_search", query="opera AND zebra")),
     calls(call("chunk_read", chunk_ids=["e.1"])),
-    calls(call("words", words=["opera", "offic*"])),
     ModelReply("Answer: Venice\nSources: [e.1]"),
 )
 

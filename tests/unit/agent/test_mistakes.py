@@ -84,7 +84,7 @@ def test_an_unknown_tool_is_answered_with_the_names_of_the_tools(ask: Ask) -> No
         {"query": "venice"},
     )
     assert step.tool_output == (
-        'Tool not run: there is no tool "google". Tools: logical_search, chunk_read, words.'
+        'Tool not run: there is no tool "google". Tools: logical_search, chunk_read.'
     )
 
 

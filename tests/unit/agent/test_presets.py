@@ -192,8 +192,8 @@ def test_the_presets_have_the_values_of_the_design() -> None:
         "arag_without_semantic": ["keyword_search", "chunk_read"],
         "connector": ["connector_search", "connector_fetch"],
         "direct_answer": [],
-        "logical_hybrid": ["hybrid_search", "chunk_read", "words"],
-        "logical_read": ["logical_search", "chunk_read", "words"],
+        "logical_hybrid": ["hybrid_search", "chunk_read"],
+        "logical_read": ["logical_search", "chunk_read"],
         "logicalrag": ["logical_search"],
         "logicalrag_no_operators": ["logical_search"],
         "logicalrag_paper": ["logical_search"],
@@ -266,7 +266,7 @@ def test_the_tools_of_a_preset_have_its_settings() -> None:
     def preset_tools(name: str) -> dict[str, Tool]:
         return tools_of(load_preset(name), index)
 
-    assert list(preset_tools("logical_read")) == ["logical_search", "chunk_read", "words"]
+    assert list(preset_tools("logical_read")) == ["logical_search", "chunk_read"]
     full, syntax = preset_tools("logicalrag"), preset_tools("logicalrag_syntax_only")
     assert full["logical_search"].max_result_tokens == 12_000
     assert len(syntax["logical_search"].description) < len(full["logical_search"].description) / 2
@@ -280,11 +280,11 @@ def test_the_tools_of_a_preset_have_its_settings() -> None:
 
 
 def test_arguments_of_metadata_are_offered_where_the_index_has_metadata() -> None:
-    preset = load_preset("logical_read")
+    preset = load_preset("logical_read").model_copy(update={"tools": ("logical_search", "words")})
     for metadata, names in (({}, ["words"]), ({"year": "number"}, ["words", "fields", "filter"])):
         tools = tools_of(preset, Index(MemoryEngine([], metadata=metadata), "memory"))
         arguments = tools["logical_search"].parameters["properties"]
-        assert arguments.keys() > {"per_document", "show", "after"}
+        assert arguments.keys() > {"show", "after"}
         assert ("sort" in arguments) is bool(metadata)
         assert list(tools["words"].parameters["properties"]) == names
         assert ("metadata" in tools["words"].description) is bool(metadata)
@@ -597,7 +597,7 @@ def test_the_command_lists_presets_with_their_tools(presets: PresetsCommand) -> 
             "Logical search with snippets, then reading in full; recommended without vectors. The "
             "default of ask, run and mcp.",
         ),
-        named("", "logical_search, chunk_read, words; 15 turns, prompt logical_read"),
+        named("", "logical_search, chunk_read; 15 turns, prompt logical_read"),
     ]
     about = "A-RAG with our replies: keywords, meaning, and reading in full."
     at = lines.index(named("arag_full", about))

@@ -110,7 +110,9 @@ def test_descriptions_of_several_indexes_carry_their_names() -> None:
     async def talk(client: ClientSession) -> None:
         search, *_ = (await client.list_tools()).tools
         assert search.description is not None
-        assert search.description.startswith("wiki: An encyclopedia.\nnotes: My notes.\nSearch")
+        assert search.description.startswith(
+            "wiki: An encyclopedia.\nnotes: My notes.\nwiki: Search"
+        )
 
     served.serve(talk)
 

@@ -73,7 +73,7 @@ def test_the_tools_are_those_that_an_agent_with_the_preset_sees() -> None:
 
     async def talk(client: ClientSession) -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert list(tools) == ["logical_search", "chunk_read", "words"]
+        assert list(tools) == ["logical_search", "chunk_read"]
         for tool in tools.values():
             assert tool.annotations is not None
             assert tool.annotations.read_only_hint is True
@@ -94,7 +94,7 @@ def test_the_tools_and_the_instructions_cost_little() -> None:
     async def talk(client: ClientSession) -> None:
         tools = (await client.list_tools()).model_dump_json(by_alias=True, exclude_none=True)
         instructions = (await client.initialize()).instructions
-        assert count_tokens(tools) + count_tokens(instructions or "") <= 1_400
+        assert count_tokens(tools) + count_tokens(instructions or "") <= 800
 
     LocalServer().serve(talk)
 
@@ -148,7 +148,7 @@ def test_what_only_a_client_can_have_got_wrong_is_taken_as_meant() -> None:
         assert text_of(result).endswith(
             '\nNote: argument "top_k" was taken as 2.\n'
             'Note: argument "toolCallId": there is no such argument. Arguments: query, '
-            "default_operator, top_k, offset, granularity, sort, per_document, show, after."
+            "top_k, granularity, show, sort, after."
         )
 
     LocalServer().serve(talk)
@@ -161,11 +161,11 @@ def test_a_mistake_of_a_model_is_a_result_with_the_whole_message() -> None:
             "of OR; alone it matches nearly every passage. Write AND NOT, or a space before NOT.\n"
             "Write: (a AND NOT opera)"
         )
-        assert await error_text(client, "logical_search", top_k=99, limit=3) == (
+        assert await error_text(client, "logical_search", top_k=99, tone="dry") == (
             'Tool not run: 2 problems.\n1. argument "query" is missing. Allowed: a string.\n'
             '2. argument "top_k", 99. Allowed: a whole number from 1 to 20.\n'
-            'Note: argument "limit": there is no such argument. Arguments: query, '
-            "default_operator, top_k, offset, granularity, sort, per_document, show, after."
+            'Note: argument "tone": there is no such argument. Arguments: query, '
+            "top_k, granularity, show, sort, after."
         )
         assert await error_text(client, "chunk_read", chunk_ids=["gone.1"]) == (
             'No chunk has the id "gone.1". Ids stand in brackets in search replies.'
@@ -174,7 +174,7 @@ def test_a_mistake_of_a_model_is_a_result_with_the_whole_message() -> None:
             'No chunk has the id "gone.1". Ids stand in brackets in search replies.'
         )
         assert await error_text(client, "find") == (
-            'Tool not run: there is no tool "find". Tools: logical_search, chunk_read, words.'
+            'Tool not run: there is no tool "find". Tools: logical_search, chunk_read.'
         )
 
     LocalServer().serve(talk)
@@ -343,22 +343,23 @@ def test_with_several_indexes_a_call_names_an_index_and_each_index_has_its_own_r
         assert schema["properties"]["index"]["enum"] == ["memory", "other"]
         assert schema["required"] == ["index", "chunk_ids"]
         # The other index has no metadata.
-        assert tools["words"].input_schema["properties"].keys() > {"index", "words", "fields"}
-        assert await error_text(client, "words", index="other", fields=["year"]) == (
-            'Tool not run: 1 problem.\n1. argument "fields": there is no such argument. '
-            "Arguments: words."
+        assert "sort" in tools["logical_search"].input_schema["properties"]
+        wrong = await error_text(client, "logical_search", index="other", query="a", sort="year")
+        assert wrong.startswith(
+            'Tool not run: 1 problem.\n1. argument "sort": there is no such argument. '
         )
-        assert await error_text(client, "words", index="another") == (
+        assert await error_text(client, "chunk_read", index="another") == (
             'Tool not run: 1 problem.\n1. argument "index", "another". '
             'Allowed: "memory" or "other".'
         )
         description = tools["logical_search"].description
         assert description is not None
         assert description.splitlines()[-2:] == [
-            'memory: Clauses on metadata: field:"value", field:[1670 TO 1680], field:>=1970.',
+            'memory: Metadata: field:"value", field:[1670 TO 1680], field:>=1970.',
             'memory: Fields: year (number, 1678 to 1735), lang (keyword: "en", "it").',
         ]
-        assert description.count("Words search title and text.") == 1
+        assert description.startswith('memory: Search the documents in memory ("Antonio Vivaldi", ')
+        assert description.count("Case and accents do not count") == 1
         result = await client.call_tool("chunk_read", {**READ, "index": "memory"})
         assert text_of(result) == IN_FULL
         result = await client.call_tool("chunk_read", {**READ, "index": "other"})

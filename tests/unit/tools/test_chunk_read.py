@@ -88,8 +88,8 @@ def test_ids_are_looked_up_in_nfc() -> None:
     [
         (
             {"chunk_ids": ["griselda.1"], "from_sentence": 4},
-            'Tool not run: from_sentence is 4. Chunk "griselda.1" has 3 sentences; 1 to 3 is '
-            "allowed.",
+            'Tool not run: there is no sentence 4 in chunk "griselda.1", which has 3. '
+            "Allowed: 1 to 3.",
         ),
         (
             {"chunk_ids": ["griselda.1", "page.1"], "from_sentence": 2},
@@ -138,7 +138,7 @@ def test_a_long_chunk_is_read_in_several_calls_and_then_marked() -> None:
     read_set = ReadSet()
     text, first, steps = "", 1, 0
     while True:
-        result = tool.run({"chunk_ids": ["d.1"], "from_sentence": first}, read_set)
+        result = tool.run({"chunk_ids": ["d.1"], "near": f"sentence {first}"}, read_set)
         steps += 1
         assert result.result_tokens <= 200
         body = result.text.splitlines()[1]
@@ -148,7 +148,7 @@ def test_a_long_chunk_is_read_in_several_calls_and_then_marked() -> None:
             break
         continuation = re.fullmatch(
             r'Shown up to sentence (\d+) of 40\. Go on: chunk_ids \["d\.1"\], '
-            r"from_sentence (\d+)\.",
+            r'near "sentence (\d+)"\.',
             result.text.splitlines()[-1],
         )
         assert continuation
@@ -156,7 +156,7 @@ def test_a_long_chunk_is_read_in_several_calls_and_then_marked() -> None:
         first = int(continuation[2])
     assert steps > 3
     assert text == "".join(sentences)
-    repeated = tool.run({"chunk_ids": ["d.1"], "from_sentence": 5}, read_set)
+    repeated = tool.run({"chunk_ids": ["d.1"], "near": "sentence 5"}, read_set)
     assert repeated.text == "[d.1] Long (shown before)"
     assert (repeated.status, repeated.ids) == ("ok", ("d.1",))
     assert repeated.retrieved_tokens == count_tokens("Long")
@@ -191,9 +191,10 @@ def test_every_read_keeps_the_bound_and_reads_to_the_end(random: Random, bound: 
     for chunk_id in ids[:3]:
         read_set, first = ReadSet(), 1
         while first:
-            result = tool.run({"chunk_ids": [chunk_id], "from_sentence": first}, read_set)
+            near = f"sentence {first}"
+            result = tool.run({"chunk_ids": [chunk_id], "near": near}, read_set)
             assert result.result_tokens <= bound
             assert result.ids == (chunk_id,)
-            continuation = re.search(r"from_sentence (\d+)\.$", result.text)
+            continuation = re.search(r'near "sentence (\d+)"\.$', result.text)
             assert continuation is None or int(continuation[1]) > first
             first = 0 if continuation is None else int(continuation[1])

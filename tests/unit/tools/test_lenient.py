@@ -91,7 +91,7 @@ def test_a_name_in_another_spelling_is_the_name() -> None:
         {"query": "[1, 2]"}, {"query": "5"}, {"query": ""}, {"query": None}, {"top_k": "true"},
         {"top_k": "five"}, {"top_k": "1.5"}, {"whole": "1"}, {"top_k": 1.5},
         {"query": ["a", "b"]}, {"query": [1]}, {"queries": "a"}, {"top_k": "[1]"},
-        {"granularity": "passage"}, {"sort": "year"}, {"limit": "5"},
+        {"granularity": "passage"}, {"sort": "year"}, {"colour": "5"},
         {"reference_id": "see [a]"}, {"reference_id": "[a][b]"}, {"chunk_ids": ["see [a.1]", 7]},
     ],
 )  # fmt: skip

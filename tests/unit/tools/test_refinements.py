@@ -1,14 +1,18 @@
-"""The arguments sort, per_document, show and after of searches."""
+"""The arguments sort, show and after of searches, and a limit on passages of a document."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
 from arag_search.errors import ArgumentError
 from arag_search.search.index import Index
+from arag_search.tools.base import ReadSet, ToolResult
 from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import LogicalSearch
 from arag_search.tools.preset import plain_preset
+from arag_search.tools.search import reply
 from tests.support.passages import chunk, index_of
 
 
@@ -19,10 +23,10 @@ def test_a_list_of_titles_has_an_exact_total_and_no_text() -> None:
     lines = result.text.splitlines()
     assert lines[0] == "200 of 1,200 passages for (opera AND song)"
     assert lines[1:3] == ["[d0.1] Part 0", "[d1.1] Part 1"]
-    assert lines[-1] == "More: offset=200."
+    assert lines[-1] == "More: after=200."
     assert (len(lines), len(result.ids), result.total) == (202, 200, 1200)
     assert all(span.text_start == span.end for span in result.passages)
-    last = tool.run({"query": "opera AND song", "show": "titles", "offset": 1000})
+    last = tool.run({"query": "opera AND song", "show": "titles", "after": "1000"})
     assert last.text.splitlines()[0] == "Passages 1001 to 1200 of 1,200 for (opera AND song)"
     assert last.text.splitlines()[-1] == "[d1199.1] Part 1199"
     keywords = KeywordSearch(index_of(*many), plain_preset(loop_guards=True))
@@ -36,13 +40,13 @@ def test_a_list_that_does_not_fit_goes_on_after_the_last_title_that_is_shown() -
     tool = LogicalSearch(index_of(*many), preset)
     offset, seen = 0, list[str]()
     while True:
-        result = tool.run({"query": "opera", "show": "titles", "offset": offset})
+        result = tool.run({"query": "opera", "show": "titles", "after": str(offset)})
         assert result.result_tokens <= 1_000
         seen += result.ids
         if "More:" not in result.text:
             break
         offset = len(seen)
-        assert f"More: offset={offset}." in result.text
+        assert f"More: after={offset}." in result.text
     assert seen == [f"d{n}.1" for n in range(300)]
 
 
@@ -56,8 +60,9 @@ def test_an_empty_list_says_why() -> None:
 
 def test_a_list_by_document_names_each_document_once() -> None:
     many = [chunk(n, f"d{n // 3}", "T", "An opera. ", part=n % 3 + 1, parts=3) for n in range(9)]
-    tool = LogicalSearch(index_of(*many), plain_preset(loop_guards=True))
-    result = tool.run({"query": "opera^2 PREFER t", "show": "titles", "per_document": 1})
+    index = index_of(*many)
+    page = index.logical_search("opera^2 PREFER t", show="titles", top_k=200, per_document=1)
+    result = reply(page, plain_preset(loop_guards=True), ReadSet())
     assert result.ids == ("d0.1", "d1.1", "d2.1")
     assert result.text.splitlines()[0] == (
         "3 of 9 passages for (opera^2 PREFER t), 1 of each of 3 documents"
@@ -82,10 +87,10 @@ def test_documents_are_counted_in_the_order_of_their_best_passages() -> None:
     assert lines[0] == "6 passages for opera: documents 1 to 3 of 3"
     assert lines[1:] == [f"[{hit.id}] T: 2" for hit in by_text]
     assert (result.ids, result.total) == (tuple(hit.id for hit in by_text), 6)
-    assert tool.run({"query": "opera", "show": "counts", "offset": 2}).text.splitlines() == [
+    assert tool.run({"query": "opera", "show": "counts", "after": "2"}).text.splitlines() == [
         "6 passages for opera: documents 3 to 3 of 3", lines[3]
     ]  # fmt: skip
-    assert tool.run({"query": "opera", "show": "counts", "offset": 3}).text == (
+    assert tool.run({"query": "opera", "show": "counts", "after": "3"}).text == (
         "Only 3 documents match opera: there are no further ones."
     )
     sentences = {"query": "song", "show": "counts", "granularity": "sentence"}
@@ -109,11 +114,8 @@ def test_counts_of_more_documents_than_one_request_returns_are_exact() -> None:
 
 
 def test_counts_are_of_logical_queries_and_of_all_passages_of_a_document(index: Index) -> None:
-    tool = LogicalSearch(index, plain_preset(loop_guards=True))
-    assert tool.run({"query": "opera", "show": "counts", "per_document": 2}).text == (
-        'Tool not run: 1 problem.\n1. per_document does not go with show "counts". '
-        'Allowed: per_document with show "text" or "titles".'
-    )
+    with pytest.raises(ArgumentError, match='per_document does not go with show "counts"'):
+        index.logical_search("opera", show="counts", per_document=2)
     keywords = KeywordSearch(index, plain_preset(loop_guards=True))
     assert "counts" not in keywords.parameters["properties"]["show"]["enum"]
     with pytest.raises(ArgumentError, match="keywords does not go with"):
@@ -137,8 +139,8 @@ def test_a_list_of_more_than_can_be_paged_through_is_in_corpus_order(
             break
         after = rest.partition('"')[0]
     assert seen == [f"d[{n}].1" for n in range(451)]
-    assert after == "d［399］.1"
-    ranked = tool.run({"query": "opera", "show": "titles", "offset": 1}).text
+    assert after == "[d［399］.1]"
+    ranked = tool.run({"query": "opera", "show": "titles", "after": 1}).text
     assert "in corpus order" not in ranked.splitlines()[0]
     ended = tool.run({"query": "opera", "show": "titles", "after": "d[450].1"})
     assert (ended.status, ended.total) == ("empty", 451)
@@ -149,13 +151,13 @@ def test_a_list_of_more_than_can_be_paged_through_is_in_corpus_order(
 
 def test_after_stands_alone_and_names_a_passage(index: Index) -> None:
     tool = LogicalSearch(index, plain_preset(loop_guards=True))
-    for more in ({}, {"sort": "year"}, {"per_document": 1}, {"offset": 5}):
-        show = {"show": "titles"} if more else {}
-        wrong = tool.run({"query": "vivaldi", "after": "griselda.1", **show, **more})
-        assert wrong.text == (
-            "Tool not run: 1 problem.\n1. after goes on with a list in corpus order. Allowed: "
-            'show "titles" or "lines" without sort, per_document and offset.'
+    for more in ({}, {"show": "titles", "sort": "year"}, {"show": "counts"}):
+        assert tool.run({"query": "vivaldi", "after": "[griselda.1]", **more}).text == (
+            'Tool not run: 1 problem.\n1. after is "[griselda.1]". Allowed: what "More:" says.'
         )
+    for more in ({"per_document": 1}, {"offset": 5}):
+        with pytest.raises(ArgumentError, match="after goes on with a list in corpus order"):
+            index.logical_search("vivaldi", show="titles", after="griselda.1", **more)
     unknown = tool.run({"query": "vivaldi", "show": "titles", "after": "x.1"})
     assert 'No chunk has the id "x.1".' in unknown.text
     hidden = LogicalSearch(index.within("lang:en"), plain_preset(loop_guards=True))
@@ -165,17 +167,21 @@ def test_after_stands_alone_and_names_a_passage(index: Index) -> None:
 
 
 def test_a_search_says_how_passages_were_sorted_and_limited(index: Index) -> None:
-    tool = LogicalSearch(index, plain_preset(loop_guards=True))
-    result = tool.run({"query": "vivaldi", "sort": "year:desc", "per_document": 1, "top_k": 1})
+    preset = plain_preset(loop_guards=True)
+
+    def shown(**asked: Any) -> ToolResult:
+        return reply(index.logical_search("vivaldi", **asked), preset, ReadSet())
+
+    result = shown(sort="year:desc", per_document=1, top_k=1)
     lines = result.text.splitlines()
     assert lines[0] == "1 of 3 passages for vivaldi, sorted by year:desc, at most 1 of a document"
     assert lines[1] == "[griselda.1] Griselda (Vivaldi) (whole document)"
     assert lines[-1] == "More: offset=1."
     assert result.total == 3
-    last = tool.run({"query": "vivaldi", "per_document": 1, "offset": 1}).text.splitlines()
+    last = shown(per_document=1, offset=1).text.splitlines()
     assert last[0] == "Passage 2 of 3 for vivaldi, at most 1 of a document"
     assert last[-1].endswith("revised by the young Carlo Goldoni.")
-    assert tool.run({"query": "vivaldi", "per_document": 1, "offset": 2}).text == (
+    assert shown(per_document=1, offset=2).text == (
         "Only 2 passages are shown for vivaldi, at most 1 of a document: there are no further ones."
     )
 

@@ -160,20 +160,14 @@ def test_one_page_in_two_formats_shares_a_line_however_short_it_is() -> None:
 
 def test_a_part_of_a_chunk_is_read_by_sentences_or_near_words() -> None:
     offered = tools(LONG)
-    part = read(offered, chunk_ids=["canals.1"], from_sentence=2, to_sentence=3)
-    assert part == (
-        "[canals.1] The canals\n(1 left out) They were dug by hand. The canal number 0 is long, "
-        "and boats of many kinds cross it. (31 left out)"
-    )
+    part = read(offered, chunk_ids=["canals.1"], near="sentence 33")
+    assert part.startswith("[canals.1] The canals\n(32 left out) ")
+    assert "has 34" in read(offered, chunk_ids=["canals.1"], near="sentence 35")
     near = read(offered, chunk_ids=["canals.1"], near="black gondola law")
     assert near.endswith("A gondola is black. In 1562 that became a law.")
     assert "(24 left out)" in near
     assert "no sentence of chunk" in read(offered, chunk_ids=["canals.1"], near="violin")
-    assert "It is 0 or at least 5" in read(
-        offered, chunk_ids=["canals.1"], from_sentence=5, to_sentence=2
-    )
     assert "takes one id" in read(offered, chunk_ids=["canals.1", "x"], near="law")
-    assert "(2 left out)" in read(offered, chunk_ids=["canals.1"], from_sentence=3, to_sentence=900)
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -105,9 +105,10 @@ def test_a_result_gives_the_place_of_each_passage_whatever_the_passages_contain(
         check_result(result, chunks)
     for first in (1, 2, 1):
         ids = [random.choice(list(chunks))] if first > 1 else list(chunks)
-        result = read.run({"chunk_ids": [*ids, "nope"], "from_sentence": 1}, read_set)
+        result = read.run({"chunk_ids": [*ids, "nope"]}, read_set)
         check_result(result, chunks)
-        check_result(read.run({"chunk_ids": ids[:1], "from_sentence": first}, read_set), chunks)
+        near = f"sentence {first}"
+        check_result(read.run({"chunk_ids": ids[:1], "near": near}, read_set), chunks)
 
 
 def passages_of_a_page(step: Step) -> list[tuple[str, str]]:

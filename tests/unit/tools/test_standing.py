@@ -29,7 +29,6 @@ CALLS = (
     ("logical_read", "logical_search", {"q": 1}),
     ("logical_read", "chunk_read", {"chunk_ids": ["vivaldi.1"]}),
     ("logical_read", "chunk_read", {"chunk_ids": ["gone.1"]}),
-    ("logical_read", "words", {"words": ["vivaldi"]}),
     ("agentic_rag", "search", {"queries": ["vivaldi"]}),
     ("agentic_rag", "find", {"reference_id": "turn0search0", "patterns": ["opera"]}),
     ("agentic_rag", "open", {"reference_id": "turn0search0", "line_number": 1}),
@@ -86,7 +85,7 @@ def test_a_reply_to_what_occurs_nowhere_counts_the_files_that_are_not_in_the_ind
     }
     assert MISSING not in tool(index).run(known).text
     assert MISSING not in tool(index).run(arguments, tells_standing=False).text
-    further = LogicalSearch(index).run({"query": "vivaldi", "offset": 90})
+    further = LogicalSearch(index).run({"query": "vivaldi", "after": "90"})
     assert further.text.startswith("Only ")
     assert MISSING not in further.text
 
@@ -97,7 +96,7 @@ def test_a_full_reply_keeps_its_bound_and_says_where_it_goes_on() -> None:
     line = note("memory").line()
     for bound in (MIN_RESULT_TOKENS, 400):
         preset = plain_preset(max_result_tokens=bound, full_text=True)
-        for query, end in (("opera", "More: offset="), ("opera AND (", "Write: ")):
+        for query, end in (("opera", "More: after="), ("opera AND (", "Write: ")):
             tool = LogicalSearch(index, preset)
             reply = tool.run({"query": query, "top_k": 20})
             *_, before, last = reply.text.splitlines()

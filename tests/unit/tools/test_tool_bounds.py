@@ -52,7 +52,7 @@ def test_hits_that_do_not_fit_are_dropped_from_the_end_and_named() -> None:
     assert re.fullmatch(
         rf"Not shown for want of room: \[d{count}\.1\], .* and \d+ more\.", lines[-2]
     )
-    assert lines[-1] == f"More: offset={count}."
+    assert lines[-1] == f"More: after={count}."
     tool = LogicalSearch(index, plain_preset(max_result_tokens=400))
     result = tool.run({"query": "opera", "top_k": 20})
     dropped = ", ".join(f"[d{number}.1]" for number in range(len(result.ids), 20))
@@ -126,7 +126,7 @@ def test_every_reply_of_a_search_keeps_the_bound_shows_a_sentence_and_counts_wha
                 assert bool(text) == bool(content)
                 assert not span.whole or text == content
         if len(result.ids) < len(chunks) and "Not shown" in result.text:
-            more = re.search(r"\nMore: offset=(\d+)\.", result.text)
+            more = re.search(r"\nMore: \w+=(\d+)\.", result.text)
             assert more
             assert int(more[1]) == len(result.ids) + (2 if "offset" in arguments else 0)
 
@@ -141,13 +141,11 @@ def test_full_passages_are_whole_or_left_out_except_the_first() -> None:
     assert LogicalSearch(index, preset).run({"query": "opera"}).text == (
         f"2 of 3 passages for opera\n[d0.1] (whole document)\n{texts[0]}\n"
         f"[d1.1] (whole document)\n{texts[1]}\n"
-        "Not shown for want of room: [d2.1].\nMore: offset=2."
+        "Not shown for want of room: [d2.1].\nMore: after=2."
     )
     index = index_of(*(chunk(n, f"d{n}", "", f"{text} " * 3) for n, text in enumerate(texts)))
     read_set = ReadSet()
     result = LogicalSearch(index, preset).run({"query": "opera"}, read_set)
     assert result.ids == ("d0.1",)
-    assert result.text.endswith(
-        " ...\nNot shown for want of room: [d1.1], [d2.1].\nMore: offset=1."
-    )
+    assert result.text.endswith(" ...\nNot shown for want of room: [d1.1], [d2.1].\nMore: after=1.")
     assert not any(read_set.seen.values())

@@ -22,7 +22,7 @@ def test_a_logical_search_shows_query_hits_snippets_and_how_to_get_more(
         "[vivaldi.1] Antonio Vivaldi, part 1 of 2 (whole part)\n"
         "Antonio Vivaldi was born in Venice. He wrote many operas. The priest taught violin. Each "
         "libretto was new.\n"
-        "More: offset=1."
+        "More: after=1."
     )
     assert (result.status, result.ids, result.total) == ("ok", ("vivaldi.1",), 2)
     assert result.total_is_exact
@@ -42,7 +42,7 @@ def test_notes_are_under_the_first_line(logical: LogicalSearch) -> None:
         "[griselda.1] Griselda (Vivaldi) (whole document)\n"
         "Griselda is an opera by Antonio Vivaldi. Its premiere was in Venice. Its libretto was "
         "revised by the young Carlo Goldoni.\n"
-        "More: offset=1."
+        "More: after=1."
     )
 
 
@@ -52,15 +52,15 @@ def test_notes_are_under_the_first_line(logical: LogicalSearch) -> None:
         (
             {"query": "vivaldi", "top_k": 2},
             "2 of 3 passages for vivaldi",
-            "More: offset=2.",
+            "More: after=2.",
         ),
         (
-            {"query": "vivaldi", "offset": 1, "top_k": 1},
+            {"query": "vivaldi", "after": "1", "top_k": 1},
             "Passage 2 of 3 for vivaldi",
-            "More: offset=2.",
+            "More: after=2.",
         ),
         (
-            {"query": "vivaldi", "offset": 1},
+            {"query": "vivaldi", "after": "1"},
             "Passages 2 to 3 of 3 for vivaldi",
             "",
         ),
@@ -71,9 +71,9 @@ def test_notes_are_under_the_first_line(logical: LogicalSearch) -> None:
             "",
         ),
         (
-            {"query": "venice", "granularity": "sentence", "top_k": 1, "offset": 1},
+            {"query": "venice", "granularity": "sentence", "top_k": 1, "after": "1"},
             "Passage 2 for venice: 2 sentences match",
-            "More: offset=2.",
+            "More: after=2.",
         ),
         (
             {"query": "premiere", "granularity": "sentence"},
@@ -104,23 +104,23 @@ def test_totals_are_counted_up_to_a_thousand_and_beyond_for_a_single_clause() ->
     assert index.logical_search("opera").total_text == "1,001"
     result = LogicalSearch(index_of(*many[1:], sentences=False)).run({"query": "opera"})
     assert result.text.splitlines()[0] == "5 of 1,000 passages for opera"
-    assert result.text.splitlines()[-1] == "More: offset=5."
+    assert result.text.splitlines()[-1] == "More: after=5."
     result = LogicalSearch(index_of(*many, sentences=False)).run(
-        {"query": "opera", "top_k": 20, "offset": 980}
+        {"query": "opera", "top_k": 20, "after": "980"}
     )
     assert result.text.splitlines()[0] == "Passages 981 to 1000 of 1,001 for opera"
-    assert result.text.splitlines()[-1] == "More: offset=1000."
+    assert result.text.splitlines()[-1] == "More: after=1000."
 
 
 def test_an_offset_past_the_end_gives_no_hits_and_names_the_end(
     logical: LogicalSearch, keyword: KeywordSearch
 ) -> None:
-    result = logical.run({"query": "vivaldi", "offset": 3})
+    result = logical.run({"query": "vivaldi", "after": "3"})
     assert result.text == "Only 3 passages match vivaldi: there are no further ones."
     assert (result.status, result.ids, result.total) == ("empty", (), 3)
     result = keyword.run({"keywords": ["page"], "offset": 980})
     assert result.text == 'Only 1 passage matches "page": there are no further ones.'
-    result = logical.run({"query": "vivaldi", "granularity": "sentence", "offset": 9})
+    result = logical.run({"query": "vivaldi", "granularity": "sentence", "after": "9"})
     assert result.text == "Only 3 passages match vivaldi: there are no further ones."
 
 
@@ -226,9 +226,9 @@ def test_a_title_cannot_imitate_another_line_of_the_reply() -> None:
              'argument "offset", 2.5. Allowed: a whole number from 0 to 9800.'],
         ),
         (
-            {"keywords": ["opera"], "query": "opera", "limit": 5},
+            {"keywords": ["opera"], "query": "opera", "colour": 5},
             ['argument "query": there is no such argument. Arguments: keywords, top_k, offset.',
-             'argument "limit": there is no such argument. Arguments: keywords, top_k, offset.'],
+             'argument "colour": there is no such argument. Arguments: keywords, top_k, offset.'],
         ),
         ({"keywords": [" "]}, ['argument "keywords": A keyword is empty. Allowed: words or short '
                                "phrases."]),
@@ -258,24 +258,23 @@ def test_all_wrong_arguments_are_reported_with_name_value_and_what_is_allowed(
 
 
 def test_choices_are_named(logical: LogicalSearch) -> None:
-    result = logical.run({"query": "opera", "default_operator": "NOT", "granularity": "word"})
+    result = logical.run({"query": "opera", "granularity": "word"})
     assert result.text == (
-        "Tool not run: 2 problems.\n"
-        '1. argument "default_operator", "NOT". Allowed: "OR" or "AND".\n'
-        '2. argument "granularity", "word". Allowed: "chunk" or "sentence".'
+        "Tool not run: 1 problem.\n"
+        '1. argument "granularity", "word". Allowed: "chunk" or "sentence".'
     )
 
 
 def test_hidden_arguments_are_rejected_and_not_described() -> None:
     tool = LogicalSearch(index_of(*VIVALDI, sentences=False), plain_preset(operators=False))
-    assert list(tool.parameters["properties"]) == ["query", "top_k", "offset"]
+    assert list(tool.parameters["properties"]) == ["query", "top_k", "after"]
     assert "granularity" not in tool.description
     result = tool.run({"query": "opera", "granularity": "chunk", "default_operator": "OR"})
     assert result.text == (
         "Tool not run: 2 problems.\n"
-        '1. argument "granularity": there is no such argument. Arguments: query, top_k, offset.\n'
+        '1. argument "granularity": there is no such argument. Arguments: query, top_k, after.\n'
         '2. argument "default_operator": there is no such argument. Arguments: query, top_k, '
-        "offset."
+        "after. Write AND or OR between words of the query."
     )
     assert tool.run({"query": "vivaldi AND opera"}).text == (
         "Query not run: 1 problem.\n"
@@ -303,12 +302,6 @@ def test_the_schema_is_that_of_openai_compatible_endpoints(
                 "description": "The logical query, at most 2,000 characters.",
                 "type": "string",
             },
-            "default_operator": {
-                "default": "OR",
-                "description": "What a space between clauses means.",
-                "enum": ["OR", "AND"],
-                "type": "string",
-            },
             "top_k": {
                 "default": 5,
                 "description": "Passages to show.",
@@ -316,19 +309,13 @@ def test_the_schema_is_that_of_openai_compatible_endpoints(
                 "minimum": 1,
                 "type": "integer",
             },
-            "offset": {
-                "default": 0,
-                "description": "Passages to skip.",
-                "maximum": 9800,
-                "minimum": 0,
-                "type": "integer",
-            },
             "granularity": {
                 "default": "chunk",
-                "description": "Judge the conditions on a whole passage, or on one sentence.",
+                "description": "Whether all conditions must match in one sentence.",
                 "enum": ["chunk", "sentence"],
                 "type": "string",
             },
+            "after": {"description": 'What "More:" of a reply says.', "type": "string"},
         },
         "required": ["query"],
         "additionalProperties": False,
@@ -394,3 +381,41 @@ def test_half_a_character_in_an_argument_that_is_converted_or_left_out_is_replac
     text = keyword.run(given, skips_unknown=True).text
     assert 'argument "keywords" was taken as ["?"].' in text
     assert 'argument "?": there is no such argument.' in text
+
+
+@pytest.mark.parametrize(
+    ("given", "instead"),
+    [
+        ({"filter": "year:1735"}, 'Write it in the query: (QUERY) AND FIELD:"VALUE".'),
+        ({"docId": ["griselda"]}, 'Write it in the query: (QUERY) AND FIELD:"VALUE".'),
+        ({"lang": "en"}, 'Write it in the query: (QUERY) AND FIELD:"VALUE".'),
+        ({"per_document": 1}, 'Each document once: show "counts".'),
+        ({"default_operator": "AND"}, "Write AND or OR between words of the query."),
+    ],
+)
+def test_an_unknown_argument_that_narrows_is_refused_with_what_to_write(
+    logical: LogicalSearch, given: dict[str, object], instead: str
+) -> None:
+    result = logical.run({"query": "opera", **given}, skips_unknown=True)
+    assert result.status == "error"
+    assert result.text.endswith(instead)
+    empty = logical.run({"query": "opera", **dict.fromkeys(given, "")}, skips_unknown=True)
+    assert (empty.status, "Note" in empty.text) == ("ok", False)
+
+
+@pytest.mark.parametrize("name", ["limit", "k", "maxResults", "num_results", "count"])
+def test_the_number_of_passages_has_many_names(logical: LogicalSearch, name: str) -> None:
+    result = logical.run({"query": "opera", name: 1}, skips_unknown=True)
+    assert result.text.startswith("1 of 3 passages for opera")
+    assert result.text.endswith(f'Note: argument "{name}" was taken as "top_k".')
+
+
+def test_a_page_goes_on_after_a_number_in_any_form(logical: LogicalSearch) -> None:
+    pages = {
+        logical.run({"query": "opera", "top_k": 1, **after}).text.partition("\nNote")[0]
+        for after in ({"after": 1}, {"after": "1"}, {"offset": 1}, {"skip": "1"})
+    }
+    assert {page.splitlines()[0] for page in pages} == {"Passage 2 of 3 for opera"}
+    assert len(pages) == 1
+    far = logical.run({"query": "opera", "after": "99999"})
+    assert far.text.endswith("Allowed: offset from 0, and offset + top_k at most 10,000.")
