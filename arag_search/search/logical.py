@@ -21,7 +21,7 @@ from arag_search.search.advice.questions import Advice, Subject, answered
 from arag_search.search.advice.relaxing import relaxed
 from arag_search.search.advice.spelling import spelling
 from arag_search.search.advice.timeouts import NARROWING
-from arag_search.search.advice.told import Told
+from arag_search.search.advice.told import Told, notes_on
 from arag_search.search.asked import Search
 from arag_search.search.documents import unknown_chunks
 from arag_search.search.fields import parse_sort
@@ -91,7 +91,7 @@ def logical_search(state: IndexState, asked: Search) -> SearchResult:
         asked,
         f"{understood}{within}",
         hits,
-        [*notes, *advice.notes],
+        [*notes, *notes_on(advice)],
         started,
         listing.page,
         sort=CORPUS_ORDER if in_order else str(sort or ""),

@@ -88,7 +88,8 @@ class Snippets:
         if every:
             most = max(points.values(), default=0)
             return sorted(n for n in points if points[n] == most) or first_sentence(hit)
-        return sorted(_best(points, text, lambda: self._typed)) or first_sentence(hit)
+        best = _best(points, text, lambda: self._typed, cover=self._patterns)
+        return sorted(best) or first_sentence(hit)
 
     @cached_property
     def _typed(self) -> list[Pattern]:
@@ -167,14 +168,24 @@ def _best(
     text: Sentences,
     typed: Callable[[], Sequence[Pattern]],
     most: int = MAX_SENTENCES,
+    cover: Sequence[Pattern] = (),
 ) -> list[int]:
     """Return the numbers of the sentences with most points, of equal ones those that match more of
-    what was ``typed``, then the earlier."""
+    what was ``typed``, then the earlier. Of patterns to ``cover``, one that no sentence before
+    matches goes first."""
     best = sorted(points, key=lambda number: (-points[number], number))
     if len(best) > most and points[best[most - 1]] == points[best[most]]:
         also = Counter(number for pattern in typed() for number in text.matching(pattern))
         best.sort(key=lambda number: (-points[number], -also[number]))
-    return best[:most]
+    if len(best) <= most or not cover:
+        return best[:most]
+    chosen: list[int] = []
+    unseen = [set(text.matching(pattern)) for pattern in cover]
+    while len(chosen) < most:
+        gains = Counter(number for numbers in unseen for number in numbers)
+        chosen.append(max((n for n in best if n not in chosen), key=lambda n: gains[n]))
+        unseen = [numbers for numbers in unseen if chosen[-1] not in numbers]
+    return chosen
 
 
 def _words_of(text: str, language: str) -> list[Pattern]:

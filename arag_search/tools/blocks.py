@@ -31,6 +31,7 @@ from arag_search.tools.rendering import NOT_SHOWN, Kind, LeftOut, PassageSpan, n
 WHOLE_DOCUMENT = "whole document"
 WHOLE_PART = "whole part"
 SHOWN_BEFORE = "shown before"
+MATCHES_BEFORE = "its matches were shown before"
 PARTLY_SHOWN = "partly shown before"
 LEFT_OUT = "left out"
 NO_TEXT = "no text"
@@ -77,7 +78,8 @@ class Block:
     ``before`` are the numbers (from 0) of the sentences that were shown earlier, ``about`` is a
     line between header and text, ``intro`` one above the header, ``rank`` says why the passage has
     its rank, ``at`` is its place among the hits, and ``same`` are its near copies, which share a
-    line below it. A document has a ``reference``. ``cut`` is the text to show instead if the only
+    line below it. ``by_sentence`` says that only what matches of it was to be shown. A document has
+    a ``reference``. ``cut`` is the text to show instead if the only
     remaining sentence is too long.
     """
 
@@ -98,6 +100,7 @@ class Block:
     at: int = 0
     same: list[NearCopy] = field(default_factory=list[NearCopy])
     outline: PassageOutline = NO_OUTLINE
+    by_sentence: bool = False
     reference: str | None = None
     cut: str | None = None
     _written: tuple[int, list[Paragraph], str] = (-1, [], "")
@@ -191,6 +194,8 @@ class Block:
             return "" if self.kind == "title" else NO_TEXT
         if self.left_out == "shown":
             new = len(self.sentences) - len(self.before)
+            if new and self.by_sentence:
+                return MATCHES_BEFORE
             return f"{SHOWN_BEFORE}, {new} {LEFT_OUT}" if new else SHOWN_BEFORE
         marks = [self.whole] if self.is_whole else []
         if self.before.issuperset(self.shown):

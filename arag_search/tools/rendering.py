@@ -77,12 +77,13 @@ _LIKE_OURS = re.compile(
     r"""(?:[^\S\n]|[\u200b-\u200f\u2060\ufeff])*(?P<line>
     \[(?!(?:page|slide|sheet|chapter)[ ][^\]\n]*\]\n)[^\]\n]+\]+(?:\s|\Z)
     |\((?:previous|next|[\w-]+):[ ][^\n]*\)\s*\Z
-    |(?:Alone|Best[ ]|Go[ ]on|More|Named[ ]above|Nearest|Nearly|Not[ ]shown|Note|Query[ ]not[ ]run
-       |Shown[ ]up|Tool[ ]not[ ]run|Unknown|Write)[^\n]{0,60}?:
+    |(?:All[ ]shown|Alone|Best[ ]|Go[ ]on|More|Named[ ]above|Nearest|Nearly|Not[ ]shown|Note
+       |Other[ ]titles|Query[ ]not[ ]run|Shown[ ]up|Tool[ ]not[ ]run|Unknown|Write)[^\n]{0,60}?:
     |(?:This[ ]call[ ]was|Passages?[ ]\d|No[ ](?:passage|sentence)[ ](?:is|matches)
        |Only[ ][\d,]+[ ](?:document|passage)s?
-       |[\d,]+[ ](?:of[ ][\d,]+[ ]|nearest[ ])?(?:passage|sentence)s?[ ]for
-       |Index[ ]in[ ]step|[\d,]+[ ]files?[ ](?:is|are)[ ]not)[ ])""",
+       |Index[ ]in[ ]step|[\d,]+[ ]files?[ ](?:is|are)[ ]not)[ ]
+    |[\d,]+[ ]of[ ](?:more[ ]than[ ])?[\d,]+[ ]passages?(?:[ ]for[ ]|,[ ]|\n|\Z)
+    |[\d,]+[ ](?:nearest[ ])?(?:passage|sentence)s?(?:[ ]for[ ]|:[ ](?:\d|documents[ ])))""",
     re.VERBOSE,
 )
 """A line that begins like one that a tool writes: a header, the neighbours of a passage, a

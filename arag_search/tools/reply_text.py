@@ -16,6 +16,7 @@ from arag_search.tokens import count_tokens
 from arag_search.tools.blocks import (
     LEFT_OUT,
     LOWERED,
+    MATCHES_BEFORE,
     NO_TEXT,
     PARTLY_SHOWN,
     SAME,
@@ -26,7 +27,7 @@ from arag_search.tools.blocks import (
 from arag_search.tools.chunk_read import IN_BRACKETS, SHOWN_UP_TO, UNKNOWN
 from arag_search.tools.pointers import FURTHER, POINTED
 from arag_search.tools.rendering import NOT_SHOWN, LeftOut, PassageSpan
-from arag_search.tools.rules import BEST_FOR, IN_NO_SENTENCE, NEAREST
+from arag_search.tools.rules import BEST_FOR, IN_NO_SENTENCE, NEAREST, OTHER_TITLES
 
 NUDGE = "Note: the last "
 """The beginning of the line that an agent adds after steps that showed nothing new."""
@@ -41,7 +42,8 @@ _RANK = rf"(?:cosine -?\d\.\d\d|{LOWERED})"
 _WHOLE = rf"(?:{WHOLE_DOCUMENT}|{WHOLE_PART})"
 _MARK = re.compile(
     rf" \((?:(?:{_WHOLE}|{NO_TEXT}|{PARTLY_SHOWN}|{_WHOLE}, {SHOWN_BEFORE}|"
-    rf"(?P<before>{SHOWN_BEFORE}(?:, (?:{_WHOLE}|\d+ {LEFT_OUT}))?))(?:, {_RANK})?|{_RANK})\)$"
+    rf"(?P<before>{MATCHES_BEFORE}|{SHOWN_BEFORE}(?:, (?:{_WHOLE}|\d+ {LEFT_OUT}))?))"
+    rf"(?:, {_RANK})?|{_RANK})\)$"
 )
 _LEFT_OUT = re.compile(rf"\(\d+ {LEFT_OUT}[,)]|\.\.\.")
 _NUDGED = rf"(?:\n{NUDGE}\d+ steps showed nothing new[^\n]*)?(?:\n{CALLS_LEFT}\d+\.)?\Z"
@@ -57,7 +59,7 @@ _READ_FOOT = re.compile(
 )
 _GO_ON = re.compile(rf"\n{SHOWN_UP_TO}\d+ of \d+\. Go on: chunk_ids [^\n]*\Z")
 _BESIDE = re.compile(
-    rf"(?:\n{SAME}\[.*\]\.)?(?:\n(?:{BEST_FOR}|{NEAREST}).*:|\n{re.escape(IN_NO_SENTENCE)})?\Z"
+    rf"(?:\n{SAME}\[.*\]\.)?(?:\n(?:{BEST_FOR}|{NEAREST}).*:|\n{re.escape(IN_NO_SENTENCE)}|\n{OTHER_TITLES})?\Z"
 )
 """The lines of a search between the text of a passage and the next header."""
 _ABOUT = re.compile(r"\((?:previous|next|[\w-]+): [^\n]*\)(?:\n|\Z)")

@@ -4,6 +4,7 @@ the best ones of branches without a hit on the page, under a line that says why 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property, partial
 from typing import NamedTuple
@@ -28,6 +29,7 @@ from arag_search.tools.blocks import (
 
 SNIPPET_TOKENS = 48
 """A snippet is extended by the sentences after its matches up to this many o200k tokens."""
+SHORT_TOKENS = 32
 ENTRY_TOKENS = 200
 NAMED_TOKENS = 256
 NAMED_SENTENCES = 9
@@ -39,6 +41,7 @@ _COPIED_WORDS = 50
 _COMPARED_CHARACTERS = 20_000
 _MAX_SAME_TOKENS = 200
 
+_NAME = re.compile(r"\W*([A-Z][^\W\d_]{2,})\b")
 _PRONOUNS = frozenset({
     "he", "she", "it", "they", "his", "her", "hers", "its", "their", "theirs", "him", "them",
     "this", "that", "these", "those", "there", "such",
@@ -82,6 +85,8 @@ def snippet(passage: Passage) -> list[int] | None:
     if chosen:
         for add in SNIPPET:
             chosen.update(add(passage, chosen))
+        if is_headless(passage.sentences, min(chosen), passage.hit.title):
+            chosen.add(min(chosen) - 1)
     return sorted(chosen)
 
 
@@ -150,6 +155,18 @@ SNIPPET: Sequence[Callable[[Passage, Collection[int]], Iterable[int]]] = (
 """What is added to a snippet, in this order."""
 
 
+def is_headless(sentences: Sequence[str], first: int, title: str) -> bool:
+    """Return whether the first sentence of a snippet begins with the last name of somebody whom the
+    sentence before it names in full, and the title does not; or with a pronoun, after a short one.
+    """
+    if first and begins_with_pronoun(sentences[first]):
+        return count_up_to(sentences[first - 1], SHORT_TOKENS) is not None
+    name = _NAME.match(sentences[first])
+    if not first or name is None or name[1] in title:
+        return False
+    return re.search(rf"[A-Z][\w.]* {name[1]}\b", sentences[first - 1]) is not None
+
+
 def begins_with_pronoun(sentence: str) -> bool:
     """Return whether the first word of a sentence refers to something before it."""
     words = sentence.split(maxsplit=1)
@@ -199,7 +216,6 @@ class _Text:
 
     def __init__(self, passage: Passage) -> None:
         self.hit = passage.hit
-        self.has_sentences = len(passage.sentences) > 1
 
     @cached_property
     def words(self) -> list[str]:
@@ -221,8 +237,7 @@ class _Text:
 
     def copies(self, other: _Text) -> bool:
         """Return whether this is nearly the same text as another one."""
-        is_long = self.has_sentences and len(self.words) >= _COPIED_WORDS
-        if not self.words or not (is_long or self._is_of_page(other)):
+        if not self.words or not (len(self.words) >= _COPIED_WORDS or self._is_of_page(other)):
             return False
         if self.words == other.words:
             return True
@@ -242,9 +257,9 @@ def with_copies(passages: Sequence[Passage], typed_in: Callable[[SearchHit], int
     """Return passages with their near copies. The first passage has them, or the first of those
     with most of what was typed (``typed_in``).
 
-    Texts are compared by their words alone, so that other markup of a page is no difference. A
-    sentence or a few words that different pages share is no copy: short texts are compared only
-    with those of the same page, by its title and the name of its file. O(passages^2) comparisons of
+    Texts are compared by their words alone, so that other markup of a page is no difference. A few
+    words that different pages share are no copy: short texts are compared only with those of the
+    same page, by its title and the name of its file. O(passages^2) comparisons of
     sets of at most as many runs as a text has words.
     """
     texts = list(map(_Text, passages))
@@ -275,6 +290,8 @@ MAX_PART_CHARACTERS = 40
 IN_NO_SENTENCE = "In no single sentence, but in these passages:"
 BEST_FOR = "Best for "
 NEAREST = "Nearest, without "
+OTHER_TITLES = "Other titles:"
+_TITLE_ALONE = re.compile(r'title:"?([^"():^~*/]+)"?')
 
 
 def blocks_beside(result: SearchResult, read_set: ReadSet, whole_up_to: int | None) -> list[Block]:
@@ -299,13 +316,31 @@ def blocks_beside(result: SearchResult, read_set: ReadSet, whole_up_to: int | No
     return blocks
 
 
-def branch_counts(result: SearchResult) -> str:
-    """Return the line with the counts of the parts of a query; empty if there are none."""
+def list_other_titles(result: SearchResult, blocks: Sequence[Block]) -> None:
+    """Leave only the titles of what a search for a title alone finds beside the passages that have
+    exactly this title, if the first has it."""
+    asked = _TITLE_ALONE.fullmatch(result.understood)
+    wanted = analysis.terms(asked[1]) if asked and result.hits and not result.offset else []
+    if not wanted or analysis.terms(result.hits[0].title) != wanted:
+        return
+    others = [block for block in blocks if analysis.terms(block.title) != wanted]
+    for block in others:
+        block.shown, block.kind, block.left_out, block.whole = [], "title", None, None
+    if others:
+        others[0].intro = OTHER_TITLES
+
+
+def branch_counts(result: SearchResult, shown: int) -> str:
+    """Return the line with the counts of the parts of a query that find less than the passages
+    ``shown``; empty if there are none."""
     nowhere = [part.clause for part in result.branches if part.leaf and not part.count]
-    counts = [_count(part) for part in result.branches if part.count or not part.leaf]
+    few = [p for p in result.branches if p.clause not in nowhere and (p.count < shown or p.titles)]
+    counts = [_count(part) for part in few if not part.is_shown]
+    whole = [_count(part) for part in few if part.is_shown]
     if nowhere:
         counts.append(f"{', '.join(nowhere)} {'occurs' if len(nowhere) == 1 else 'occur'} nowhere")
-    return f"Alone: {'; '.join(counts)}." if counts else ""
+    alone = [f"Alone: {'; '.join(counts)}."] if counts else []
+    return " ".join([*alone, *([f"All shown: {'; '.join(whole)}."] if whole else [])])
 
 
 def _count(part: ClauseCount) -> str:

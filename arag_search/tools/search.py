@@ -18,21 +18,25 @@ from arag_search.search.results import CORPUS_ORDER, SearchResult
 from arag_search.search.shown.form import MAX_LISTED
 from arag_search.search.shown.writing import one_line, shown_id
 from arag_search.system.progress import counted
-from arag_search.tokens import count_tokens, count_up_to, cut_to
+from arag_search.tokens import count_tokens, cut_to
 from arag_search.tools.base import Arguments, ReadSet, Tool, ToolResult, error_result
 from arag_search.tools.blocks import LOWERED, Block, Fitted, fit, note_seen, retrieved_tokens
 from arag_search.tools.paper_replies import NOT_READABLE, NOTHING_FOUND, paper_block
 from arag_search.tools.pointers import FURTHER, with_pointers
 from arag_search.tools.preset import PLAIN, Preset, ReplyPaper
-from arag_search.tools.rules import blocks_beside, blocks_of, branch_counts, list_blocks
+from arag_search.tools.rules import (
+    blocks_beside,
+    blocks_of,
+    branch_counts,
+    list_blocks,
+    list_other_titles,
+)
 
 _SHARE_OF_LIST = 5 / 8
 _SHARE_OF_QUERY = 4  # the query takes at most a quarter of a reply
 _SHARE_OF_NOTES = 8
 WHOLE_UP_TO_TOKENS = 64
 """The length up to which ``arag-search search`` and logical_read show passages whole."""
-MAX_REPEATED_TOKENS = 12
-"""A longer query is not repeated if it was understood as it was written."""
 AS_WRITTEN = "this query"
 _NO_FURTHER = ": there are no further ones."
 
@@ -131,7 +135,7 @@ def reply(
         heading = [_heading(result, understood, shown)]
         if not hits:
             heading = _empty_lines(result, understood)
-        lines = [*heading, branch_counts(result), notes]
+        lines = [*heading, branch_counts(result, shown), notes]
         head = "\n".join(line for line in lines if line)
         return head, _footer(result, kept, shown, max_offset, paging)
 
@@ -175,8 +179,10 @@ def _blocks(result: SearchResult, preset: Preset, read_set: ReadSet) -> Sequence
         return listed[: max(fitting, 1)]
     whole_up_to = None if preset.full_text else preset.whole_up_to_tokens
     blocks = blocks_of(result, read_set, whole_up_to)
+    list_other_titles(result, blocks)
     for block in blocks:
         hit = result.hits[block.at]
+        block.by_sentence = result.asked.unit == "sentences"
         if result.total is None and hit.ranks is None:  # a search by vectors
             block.rank = f"cosine {hit.score:.2f}"
         elif hit.lowered:
@@ -185,32 +191,32 @@ def _blocks(result: SearchResult, preset: Preset, read_set: ReadSet) -> Sequence
 
 
 def _heading(result: SearchResult, understood: str, shown: int) -> str:
+    is_same = understood.startswith(AS_WRITTEN)
+    asked = understood.removeprefix(AS_WRITTEN) if is_same else f" for {understood}"
     if result.total is None:
-        return _nearest(result, understood, shown)
+        return _nearest(result, asked, shown)
     total = result.total_text
     if result.asked.form.of_documents:
         unit = result.asked.unit.removesuffix("s" if total == "1" else "")
         which = f"{result.offset + 1} to {result.offset + shown} of {result.passages:,}"
-        return f"{total} {unit} for {understood}: documents {which}"
+        return f"{total} {unit}{asked}: documents {which}"
     first, last = result.offset + 1, result.offset + shown
     page = f"Passage {first}" if shown == 1 else f"Passages {first} to {last}"
     from_start = not result.offset or not shown
     if result.asked.unit == "sentences":
         which = f"{shown} {'passage' if shown == 1 else 'passages'}" if from_start else page
         sentences = "1 sentence matches" if total == "1" else f"{total} sentences match"
-        return f"{which} for {understood}: {sentences}"
+        return f"{which}{asked}: {sentences}"
     if from_start:
-        return f"{shown} of {total} {'passage' if total == '1' else 'passages'} for {understood}"
-    return f"{page} of {total} for {understood}"
+        return f"{shown} of {total} {'passage' if total == '1' else 'passages'}{asked}"
+    return f"{page} of {total}{asked}"
 
 
 def _understood(result: SearchResult, max_tokens: int) -> str:
-    # A long query is repeated only if it was not understood as written.
-    understood = result.understood
-    is_same = is_as_written(result.query, understood)
-    if is_same and count_up_to(understood, MAX_REPEATED_TOKENS) is None:
+    # Only what was not understood as written is repeated.
+    if is_as_written(result.query, result.understood):
         return AS_WRITTEN
-    return cut_to(understood, max_tokens)
+    return cut_to(result.understood, max_tokens)
 
 
 def is_as_written(query: str, understood: str) -> bool:
@@ -229,12 +235,12 @@ def _order(result: SearchResult) -> str:
     return f"{order}, at most {most} of a document" if most is not None else order
 
 
-def _nearest(result: SearchResult, understood: str, shown: int) -> str:
+def _nearest(result: SearchResult, asked: str, shown: int) -> str:
     if result.offset and shown:
         first, last = result.offset + 1, result.offset + shown
         which = f"{first}" if shown == 1 else f"{first} to {last}"
-        return f"Nearest {'passage' if shown == 1 else 'passages'} {which} for {understood}"
-    return f"{shown} nearest {'passage' if shown == 1 else 'passages'} for {understood}"
+        return f"Nearest {'passage' if shown == 1 else 'passages'} {which}{asked}"
+    return f"{shown} nearest {'passage' if shown == 1 else 'passages'}{asked}"
 
 
 def _empty_lines(result: SearchResult, understood: str) -> list[str]:

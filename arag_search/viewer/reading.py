@@ -19,7 +19,7 @@ from arag_search.query.reading import Operator, parse
 from arag_search.search.by_vectors import words_query
 from arag_search.tools.registry import TOOLS
 from arag_search.tools.reply_text import parts_of
-from arag_search.tools.search import AS_WRITTEN, is_as_written
+from arag_search.tools.search import is_as_written
 from arag_search.viewer.pieces import Piece, pieces
 
 
@@ -79,8 +79,10 @@ def _logical(query: str, default_operator: Operator, step: Step, schema: Schema)
             if step.status == "error" and step.tool_output.startswith(str(error)):
                 return Reading(query, problems=error.problems, mended=error.mended)
             continue
-        shown = AS_WRITTEN if is_as_written(query, parsed.text) else parsed.text
-        if step.status != "error" and (shown in above or parsed.text in above):
+        is_echoed = " for " in above.partition("\n")[0]
+        is_same = is_as_written(query, parsed.text) and above and not is_echoed
+        is_read = is_same or parsed.text in above
+        if step.status != "error" and is_read:
             made = tuple(pieces(parsed.text))
             return Reading(
                 query, pieces=made, leaves=_text_leaves(lower(parsed.tree, parsed.language))

@@ -14,21 +14,21 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
-    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_134,
-    ("arag_search/tools/",): 4_854,
+    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_163,
+    ("arag_search/tools/",): 4_973,
     ("arag_search/agent/",): 4_432,
     ("arag_search/evaluation/",): 2_705,
     ("arag_search/vectors/", "index_jobs/embedding/"): 4_753,
     ("arag_search/engines/opensearch/",): 4_671,
     ("arag_search/engines/",): 7_096,
-    ("arag_search/mcp_server/",): 2_480,
+    ("arag_search/mcp_server/",): 2_486,
     ("arag_search/cli/",): 4_629,
-    ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_270,
+    ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_272,
     ("arag_search/endpoints/", "arag_search/system/"): 1_928,
     ("index_jobs/sources/",): 8_065,
     ("index_jobs/",): 5_367,
-    ("bench/",): 17_094,
-    ("tests/",): 62_431,
+    ("bench/",): 17_097,
+    ("tests/",): 62_560,
     ("",): 1_154,  # what is in no other row
 }
 ALL = 148_979

@@ -128,19 +128,25 @@ def parts(subject: Subject, page: Page | None) -> Advice[Told]:
     passages: dict[str, BranchHit] = {}
     for part, plan, hit in best:
         passages.setdefault(hit.id, BranchHit(Snippets(plan).shown(hit), part.text))
+    listed = list(dict.fromkeys(listed))
+    few = [part for part in listed if 0 < counts[part] <= len(page.hits) and not is_all_shown]
+    on_page = dict(zip(few, subject.meeting(few, page), strict=True))
     return Told(
         branches=tuple(
             ClauseCount(
                 part.text,
                 counts[part],
                 not part.parts,
+                is_shown=counts[part] == len(on_page.get(part, ())) > 0,
                 titles=tuple(
-                    hit.title
-                    for hit in sorted(others.get(part, ()), key=lambda hit: hit.ordinal)
-                    if hit.title and hit.id not in passages
+                    dict.fromkeys(
+                        hit.title
+                        for hit in sorted(others.get(part, ()), key=lambda hit: hit.ordinal)
+                        if hit.title and hit.id not in passages
+                    )
                 ),
             )
-            for part in dict.fromkeys(listed)
+            for part in listed
         ),
         unrepresented=tuple(passages.values()),
     )

@@ -32,13 +32,10 @@ def unmet_preferences(subject: Subject, page: Page) -> Advice[Told]:
     if not unmet:
         return Told()
     answers: Answers = yield Questions([counted for _, counted in unmet])
-    return Told(
-        tuple(
-            f"{prefer}: no passage that matches has it."
-            for prefer, counted in unmet
-            if not answers.counts[counted]
-        )
-    )
+    lacking = [str(prefer) for prefer, counted in unmet if not answers.counts[counted]]
+    object = "it" if len(lacking) == 1 else "them"
+    note = f"{', '.join(lacking)}: no passage that matches has {object}."
+    return Told((note,) if lacking else ())
 
 
 def lowered_by(

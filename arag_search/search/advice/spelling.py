@@ -16,10 +16,10 @@ from arag_search.plan.clauses import Clause, ResolvedPlan, wanted_leaves, words_
 from arag_search.plan.lower import lower
 from arag_search.plan.matching import within_edits
 from arag_search.query import analysis
-from arag_search.query.analysis import has_token, is_fuzzy, is_prefix
+from arag_search.query.analysis import has_token, is_fuzzy
 from arag_search.query.fields import CONTENT, TITLE
 from arag_search.query.operators import SPELLED
-from arag_search.query.tree import EXACT_MARK, Fuzzy, Prefix
+from arag_search.query.tree import EXACT_MARK, Fuzzy
 from arag_search.search.advice.questions import Advice, Answers, Questions, Subject
 from arag_search.search.advice.told import Told, count_text
 
@@ -32,9 +32,8 @@ _MAX_CHARACTERS = 24
 _PASSAGES = 8
 _LEAST_CHARACTERS = 4
 """Other words of fewer letters are no typing mistakes of a word."""
-_OTHER_ENDING = 3  # more than the edits of a fuzzy word
-_ENDING = 2
-"""Letters at the end of a word that may be another ending."""
+_LONG = 8
+"""Words of so many letters may have two mistakes."""
 
 
 def spelling(subject: Subject, page: Page) -> Advice[Told]:
@@ -49,15 +48,11 @@ def spelling(subject: Subject, page: Page) -> Advice[Told]:
     answers: Answers = yield Questions([(word, unit) for word in words])
     nowhere = [word for word in words if not answers.counts[word, unit]]
     nearest = yield from nearest_words(request, nowhere[:MAX_WORDS])
-    notes: list[str] = []
-    for word in nowhere:
-        others = nearest.get(word, {}).items()
-        near = ", ".join(f"{other} {count_text(count)}" for other, count in others)
-        if is_told:
-            notes += [f"nearest to {word}: {near}."] if near else []
-        else:
-            notes.append(f"{word} occurs nowhere{f'; nearest: {near}' if near else ''}.")
-    return Told(tuple(notes))
+    near = {
+        word: ", ".join(f"{other} {count_text(count)}" for other, count in others.items())
+        for word, others in nearest.items()
+    }
+    return Told(unseen=tuple((word.text, near.get(word, "")) for word in nowhere))
 
 
 def _unseen(query: Clause, hits: Sequence[Hit], in_fields: bool) -> list[Clause]:
@@ -102,12 +97,13 @@ def _has(text: str, word: str) -> bool:
 def nearest_words(
     request: SearchRequest, words: Sequence[Clause]
 ) -> Advice[dict[Clause, dict[str, int]]]:
-    """Return for each word up to MAX_SHOWN others of the index, with their counts: those of one
-    edit and the parts that it may have or, if there are none, those of two and other endings. Scope
-    and deadline are those of the request."""
+    """Return for each word up to MAX_SHOWN others, with their counts: those of one edit and the
+    parts that it may have or, if there are none and the word is long, those of two edits that
+    several passages have. Scope and deadline are those of the request."""
     nearest: dict[Clause, dict[str, int]] = {}
     for most in (1, 2):
-        left = [word for word in words if word not in nearest]
+        long = [word for word in words if most == 1 or len(word.typed) >= _LONG]
+        left = [word for word in long if word not in nearest]
         if not left:
             break
         searches = {word: list(_searches(word, request, most)) for word in left}
@@ -121,23 +117,17 @@ def nearest_words(
         counted: Answers = yield Questions([(o, unit) for o in chain(*others.values())])
         for word, own in others.items():
             counts = {other.text: counted.counts[other, unit] for other in own}
-            if shown := [(other, count) for other, count in counts.items() if count]:
+            if shown := [(other, count) for other, count in counts.items() if count >= most]:
                 nearest[word] = dict(shown[:MAX_SHOWN])
     return nearest
 
 
 def _searches(word: Clause, request: SearchRequest, edits: int) -> Iterator[SearchRequest]:
-    """Yield the searches whose passages may have words like this one. Words as they are written
-    suffice, and take half of the time."""
-    text, field = word.typed, word.text_field
-    likes: list[Fuzzy | Prefix] = []
-    if is_fuzzy(text, edits):
-        likes.append(Fuzzy(text, edits, field))
-    if edits > 1 and is_prefix(text[:-_ENDING]):
-        likes.append(Prefix(text[:-_ENDING], field))
-    for like in likes:
+    """Yield the search whose passages may have words like this one; another number is no typing
+    mistake. Words as they are written suffice, and take half of the time."""
+    if is_fuzzy(word.typed, edits) and not any(map(str.isdigit, word.typed)):
         yield SearchRequest(
-            ResolvedPlan(lower(like)),
+            ResolvedPlan(lower(Fuzzy(word.typed, edits, word.text_field))),
             _PASSAGES,
             granularity="chunk",
             scope=request.scope,
@@ -161,11 +151,10 @@ def _parts(word: Clause) -> Iterator[Clause]:
 
 
 def _candidates(word: Clause, pages: Sequence[Page], most: int) -> list[Clause]:
-    """Return the words of passages that are like a word: first those of fewer edits, then those of
-    the same beginning, and of equal ones those in more passages."""
+    """Return the words of passages that are like a word: first those of fewer edits, and of equal
+    ones those in more passages."""
     low = "".join(analysis.terms(word.typed))
-    letters, beginning = set(low), low[:-_ENDING]
-    is_ending = most > 1 and is_prefix(beginning)
+    letters = set(low)
     passages: Counter[str] = Counter()
     for hit in {hit.id: hit for page in pages for hit in page.hits}.values():
         texts = [hit.title] * (word.field != CONTENT) + [hit.content or ""] * (word.field != TITLE)
@@ -178,8 +167,6 @@ def _candidates(word: Clause, pages: Sequence[Page], most: int) -> list[Clause]:
         may_be_near = len(letters.symmetric_difference(term)) <= 2 * most
         if may_be_near and is_fuzzy(low, most) and within_edits(low, term, most):
             ranked.append((1 if within_edits(low, term, 1) else most, -count, term))
-        elif is_ending and term.startswith(beginning):
-            ranked.append((_OTHER_ENDING, -count, term))
     others = (
         words_clause(term, word.language, word.text_field, "word") for *_, term in sorted(ranked)
     )

@@ -83,13 +83,15 @@ def quoted_value(value: str) -> str:
 @dataclass(frozen=True, slots=True)
 class ClauseCount:
     """A clause and its hits on its own; ``count`` above MAX_TOTAL means "more than 1,000".
-    ``titles`` are those of its hits that are not shown, if they are few."""
+    ``titles`` are those of its hits that are not shown, if they are few; ``is_shown`` says that
+    the page has all of its hits."""
 
     clause: str
     count: int
     leaf: bool
     excluded: bool = False
     titles: tuple[str, ...] = ()
+    is_shown: bool = False
 
     def __str__(self) -> str:
         if self.leaf and not self.count:
@@ -139,6 +141,19 @@ class Feedback:
         }
 
 
+def notes_on(advice: Told) -> list[str]:
+    """Return the notes, and those on words that occur nowhere, which is said once."""
+    alone = advice.feedback.alone if advice.feedback is not None else advice.branches
+    named = {part.clause.partition("^")[0].strip('"') for part in alone if not part.count}
+    notes = list(advice.notes)
+    for word, near in advice.unseen:
+        if word not in named:
+            notes.append(f"{word} occurs nowhere{f'; nearest: {near}' if near else ''}.")
+        elif near:
+            notes.append(f"nearest to {word}: {near}.")
+    return notes
+
+
 def count_text(count: int) -> str:
     """Return the count as text, or "more than 1,000"."""
     return f"{count:,}" if count <= MAX_TOTAL else f"more than {MAX_TOTAL:,}"
@@ -146,9 +161,11 @@ def count_text(count: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a piece of advice tells: see ``SearchResult``."""
+    """What a piece of advice tells: see ``SearchResult``. ``unseen`` are words that occur nowhere,
+    each with the nearest words."""
 
     notes: tuple[str, ...] = ()
+    unseen: tuple[tuple[str, str], ...] = ()
     feedback: Feedback | None = None
     nearest: tuple[NearestHit, ...] = ()
     branches: tuple[ClauseCount, ...] = ()
@@ -161,6 +178,7 @@ class Told:
             return pieces[0] if pieces else Told()
         return Told(
             tuple([note for piece in pieces for note in piece.notes]),
+            tuple([word for piece in pieces for word in piece.unseen]),
             next((piece.feedback for piece in pieces if piece.feedback is not None), None),
             tuple([hit for piece in pieces for hit in piece.nearest]),
             tuple([count for piece in pieces for count in piece.branches]),

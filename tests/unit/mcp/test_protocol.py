@@ -103,8 +103,8 @@ def test_a_search_and_a_read_answer_with_text_and_with_numbers_in_the_metadata()
     async def talk(client: ClientSession) -> None:
         result = await client.call_tool("logical_search", {"query": "opera AND older"})
         assert text_of(result) == (
-            "1 of 1 passage for (opera AND older)\nAlone: opera 3: also Antonio Vivaldi, "
-            "Griselda (Vivaldi); older 1.\n[scarlatti.1] Griselda (Scarlatti) (whole document)\n"
+            "1 of 1 passage\nAlone: opera 3: also Antonio Vivaldi, "
+            "Griselda (Vivaldi).\n[scarlatti.1] Griselda (Scarlatti) (whole document)\n"
             "This opera is older."
         )
         # Clients would show structured content instead of the text.
@@ -123,7 +123,7 @@ def test_tools_results_and_resources_tell_a_client_that_their_text_is_foreign() 
         metas.append((await client.call_tool("chunk_read", READ)).meta)
         read = await client.read_resource("arag://memory/chunk/scarlatti.1")
         metas += [content.meta for content in read.contents]
-        assert [(meta or {}).get("untrustedContentHint") for meta in metas] == [True] * 5
+        assert [(meta or {}).get("untrustedContentHint") for meta in metas] == [True] * 4
 
     LocalServer().serve(talk)
 

@@ -96,9 +96,7 @@ def test_parts_are_counted_and_a_branch_without_a_hit_is_heard(relaxed: Index) -
     query = '"antonio vivaldi" OR "rialto bridge" OR "no such phrase"'
     result = run(relaxed, query=query, top_k=1)
     lines = result.text.splitlines()
-    assert lines[1] == (
-        'Alone: "antonio vivaldi" 3; "rialto bridge" 1; "no such phrase" occurs nowhere.'
-    )
+    assert lines[1] == 'Alone: "no such phrase" occurs nowhere.'
     assert result.ids == ("bridges.1",) or "[bridges.1]" in result.text
     heard = run(relaxed, query=query, top_k=1, offset=1)
     assert "Best for" not in heard.text
@@ -144,7 +142,7 @@ def test_a_conjunction_that_finds_next_to_nothing_says_what_its_conditions_find_
     named = {branch.hit.title for branch in result.unrepresented}.union(result.branches[0].titles)
     assert named == {"Antonio Vivaldi", "Griselda (Vivaldi)"}
     line = run(relaxed, query="goldoni AND libretto AND griselda").text.splitlines()[1]
-    assert line.startswith("Alone: goldoni 1; libretto ")
+    assert line == "Alone: libretto 2: also Antonio Vivaldi; griselda 2: also Griselda (Scarlatti)."
 
 
 def test_an_alternative_in_a_conjunction_without_a_hit_on_the_page_shows_its_best(

@@ -18,7 +18,7 @@ PASSAGES = [
         3, "wale", "Corduroy", "Its wales are ridges. Its wale is wide. ", "Each wale is a rib. "
     ),
     chunk(4, "rib", "Ribs", "A wale, or a rib. "),
-    chunk(5, "wale2", "Planks", "A wale strengthens a hull. "),
+    chunk(5, "wale2", "Planks", "A wale strengthens a hull, in 1944. "),
 ]
 
 
@@ -31,12 +31,14 @@ def notes(query: str, **options: object) -> tuple[str, ...]:
     [
         ("vivladi", ("nearest to vivladi: vivaldi 1.",)),
         ("vivladi OR river", ("vivladi occurs nowhere; nearest: vivaldi 1.",)),
-        ("tekese", ("nearest to tekese: tekezé 1.",)),
+        ("tekezen", ()),
         ("teriimaevarua", ('nearest to teriimaevarua: "terii maevarua" 1.',)),
         ("title:vivladi", ("nearest to title:vivladi: title:vivaldi 1.",)),
-        ('"antonio vivladi"', ("nearest to vivladi: vivaldi 1.",)),
+        ('"antonio vivladi"', ("vivladi occurs nowhere; nearest: vivaldi 1.",)),
         ("hillz", ("nearest to hillz: hills 1.",)),
-        ("strengthy", ("nearest to strengthy: strengthens 1.",)),
+        ("strengthy", ()),
+        ("strangthons OR river", ("strangthons occurs nowhere.",)),  # two edits, one passage
+        ("1844 OR river", ("1844 occurs nowhere.",)),
         ("zzzz OR river", ("zzzz occurs nowhere.",)),
         ("river AND NOT vivladi", ()),
         ("river", ()),

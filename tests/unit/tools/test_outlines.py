@@ -53,7 +53,7 @@ def test_a_header_says_where_a_passage_stands_and_does_not_repeat_the_id() -> No
 
 def test_a_name_that_matches_brings_the_text_below_it_but_no_other_entry() -> None:
     first = reply("shared_size", top_k=1)
-    assert first[0] == "1 of 1 passage for shared_size"
+    assert first[0] == "1 of 1 passage"
     assert first[1].startswith("[resources.html.1] Resources > Settings > Memory, part 1 of 2")
     text = "\n".join(first[2:])
     assert "shared_size (integer)\nA size of shared_size. The default is ten." in text
@@ -74,7 +74,7 @@ def test_a_clause_on_titles_shows_the_entry_that_it_names() -> None:
 
 
 def test_names_and_paths_are_searched_as_titles_in_normal_form_only() -> None:
-    assert reply("title:memories")[0] == "2 of 2 passages for title:memories"
+    assert reply("title:memories")[0] == "2 of 2 passages"
     assert reply("title:huge_size")[1].startswith("[resources.html.2]")
     assert reply('title:"=memory"')[0].startswith("No passage matches")
     assert reply('title:"resources settings"')[0].startswith("No passage matches")
@@ -83,7 +83,7 @@ def test_names_and_paths_are_searched_as_titles_in_normal_form_only() -> None:
 
 def test_a_list_of_lines_has_each_sentence_with_its_entry_and_its_line_once() -> None:
     assert reply('"read at server start"', show="lines") == [
-        '2 of 2 passages for "read at server start"',
+        "2 of 2 passages",
         "Resources:",
         "[resources.html.1]",
         "11: shared_size (integer): It is read at server start.",
@@ -95,7 +95,7 @@ def test_a_list_of_lines_has_each_sentence_with_its_entry_and_its_line_once() ->
 
 def test_a_list_of_lines_by_sentence_counts_sentences_and_numbers_those_of_records() -> None:
     lines = reply('"server start"', show="lines", granularity="sentence")
-    assert lines[0] == '3 passages for "server start": 4 sentences match'
+    assert lines[0] == "3 passages: 4 sentences match"
     assert "\n".join(lines).count("\nStart:\n[other.html.1]\n1: A server start takes long.") == 1
     record = chunk(0, "d", "T", "Nothing. ", "An opera. ")
     assert reply("opera", record, show="lines")[1:4] == ["T:", "[d.1]", "2: An opera."]

@@ -179,7 +179,7 @@ def test_pointers_are_above_the_line_for_more_and_within_the_bound_and_the_prese
     text = "in Rome, Oslo, Bern and Riga."
     result = searched(text, *others, *more)
     assert [line[:23] for line in result.text.split("\n")[-4:]] == [
-        f"{POINTED}[d1.1] Rom", f"{POINTED}[d2.1] Osl", f"{POINTED}[d3.1] Ber", "More: offset=5."
+        f"{POINTED}[d1.1] Rom", f"{POINTED}[d2.1] Osl", f"{POINTED}[d3.1] Ber", "More: after=5."
     ]  # fmt: skip
     for pointers in (0, 1):
         assert len(lines(searched(text, *others, pointers=pointers))) == pointers

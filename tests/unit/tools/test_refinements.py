@@ -21,17 +21,17 @@ def test_a_list_of_titles_has_an_exact_total_and_no_text() -> None:
     tool = LogicalSearch(index_of(*many), plain_preset(loop_guards=True))
     result = tool.run({"query": "opera AND song", "show": "titles"})
     lines = result.text.splitlines()
-    assert lines[0] == "200 of 1,200 passages for (opera AND song)"
+    assert lines[0] == "200 of 1,200 passages"
     assert lines[1:3] == ["[d0.1] Part 0", "[d1.1] Part 1"]
     assert lines[-1] == "More: after=200."
     assert (len(lines), len(result.ids), result.total) == (202, 200, 1200)
     assert all(span.text_start == span.end for span in result.passages)
     last = tool.run({"query": "opera AND song", "show": "titles", "after": "1000"})
-    assert last.text.splitlines()[0] == "Passages 1001 to 1200 of 1,200 for (opera AND song)"
+    assert last.text.splitlines()[0] == "Passages 1001 to 1200 of 1,200"
     assert last.text.splitlines()[-1] == "[d1199.1] Part 1199"
     keywords = KeywordSearch(index_of(*many), plain_preset(loop_guards=True))
     result = keywords.run({"keywords": ["opera", "song"], "show": "titles"})
-    assert result.text.splitlines()[0] == '200 of 1,200 passages for "opera", "song"'
+    assert result.text.splitlines()[0] == "200 of 1,200 passages"
 
 
 def test_a_list_that_does_not_fit_goes_on_after_the_last_title_that_is_shown() -> None:
@@ -53,7 +53,7 @@ def test_a_list_that_does_not_fit_goes_on_after_the_last_title_that_is_shown() -
 def test_an_empty_list_says_why() -> None:
     tool = LogicalSearch(index_of(chunk(0, "a", "T", "An opera. ")), plain_preset(loop_guards=True))
     assert tool.run({"query": "operra", "show": "titles"}).text == (
-        "No passage matches operra.\nAlone: operra occurs nowhere.\n"
+        "No passage matches this query.\nAlone: operra occurs nowhere.\n"
         "Note: nearest to operra: opera 1."
     )
 
@@ -64,9 +64,7 @@ def test_a_list_by_document_names_each_document_once() -> None:
     page = index.logical_search("opera^2 PREFER t", show="titles", top_k=200, per_document=1)
     result = reply(page, plain_preset(loop_guards=True), ReadSet())
     assert result.ids == ("d0.1", "d1.1", "d2.1")
-    assert result.text.splitlines()[0] == (
-        "3 of 9 passages for (opera^2 PREFER t), 1 of each of 3 documents"
-    )
+    assert result.text.splitlines()[0] == ("3 of 9 passages, 1 of each of 3 documents")
     assert "More:" not in result.text
     page = index_of(*many).logical_search("opera", show="titles", top_k=2, per_document=1)
     assert (page.total, page.passages, len(page.hits)) == (9, 3, 2)
@@ -84,19 +82,17 @@ def test_documents_are_counted_in_the_order_of_their_best_passages() -> None:
     by_text = index.logical_search("opera", per_document=1).hits
     result = tool.run({"query": "opera", "show": "counts"})
     lines = result.text.splitlines()
-    assert lines[0] == "6 passages for opera: documents 1 to 3 of 3"
+    assert lines[0] == "6 passages: documents 1 to 3 of 3"
     assert lines[1:] == [f"[{hit.id}] T: 2" for hit in by_text]
     assert (result.ids, result.total) == (tuple(hit.id for hit in by_text), 6)
     assert tool.run({"query": "opera", "show": "counts", "after": "2"}).text.splitlines() == [
-        "6 passages for opera: documents 3 to 3 of 3", lines[3]
+        "6 passages: documents 3 to 3 of 3", lines[3]
     ]  # fmt: skip
     assert tool.run({"query": "opera", "show": "counts", "after": "3"}).text == (
-        "Only 3 documents match opera: there are no further ones."
+        "Only 3 documents match this query: there are no further ones."
     )
     sentences = {"query": "song", "show": "counts", "granularity": "sentence"}
-    assert tool.run(sentences).text.splitlines()[0] == (
-        "2 sentences for song: documents 1 to 2 of 2"
-    )
+    assert tool.run(sentences).text.splitlines()[0] == ("2 sentences: documents 1 to 2 of 2")
     part = index.within("doc_id:d1").logical_search("opera", show="counts")
     assert [(hit.doc_id, hit.matches) for hit in part.hits] == [("d1", 2)]
     assert part.to_dict()["documents"] == 1
@@ -132,7 +128,7 @@ def test_a_list_of_more_than_can_be_paged_through_is_in_corpus_order(
     after, seen = "", list[str]()
     while True:
         result = tool.run({"query": "opera", "show": "titles", "after": after})
-        assert "451 passages for opera, in corpus order" in result.text.splitlines()[0]
+        assert "451 passages, in corpus order" in result.text.splitlines()[0]
         seen += result.ids
         _, more, rest = result.text.rpartition('More: after="')
         if not more:
@@ -174,15 +170,16 @@ def test_a_search_says_how_passages_were_sorted_and_limited(index: Index) -> Non
 
     result = shown(sort="year:desc", per_document=1, top_k=1)
     lines = result.text.splitlines()
-    assert lines[0] == "1 of 3 passages for vivaldi, sorted by year:desc, at most 1 of a document"
+    assert lines[0] == "1 of 3 passages, sorted by year:desc, at most 1 of a document"
     assert lines[1] == "[griselda.1] Griselda (Vivaldi) (whole document)"
     assert lines[-1] == "More: offset=1."
     assert result.total == 3
     last = shown(per_document=1, offset=1).text.splitlines()
-    assert last[0] == "Passage 2 of 3 for vivaldi, at most 1 of a document"
+    assert last[0] == "Passage 2 of 3, at most 1 of a document"
     assert last[-1].endswith("revised by the young Carlo Goldoni.")
     assert shown(per_document=1, offset=2).text == (
-        "Only 2 passages are shown for vivaldi, at most 1 of a document: there are no further ones."
+        "Only 2 passages are shown for this query, at most 1 of a document: there are no further "
+        "ones."
     )
 
 

@@ -38,7 +38,7 @@ def read(offered: dict[str, Tool], read_set: ReadSet | None = None, **arguments:
 
 def test_a_short_passage_is_whole_and_a_long_one_counts_its_gaps() -> None:
     assert search(tools(*VIVALDI, LONG), "older OR gondola").text == (
-        "2 of 2 passages for (older OR gondola)\n"
+        "2 of 2 passages\n"
         "[scarlatti.1] Griselda (Scarlatti) (whole document)\nThis opera is older.\n"
         "[canals.1] The canals\n"
         "The canals are old. They were dug by hand. (30 left out) A gondola is black. In 1562 that "
@@ -75,7 +75,6 @@ def test_what_is_visible_is_not_shown_again_sentence_by_sentence() -> None:
     assert first.passages[0].sentences == (33, 34)
     again = search(offered, "gondola AND 1562", read_set)
     assert again.text.splitlines()[1:] == [
-        "Alone: gondola 1; 1562 1.",
         "[canals.1] The canals (shown before, 32 left out)"
     ]  # fmt: skip
     assert (again.passages[0].left_out, again.retrieved_tokens < 5) == ("shown", True)
@@ -203,3 +202,63 @@ def test_no_sentence_is_shown_twice_and_every_reply_is_bounded(seed: int) -> Non
                 else:
                     whole = False  # cut, because it alone is too long
             assert span.whole is not True or whole
+
+
+def test_a_table_of_one_long_sentence_that_differs_by_a_comma_is_a_near_copy() -> None:
+    rows = " ".join(f"Player {n} $26,540,10{n} Team Number {n}" for n in range(12))
+    pages = [chunk(n, f"d{n}", "Players by season", rows.replace("5 $", f"5{end} $"))
+             for n, end in enumerate(("", ", Jr."))]  # fmt: skip
+    result = search(tools(*pages), "player")
+    assert "\nNearly the same text: [d1.1]." in result.text
+
+
+def test_a_snippet_that_begins_with_a_last_name_or_a_pronoun_shows_the_sentence_before_it() -> None:
+    name = chunk(1, "apa", "Psychology", *FILLER[:2], "It was founded by G. Stanley Hall. ",
+                 "Hall, its first president, taught at Clark. ", *FILLER)  # fmt: skip
+    assert "founded by G. Stanley Hall. Hall, its" in search(tools(name), "clark").text
+    pronoun = chunk(1, "p", "Psychology", *FILLER[:2], "The society is old. ",
+                    "It was moved to Clark. ", *FILLER)  # fmt: skip
+    assert "The society is old. It was moved" in search(tools(pronoun), "clark").text
+    titled = chunk(1, "h", "G. Stanley Hall", *FILLER[:2], "This is G. Stanley Hall. ",
+                   "Hall taught at Clark. ", *FILLER)  # fmt: skip
+    assert "(3 left out) Hall taught" in search(tools(titled), "clark").text
+
+
+def test_a_search_for_a_title_lists_what_has_another_one() -> None:
+    same = chunk(1, "iron", "Iron Maiden", "A band of Leyton. ")
+    album = chunk(2, "album", "Iron Maiden (album)", "Their first album. ")
+    read_set = ReadSet()
+    result = search(tools(same, album), 'title:"iron maiden"', read_set)
+    assert result.text.splitlines()[1:] == [
+        "[iron.1] Iron Maiden (whole document)",
+        "A band of Leyton.",
+        "Other titles:",
+        "[album.1] Iron Maiden (album)",
+    ]
+    assert (result.ids, result.passages[1].kind) == (("iron.1", "album.1"), "title")
+    assert "album.1" not in read_set.seen or not read_set.seen["album.1"]
+    assert "Their first album." in search(tools(same, album), "title:iron").text
+
+
+def test_parts_of_which_the_page_shows_all_are_said_to_be_shown() -> None:
+    pages = [
+        chunk(n, f"d{n}", f"Page {n}", f"An opera. {'Vivaldi. ' * (n == 0)}") for n in range(9)
+    ]
+    text = search(tools(*pages), 'opera OR "vivaldi"').text
+    assert text.splitlines()[1] == 'All shown: "vivaldi" 1.'
+
+
+def test_matches_that_were_shown_before_are_said_to_be_so() -> None:
+    offered, read_set = tools(LONG), ReadSet()
+    search(offered, "gondola", read_set)
+    again = offered["logical_search"].run({"query": "gondola", "granularity": "sentence"}, read_set)
+    assert again.text.endswith("[canals.1] The canals (its matches were shown before)")
+    assert (again.passages[0].left_out, again.passages[0].sentences) == ("shown", ())
+
+
+def test_a_snippet_has_a_sentence_for_each_condition_of_the_query() -> None:
+    passage = chunk(1, "gershwin", "Gershwin", *(f"Gershwin wrote song {n}. " for n in range(5)),
+                    "Its end was sad: he died in 1937. ", *FILLER)  # fmt: skip
+    text = search(tools(passage), "gershwin AND (died OR death)").text
+    assert "he died in 1937" in text
+    assert "song 4" not in text

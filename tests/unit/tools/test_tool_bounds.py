@@ -32,7 +32,7 @@ def test_the_longest_snippets_are_shortened_first() -> None:
     tool.max_result_tokens = 110
     tool.preset = tool.preset.model_copy(update={"max_result_tokens": 110})
     assert tool.run({"query": "opera"}).text == (
-        "2 of 2 passages for opera\n"
+        "2 of 2 passages\n"
         "[short.1] (whole document)\n"
         "An opera about nothing. A second opera.\n"
         "[long.1]\n"
@@ -48,7 +48,7 @@ def test_hits_that_do_not_fit_are_dropped_from_the_end_and_named() -> None:
     assert 4 <= count < 20
     assert result.ids == tuple(f"d{number}.1" for number in range(count))
     lines = result.text.splitlines()
-    assert lines[0] == f"{count} of 20 passages for opera"
+    assert lines[0] == f"{count} of 20 passages"
     assert re.fullmatch(
         rf"Not shown for want of room: \[d{count}\.1\], .* and \d+ more\.", lines[-2]
     )
@@ -139,7 +139,7 @@ def test_full_passages_are_whole_or_left_out_except_the_first() -> None:
     index = index_of(*(chunk(n, f"d{n}", "", text) for n, text in enumerate(texts)))
     preset = plain_preset(full_text=True, max_result_tokens=300)
     assert LogicalSearch(index, preset).run({"query": "opera"}).text == (
-        f"2 of 3 passages for opera\n[d0.1] (whole document)\n{texts[0]}\n"
+        f"2 of 3 passages\n[d0.1] (whole document)\n{texts[0]}\n"
         f"[d1.1] (whole document)\n{texts[1]}\n"
         "Not shown for want of room: [d2.1].\nMore: after=2."
     )

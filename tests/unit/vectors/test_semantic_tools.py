@@ -58,7 +58,8 @@ def test_a_hybrid_search_shows_whole_passages_only_if_the_preset_says_so(index: 
     chosen = HybridSearch(index).run({"query": "who revised it?", "max_results": 1})
     assert chosen.text.splitlines()[1:3] == [
         "[griselda.1] Griselda (Vivaldi)",
-        "(2 left out) Its libretto was revised by the young Carlo Goldoni.",
+        "(1 left out) Its premiere was in Venice. Its libretto was revised by the young Carlo "
+        "Goldoni.",
     ]
     whole = HybridSearch(index, plain_preset(full_text=True))
     assert "shows each passage in full" in whole.description
@@ -135,8 +136,8 @@ def test_mistakes_of_a_model_are_answered_with_the_problem(
         'Query not run: 1 problem.\n1. column 1, "": the query is empty. Write a question, or a '
         "few words."
     )
-    assert search_tool.run({"query": 3}).text == (
-        'Tool not run: 1 problem.\n1. argument "query", 3. Allowed: a string.'
+    assert search_tool.run({"query": {}}).text == (
+        'Tool not run: 1 problem.\n1. argument "query", {}. Allowed: a string.'
     )
     assert search_tool.run({}).text == (
         'Tool not run: 1 problem.\n1. argument "query" is missing. Allowed: a string.'
@@ -198,7 +199,7 @@ def test_a_query_cannot_break_the_lines_of_a_reply(index: Index, tool: type[Sear
 def test_descriptions_are_short_and_name_the_fields(index: Index, tool: type[SearchTool]) -> None:
     search_tool = tool(index)
     schema = search_tool.openai_schema()
-    assert count_tokens(str(schema)) < 400
+    assert count_tokens(str(schema)) < 440
     fields = '\nFields: year (number, 1678 to 1735), lang (keyword: "en", "it").'
     of_paper = tool(index, plain_preset(reproduces="A-RAG"))
     papers_fields = "\nFields for filter: doc_id, year (number), lang (keyword)."
