@@ -268,7 +268,6 @@ def sample(stored: StoredRows, factory: str) -> FloatArray:
 
 
 def _train(factory: str, points: FloatArray, path: Path) -> None:
-    """Train an index without rows, and write it. Raises OSError."""
     with _faiss() as faiss:
         index, ivf = _created(factory, points.shape[1])
         ivf.cp.seed = SEED
@@ -443,7 +442,6 @@ def _check_room(folder: Path, needed_bytes: int) -> None:
 
 
 def _created(factory: str, dimension: int) -> tuple[Any, Any]:
-    """Return an empty index, and its inverted file. Raises ArgumentError."""
     faiss = _library()
     try:
         index = faiss.index_factory(dimension, factory, faiss.METRIC_INNER_PRODUCT)

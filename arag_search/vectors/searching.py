@@ -219,7 +219,6 @@ class IndexVectors:
         return scope.rows[unit]
 
     def _places(self, ordinals: Ordinals) -> NDArray[np.int64]:
-        """Return the places of the chunks of texts among all chunks."""
         return np.searchsorted(self._chunks[0], _chunk_ordinals(ordinals))
 
     def _nearest_first(
@@ -255,7 +254,6 @@ class IndexVectors:
         allowed: AllowedRows | None,
         inside: Mask | None,
     ) -> list[list[Nearest]]:
-        """Return the nearest texts in allowed rows; only those of chunks ``inside`` a scope."""
         stored = self._units[unit]
         if len(queries) == 0 or stored.rows.rows == 0 or (allowed and not allowed.count):
             return [[] for _ in queries]

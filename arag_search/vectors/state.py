@@ -219,7 +219,6 @@ def needed_rows(store: Store, texts: Iterable[Texts]) -> dict[VectorUnit, NDArra
 def _both_directions(
     unit: VectorUnit, texts: UnitTexts, store_rows: int
 ) -> tuple[Numbers, NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]:
-    """Return the four arrays of a unit. Raises ArgumentError."""
     ordinals = np.ascontiguousarray(texts.ordinals, np.int64)
     rows = np.asarray(texts.rows, np.int64)
     if (
@@ -239,7 +238,6 @@ def _both_directions(
 
 
 def _shapes(record: StateRecord) -> Iterator[tuple[int, str]]:
-    """Yield the length and the type of each array."""
     for unit in record.units.values():
         yield unit.texts, "<i8"
         for length in (unit.texts, unit.rows + 1, unit.texts):

@@ -161,7 +161,6 @@ def leave_out_dead(root: Path, location: str, index: Manifest, progress: Progres
 def _write(
     root: Path, index: Manifest | StateRecord, store: Store, texts: Texts, before: str, owner: str
 ) -> State:
-    """Write the state of an index, with rows of a store."""
     return State.write(
         root,
         placement=index.placement,

@@ -100,7 +100,6 @@ class TextRows:
     def _append(
         self, unit: VectorUnit, waiting: list[tuple[Piece, Encoded]], rows: dict[bytes, int]
     ) -> None:
-        """Append the rows of the waiting pieces, and forget these."""
         if not waiting:
             return
         keys = [key for piece, _ in waiting for key in piece.keys]

@@ -135,7 +135,7 @@ def _max_tokens(variables: Mapping[str, str]) -> int | None:
 def _check_unused(name: str, options: EncoderOptions, *names: str) -> None:
     unused = [option for option in names if options.get(option) not in (None, "", AUTO_DEVICE)]
     if unused:
-        kind = name.partition(":")[0]  # of an address no more, since it may hold a password
+        kind = name.partition(":")[0]  # no more, since an address may hold a password
         raise ArgumentError(
             f"Encoders of {kind} have no options: {', '.join(unused)}.",
             do="Leave them out, or name a model that runs in this process.",

@@ -101,7 +101,6 @@ def _weights_in(folder: Path) -> list[Path]:
 
 
 def _files_of(folder: Path) -> Iterator[Path]:
-    """Yield the files at the top, and at all levels of the folders of modules."""
     listing = folder / MODULES_FILE
     modules: list[dict[str, str]] = json.loads(listing.read_bytes()) if listing.is_file() else []
     inner = {module["path"] for module in modules} - {"", "."}
