@@ -282,8 +282,8 @@ def _read(text: str, options: Options) -> tuple[Findings, Node | tuple[Modifier,
         for index, character in enumerate("" if text.isascii() else text):
             if "\ud800" <= character <= "\udfff":
                 findings.reject(index, index + 1, problems.LONE_SURROGATE, mended=False)
-        corrected = "" if findings.problems else _Reader(text, options, findings).read()
         doubts: list[Doubt] = []
+        corrected = "" if findings.problems else _Reader(text, options, findings, doubts).read()
         tree = read(corrected, options, typed=False, doubts=doubts) if corrected else None
         _note_doubts(doubts, findings, options)
         if tree is None and not findings.problems:
@@ -370,9 +370,12 @@ class _Group:
 class _Reader:
     """A pass over the lexemes of a text, which adds clauses to the open groups."""
 
-    def __init__(self, text: str, options: Options, findings: Findings) -> None:
+    def __init__(
+        self, text: str, options: Options, findings: Findings, doubts: list[Doubt]
+    ) -> None:
         self.options = options
         self.findings = findings
+        self.doubts = doubts  # of groups with a weight, which are read here
         self.reject, self.note = findings.reject, findings.note
         self.clauses = ClauseReader(options, findings)
         self.plain, notes = plain_signs(text, options.schema)
@@ -773,7 +776,9 @@ class _Reader:
         of_modifiers = bool(text) and _are_modifiers(ended.items)
         if text is not None:
             text = f"({text})"
-            node = read(text, self.options, typed=False) if weight != 1 else None
+            node = None
+            if weight != 1:
+                node = read(text, self.options, typed=False, doubts=self.doubts)
             try:
                 if of_modifiers and weight != 1:
                     self.reject(at, end, problems.NO_SCORE)

@@ -6,7 +6,7 @@ import re
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from arag_search.corpus import Chunk, nfc
@@ -16,6 +16,7 @@ from arag_search.query.forms import (
     HOLE,
     NONE,
     _pieces,
+    _plain_signs,
     folded,
     forms_of_chunk,
     indexed,
@@ -248,9 +249,10 @@ def test_a_phrase_stands_for_the_terms_of_its_words_in_order(text: str) -> None:
 
 
 @given(TEXTS)
+@example("A²0")
 def test_every_word_has_one_term_at_its_place(text: str) -> None:
-    text = nfc(text) if text.isprintable() else text
-    tokens = analysis.tokens(text)
+    text = (nfc(text) if text.isprintable() else text).replace("№", " ")  # which is a word
+    tokens = analysis.tokens(_plain_signs(text))
     forms = normal_forms(text, NONE)
     terms = [form.term for form in forms]
     assert terms == normal_terms(text, NONE)

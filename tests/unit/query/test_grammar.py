@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from arag_search.query import reading
@@ -76,6 +76,7 @@ def outcome_of_the_reader(text: str, options: Options) -> Query | str:
 
 @settings(max_examples=examples(3_000))
 @given(TEXTS, st.sampled_from(READINGS))
+@example("(a AND content:b venice^2)^2.5", READINGS[0])
 def test_a_text_is_understood_as_by_the_reader_alone(text: str, options: Options) -> None:
     assert outcome(text, options) == outcome_of_the_reader(text, options)
 
