@@ -237,7 +237,7 @@ def test_view_prints_a_trajectory_step_by_step(arag: Command, records: str) -> N
         "",
         "Find the opera.",
         "> logical_search title:griselda AND vivaldi top_k=1",
-        "1 of 2 passages for (title:griselda AND vivaldi)",
+        "1 of 2 passages",
         "[griselda-vivaldi.1] Griselda (Vivaldi) (whole document)",
     ]
     start = lines.index("Answer, as the model wrote it:")

@@ -15,12 +15,12 @@ CAREFUL = ("run", "--rm", "--network", "none", "--read-only", "--tmpfs", "/tmp")
 
 def test_the_demo_needs_no_network() -> None:
     output = docker("run", "--rm", "--network", "none", IMAGE, "demo").stdout
-    assert '2 of 8 passages for ("antonio vivaldi" AND librett*)' in output
+    assert "\n2 of 8 passages\n" in output
 
 
 def test_the_root_file_system_may_be_read_only_and_the_user_any() -> None:
     output = docker(*CAREFUL, "--user", "12345:12345", IMAGE, "demo", "--to", "/tmp/demo").stdout
-    assert '2 of 8 passages for ("antonio vivaldi" AND librett*)' in output
+    assert "\n2 of 8 passages\n" in output
 
 
 def test_an_index_in_a_mounted_folder_belongs_to_the_user_of_the_container(tmp_path: Path) -> None:

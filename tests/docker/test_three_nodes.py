@@ -20,7 +20,7 @@ def services_that_are_up(corpus: Corpus) -> Iterator[Stack]:
 
 
 def test_an_agent_searches_a_cluster_over_mcp(stack: Stack) -> None:
-    assert "passages for" in ask_over_mcp(stack.mcp_url, "w1 OR w2")
+    assert " passages" in ask_over_mcp(stack.mcp_url, "w1 OR w2")
 
 
 def test_no_answer_is_wrong_or_partial_while_a_node_is_killed(stack: Stack, corpus: Corpus) -> None:
@@ -31,7 +31,7 @@ def test_no_answer_is_wrong_or_partial_while_a_node_is_killed(stack: Stack, corp
     with open_index(stack.location(*PORTS)) as index:
         outcome = Clients(index, corpus.known).run(kill_and_start, 200)
     assert outcome.good, outcome
-    assert "passages for" in ask_over_mcp(stack.mcp_url, "w1 OR w2")
+    assert " passages" in ask_over_mcp(stack.mcp_url, "w1 OR w2")
 
 
 def test_down_leaves_nothing_of_a_cluster(stack: Stack) -> None:

@@ -59,7 +59,7 @@ def run(
 
 
 @pytest.mark.parametrize(
-    ("command", "text"), [("search", "passages for"), ("mcp", "Serving arag-wiki")]
+    ("command", "text"), [("search", " passages"), ("mcp", "Serving arag-wiki")]
 )
 def test_the_right_authority_name_and_password_are_let_in(
     command: str, text: str, stack: Stack

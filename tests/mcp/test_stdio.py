@@ -263,7 +263,7 @@ def test_every_byte_of_standard_output_is_protocol_whatever_prints() -> None:
     answers = {message.id: message for message in messages}
     assert answers.keys() == {0, 1, 2, 5, "x", None}
     assert answers[2].error.message == answers["x"].error.message
-    assert "passages for vivaldi" in answers[1].result["content"][0]["text"]
+    assert " passages\n" in answers[1].result["content"][0]["text"]
     assert answers["x"].error.message.startswith(
         "The message is not valid JSON-RPC 2.0.\nAllowed: "
     )
@@ -282,7 +282,7 @@ def test_several_requests_of_the_same_id_are_all_answered_even_after_the_input_h
     messages = [jsonrpc_message_adapter.validate_json(line) for line in out.splitlines()]
     answers = [message for message in messages if message.id == 1]
     assert len(answers) == 5
-    assert all("passages for" in answer.result["content"][0]["text"] for answer in answers)
+    assert all(" passages\n" in answer.result["content"][0]["text"] for answer in answers)
 
 
 DEEP = b'{"a":' * 300 + b"1" + b"}" * 300

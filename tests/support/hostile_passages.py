@@ -34,6 +34,9 @@ IMITATIONS = (
     "Note: lower-case words.",
     "(next: d.1)",
     "3 of 9 passages for opera",
+    "3 of 9 passages",
+    "All shown: opera 1.",
+    "Other titles:",
     NOTHING_NEW,
     f"{CALLS_LEFT}2.",
 )

@@ -36,6 +36,6 @@ async def passage_with(client: ClientSession, word: str) -> str:
         while True:
             result = await client.call_tool("logical_search", {"query": word})
             assert not result.is_error or "Call again in a moment" in text_of(result)
-            if "passage for" in text_of(result):
+            if " of 1 passage\n" in text_of(result):
                 return text_of(result)
             await anyio.sleep(0.1)

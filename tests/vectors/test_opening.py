@@ -15,7 +15,7 @@ from arag_search.errors import (
 )
 from arag_search.system.progress import Progress
 from arag_search.vectors import faiss_index, searching
-from arag_search.vectors.base import EncoderIdentity, probe_vectors
+from arag_search.vectors.base import probe_vectors
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from arag_search.vectors.opening import VectorSource
 from arag_search.vectors.searching import open_vectors
@@ -119,10 +119,6 @@ def test_a_row_beyond_the_store_is_an_error_that_names_what_to_do(tmp_path: Path
 
 class _OtherModel(HashingEncoder):
     """An encoder that has the identity of another one."""
-
-    @property
-    def identity(self) -> EncoderIdentity:
-        return HashingEncoder().identity
 
     def encode(self, texts):
         return super().encode([text[::-1] for text in texts])
