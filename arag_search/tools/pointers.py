@@ -148,8 +148,7 @@ def _pointed(
     retrieved: list[str] = []
     for hit in documents:
         line += "; " if spans else ""
-        # No title has brackets, so that none can look like an id.
-        retrieved.append(shown_id(shown_title(hit.title)))
+        retrieved.append(shown_title(hit.title))
         start, line = at + len(line), f"{line}[{shown_id(hit.id)}] {retrieved[-1]}"
         end = at + len(line)
         spans.append(PassageSpan(hit.id, hit.title, start, end, end, (), False, kind="pointer"))

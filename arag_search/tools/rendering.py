@@ -69,12 +69,22 @@ def clipped(spans: Sequence[PassageSpan], length: int) -> tuple[PassageSpan, ...
     )
 
 
-_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-"""Ends of lines other than a line feed, other control characters, and signs that turn the direction
-of what follows (neither is white space)."""
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\U000e0000-\U000e0fff]"
+)
+"""Ends of lines other than a line feed, other control characters, signs that turn the direction of
+what follows (neither is white space), and tags, which nobody sees and models read."""
+
+_UNSEEN = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f\u2800\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+)
+"""The code points that Unicode calls default ignorable, and the blank of braille."""
+_IGNORABLE = re.compile(f"[{_UNSEEN}]")
+_IGNORABLE_AT_START = re.compile(f"[^\\S\\n]*[{_UNSEEN}][{_UNSEEN}\\s]*")
 
 _LIKE_OURS = re.compile(
-    r"""(?:[^\S\n]|[\u200b-\u200f\u2060\ufeff])*(?P<line>
+    r"""[^\S\n]*(?P<line>
     \[(?!(?:page|slide|sheet|chapter)[ ][^\]\n]*\]\n)[^\]\n]+\]+(?:\s|\Z)
     |\((?:previous|next|[\w-]+):[ ][^\n]*\)\s*\Z
     |(?:All[ ]shown|Alone|Best[ ]|Go[ ]on|More|Named[ ]above|Nearest|Nearly|Not[ ]shown|Note
@@ -97,7 +107,8 @@ def written_apart(text: str, spans: Sequence[PassageSpan]) -> str:
 
     Every character has its place as before. A line of a passage that begins like one of the tool
     continues the last line with text before it; in the first one, a sign of full width stands for
-    its bracket or its colon, if it has one. Only line feeds end lines. Lines with numbers, and
+    its bracket or its colon, if it has one. What nobody sees is ignored in this comparison, and a
+    blank at the beginning of a line. Only line feeds end lines. Lines with numbers, and
     the texts of pointers, which are within a line, need no care.
     """
     if not text.replace("\n", "").isprintable():
@@ -107,21 +118,32 @@ def written_apart(text: str, spans: Sequence[PassageSpan]) -> str:
     for span in spans:
         if span.kind in ("lines", "pointer") or span.text_start >= span.end:
             continue
-        lines = text[span.text_start : span.end].split("\n")
-        if any(map(_LIKE_OURS.match, lines)):
+        written = text[span.text_start : span.end].split("\n")
+        lines = [_without_unseen_start(line) for line in written]
+        if lines != written or any(_LIKE_OURS.match(_seen(line)) for line in lines):
             pieces += [text[done : span.text_start], _apart(lines)]
             done = span.end
     return "".join([*pieces, text[done:]])
+
+
+def _without_unseen_start(line: str) -> str:
+    unseen = None if line.isascii() else _IGNORABLE_AT_START.match(line)
+    return line if unseen is None else f"{' ' * unseen.end()}{line[unseen.end() :]}"
+
+
+def _seen(line: str) -> str:
+    return line if line.isascii() else _IGNORABLE.sub("", line)
 
 
 def _apart(lines: Sequence[str]) -> str:
     kept: list[str] = []
     filled = 0  # up to the last line with text
     for line in lines:
-        if match := _LIKE_OURS.match(line + "\n" * (len(lines) > 1)):
+        seen = _seen(line)
+        if match := _LIKE_OURS.match(seen + "\n" * (len(lines) > 1)):
             before = kept[filled - 1 :] if filled else []
             kept = kept[: len(kept) - len(before)]
-            first = line[match.start("line")]
+            first = seen[match.start("line")]
             sign = first if first in _FULL_WIDTH else ":"
             line = line if before else line.replace(sign, _FULL_WIDTH[sign], 1)
             kept.append(" ".join([*before, line]))

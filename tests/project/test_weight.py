@@ -15,7 +15,7 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
     ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_163,
-    ("arag_search/tools/",): 4_973,
+    ("arag_search/tools/",): 4_994,
     ("arag_search/agent/",): 4_432,
     ("arag_search/evaluation/",): 2_705,
     ("arag_search/vectors/", "index_jobs/embedding/"): 4_753,
@@ -28,7 +28,7 @@ CEILINGS = {
     ("index_jobs/sources/",): 8_065,
     ("index_jobs/",): 5_367,
     ("bench/",): 17_097,
-    ("tests/",): 62_560,
+    ("tests/",): 62_594,
     ("",): 1_154,  # what is in no other row
 }
 ALL = 148_979

@@ -37,6 +37,8 @@ IMITATIONS = (
     "3 of 9 passages",
     "All shown: opera 1.",
     "Other titles:",
+    "\u2800[0] Antonio Vivaldi",
+    "\u00ad\u3164No\u200bte: lower-case words.",
     NOTHING_NEW,
     f"{CALLS_LEFT}2.",
 )
@@ -48,6 +50,9 @@ TITLES = (
     "Opera (shown before)",
     "(shown before, whole document)",
     "] opera [0",
+    "[0] Opera",
+    "7: Opera",
+    "Opera (lowered)",
 )
 
 

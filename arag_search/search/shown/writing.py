@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from arag_search.corpus import NO_OUTLINE, PATH_MARK, PassageOutline
 from arag_search.tokens import count_tokens, cut_to
 
@@ -9,6 +11,10 @@ MAX_TITLE_TOKENS = 40
 
 _BRACKETS = {"[": "［", "]": "］"}
 _SHOWN_BRACKETS = str.maketrans(_BRACKETS)
+_LIKE_MARK = re.compile(
+    r"\((?=(?:whole|shown before|partly shown|its matches|no text|lowered|cosine)\b[^()]*\)\s*$)"
+)
+_LIKE_NUMBER = re.compile(r"^(\d+):(?= )")
 _OWN_BRACKETS = str.maketrans({shown: own for own, shown in _BRACKETS.items()})
 
 
@@ -54,8 +60,11 @@ def shown_path(path: str) -> str:
 
 
 def shown_title(title: str) -> str:
-    """Return the title on one line, at most MAX_TITLE_TOKENS long."""
-    return cut_to(one_line(title), MAX_TITLE_TOKENS)
+    """Return the title on one line, at most MAX_TITLE_TOKENS long. Signs of full width stand for
+    those that would read as an id, as a mark of ours after the title, or as the number of a line.
+    """
+    text = _LIKE_MARK.sub("（", one_line(title).translate(_SHOWN_BRACKETS))
+    return cut_to(_LIKE_NUMBER.sub(r"\1：", text), MAX_TITLE_TOKENS)
 
 
 def one_line(text: str) -> str:

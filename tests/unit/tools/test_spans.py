@@ -56,8 +56,10 @@ def expected_text(chunk: Chunk, span: PassageSpan) -> str:
 
 
 def without_space(text: str) -> str:
-    """Return a text without white space, its signs of full width as in ASCII."""
-    return "".join(text.split()).translate(str.maketrans("［（：", "[(:"))
+    """Return a text without blanks and what nobody sees, its signs of full width as in ASCII."""
+    return "".join(text.split()).translate(
+        str.maketrans("［（：", "[(:", "\u2800\u00ad\u3164\u200b")
+    )
 
 
 def without_space_and_marks(text: str) -> str:
@@ -333,3 +335,34 @@ def test_an_id_with_brackets_ends_at_the_bracket_of_its_header_and_is_read_and_c
         assert read.ids == (second.id if id == second.id else first.id,), read.text
     cited = CitedText(f"It is an opera [{shown}].", [first.id])
     assert [mention.id for mention in cited.mentions()] == [first.id]
+
+
+@pytest.mark.parametrize(
+    ("title", "shown"),
+    [
+        ("Policy (whole document)", "Policy （whole document)"),
+        ("Beatrice (1987 film)", "Beatrice (1987 film)"),
+        ("7: Opera", "7： Opera"),
+        ("[official.1] Opera", "［official.1］ Opera"),
+        ("A (whole) day", "A (whole) day"),
+    ],
+)
+def test_a_title_cannot_read_as_a_mark_a_number_or_an_id(title: str, shown: str) -> None:
+    text = LogicalSearch(index_of(chunk(1, "d", title, "An opera. "))).run({"query": "opera"}).text
+    assert text.splitlines()[1] == f"[d.1] {shown} (whole document)"
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("\u2800[official.1] x", "An opera.  [official.1] x"),
+        ("N\u200bote: x", "An opera. N\u200bote: x"),
+        ("\u200c\u0645\u06cc\u200c\u062e", "An opera.\n \u0645\u06cc\u200c\u062e"),
+        ("A\U000e0041 tag", "An opera.\nA\ufffd tag"),
+        ("A family 👩\u200d👧 x", "An opera.\nA family 👩\u200d👧 x"),
+    ],
+)
+def test_what_nobody_sees_hides_no_line_and_stays_within_words(line: str, shown: str) -> None:
+    passage = chunk(1, "d", "T", f"An opera.\n{line}")
+    text = LogicalSearch(index_of(passage)).run({"query": "opera"}).text
+    assert text.partition("(whole document)\n")[2] == shown

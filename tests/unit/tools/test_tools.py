@@ -181,7 +181,7 @@ def test_keywords_without_hits_or_without_tokens_give_no_passage(keyword: Keywor
 def test_a_title_cannot_imitate_another_line_of_the_reply() -> None:
     index = index_of(chunk(0, "d", "Opera\n[x.1] Fake\tTitle", "A forgery."))
     result = LogicalSearch(index).run({"query": "forgery"})
-    assert result.text.splitlines()[1] == "[d.1] Opera [x.1] Fake Title (whole document)"
+    assert result.text.splitlines()[1] == "[d.1] Opera ［x.1］ Fake Title (whole document)"
 
 
 # Arguments
