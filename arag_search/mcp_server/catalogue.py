@@ -145,11 +145,10 @@ def merged_description(descriptions: Mapping[str, str]) -> str:
     lines = {of: text.splitlines() for of, text in descriptions.items()}
     first = next(iter(lines.values()))
     shared = [line for line in first if all(line in others for others in lines.values())]
-    own = [
-        (at > 0, f"{of}: {line}")
-        for of in lines
-        for at, line in enumerate(lines[of])
-        if line and line not in shared
-    ]
-    above, below = ([line for is_below, line in own if is_below is at] for at in (False, True))
-    return "\n".join([*above, *shared, *below])
+
+    def own(part: slice) -> list[str]:
+        return [
+            f"{of}: {line}" for of in lines for line in lines[of][part] if line not in ("", *shared)
+        ]
+
+    return "\n".join([*own(slice(1)), *shared, *own(slice(1, None))])

@@ -48,8 +48,8 @@ _PARTICLE = re.compile(
             | (?:(?<=[{_OPEN_OR_L}])|(?<![가-힣]))(?: 로 | 로서 | 로써 ))$""",
     re.VERBOSE,
 )
-"""A particle of Korean behind a word: behind two syllables or more, unless it ends no short noun,
-and as the last sound of the word demands."""
+"""A Korean particle at the end of a word. Most need two syllables before them, since shorter nouns
+end so too; some depend on the last sound of the word."""
 
 
 def without_particles(word: str) -> str:

@@ -340,7 +340,7 @@ def relative_dates(text: str, today: date) -> tuple[str, str] | None:
 
 
 def _before(day: date, days: int = 0, months: int = 0) -> str:
-    """Return the date so long before a day, the last of a month that is too short for it."""
+    """Return the date that is so many units before a day; in a shorter month, its last day."""
     year, month = divmod(day.year * 12 + day.month - 1 - months, 12)
     at = min(day.day, monthrange(year, month + 1)[1])
     return (date(year, month + 1, at) - timedelta(days)).isoformat()

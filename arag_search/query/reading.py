@@ -580,7 +580,7 @@ class _Reader:
             self._add(None, start, end)
 
     def _note_colon(self, piece: str, name: str = "") -> None:
-        """Note that a colon is punctuation, and not that ``name`` before it may be a field."""
+        """Note that a colon is punctuation, and take back the note that ``name`` may be a field."""
         self.findings.notes.pop(fill(problems.NOTE_UNCHECKED_FIELD, name=name), None)
         self.note(problems.NOTE_COLON, piece=shortened(piece))
 

@@ -160,6 +160,7 @@ class Tool(ABC):
     def parameters(self) -> dict[str, Any]:
         """The JSON schema of the arguments."""
         schema = _schema_of(self.arguments)
+        # Titles repeat the names, and a default that is empty says nothing.
         properties = {
             name: {key: value for key, value in schema_of.items() if key != "title" and value != ""}
             for name, schema_of in schema["properties"].items()

@@ -13,7 +13,7 @@ from arag_search.search.shown.registry import FORMS
 from arag_search.search.shown.writing import meant_id
 from arag_search.tools.base import ReadSet, ToolResult, error_result, not_run
 from arag_search.tools.index_description import described
-from arag_search.tools.pointers import FURTHER
+from arag_search.tools.rendering import FURTHER
 from arag_search.tools.search import SearchTool, arguments_of
 
 _NUMBER = re.compile(r"\d{1,9}", re.ASCII)

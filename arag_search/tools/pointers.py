@@ -28,11 +28,9 @@ from arag_search.tokens import CUT_MARK, count_all, count_tokens, cut_to
 from arag_search.tools.base import ReadSet, ToolResult
 from arag_search.tools.blocks import checksum
 from arag_search.tools.preset import Preset
-from arag_search.tools.rendering import PassageSpan
+from arag_search.tools.rendering import FURTHER, PassageSpan
 
 POINTED = "Named above: "
-FURTHER = "More: "
-"""The beginning of the last line of a reply that goes on."""
 PASSAGES = 3
 """The number of passages in whose sentences names are looked for."""
 MOST_DOCUMENTS = 3
@@ -72,8 +70,7 @@ def with_pointers(
     pointers: list[list[Hit]] = []
     for id in names:
         for name, documents in _longest(names[id], by_name, titles):
-            is_new = all(d.doc_id not in known and d.id not in read_set.seen for d in documents)
-            if is_new:
+            if all(d.doc_id not in known and d.id not in read_set.seen for d in documents):
                 known.update(hit.doc_id for hit in documents)
                 if name.surely or not _is_frequent(name.name, by_name, index.contents.passages):
                     pointers.append(documents)

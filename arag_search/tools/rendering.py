@@ -167,6 +167,8 @@ def check_spans(spans: Sequence[PassageSpan], reply: str) -> None:
         end = span.end
 
 
+FURTHER = "More: "
+"""The beginning of the last line of a reply that goes on."""
 NOT_SHOWN = "Not shown for want of room: "
 """The beginning of the line that names what was left out."""
 

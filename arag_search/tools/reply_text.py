@@ -25,8 +25,8 @@ from arag_search.tools.blocks import (
     WHOLE_PART,
 )
 from arag_search.tools.chunk_read import IN_BRACKETS, SHOWN_UP_TO, UNKNOWN
-from arag_search.tools.pointers import FURTHER, POINTED
-from arag_search.tools.rendering import NOT_SHOWN, LeftOut, PassageSpan
+from arag_search.tools.pointers import POINTED
+from arag_search.tools.rendering import FURTHER, NOT_SHOWN, LeftOut, PassageSpan
 from arag_search.tools.rules import BEST_FOR, IN_NO_SENTENCE, NEAREST, OTHER_TITLES
 
 NUDGE = "Note: the last "

@@ -339,8 +339,8 @@ def branch_counts(result: SearchResult, shown: int) -> str:
     whole = [_count(part) for part in few if part.is_shown]
     if nowhere:
         counts.append(f"{', '.join(nowhere)} {'occurs' if len(nowhere) == 1 else 'occur'} nowhere")
-    alone = [f"Alone: {'; '.join(counts)}."] if counts else []
-    return " ".join([*alone, *([f"All shown: {'; '.join(whole)}."] if whole else [])])
+    kinds = {"Alone": counts, "All shown": whole}
+    return " ".join(f"{kind}: {'; '.join(texts)}." for kind, texts in kinds.items() if texts)
 
 
 def _count(part: ClauseCount) -> str:

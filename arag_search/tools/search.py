@@ -22,8 +22,9 @@ from arag_search.tokens import count_tokens, cut_to
 from arag_search.tools.base import Arguments, ReadSet, Tool, ToolResult, error_result
 from arag_search.tools.blocks import LOWERED, Block, Fitted, fit, note_seen, retrieved_tokens
 from arag_search.tools.paper_replies import NOT_READABLE, NOTHING_FOUND, paper_block
-from arag_search.tools.pointers import FURTHER, with_pointers
+from arag_search.tools.pointers import with_pointers
 from arag_search.tools.preset import PLAIN, Preset, ReplyPaper
+from arag_search.tools.rendering import FURTHER
 from arag_search.tools.rules import (
     blocks_beside,
     blocks_of,
@@ -191,8 +192,7 @@ def _blocks(result: SearchResult, preset: Preset, read_set: ReadSet) -> Sequence
 
 
 def _heading(result: SearchResult, understood: str, shown: int) -> str:
-    is_same = understood.startswith(AS_WRITTEN)
-    asked = understood.removeprefix(AS_WRITTEN) if is_same else f" for {understood}"
+    asked = f" for {understood}".removeprefix(f" for {AS_WRITTEN}")
     if result.total is None:
         return _nearest(result, asked, shown)
     total = result.total_text

@@ -47,7 +47,7 @@ def _is_group(kind: Any) -> bool:
 
 
 def expand_paths(command: Any) -> None:
-    """Let a command take paths as ``given_path`` does, those after the name of an index too."""
+    """Expand the paths that a command is given, also after ``NAME=``: see ``given_path``."""
     for parameter in command.params:
         if (parameter.metavar or "").strip("[].") in PATHS:
             process = functools.partial(_process_path, parameter, parameter.process_value)

@@ -129,15 +129,17 @@ def parts(subject: Subject, page: Page | None) -> Advice[Told]:
     for part, plan, hit in best:
         passages.setdefault(hit.id, BranchHit(Snippets(plan).shown(hit), part.text))
     listed = list(dict.fromkeys(listed))
-    few = [part for part in listed if 0 < counts[part] <= len(page.hits) and not is_all_shown]
-    on_page = dict(zip(few, subject.meeting(few, page), strict=True))
+    on_page = dict(seen)
+    if not is_all_shown:
+        few = [p for p in listed if p not in seen and 0 < counts[p] <= len(page.hits)]
+        on_page |= zip(few, map(len, subject.meeting(few, page)), strict=True)
     return Told(
         branches=tuple(
             ClauseCount(
                 part.text,
                 counts[part],
                 not part.parts,
-                is_shown=counts[part] == len(on_page.get(part, ())) > 0,
+                is_shown=not is_all_shown and counts[part] == on_page.get(part, 0) > 0,
                 titles=tuple(
                     dict.fromkeys(
                         hit.title

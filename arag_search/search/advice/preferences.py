@@ -33,8 +33,8 @@ def unmet_preferences(subject: Subject, page: Page) -> Advice[Told]:
         return Told()
     answers: Answers = yield Questions([counted for _, counted in unmet])
     lacking = [str(prefer) for prefer, counted in unmet if not answers.counts[counted]]
-    object = "it" if len(lacking) == 1 else "them"
-    note = f"{', '.join(lacking)}: no passage that matches has {object}."
+    pronoun = "it" if len(lacking) == 1 else "them"
+    note = f"{', '.join(lacking)}: no passage that matches has {pronoun}."
     return Told((note,) if lacking else ())
 
 

@@ -126,7 +126,7 @@ class Documents:
         return parse(plan.root.text, schema, limits=False).tree, next(languages, "")
 
     def with_names(self, plan: ResolvedPlan) -> set[int] | None:
-        """Return the documents with names, if a plan asks for these: no query does."""
+        """Return the documents that have the names of a plan; no query asks for names."""
         operation = plan.operation
         if not isinstance(operation, Values) or operation.field != NAMES:
             return None
