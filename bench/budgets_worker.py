@@ -1,7 +1,7 @@
 """One side of the comparison with an earlier commit: a process that searches and builds as told.
 
-It runs with the sources of that commit: it uses names that both have, and imports of the bench no
-more than the trace, because the rest of the bench needs the sources of today.
+It runs with the sources of that commit: it uses names that both have, and imports nothing of the
+bench, which needs the sources of today.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from typing import Any
 import arag_search
 from arag_search.agent.presets import load_preset
 from arag_search.agent.toolbox import tools_of
-from bench.trace import traced_search
 from index_jobs.build.new_index import build_index
 
 
@@ -49,8 +48,6 @@ def _serve(corpus: str, folder: str) -> None:
             began = time.perf_counter()
             build_index([corpus], target)
             answer: Any = time.perf_counter() - began
-        elif request["do"] == "trace":
-            answer = traced_search().to_dict()
         else:
             if index is None:
                 index = arag_search.open_index(Path(folder) / "index", search_timeout_s=None)

@@ -92,7 +92,7 @@ def snippet(passage: Passage) -> list[int] | None:
 
 RULES = (nothing_of_a_copy, sentences_that_match, whole_passage, snippet)
 """What is shown of a passage: the first rule that gives numbers of sentences decides, and those
-that are still visible are left out. Measured with ``python -m bench replies``."""
+that are still visible are left out. Measured in bench/studies/replay.md."""
 
 
 def after_the_title(passage: Passage, chosen: Collection[int]) -> Iterable[int]:

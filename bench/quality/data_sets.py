@@ -38,15 +38,6 @@ def open_kept(corpus: Path, work: Path, encoder: Encoder | str | None) -> Index:
     return open_with_vectors(kept_index(corpus, work), work, encoder)
 
 
-def kept_passage_vectors(corpus: Path, work: Path, encoder: str) -> tuple[Path, Path]:
-    """Return the index of a corpus and vectors of its passages alone, kept in ``work`` or made."""
-    location, vectors = kept_index(corpus, work), work / "passages"
-    embed_index(
-        location, encoder, EmbedOptions(vectors=vectors, units=("passage",)), open_progress()
-    )
-    return location, vectors
-
-
 def open_with_vectors(location: Path, work: Path, encoder: Encoder | str | None) -> Index:
     """Open an index, with vectors that are kept in ``work`` if an encoder is passed; see
     ``open_kept``."""

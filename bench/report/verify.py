@@ -27,7 +27,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from arag_search.errors import ArgumentError, ConfigError
+from arag_search.errors import ArgumentError
 from arag_search.system.yaml_file import numbered, read_mapping
 from bench import BenchError
 from bench.arguments import BenchParser
@@ -179,9 +179,6 @@ class Expectation(BaseModel):
     )
     seconds: float = Field(gt=0, description="What it takes on two cores, about.")
     tolerance: float = Field(ge=0, description="In the unit of the values.")
-    results: str | None = Field(
-        default=None, description="The file of results that holds the same figures."
-    )
     expected: Mapping[str, float] = Field(min_length=1)
 
     @property
@@ -216,14 +213,3 @@ def read_expected(path: Path = EXPECTED) -> dict[str, Expectation]:
         raise BenchError(
             numbered(_WHAT, problems), where=str(path), allowed=f"names, each with {keys}"
         ) from error
-
-
-def expectation(name: str, path: Path = EXPECTED) -> Expectation:
-    """Read the expectation of this name. Raises as ``read_expected``, and ConfigError for an
-    unknown name."""
-    expectations = read_expected(path)
-    if name not in expectations:
-        raise ConfigError(
-            f'Nothing is expected of "{name}".', where=str(path), allowed=", ".join(expectations)
-        )
-    return expectations[name]

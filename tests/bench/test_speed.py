@@ -18,7 +18,7 @@ from bench.replay import against, rates, session, speed
 from bench.replay.recorded import drawn_queries
 from bench.report.rounds import Ratio, Timings, interleaved, median_interval, percentile
 from bench.report.rows import Figure, Row, Target, read_results, table, write_results
-from bench.speed import anserini, current, efficiency, indexing
+from bench.speed import anserini, efficiency, indexing
 from bench.speed.bare import scan
 from bench.speed.copies import copies
 from bench.speed.queries import keyword_sets, logical_queries
@@ -405,16 +405,3 @@ def test_an_absent_corpus_is_a_failure_with_a_message(
         "Allowed: a folder of data sets, a data set, or any folder of files",
         "Do: Name it with --data. bench/README.md says which public files belong there.",
     ]
-
-
-@pytest.mark.long
-def test_a_changed_file_is_found_with_and_without_vectors_and_under_load(tmp_path: Path) -> None:
-    results = tmp_path / "current.json"
-    counts = ["--files", "6", "--vectors", "6", "--changes", "2", "--syncs", "3"]
-    only = ["--only", "change,vectors,load", "--work", str(tmp_path), "--json", str(results)]
-    assert current.main([*counts, *only]) == 0
-    figures = read_results(results)
-    assert figures["one changed file"].details["files"] == 6
-    rows = figures["one changed file, with vectors"].rows
-    assert [row.what for row in rows][::2] == ["median, by words", "median, by vectors"]
-    assert [row.value for row in figures["under load"].rows[1:]] == [0, 0]

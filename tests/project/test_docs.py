@@ -40,7 +40,6 @@ from tests.support.guides import (
 OPERATORS = "opensearch/README.md"
 TESTS = "uv run --extra all --group dev pytest"
 SLOW = "takes minutes, and reads data that is not in the repository"
-HISTORY = "takes a quarter of an hour, and needs the whole history of the repository"
 MARKS: Mapping[tuple[str, str], str] = {
     ("README.md", f"pip install uv && {TESTS}"): "it is what runs the tests",
     ("README.md", "arag-search search ~/reports"): "it needs a folder of yours",
@@ -78,16 +77,11 @@ MARKS: Mapping[tuple[str, str], str] = {
     (OPERATORS, "export OPENSEARCH_USERNAME=arag_build"): "needs the security plugin",
     ("bench/README.md", "hf download xlangai/BRIGHT"): "the first command of each pair downloads",
     ("bench/README.md", "python -m bench verify"): SLOW,
-    ("bench/README.md", 'python -m bench budgets --column "what changed"'): HISTORY,
     ("bench/studies/ablations.md", "python -m bench ablate bench/suites/logicalrag_interface.yaml"):
         "reads data that is not in the repository, and the second command needs a model key",
-    ("bench/studies/agent.md", "python -m bench offline"): SLOW,
-    ("bench/studies/forms.md", "python -m bench forms"): SLOW,
     ("bench/studies/gold_chain.md", "python -m bench ablate bench/suites/gold_chain.yaml"):
         "takes up to an hour, and reads data that is not in the repository",
     ("bench/studies/growth.md", "python -m bench scale"): "takes hours",
-    ("bench/studies/manuals.md", "apt-get download postgresql-doc-15 python3.11-doc"):
-        "takes minutes, and reads packages that are not in the repository",
     ("bench/studies/opensearch.md", "python -m bench opensearch_load"): SLOW,
     ("bench/studies/papers.md", "uv sync --extra all"):
         "downloads data, and the last command needs a key and costs money",
@@ -102,8 +96,6 @@ MARKS: Mapping[tuple[str, str], str] = {
     ("bench/studies/speed.md", "python -m bench speed"): SLOW,
     ("bench/studies/speed.md", "JAVA_HOME=/path/to/jdk python -m bench efficiency anserini"):
         "needs a jar of 117 MB, and a JDK",
-    ("bench/studies/vectors.md", "python -m bench recall"):
-        "takes minutes or hours, and reads data that is not in the repository",
 }  # fmt: skip
 """The blocks that no test runs, by guide and beginning, with the reason that the guide gives."""
 

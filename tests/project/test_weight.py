@@ -27,11 +27,11 @@ CEILINGS = {
     ("arag_search/endpoints/", "arag_search/system/"): 1_928,
     ("index_jobs/sources/",): 8_065,
     ("index_jobs/",): 5_367,
-    ("bench/",): 17_097,
+    ("bench/",): 13_768,
     ("tests/",): 62_594,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 148_979
+ALL = 144_802
 
 
 def _counts() -> Counter[tuple[str, ...]]:
