@@ -66,17 +66,20 @@ def score_command(
     EM and F1 are computed on the short answer as in SQuAD, with HotpotQA's rule for yes and no;
     Contain-Acc on the short answer and the explanation, as in A-RAG; evidence is the share of gold
     titles among the titles shown. Every question of the run counts; those that failed or have no
-    record yet count as 0. "Without a search" counts replies before which no search ran. Tokens (of
+    record yet count as 0. Right answers are "grounded" if a passage of each piece of the gold
+    evidence was shown and is cited (without gold evidence: if the answer stands in cited text),
+    else "from memory". "Without a search" counts replies before which no search ran. Tokens (of
     corpus text), steps and seconds are means over the records. The right reply to an unanswerable
     question is that there is no answer.
 
     \b
-    Measures: EM, F1, ContainAcc, JudgeAcc, Factuality; where the corpus has no answer: Refusal,
-    Hallucination, GoldLeak; EvidenceRecall, FullEvidence, TokensToEvidence, RetrievedTokens,
-    PromptTokens, CompletionTokens, TotalTokens, ToolCalls (of one tool: ToolCalls:open),
-    SummarizeCalls, Iterations, Steps, Seconds, Cost; of rankings, with --index and judged documents
-    (else those that hold the evidence): Recall@k, nDCG@k, AP@k; of the documents that answers cite,
-    best first, with judged documents or --index: CitedRecall@k, CitedNDCG@k, CitedSuccess@k.
+    Measures: EM, F1, ContainAcc, GroundedAcc, MemoryShare, JudgeAcc, Factuality; where the corpus
+    has no answer: Refusal, Hallucination, GoldLeak; EvidenceRecall, FullEvidence, TokensToEvidence,
+    RetrievedTokens, PromptTokens, CompletionTokens, TotalTokens, ToolCalls (of one tool:
+    ToolCalls:open), SummarizeCalls, Iterations, Steps, Seconds, Cost; of rankings, with --index and
+    judged documents (else those that hold the evidence): Recall@k, nDCG@k, AP@k; of the documents
+    that answers cite, best first, with judged documents or --index: CitedRecall@k, CitedNDCG@k,
+    CitedSuccess@k.
 
     A judge sees the question, the gold answers, the answer and the explanation. Its verdicts are
     kept, so that a run is judged only once. Answers without a verdict are reported as "not judged".

@@ -201,13 +201,15 @@ def measure_question(
     """Return the values of one question; a record of None is a question without a record, a
     judgement of None an answer that no judge was asked about. Rankings are None: they are measured
     together."""
-    score = score_question(question, record)
+    score = score_question(question, record, sets)
     failed = score.status in ("failed", "missing")
     absent: set[Need] = set() if question.answers else {"answers"}
     if question.answerable:
         absent.add("no answer")
     if not (question.gold_titles if sets is None else sets):
         absent.add("evidence")
+    if score.grounding is None:
+        absent.add("grounding")
     evidence = None
     if (
         record is not None

@@ -21,7 +21,14 @@ from arag_search.tools.registry import OTHER_NAMES, TOOLS
 
 Unit = Literal["share", "tokens", "steps", "seconds", "USD"]
 Need = Literal[
-    "answers", "no answer", "evidence", "documents", "judge", "factuality judge", "index"
+    "answers",
+    "no answer",
+    "evidence",
+    "grounding",
+    "documents",
+    "judge",
+    "factuality judge",
+    "index",
 ]
 Ranked = Literal["shown", "cited"]
 """The documents that a measure ranks: those that the tools showed, in the order in which they first
@@ -55,8 +62,9 @@ class Kind:
     """A kind of measure.
 
     ``missing`` is the score of a question that failed or has no record; None leaves it out of the
-    mean. ``needs`` names what a question (gold answers, that the corpus does not hold, evidence,
-    judged documents) or the caller (a judge, an index) must have; otherwise the value is None.
+    mean. ``needs`` names what a question (gold answers, that the corpus does not hold, evidence, a
+    rule of grounding, judged documents) or the caller (a judge, an index) must have; otherwise the
+    value is None.
     ``ranks`` says which documents a ranking orders; a ranking has a cutoff, given as ``name@k``.
     ``meaning`` is one line for people. ``value`` returns the value for the outcome of a question;
     rankings are measured together instead. ``value_of_tool`` returns that of one tool, given as
@@ -114,6 +122,18 @@ def _unsupported(name: Unsupported, meaning: str, *, higher_is_better: bool = Fa
     return _register(Kind(title, "share", higher_is_better, 0.0, needs, None, meaning, value))
 
 
+def _grounded(name: str, meaning: str, *, right: bool) -> Kind:
+    """Register the share of right answers that are grounded, or of those that are not."""
+
+    def value(of: Outcome) -> float:
+        is_right = of.score.contain_accuracy if of.verdict is None else of.verdict
+        grounding = of.score.grounding
+        return is_right * (grounding is not None and grounding.holds == right)
+
+    needs = frozenset[Need]({"answers", "grounding"})
+    return _register(Kind(name, "share", right, 0.0, needs, None, meaning, value))
+
+
 def _ranking(name: str, meaning: str) -> Kind:
     needs = frozenset[Need]({"documents", "index"})
     return _register(Kind(name, "share", True, 0.0, needs, "shown", meaning))
@@ -161,6 +181,13 @@ FACTUALITY = _share(
 REFUSAL = _unsupported("refusal", "the answer says that there is none", higher_is_better=True)
 HALLUCINATION = _unsupported("hallucination", "the answer names a wrong one")
 GOLD_LEAK = _unsupported("gold leak", "the answer is right all the same")
+GROUNDED_ACC = _grounded(
+    "GroundedAcc",
+    "the answer is right (JudgeAcc if there is a judge, else ContainAcc), and a passage of each "
+    "piece of its evidence was shown and is cited; without gold evidence, it stands in cited text",
+    right=True,
+)
+MEMORY_SHARE = _grounded("MemoryShare", "the answer is right and not grounded", right=False)
 EVIDENCE_RECALL = _share(
     "EvidenceRecall",
     "share of the evidence that was shown",

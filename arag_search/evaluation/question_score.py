@@ -9,6 +9,8 @@ from typing import Literal
 from arag_search.agent.answers import is_refusal
 from arag_search.agent.record import Record
 from arag_search.evaluation.evidence import shown_titles
+from arag_search.evaluation.grounding import Grounding, grounding_of
+from arag_search.evaluation.resolution import EvidencePiece
 from arag_search.evaluation.text_match import (
     contains,
     evidence_recall,
@@ -36,8 +38,9 @@ class QuestionScore:
     ``evidence_recall`` is None if the question has no gold titles. Tokens, steps, seconds and cost
     are None if there is no record, ``route`` also without a switcher. ``unsupported`` is what the
     answer to an unanswerable question with gold answers is, None for others and if it failed.
-    ``without_search`` is a reply before which no search ran, ``by_mark`` an exact match that
-    ``rests_on_a_mark``.
+    ``grounding`` says whether the answer, right or not, rests on what was shown and cited; None if
+    no rule can tell, or the corpus has no answer. ``without_search`` is a reply before which no
+    search ran, ``by_mark`` an exact match that ``rests_on_a_mark``.
     """
 
     id: str
@@ -55,18 +58,36 @@ class QuestionScore:
     cost_usd: float | None
     route: str | None = None
     unsupported: Unsupported | None = None
+    grounding: Grounding | None = None
     without_search: bool = False
     by_mark: bool = False
 
+    @property
+    def grounded(self) -> float | None:
+        """Contain-Acc of an answer that is grounded, else 0; None without a rule."""
+        return None if self.grounding is None else self.contain_accuracy * self.grounding.holds
 
-def score_question(question: Question, record: Record | None) -> QuestionScore:
-    """Return the measures of one question; None is a question without a record."""
+    @property
+    def from_memory(self) -> float | None:
+        """Contain-Acc of an answer that is not grounded, else 0; None without a rule."""
+        return None if self.grounded is None else self.contain_accuracy - self.grounded
+
+
+def score_question(
+    question: Question,
+    record: Record | None,
+    sets: Sequence[Sequence[EvidencePiece]] | None = None,
+) -> QuestionScore:
+    """Return the measures of one question; None is a question without a record. ``sets`` are the
+    pieces of its evidence in an index, for its grounding."""
+    grounding = grounding_of(question, record, sets) if question.answerable else None
     if record is None:
         none = 0.0 if question.gold_titles else None
         costs = (None, None, None, None)
         return QuestionScore(
-            question.id, question.type, "missing", "", False, 0.0, 0.0, 0.0, none, *costs
-        )
+            question.id, question.type, "missing", "", False, 0.0, 0.0, 0.0, none, *costs,
+            grounding=grounding,
+        )  # fmt: skip
     failed = record.status == "failed"
     answer = record.answer_short
     exact = 0.0 if failed else exact_match(answer, question.answers)
@@ -94,6 +115,7 @@ def score_question(question: Question, record: Record | None) -> QuestionScore:
         cost_usd=record.total_cost,
         route=record.route.kind if record.route else None,
         unsupported=None if failed else _unsupported(question, record, refused=refused),
+        grounding=grounding,
         without_search=not failed and not any(map(is_search, record.trajectory)),
         by_mark=not failed and question.answerable and rests_on_a_mark(answer, question.answers),
     )

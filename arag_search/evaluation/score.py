@@ -57,8 +57,10 @@ _OUR_FACTUALITY = (
 class Row:
     """Means over the questions of one type, or all.
 
-    Quality is over all ``questions``, evidence recall over those with gold titles; tokens, steps
-    and seconds are over those with a record. None if there is nothing to average. ``failed`` and
+    Quality is over all ``questions``, evidence recall over those with gold titles,
+    ``grounded_accuracy`` and ``memory_share`` (right by Contain-Acc, grounded or not) over those
+    with a rule; tokens, steps and seconds are over those with a record. None if there is nothing to
+    average. ``failed`` and
     ``missing`` count questions, ``refused`` answers that say there is none, ``without_search``
     replies before which no search ran, ``by_mark`` exact matches that rest on a mark.
     """
@@ -69,6 +71,8 @@ class Row:
     f1: float
     contain_accuracy: float
     evidence_recall: float | None
+    grounded_accuracy: float | None
+    memory_share: float | None
     refused: int
     failed: int
     missing: int
@@ -207,8 +211,15 @@ def score_run(
     """
     measures = _measurable(measures, index, judges)
     asked, records, notes = run.questions, run.records, list(run.notes)
-    scores = tuple(score_question(question, records.get(question.id)) for question in asked)
     located = None if index is None else LocatedEvidence.of(asked, Passages(index.scan()))
+    scores = tuple(
+        score_question(
+            question,
+            records.get(question.id),
+            None if located is None else located.sets[question.id],
+        )
+        for question in asked
+    )
     if index is not None and not _is_searched_index(run.description, index):
         notes.append(f"Evidence is looked for in {index.location}, which the run did not search.")
     judged = _judge_answers(judges.verdicts, asked, records, labels)
@@ -361,6 +372,8 @@ def _row(name: str, scores: Sequence[QuestionScore]) -> Row:
         f1=fmean(score.f1 for score in scores),
         contain_accuracy=fmean(score.contain_accuracy for score in scores),
         evidence_recall=mean(lambda score: score.evidence_recall),
+        grounded_accuracy=mean(lambda score: score.grounded),
+        memory_share=mean(lambda score: score.from_memory),
         refused=sum(score.refused for score in scores),
         failed=sum(score.status == "failed" for score in scores),
         missing=sum(score.status == "missing" for score in scores),
@@ -384,6 +397,12 @@ def _notes(scores: Sequence[QuestionScore], run: RunDescription) -> list[str]:
             again = "counts" if count == 1 else "count"
             noun = "question" if count == 1 else "questions"
             notes.append(f"{count} {noun} {what} and {again} as 0: the same run asks again.")
+    rules = Counter(score.grounding.rule for score in scores if score.grounding is not None)
+    if rules["answer"]:
+        notes.append(
+            f"Grounded by gold evidence: {rules['evidence']} questions; by the answer in cited "
+            f"text: {rules['answer']}; {len(scores) - rules.total()} have no rule and are left out."
+        )
     if by_mark := [score for score in scores if score.by_mark]:
         verb = "match of EM rests" if len(by_mark) == 1 else "matches of EM rest"
         notes.append(

@@ -17,7 +17,7 @@ from arag_search.questions.question import Question
 
 _MARKS = re.compile(r"\W+")
 _BRACKETS = re.compile(r"\s*\([^()]*\)\s*$")
-_YES_OR_NO = frozenset({"yes", "no", "noanswer"})
+YES_OR_NO = frozenset({"yes", "no", "noanswer"})
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _MEANT = re.compile(r"[+#$%<=>^~]|(?<=\d)[.,:/-](?=\d)|(?<!\w)[-.](?=\.?\d)")
 """Marks that change what a text means: C++, -5, 1.5, 1914-1918, 5%."""
@@ -73,7 +73,7 @@ def f1(answer: str, golds: Sequence[str]) -> float:
 
 def _f1(answer: str, gold: str) -> float:
     words, wanted = normalise(answer), normalise(gold)
-    if not words or not wanted or _YES_OR_NO & {words, wanted}:
+    if not words or not wanted or YES_OR_NO & {words, wanted}:
         return float(distinct(answer) == distinct(gold))
     counted, counted_gold = (Counter(_words(text)) for text in (words, wanted))
     shared = (counted & counted_gold).total()

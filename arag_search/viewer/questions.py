@@ -211,6 +211,7 @@ def _worth(question: Question, score: QuestionScore) -> dict[str, Any]:
         "exact": score.exact_match >= 1 if has_answer else None,
         "refused": score.refused,
         "withoutSearch": score.without_search,
+        "fromMemory": bool(score.from_memory),
         "retrieved": score.retrieved_tokens,
         "stepCount": score.steps,
         "seconds": score.seconds,

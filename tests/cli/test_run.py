@@ -56,8 +56,8 @@ def test_run_answers_all_questions_and_score_reads_them(arag: Command) -> None:
     lines = score_done.out.splitlines()
     assert lines[0] == "logical_read, model offline, index sample"
     assert lines[1].split() == [
-        "questions", "EM", "F1", "Contain-Acc", "evidence", "refused", "failed", "missing",
-        "without", "a", "search", "tokens", "steps", "seconds",
+        "questions", "EM", "F1", "Contain-Acc", "grounded", "from", "memory", "without", "a",
+        "search", "evidence", "refused", "failed", "missing", "tokens", "steps", "seconds",
     ]  # fmt: skip
     assert [line.split()[:2] for line in lines[2:]] == [
         ["all", "12"], ["comparison", "2"], ["compositional", "9"], ["inference", "1"],

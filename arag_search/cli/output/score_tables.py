@@ -12,8 +12,8 @@ from arag_search.evaluation.score import Row, Score
 from arag_search.evaluation.trajectories import ToolUse
 
 _HEAD = (
-    "", "questions", "EM", "F1", "Contain-Acc", "evidence", "refused", "failed", "missing",
-    "without a search", "tokens", "steps", "seconds",
+    "", "questions", "EM", "F1", "Contain-Acc", "grounded", "from memory", "without a search",
+    "evidence", "refused", "failed", "missing", "tokens", "steps", "seconds",
 )  # fmt: skip
 _NONE = "-"
 _FILTER_CHARACTERS = 60
@@ -97,12 +97,20 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    shares = (row.exact_match, row.f1, row.contain_accuracy, row.evidence_recall)
-    counts = (row.refused, row.failed, row.missing, row.without_search)
+    shares = (
+        row.exact_match,
+        row.f1,
+        row.contain_accuracy,
+        row.grounded_accuracy,
+        row.memory_share,
+    )
+    counts = (row.refused, row.failed, row.missing)
     return (
         row.type,
         f"{row.questions:,}",
         *map(_share, shares),
+        f"{row.without_search:,}",
+        _share(row.evidence_recall),
         *(f"{count:,}" for count in counts),
         _NONE if row.retrieved_tokens is None else f"{row.retrieved_tokens:,.0f}",
         *(_NONE if value is None else f"{value:.1f}" for value in (row.steps, row.seconds)),

@@ -277,7 +277,7 @@ function number(name, head, key, write) {
 }
 
 function statusText(result) {
-  return element("span", { class: `status status-${result.status}` }, result.status, result.withoutSearch && " without a search");
+  return element("span", { class: `status status-${result.status}` }, result.status, result.withoutSearch && " without a search", result.fromMemory && " not grounded");
 }
 
 function questionCell(question) {

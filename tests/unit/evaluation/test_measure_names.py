@@ -19,10 +19,10 @@ from arag_search.tools.registry import TOOLS
 
 ALLOWED = (
     "Allowed: EM, F1, ContainAcc, JudgeAcc, Factuality, Refusal, Hallucination, GoldLeak, "
-    "EvidenceRecall, FullEvidence, TokensToEvidence, RetrievedTokens, PromptTokens, "
-    "CompletionTokens, TotalTokens, ToolCalls, ToolCalls:TOOL, SummarizeCalls, Iterations, "
-    "Steps, Seconds, Cost, Recall@k, nDCG@k, AP@k, CitedRecall@k, CitedNDCG@k, CitedSuccess@k; "
-    "k from 1 to 1,000"
+    "GroundedAcc, MemoryShare, EvidenceRecall, FullEvidence, TokensToEvidence, RetrievedTokens, "
+    "PromptTokens, CompletionTokens, TotalTokens, ToolCalls, ToolCalls:TOOL, SummarizeCalls, "
+    "Iterations, Steps, Seconds, Cost, Recall@k, nDCG@k, AP@k, CitedRecall@k, CitedNDCG@k, "
+    "CitedSuccess@k; k from 1 to 1,000"
 )
 
 

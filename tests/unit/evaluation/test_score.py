@@ -69,10 +69,11 @@ def test_every_question_counts_overall_and_by_type(tmp_path: Path) -> None:
         )
     )
     assert scored.rows == (
-        Row("all", 4, 0.0, pytest.approx(1 / 6), 0.25, pytest.approx(1 / 6), 1, 1, 1, 1, 0,
-            pytest.approx(80 / 3), pytest.approx(2 / 3), 2.0),
-        Row("where", 1, 0.0, 0.0, 0.0, 0.0, 0, 1, 0, 0, 0, 40.0, 1.0, 3.0),
-        Row("who", 2, 0.0, pytest.approx(1 / 3), 0.5, 0.5, 1, 0, 0, 1, 0, 20.0, 0.5, 1.5),
+        Row("all", 4, 0.0, pytest.approx(1 / 6), 0.25, pytest.approx(1 / 6), 0.0, 0.0,
+            1, 1, 1, 1, 0, pytest.approx(80 / 3), pytest.approx(2 / 3), 2.0),
+        Row("where", 1, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0, 1, 0, 0, 0, 40.0, 1.0, 3.0),
+        Row("who", 2, 0.0, pytest.approx(1 / 3), 0.5, 0.5, None, None, 1, 0, 0, 1, 0,
+            20.0, 0.5, 1.5),
     )  # fmt: skip
     assert [question.status for question in scored.questions] == [
         "answered",
@@ -101,7 +102,7 @@ def test_questions_count_by_the_route_that_a_switcher_chose(tmp_path: Path) -> N
 
 def test_a_run_without_records_scores_0(tmp_path: Path) -> None:
     (row, *_) = score(run_of(tmp_path)).rows
-    assert row == Row("all", 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, None, None, None)
+    assert row == Row("all", 4, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, None, None, None)
 
 
 def test_the_last_record_of_a_question_counts(tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ def test_costs_of_ten_trajectories_are_those_worked_out_by_hand() -> None:
 def test_every_measure_that_is_no_ranking_has_its_value_by_hand() -> None:
     costs = {"PromptTokens", "CompletionTokens", "TotalTokens", "ToolCalls", "SummarizeCalls",
              "Iterations", "Seconds", "Cost"}  # fmt: skip
-    measured = {*NAMES, "JudgeAcc", "Factuality", *costs}
+    measured = {*NAMES, "JudgeAcc", "Factuality", "GroundedAcc", "MemoryShare", *costs}
     assert {kind.name for kind in KINDS if not kind.is_ranking} == measured
 
 

@@ -1,0 +1,95 @@
+"""Whether an answer rests on passages that were shown and cited: what a model says from memory does
+not, however right it is.
+
+The rule is the strongest that the question allows. With gold evidence, a passage of each of its
+pieces (of each hop) must be cited, and have been shown. Without it, a gold answer must stand in the
+visible text of a cited passage. That says nothing where it stands in the question as well, or is
+yes or no: such questions have no rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from arag_search.agent.answers import normalise
+from arag_search.agent.record import Record
+from arag_search.evaluation.resolution import EvidencePiece
+from arag_search.evaluation.text_match import YES_OR_NO, stands_in, title_names, whole_words
+from arag_search.questions.question import Question
+from arag_search.tools.reply_text import ShownPassage
+
+GroundingRule = Literal["evidence", "answer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Grounding:
+    """The rule for a question, and whether its answer is grounded by it."""
+
+    rule: GroundingRule
+    holds: bool
+
+
+def grounding_of(
+    question: Question,
+    record: Record | None,
+    sets: Sequence[Sequence[EvidencePiece]] | None = None,
+) -> Grounding | None:
+    """Return whether an answer, right or not, is grounded; None if no rule can tell.
+
+    ``sets`` are the pieces of evidence in the index that was searched; without them, titles of
+    cited passages are compared. Sets with a piece that no passage of the index holds do not count.
+    Predictions of other programs do not say what they cite.
+    """
+    if record is not None and record.status != "failed" and record.citation is None:
+        return None
+    shown = [] if record is None else _cited_and_shown(record)
+    if sets is None:
+        wanted = (question.gold_titles, *question.alternative_titles)
+        names = _names(shown, of_subjects=not question.supporting_titles)
+        pieces = [[normalise(title) in names for title in titles] for titles in wanted if titles]
+    else:
+        ids = set[str]() if record is None else _cited_ids(record)
+        pieces = [
+            [not ids.isdisjoint(piece.chunk_ids) for piece in of_set]
+            for of_set in sets
+            if of_set and all(piece.chunk_ids for piece in of_set)
+        ]
+    if pieces:
+        return Grounding("evidence", any(map(all, pieces)))
+    telling = _telling_answers(question)
+    if not telling:
+        return None
+    texts = [whole_words(passage.text) for passage in shown]
+    holds = any(stands_in(answer, text) for answer in telling for text in texts)
+    return Grounding("answer", holds)
+
+
+def _telling_answers(question: Question) -> list[str]:
+    """Return the gold answers that only a passage can have told; none if one of them is in the
+    question, or is yes or no."""
+    asked = whole_words(question.text)
+    known = any(stands_in(text, asked) or normalise(text) in YES_OR_NO for text in question.answers)
+    return [] if known else [text for text in question.answers if whole_words(text)]
+
+
+def _cited_ids(record: Record) -> set[str]:
+    """Return the ids of cited passages that a step listed; a cited reference stands for the
+    passages of its document that were shown."""
+    cited = set(record.cited_ids)
+    ids = {id for step in record.trajectory for id in step.hit_ids if id in cited}
+    references = (document for step in record.trajectory for document in step.references)
+    ids.update(id for of in references if of.reference in cited for id in of.passages)
+    return ids
+
+
+def _cited_and_shown(record: Record) -> list[ShownPassage]:
+    ids = _cited_ids(record)
+    passages = (passage for step in record.trajectory for passage in step.shown_passages())
+    return [passage for passage in passages if passage.id in ids]
+
+
+def _names(shown: Sequence[ShownPassage], *, of_subjects: bool) -> set[str]:
+    titles = {passage.title for passage in shown if passage.title}
+    return {name for title in titles for name in title_names(title, of_subjects=of_subjects)}
