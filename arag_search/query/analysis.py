@@ -16,7 +16,6 @@ first call takes some milliseconds longer, because it compiles the patterns.
 
 from __future__ import annotations
 
-import itertools
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -27,11 +26,7 @@ from typing import NamedTuple
 from arag_search.corpus import is_unicode, nfc
 from arag_search.errors import ArgumentError
 from arag_search.query import analysis
-from arag_search.query.limits import (
-    MAX_APOSTROPHES,
-    MIN_FUZZY_CHARACTERS,
-    MIN_PREFIX_CHARACTERS,
-)
+from arag_search.query.limits import MIN_FUZZY_CHARACTERS, MIN_PREFIX_CHARACTERS
 
 MAX_UNITS = 255  # a longer word is cut after so many UTF-16 units
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")  # two UTF-16 units each
@@ -321,14 +316,15 @@ def units(term: str) -> list[tuple[int, int]]:
 
 # The spellings of a text in a query: the tokens that it stands for
 #
-# Searched as it is written, a word with an apostrophe stands for its tokens with a straight and
-# with a typographic one.
+# Searched as it is written, a text with apostrophes stands for its tokens with straight ones, with
+# typographic ones, and with those that were typed.
 
 
 Spellings = tuple[tuple[str, ...], ...]
 """The tokens of a text in each of its spellings."""
 
 APOSTROPHES = ("\u0027", "\u2019")
+_APOSTROPHES = tuple(map(ord, APOSTROPHES))
 _SYLLABLE = re.compile("[가-힣]")
 _ASCII_TOKEN = re.compile(r"[A-Za-z0-9]")
 
@@ -345,22 +341,15 @@ def checked_text(text: str) -> str:
 def spellings_of(text: str) -> Spellings:
     """Return the tokens of a text in each of its spellings; no spelling for a text without tokens.
 
-    Raises ArgumentError for more than MAX_APOSTROPHES and for lone surrogates.
+    Raises ArgumentError for lone surrogates.
     """
     text = checked_text(text)
     if _is_one_token(text):
         return ((text.lower(),),)
-    places = inner_apostrophes(text)
-    if len(places) > MAX_APOSTROPHES:
-        raise ArgumentError(
-            f"A text with {len(places)} apostrophes in its words.",
-            allowed=f"at most {MAX_APOSTROPHES}",
-            do="Write several phrases, joined by AND.",
-        )
-    if places:
-        return tuple(dict.fromkeys(tuple(analysis.terms(mix)) for mix in _mixes(text, places)))
-    terms = tuple(analysis.terms(text))
-    return (terms,) if terms else ()
+    texts = [text]
+    if has_apostrophes(text):
+        texts = [*(text.translate(dict.fromkeys(_APOSTROPHES, sign)) for sign in APOSTROPHES), text]
+    return tuple(filter(None, dict.fromkeys(tuple(analysis.terms(spelled)) for spelled in texts)))
 
 
 def letters_of(text: str) -> int:
@@ -395,41 +384,6 @@ def has_apostrophes(text: str) -> bool:
     """Return whether a text has an apostrophe, which may stand for two spellings."""
     straight, curly = APOSTROPHES
     return straight in text or curly in text
-
-
-def has_few_apostrophes(text: str) -> bool:
-    """Return whether a leaf can stand for all spellings of the apostrophes in the text."""
-    if not has_apostrophes(text) or sum(map(text.count, APOSTROPHES)) <= MAX_APOSTROPHES:
-        return True
-    return len(inner_apostrophes(nfc(text))) <= MAX_APOSTROPHES
-
-
-def inner_apostrophes(text: str) -> list[int]:
-    """Return the offsets of the apostrophes whose spelling changes the tokens. O(len(text)).
-
-    If all apostrophes of the text had one spelling, these would be inside a token. (After a Hebrew
-    letter, only U+0027 would be.)
-    """
-    if not has_apostrophes(text):
-        return []
-    inner: set[int] = set()
-    for apostrophe in APOSTROPHES:
-        uniform = text.translate(dict.fromkeys(map(ord, APOSTROPHES), apostrophe))
-        for token in analysis.tokens(uniform):
-            at = uniform.find(apostrophe, token.start, token.end)
-            while at >= 0:
-                inner.add(at)
-                at = uniform.find(apostrophe, at + 1, token.end)
-    return sorted(inner)
-
-
-def _mixes(text: str, places: list[int]) -> Iterator[str]:
-    """Yield the text with every mix of apostrophes at these offsets, first with straight ones."""
-    cuts = [0, *(at + 1 for at in places)]
-    ends = [*places, len(text)]
-    pieces = [text[start:end] for start, end in zip(cuts, ends, strict=True)]
-    for mix in itertools.product(APOSTROPHES, repeat=len(places)):
-        yield "".join(itertools.chain.from_iterable(zip(pieces, (*mix, ""), strict=True)))
 
 
 def _is_one_token(text: str) -> bool:

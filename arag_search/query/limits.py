@@ -9,8 +9,6 @@ DEFAULT_FACTOR = 0.5
 """What DEMOTE multiplies a score by; between 0.4 and 0.6 it hardly matters which."""
 MAX_SLOP = 20
 MIN_PREFIX_CHARACTERS = 3
-MAX_APOSTROPHES = 7
-"""Apostrophes within the words of one leaf: it stands for every mix of their two spellings."""
 
 MAX_CHARACTERS = 2_000
 MAX_LEAVES = 64
@@ -37,7 +35,6 @@ statistics: 768 clauses. Beside them a query has 63 words at most, 252 clauses. 
 """
 
 MAX_DEPTH_WITHOUT_LIMITS = 100
-MAX_WORDS_WITHOUT_LIMITS = 100_000
 MAX_PROBLEMS = 2_000
 """Parsing ends at this many problems, which only a text parsed without limits has."""
 MAX_MENDED = 4_000

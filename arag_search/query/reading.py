@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from arag_search.errors import ArgumentError
 from arag_search.query import problems
-from arag_search.query.analysis import APOSTROPHES, has_apostrophes, has_token, letters_of
+from arag_search.query.analysis import has_apostrophes, has_token, letters_of
 from arag_search.query.clauses import ClauseReader, is_no_field, with_colon
 from arag_search.query.fields import ANY_SCHEMA, TEXT_FIELDS, FieldRef, Schema
 from arag_search.query.grammar import Doubt, Operator, Options, read
@@ -29,7 +29,6 @@ from arag_search.query.limits import (
     MAX_PREFIXES,
     MAX_PUBLISHED_PREFIXES,
     MAX_WORDS,
-    MAX_WORDS_WITHOUT_LIMITS,
     PREFIX_SHARES,
 )
 from arag_search.query.operators import (
@@ -137,9 +136,9 @@ def parse(
     (a space is then OR). ``published`` reads the language without its later additions: PREFER and
     DEMOTE are words, and words match as they are written; so it is without operators.
     ``ranked`` False is for a condition, which has no scores: it rejects PREFER and DEMOTE.
-    ``limits`` False lifts all limits but a depth of 100 parentheses and 100,000 words in all
-    spellings. Raises QueryError with every problem (the first 2,000), never anything else, whatever
-    the text; one of more than 4,000 characters gets no corrected query.
+    ``limits`` False lifts all limits but a depth of 100 parentheses. Raises QueryError with every
+    problem (the first 2,000), never anything else, whatever the text; one of more than 4,000
+    characters gets no corrected query.
     """
     return parse_checked(
         text, Options(schema, default_operator, operators, limits, published, ranked)
@@ -298,6 +297,8 @@ def _read(text: str, options: Options) -> tuple[Findings, Node | tuple[Modifier,
 
 def _exceeded(tree: Node, text: str, options: Options) -> list[str]:
     """Return messages on the limits of the whole that the tree of a text exceeds."""
+    if not options.limits:
+        return []
     is_counted = "*" in text or "~" in text or has_apostrophes(text)
     if not is_counted and text.isascii() and len(text) < 2 * MAX_LEAVES:
         return []
@@ -309,20 +310,14 @@ def _exceeded(tree: Node, text: str, options: Options) -> list[str]:
         prefixes += [leaf.text for leaf in texts if isinstance(leaf, Fuzzy)]
         shares = sum(PREFIX_SHARES.get(letters_of(prefix), 1) for prefix in prefixes)
         of_prefixes = (shares, MAX_PREFIXES, problems.TOO_MANY_PREFIXES)
-    words = 0
-    most_words = MAX_WORDS if options.limits else MAX_WORDS_WITHOUT_LIMITS
-    if sum(len(leaf.text) << sum(map(leaf.text.count, APOSTROPHES)) for leaf in texts) > most_words:
-        for leaf in texts:
-            words += spelled_words(leaf)
-            if words > MAX_WORDS_WITHOUT_LIMITS:  # to count all would take long
-                break
+    spellings = 3 if has_apostrophes(text) else 1
+    may_exceed = spellings * sum(len(leaf.text) for leaf in texts) > MAX_WORDS
     counts = (
         (len(all_leaves), MAX_LEAVES, problems.TOO_MANY_LEAVES),
         of_prefixes,
-        (words, most_words, problems.TOO_MANY_WORDS),
+        (sum(map(spelled_words, texts)) if may_exceed else 0, MAX_WORDS, problems.TOO_MANY_WORDS),
     )
-    binding = counts if options.limits else counts[-1:]
-    return [m.format(count=count, limit=limit) for count, limit, m in binding if count > limit]
+    return [m.format(count=count, limit=limit) for count, limit, m in counts if count > limit]
 
 
 class _Modifier(NamedTuple):

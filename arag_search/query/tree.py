@@ -19,7 +19,6 @@ from typing import ClassVar, Literal, assert_never, cast
 from arag_search.errors import ArgumentError
 from arag_search.query.analysis import (
     checked_text,
-    has_few_apostrophes,
     has_token,
     is_fuzzy,
     is_prefix,
@@ -478,12 +477,11 @@ def _set_text(leaf: TextLeaf) -> None:
 
 
 def _check_words(leaf: TextLeaf) -> None:
-    """Check that a text has words, and not too many spellings, without cutting it into words."""
+    """Check that a text has words, without cutting it into these."""
     text = leaf.text
     if text.isalnum() and text.isascii():
         return
-    is_sound = has_token(text) and has_few_apostrophes(text)
-    if not is_sound and not spellings_of(text):
+    if not has_token(text):
         raise ArgumentError(f'"{text}" holds nothing to search.', do="Use letters or digits.")
 
 

@@ -11,11 +11,9 @@ from arag_search.errors import ArgumentError, QueryTimeoutError
 from arag_search.plan.clauses import ResolvedPlan, words_clause
 from arag_search.plan.matching import Pattern
 from arag_search.query import analysis
-from arag_search.query.analysis import has_few_apostrophes, spellings_of
+from arag_search.query.analysis import spellings_of
 from arag_search.query.fields import CONTENT, TITLE
-from arag_search.query.limits import MAX_APOSTROPHES
 from arag_search.query.printing import quoted
-from arag_search.query.problems import shortened
 
 MAX_KEYWORDS = 20
 MAX_KEYWORD_CHARACTERS = 200
@@ -40,12 +38,6 @@ def checked_keywords(keywords: Sequence[str]) -> tuple[str, ...]:
                 "A keyword holds half of a character (a lone surrogate).",
                 allowed="valid Unicode",
                 do="Leave it out.",
-            )
-        if not has_few_apostrophes(keyword):
-            raise ArgumentError(
-                f'The keyword "{shortened(keyword)}" has many apostrophes within words.',
-                allowed=f"at most {MAX_APOSTROPHES}, each of which is searched in both spellings",
-                do="Write several keywords.",
             )
     return tuple(nfc(keyword) for keyword in keywords)
 

@@ -8,7 +8,6 @@ from arag_search.engines.base import Deadline, Granularity, Hit, SearchRequest
 from arag_search.errors import QueryTimeoutError
 from arag_search.plan.algebra import Values
 from arag_search.plan.clauses import Clause, ResolvedPlan, words_clause
-from arag_search.query.analysis import has_few_apostrophes
 from arag_search.query.fields import CONTENT, NAMES
 from arag_search.query.names import names_of
 from arag_search.search.state import IndexState
@@ -34,7 +33,7 @@ def named(
         for hit in page.hits if len(page.hits) <= MAX_NAMES else ():
             for name in asked.keys() & names_of(hit.title, hit.doc_id):
                 documents.setdefault(name, []).append(hit)
-        counted = [name for name in documents if asked[name] and has_few_apostrophes(asked[name])]
+        counted = [name for name in documents if asked[name]]
         queries: list[tuple[ResolvedPlan, Granularity]] = [
             (ResolvedPlan(words_clause(asked[name], "", CONTENT)), "chunk") for name in counted
         ]

@@ -83,13 +83,6 @@ def test_parsing_without_limits_stops_at_the_maximum_of_problems() -> None:
     assert str(raised.value).splitlines()[-1] == "And at least 1,980 more, further on."
 
 
-def test_without_limits_the_spellings_are_bounded() -> None:
-    word = "a'b'c'd'e'f'g'h "
-    parse(word * 700, SCHEMA, limits=False)
-    with pytest.raises(QueryError, match="100,096 words; at most 100,000 are allowed"):
-        parse(word * 2_000, SCHEMA, limits=False)
-
-
 def test_twice_the_text_takes_at_most_2_6_times_as_long() -> None:
     units = ("vivaldi ", '"a b" ', "a AND (b OR c) ", "(a ", "a^2 ", "x:y ", '"', "é’ö ")
 

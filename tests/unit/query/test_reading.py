@@ -401,9 +401,11 @@ def test_queries_beyond_the_limits_are_rejected_with_the_numbers() -> None:
         + '"': "the phrases of the query have 200 words; "
         "at most 192 are allowed (a word with an apostrophe counts in each of its spellings). "
         "Write shorter phrases, or several queries.",
-        '"' + "l'art " * 7 + 'moderne"': "the phrases of the query have 1,024 words; at most 192 "
-        "are allowed (a word with an apostrophe counts in each of its spellings). Write shorter "
-        "phrases, or several queries.",
+        '"'
+        + "l'art " * 97
+        + '"': "the phrases of the query have 194 words; at most 192 are allowed "
+        "(a word with an apostrophe counts in each of its spellings). Write shorter phrases, or "
+        "several queries.",
         "(" * 13 + "a" + ")" * 13: "parentheses more than 12 deep. Leave out those that "
         "change nothing, or write several queries.",
     }
@@ -500,7 +502,6 @@ def test_an_invalid_tree_cannot_be_built() -> None:
         lambda: Term("\ud800"),
         lambda: Phrase("a", slop=2),
         lambda: Phrase("a b", slop=21),
-        lambda: Phrase("it's " * 8),
         lambda: Prefix("vi"),
         lambda: Prefix("AT&T"),
         lambda: Range("year", "number", "2", "1"),
