@@ -71,10 +71,6 @@ class Lookup(Protocol):
     """What must be looked up in the texts of an index before an engine runs a query. It is all that
     the rest of the project knows of it; ``plan.lookup`` has the kinds."""
 
-    def candidates(self) -> Clause | None:
-        """Return a condition that all texts meet that match; None if that is everything."""
-        ...
-
     def matches(self, passage: Passage, watch: Stopwatch | None = None) -> bool:
         """Return whether a passage, or what a sentence makes one, matches. Raises
         SlowPatternError."""

@@ -5,18 +5,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from arag_search.plan.clauses import (
-    Clause,
-    Passage,
-    all_of,
-    any_of,
-    has_lookups,
-    wanted,
-    words_clause,
-)
+from arag_search.plan.clauses import Clause, Passage, all_of, any_of, has_lookups, wanted
 from arag_search.query.fields import CONTENT, TITLE
-from arag_search.query.regexes import Stopwatch, certain_words, is_found, stopwatch
-from arag_search.query.tree import EXACT_MARK, TextField
+from arag_search.query.regexes import Stopwatch, is_found, stopwatch
+from arag_search.query.tree import TextField
 from arag_search.system.values import value
 
 
@@ -27,12 +19,6 @@ class RegexLookup:
     pattern: str
     ignore_case: bool
     field: TextField
-
-    def candidates(self) -> Clause | None:
-        """Return the condition that a text has the words that each match has."""
-        certain = certain_words(self.pattern, self.ignore_case)
-        exact = [words_clause(EXACT_MARK + word, "", self.field) for word in certain]
-        return all_of(exact) if exact else None
 
     def matches(self, passage: Passage, watch: Stopwatch | None = None) -> bool:
         """See ``Lookup``."""
@@ -58,10 +44,10 @@ class RegexLookup:
 def candidates(clause: Clause) -> Clause | None:
     """Return a condition that everything meets that a clause may match; None if that is everything.
 
-    A lookup is replaced by its own candidates, or taken as true.
+    A lookup is taken as true.
     """
     if clause.lookup is not None:
-        return clause.lookup.candidates()
+        return None
     match clause.kind:
         case "all":
             parts = [candidates(part) for part in clause.having("wanted")]

@@ -36,16 +36,6 @@ _PIECES = re.compile(
     r"|(?P<open>\()|(?P<close>\))|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]|\\.|.",
     re.DOTALL,
 )
-_GROUP = re.compile(r"(?<!\\)\((?:[^()\[\\]|\\.)*\)", re.DOTALL)
-_ATOM = re.compile(r"(\\.|\[\^?\]?(?:[^\]\[\\]|\\.)*\]|.)((?:[*?+]|\{[^}]*\}?)[?+]?)?", re.DOTALL)
-_UNKNOWN_PART = "\1"
-_SEPARATORS = frozenset(' \t()[]{}<>=/"|')
-"""Characters that stand in no word of the analyser, and that end a word of ASCII beside them."""
-_SPACES = frozenset("snrt")
-_UNKNOWN = frozenset("wWdDsSbB")
-_FOLDED = frozenset("isk")
-"""Letters that others than their capital match without case: İ, ı, ſ and the sign of kelvin."""
-_MAX_WORD = 100
 
 
 class SlowPatternError(Exception):
@@ -195,32 +185,3 @@ def places(
 def literal(text: str) -> str:
     """Return the pattern that matches a text, with a backslash only where it needs one."""
     return _SPECIAL.sub(r"\\\g<0>", text)
-
-
-def certain_words(pattern: str, ignore_case: bool) -> tuple[str, ...]:
-    """Return words that a text certainly has where the pattern matches, each a word of its own for
-    the analyser too: letters and digits between two characters of the pattern that separate words.
-
-    A pattern with alternatives, or with an escape that is not understood, has none.
-    """
-    groups = 1
-    while groups:
-        pattern, groups = _GROUP.subn(_UNKNOWN_PART, pattern)
-    marked = ""  # a character, U+0000 for a separator, U+0001 for what is not known
-    for atom, times in _ATOM.findall(pattern):
-        last, is_escape = atom[-1], len(atom) == 2 and atom[0] == "\\"
-        is_blank = is_escape and last in _SPACES
-        if atom in ("(", ")", "[", "|") or (
-            is_escape and last.isalnum() and not is_blank and last not in _UNKNOWN
-        ):
-            return ()
-        is_sign = last in _SEPARATORS and (is_escape or (len(atom) == 1 and atom not in "{}"))
-        if is_blank or is_sign:
-            marked += "\0" if times in ("", "+") else _UNKNOWN_PART
-        else:
-            is_known = len(atom) == 1 and not times and atom.isascii() and atom.isalnum()
-            marked += atom if is_known else _UNKNOWN_PART
-    words = re.findall(r"(?<=\0)[a-zA-Z0-9]+(?=\0)", marked)
-    if ignore_case:
-        words = [word for word in words if not _FOLDED & set(word.lower())]
-    return tuple(dict.fromkeys(word for word in words if len(word) <= _MAX_WORD))

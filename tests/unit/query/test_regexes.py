@@ -2,92 +2,16 @@
 
 import pytest
 import regex
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from arag_search.plan.lookup import RegexLookup
 from arag_search.query import regexes
-from arag_search.query.analysis import terms
 from arag_search.query.regexes import (
     SlowPatternError,
     Stopwatch,
-    certain_words,
     is_found,
     places,
     written_nodes,
 )
-from tests.support.examples import examples
-
-ATOMS = (
-    "a", "def", "K", " ", r"\s", "(", r"\(", ")", "[ab]", "[^ ]", ".", "*", "+", "?", "{2}", "{1,}",
-    "|", r"\b", r"\w", r"\d", "_", "-", "é", "(?:x|y)", "(?=d)", "s", r"\.", "/", r"\/", "^", "$",
-)  # fmt: skip
-TEXTS = (
-    "a",
-    "def",
-    "K",
-    "K",
-    " ",
-    "(",
-    ")",
-    "x",
-    "y",
-    "d",
-    "_",
-    ".",
-    "é",
-    "\n",
-    "/",
-    "'",
-    "ſ",
-    "s",
-)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "words"),
-    [
-        (r" def (\w+)", ("def",)),
-        (r"\sclass \w+", ("class",)),
-        (r"\(opera\)\sby ", ("opera", "by")),
-        (r"\bclass\b", ()),
-        ("def ", ()),
-        (" def | class ", ()),
-        (" defs? a", ()),
-        (r"\x20def ", ()),
-        ("(?: def )", ()),
-        (r"\N{SPACE} def ", ()),
-        ("[[:alpha:]] def ", ()),
-        (" def{2} ", ()),
-    ],
-)
-def test_a_word_is_certain_only_between_what_separates_words(
-    pattern: str, words: tuple[str, ...]
-) -> None:
-    assert certain_words(pattern, False) == words
-
-
-def test_letters_that_others_match_without_case_make_no_certain_word() -> None:
-    assert certain_words(" kiss but ", False) == ("kiss", "but")
-    assert certain_words(" kiss but ", True) == ("but",)
-
-
-@settings(max_examples=examples(1500))
-@given(
-    st.lists(st.sampled_from(ATOMS), min_size=1, max_size=9).map("".join),
-    st.lists(st.sampled_from(TEXTS), max_size=12).map("".join),
-    st.booleans(),
-)
-def test_a_text_that_matches_has_the_certain_words(
-    pattern: str, text: str, ignore_case: bool
-) -> None:
-    try:
-        regexes.check_regex(pattern, ignore_case)
-    except ValueError:
-        return
-    if is_found(pattern, ignore_case, text, Stopwatch(10.0)):
-        words = {word.lower() for word in certain_words(pattern, ignore_case)}
-        assert words <= set(terms(text))
 
 
 @pytest.mark.parametrize(
