@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Literal, TypeVar
 
 from arag_search.engines.base import DEFAULT_SEARCH_TIMEOUT_S, check_search_timeout
 from arag_search.engines.open import open_engine
 from arag_search.engines.opensearch.address import is_address
-from arag_search.query.reading import parse_filter
 from arag_search.search.following import FollowedState, Follower, followed
 from arag_search.search.index import Index
-from arag_search.search.scope import scope_of
-from arag_search.system.arguments import checked
+from arag_search.search.scope import narrowed
+from arag_search.system.arguments import made_of
 from arag_search.vectors.base import Encoder, EncoderIdentity
 from arag_search.vectors.opening import vector_source
 
@@ -28,7 +27,8 @@ _T = TypeVar("_T")
 class IndexOpening:
     """Where an index is, and how it is opened; see ``open_index``."""
 
-    location: str
+    location: str | Path
+    _: KW_ONLY
     filter: str | None = None
     ca_certs: str | None = None
     client_cert: str | None = None
@@ -37,6 +37,7 @@ class IndexOpening:
     encoder: Encoder | str | None = None
     nprobe: int | None = None
     search_timeout_s: float | None = DEFAULT_SEARCH_TIMEOUT_S
+    refresh: Literal["auto"] | None = None
 
     def open(
         self, shared: dict[EncoderIdentity, Encoder] | None = None, *, is_first: bool = True
@@ -45,15 +46,11 @@ class IndexOpening:
         error only when they are searched. ``shared`` is as in ``vector_source``."""
         check_search_timeout(self.search_timeout_s)
         name, engine, release, is_outdated = open_engine(
-            self.location, self.ca_certs, self.client_cert, self.client_key
+            str(self.location), self.ca_certs, self.client_cert, self.client_key
         )
         try:
             manifest = engine.manifest
-            scope = (
-                None
-                if self.filter is None
-                else scope_of(parse_filter(self.filter, manifest.query_schema))
-            )
+            scope, _ = narrowed(None, self.filter, manifest.query_schema)
             source = vector_source(name, manifest, self.vectors, self.encoder, self.nprobe, shared)
             if self.vectors is not None and is_first:
                 source.open_vectors()
@@ -63,15 +60,7 @@ class IndexOpening:
             engine.close()
             release()
             raise
-        return Index(
-            engine,
-            name,
-            scope,
-            release,
-            source,
-            self.search_timeout_s,
-            is_outdated,
-        )
+        return Index(engine, name, scope, release, source, self.search_timeout_s, is_outdated)
 
     def follow(self, prepared: Callable[[Index], _T]) -> Follower[_T]:
         """Open the index, and again whenever another state of it is published. ``prepared`` makes
@@ -95,24 +84,12 @@ class IndexOpening:
             for encoder in shared.values():
                 encoder.close()
 
-        every_s = SERVER_LOOKS_S if is_address(self.location) else 0.0
+        every_s = SERVER_LOOKS_S if is_address(str(self.location)) else 0.0
         return Follower(open_newest, every_s, close_models)
 
 
-@checked
-def open_index(
-    location: str | Path,
-    *,
-    filter: str | None = None,
-    ca_certs: str | None = None,
-    client_cert: str | None = None,
-    client_key: str | None = None,
-    vectors: str | Path | None = None,
-    encoder: Encoder | str | None = None,
-    nprobe: int | None = None,
-    search_timeout_s: float | None = DEFAULT_SEARCH_TIMEOUT_S,
-    refresh: Literal["auto"] | None = None,
-) -> Index:
+@made_of(IndexOpening)
+def open_index(opening: IndexOpening) -> Index:
     """Open the index in a folder, or at the address of a server (``https://host:9200/name``).
 
     ``filter`` is a query of metadata clauses (``lang:en AND year:>=2000``, NOTs alone allowed) that
@@ -138,18 +115,7 @@ def open_index(
     JvmError, VectorsError, and for a server ArgumentError, AccessError, UnavailableError,
     EngineError.
     """
-    opening = IndexOpening(
-        str(location),
-        filter,
-        ca_certs,
-        client_cert,
-        client_key,
-        vectors,
-        encoder,
-        nprobe,
-        search_timeout_s,
-    )
-    if refresh == "auto":
+    if opening.refresh == "auto":
         follower = opening.follow(lambda index: index.state)
         return Index.over(followed(follower), follower.close)
     return opening.open()

@@ -44,21 +44,27 @@ def takes(
     """Give a method that takes one value of a dataclass the arguments of that class instead, which
     are checked as ``checked`` does."""
 
-    def decorate(method: Callable[[_S, _A], _R]) -> Callable[Concatenate[_S, _P], _R]:
-        made = _checked(kind, method, 1)
+    return lambda method: _taking(kind, method, 1)
 
-        @functools.wraps(method)
-        def call(self: _S, /, *arguments: _P.args, **options: _P.kwargs) -> _R:
-            return method(self, made(*arguments, **options))
 
-        its, (own, *_) = signature(kind), signature(method).parameters.values()
-        returned = signature(method).return_annotation
-        call.__dict__["__signature__"] = its.replace(
-            parameters=[own, *its.parameters.values()], return_annotation=returned
-        )
-        return call
+def made_of(kind: Callable[_P, _A]) -> Callable[[Callable[[_A], _R]], Callable[_P, _R]]:
+    """Do for a function what ``takes`` does for a method."""
+    return lambda function: _taking(kind, function, 0)
 
-    return decorate
+
+def _taking(kind: Callable[..., Any], function: Callable[..., Any], own: int) -> Any:
+    """Return a function, of ``own`` arguments and a value, that takes those of a class instead."""
+    made = _checked(kind, function, 1)
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **options: Any) -> Any:
+        return function(*arguments[:own], made(*arguments[own:], **options))
+
+    its, shown = signature(kind), signature(function)
+    parameters = [*[*shown.parameters.values()][:own], *its.parameters.values()]
+    returned = shown.return_annotation
+    call.__dict__["__signature__"] = its.replace(parameters=parameters, return_annotation=returned)
+    return call
 
 
 def _checked(function: Callable[_P, _R], named: Callable[..., Any], own: int) -> Callable[_P, _R]:

@@ -130,7 +130,7 @@ class Opening(NamedTuple):
 
         return IndexOpening(
             location,
-            self.filter,
+            filter=self.filter,
             vectors=self.vectors,
             encoder=self.encoder,
             search_timeout_s=self.search_timeout_s or None,
