@@ -319,7 +319,6 @@ NOTE_VALUE = '"{piece}" was read as {text}.'
 NOTE_QUOTES = "{piece} was read as a phrase."
 NOTE_SIGNS = "these signs were read as those of the query language: {signs}"
 NOTE_COMMA = "{name}:{value} was searched with and without the sign at its end."
-NOTE_QUESTION = "all words of the question were searched, {empty} too. Words that tell: {telling}."
 NOTE_BACKSLASH = (
     '"{piece}" was read as "{text}": a backslash makes the character after it ordinary; for a '
     "backslash itself write \\\\."

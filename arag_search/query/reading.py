@@ -52,7 +52,6 @@ from arag_search.query.problems import (
 )
 from arag_search.query.signs import plain_signs
 from arag_search.query.tree import (
-    Compound,
     Fuzzy,
     Leaf,
     MetadataLeaf,
@@ -89,18 +88,7 @@ _SPACED_CLAUSE = re.compile(
 )
 _COMPARING = re.compile(r"[=<>≥≤]|\s:|\sTO\s")
 _COMPARISONS = {"==": "=", "=>": ">=", "=<": "<=", "≥": ">=", "≤": "<="}
-_QUESTION = re.compile(
-    r"[?？؟][\"'”’»)\s]*$|^\W*(?:who|whose|what|which|when|where|why|how)\b", re.IGNORECASE
-)
 _LAST_WORD_ASKED = re.compile(r"(?:^|(?<!\\)\s)([^\W_]++)\?$")
-_EMPTY_WORDS = frozenset(
-    """
-    a about am an and any are as at be been by can could did do does for from had has have how i if
-    in into is it its me my of on or our should some that the their there these they this those to
-    was we were what when where which who whom whose why will with would you your
-    """.split()  # noqa: SIM905
-)
-"""English words that say nothing of what a question asks for. They are searched all the same."""
 
 
 @value
@@ -156,8 +144,6 @@ def parse_checked(text: str, options: Options) -> Query:
         tree = None if isinstance(read_tree, tuple) else read_tree
         if tree is None or findings.problems:
             raise _error(findings, tree and render(tree, options.operators), options)
-    if options.has_additions:
-        _note_question(tree, findings)
     if not scores(tree):
         findings.note(problems.NOTE_UNRANKED)
     language = options.schema.language if options.has_additions else ""
@@ -190,22 +176,6 @@ def _note_doubts(doubts: list[Doubt], findings: Findings, options: Options) -> N
         elif options.operators:
             findings.note(problems.NOTE_LOWER_CASE, word=doubt.word)
     findings.notes |= others
-
-
-def _note_question(tree: Node, findings: Findings) -> None:
-    """Note which words of a question in plain words say nothing of what it asks for."""
-    children = tree.children if isinstance(tree, Compound) else ()
-    words = [leaf.text for leaf in children if isinstance(leaf, Term) and leaf.field is None]
-    if len(words) < len(children) or not _QUESTION.search(findings.text):
-        return
-    empty = [word for word in words if word.lower() in _EMPTY_WORDS]
-    telling = [word for word in words if word.lower() not in _EMPTY_WORDS]
-    if empty and telling:
-        for word in words:
-            if f"{word}?" in findings.text:  # that it is a question says as much
-                findings.notes.pop(fill(problems.NOTE_QUESTION_MARK, word=word), None)
-        named = ", ".join(dict.fromkeys(f'"{word}"' for word in empty))
-        findings.note(problems.NOTE_QUESTION, empty=named, telling=" ".join(telling))
 
 
 def parse_scope(text: str, schema: Schema) -> Scope:

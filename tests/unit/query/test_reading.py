@@ -117,17 +117,6 @@ NOTED = [
         "no words to rank by: passages are in corpus order.",
     ),
     (
-        "who wrote Griselda?",
-        "(who OR wrote OR Griselda)",
-        'all words of the question were searched, "who" too. Words that tell: wrote Griselda.',
-    ),
-    (
-        "How to configure backups of a database",
-        "(How OR to OR configure OR backups OR of OR a OR database)",
-        'all words of the question were searched, "How", "to", "of", "a" too. Words that tell: '
-        "configure backups database.",
-    ),
-    (
         "wrote Griselda?",
         "(wrote OR Griselda)",
         'the "?" after "Griselda" was read as punctuation.',
@@ -321,15 +310,6 @@ def test_a_malformed_query_is_corrected_to_what_was_meant(query: str, mended: st
 @pytest.mark.parametrize(("query", "understood"), DEFAULT_AND)
 def test_a_space_can_mean_and(query: str, understood: str) -> None:
     assert parse(query, SCHEMA, default_operator="AND").text == understood
-
-
-@pytest.mark.parametrize(
-    "query",
-    ["the opera of Venice", "who", "to be or", '"who wrote" Griselda', "who AND (wrote OR b)"],
-)
-def test_what_is_no_question_in_plain_words_gets_no_note_on_its_words(query: str) -> None:
-    assert not any("Words that tell" in note for note in parse(query, SCHEMA).notes)
-    assert parse("who wrote it", SCHEMA, published=True).notes == ()
 
 
 def test_published_queries_read_technical_text_as_papers_do() -> None:
