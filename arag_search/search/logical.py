@@ -84,6 +84,8 @@ def logical_search(state: IndexState, asked: Search) -> SearchResult:
     )
     if names_title and not state.contents.has_titles:
         notes.append("no passage of this index has a title: title: finds nothing.")
+    if page.hits and request.with_text and not asked.offset:
+        notes += unmet_preferences(subject, page)
     in_order = listing.request.from_ordinal is not None
     understood = plan.text if asked.operators else parsed.text
     advice = Told.all(pieces)
@@ -110,8 +112,6 @@ def _advice(subject: Subject, page: Page) -> Iterator[Advice[Told]]:
         yield feedback(subject)
     if not page.count and asked.relax and with_text:
         yield relaxed(subject)
-    if page.hits and with_text and not asked.offset:
-        yield unmet_preferences(subject, page)
     if asked.feedback and not asked.offset and (with_text or (is_list and not page.hits)):
         yield spelling(subject, page)
 

@@ -12,30 +12,19 @@ from arag_search.engines.base import Hit, Page
 from arag_search.plan.clauses import Clause, all_of, condition_of, wanted
 from arag_search.query.field_types import MetadataType
 from arag_search.search.advice.judging import Judge
-from arag_search.search.advice.questions import Advice, Answers, Counted, Questions, Subject
-from arag_search.search.advice.told import Told
+from arag_search.search.advice.questions import Subject
 
 
-def unmet_preferences(subject: Subject, page: Page) -> Advice[Told]:
-    """Tell which PREFERs of the whole query no passage meets. A PREFER raises what meets it:
-    only those are counted that no hit meets."""
-    query = subject.query
-    preferred = query.having("preferred")
+def unmet_preferences(subject: Subject, page: Page) -> list[str]:
+    """Return the note on the PREFERs of the whole query that no passage of its first page meets.
+    Each raises what meets it, so that hardly any other passage does."""
+    preferred = subject.query.having("preferred")
     if not preferred or subject.request.granularity == "sentence":
-        return Told()
-    condition = condition_of(query)
-    unmet: list[tuple[Clause, Counted]] = [
-        (prefer, (all_of([condition, condition_of(wanted(prefer))]), "chunk"))
-        for prefer, met in zip(preferred, subject.meeting(preferred, page), strict=True)
-        if not met
-    ]
-    if not unmet:
-        return Told()
-    answers: Answers = yield Questions([counted for _, counted in unmet])
-    lacking = [str(prefer) for prefer, counted in unmet if not answers.counts[counted]]
+        return []
+    met = subject.meeting(preferred, page)
+    lacking = [str(prefer) for prefer, ids in zip(preferred, met, strict=True) if not ids]
     pronoun = "it" if len(lacking) == 1 else "them"
-    note = f"{', '.join(lacking)}: no passage that matches has {pronoun}."
-    return Told((note,) if lacking else ())
+    return [f"{', '.join(lacking)}: no passage shown has {pronoun}."] if lacking else []
 
 
 def lowered_by(

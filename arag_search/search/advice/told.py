@@ -142,10 +142,10 @@ class Feedback:
 
 
 def notes_on(advice: Told) -> list[str]:
-    """Return the notes, and those on words that occur nowhere, which is said once."""
+    """Return the notes on words that occur nowhere, which is said once."""
     alone = advice.feedback.alone if advice.feedback is not None else advice.branches
     named = {part.clause.partition("^")[0].strip('"') for part in alone if not part.count}
-    notes = list(advice.notes)
+    notes: list[str] = []
     for word, near in advice.unseen:
         if word not in named:
             notes.append(f"{word} occurs nowhere{f'; nearest: {near}' if near else ''}.")
@@ -164,7 +164,6 @@ class Told:
     """What a piece of advice tells: see ``SearchResult``. ``unseen`` are words that occur nowhere,
     each with the nearest words."""
 
-    notes: tuple[str, ...] = ()
     unseen: tuple[tuple[str, str], ...] = ()
     feedback: Feedback | None = None
     nearest: tuple[NearestHit, ...] = ()
@@ -177,7 +176,6 @@ class Told:
         if len(pieces) < 2:
             return pieces[0] if pieces else Told()
         return Told(
-            tuple([note for piece in pieces for note in piece.notes]),
             tuple([word for piece in pieces for word in piece.unseen]),
             next((piece.feedback for piece in pieces if piece.feedback is not None), None),
             tuple([hit for piece in pieces for hit in piece.nearest]),

@@ -47,7 +47,7 @@ def test_at_sentence_granularity_the_sentence_is_judged(index: Index) -> None:
 def test_a_preference_that_no_passage_meets_is_noted(index: Index) -> None:
     notes = index.logical_search("vivaldi PREFER gondola PREFER goldoni").notes
     assert notes == (
-        "PREFER gondola: no passage that matches has it.",
+        "PREFER gondola: no passage shown has it.",
         "gondola occurs nowhere.",
     )
 
