@@ -113,11 +113,6 @@ class BenchParser(argparse.ArgumentParser):
                 print(f"Results go to {place}.", file=sys.stderr)
 
 
-def positive(text: str) -> int:
-    """Convert a whole number from 1, for argparse."""
-    return whole_from(1)(text)
-
-
 def whole_from(least: int) -> Callable[[str], int]:
     """Return a converter for argparse that takes whole numbers from ``least``."""
 
@@ -127,6 +122,9 @@ def whole_from(least: int) -> Callable[[str], int]:
         return int(text)
 
     return convert
+
+
+positive = whole_from(1)
 
 
 def names_from(choices: Collection[str], least: int = 1) -> Callable[[str], tuple[str, ...]]:

@@ -6,7 +6,6 @@ import hashlib
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,11 +13,9 @@ from pathlib import Path
 
 from arag_search.corpus import Chunk
 from arag_search.engines.base import check_compact
-from arag_search.errors import BuildError
 from arag_search.manifest import Manifest
 from arag_search.search.opening import open_index
 from arag_search.system.durable import write_atomically
-from arag_search.system.progress import PlainProgress
 from bench import BenchError
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
@@ -72,24 +69,6 @@ def kept_index(corpus: Path, folder: Path) -> Path:
         build_index([str(corpus)], location, options)
         write_atomically(stamp, made_of.encode())
     return location
-
-
-class BoundedProgress(PlainProgress):
-    """A progress with plain lines on stderr that stops a build after ``limit_s`` seconds."""
-
-    def __init__(self, limit_s: float) -> None:
-        super().__init__(sys.stderr, interval_s=20.0)
-        self._limit_s = limit_s
-        self._end = time.monotonic() + limit_s
-
-    def update(self, done: int, count: int, details: str = "") -> None:
-        """See Progress. Raises BuildError beyond the limit."""
-        super().update(done, count, details)
-        if time.monotonic() > self._end:
-            raise BuildError(
-                f"The build takes longer than {self._limit_s:g} s.",
-                do="Allow more with --max-build-s, or leave the largest scale out.",
-            )
 
 
 def check_room(folder: Path, needed_bytes: int) -> None:

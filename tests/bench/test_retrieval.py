@@ -1,5 +1,4 @@
-"""The bench of first-stage retrieval: its numbers by hand, and a small run. No test judges a
-figure."""
+"""The bench of single searches: its numbers by hand, and small runs. No test judges a figure."""
 
 from __future__ import annotations
 
@@ -11,25 +10,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from arag_search.errors import QuestionsError
 from arag_search.evaluation.bootstrap import Interval, intervals, resampled_means
-from arag_search.questions.files import Question
+from arag_search.questions.files import load_questions
+from arag_search.questions.question import Question
 from arag_search.search.hits import SearchHit
 from bench import BenchError
-from bench.quality.first_stage import (
-    MACRO,
-    SEARCHES,
-    Answer,
-    Column,
-    Evidence,
-    Measured,
-    estimates,
-    evidence_of,
-    measure,
-    values_of,
-    verdict,
-)
+from bench.quality.data_sets import drawn
 from bench.quality.question_words import content_words, words_query
-from bench.quality.retrieval import drawn, main
+from bench.quality.retrieval import (
+    EXCLUDED,
+    SEARCHES,
+    WITH_QUERIES,
+    Measured,
+    evidence,
+    evidence_of,
+    figure,
+    main,
+    ranking,
+)
+from bench.report.rows import MACRO
 from tests.support.passages import VIVALDI, index_of
 from tests.support.semantic_indexes import vector_index
 
@@ -85,13 +85,6 @@ def test_the_draws_are_the_same_for_a_name_and_differ_for_another() -> None:
     assert (first != other).any()
 
 
-def test_a_difference_whose_interval_holds_0_is_not_resolved() -> None:
-    assert verdict(Interval(0.2, 0.1, 0.3), "recall@5") == "above 0"
-    assert verdict(Interval(-0.2, -0.3, -0.1), "recall@5") == "below 0"
-    assert verdict(Interval(0.1, 0.0, 0.3), "recall@5") == "not resolved (from 0.150)"
-    assert verdict(Interval(0.0, -1000, 1600), "tokens@5") == "not resolved (from 1,300)"
-
-
 # Recall and evidence
 
 
@@ -100,24 +93,13 @@ def test_recall_and_tokens_are_those_of_the_first_5_and_20_passages() -> None:
     hits = [hit(number, title) for number, title in enumerate(titles)]
     tokens = {hit.id: 10 + (hit.id == "20") for hit in hits}
     question = question_with(["Gold One", "Gold Two", "Gold Three", "Nowhere"])
-    assert values_of(question, hits, tokens) == (0.25, 0.5, 50, 200)
-    assert values_of(question, [], {}) == (0, 0, 0, 0)
-
-
-def test_evidence_without_a_passage_is_counted_and_so_are_shared_titles() -> None:
-    titles = ["Camille (1936 film)", "Camille (1926 film)", "Vivaldi", "Griselda", "Griselda"]
-    questions = [
-        question_with(["Vivaldi", "Camille"]),  # supporting titles must match as a whole
-        question_with(subjects=["Camille", "Vivaldi"]),
-        question_with(["Nowhere", "Nothing"]),
-        question_with(["Griselda"]),
-    ]
-    assert evidence_of(titles, questions) == Evidence(titles=7, unresolved=3, questions=2, shared=2)
+    assert list(evidence_of(question, hits, tokens).values()) == [0.25, 0.5, 50, 200]
+    assert list(evidence_of(question, [], {}).values()) == [0, 0, 0, 0]
 
 
 def test_a_question_without_evidence_is_rejected() -> None:
     with pytest.raises(BenchError) as raised:
-        measure("set", index_of(*VIVALDI), [question_with(id="q7")], print)
+        evidence("set", index_of(*VIVALDI), [question_with(id="q7")], SEARCHES, {})
     assert str(raised.value).startswith('The question "q7" names no evidence.\n')
 
 
@@ -129,45 +111,30 @@ def test_a_question_that_a_search_rejects_or_has_no_hits_for_counts_as_0() -> No
         question_with(titles[:1], text="?!", id="no word"),
         question_with(titles[:1], text=titles[0], id="good"),
     ]
-    measurement = measure("set", index, questions, lambda _: None)
-    for kind in SEARCHES:
-        long, no_word, good = measurement.answers[kind]
-        assert long.refused is (kind != "keyword")  # which takes the words, not the text
-        assert not no_word.refused
-        assert good.values[0] == 1
-    assert measurement.answers["semantic"][0] == Answer((0, 0, 0, 0), 0, True)
-    assert measurement.answers["logical"][1] == Answer((0, 0, 0, 0), 0, False)
-    assert measurement.answers["keyword"][1].hits == 0
+    measured = evidence("set", index, questions, SEARCHES, {})
+    # keyword_search takes the words, not the text
+    assert measured.refused == {kind: kind != "keyword" for kind in SEARCHES}
+    assert all(values["recall@5"][2] == 1 for values in measured.values.values())
+    assert measured.values["semantic"]["recall@5"][0] == 0
+    assert measured.values["logical"]["tokens@20"][1] == 0
 
 
-def measured_set(name: str, *recalls: tuple[float, float]) -> Measured:
-    """Build a data set; each pair is the recall of semantic search, and of all other searches."""
-    questions = [question_with(["T"], id=str(number)) for number in range(len(recalls))]
-    answers = {
-        kind: [
-            Answer((semantic if kind == "semantic" else other,) * 4, 1, False)
-            for semantic, other in recalls
-        ]
-        for kind in SEARCHES
-    }
-    return Measured(name, questions, answers, Evidence(1, 0, 0, 0))
-
-
-def test_data_sets_are_averaged_and_not_pooled() -> None:
+def test_data_sets_are_averaged_and_not_pooled_and_differences_are_from_the_words() -> None:
     sets = [
-        measured_set("small", (1.0, 0.0)),
-        measured_set("large", (0.0, 0.0), (0.0, 1.0), (0.5, 0.5)),
+        Measured("small", {"logical": {"r": [0.0]}, "semantic": {"r": [1.0]}}, [None], {}),
+        Measured(
+            "large",
+            {"logical": {"r": [0.0, 1.0, 0.5]}, "semantic": {"r": [0.0, 0.0, 0.5]}},
+            [None] * 3,
+            {},
+        ),
     ]
-    values = estimates(sets)
-    assert list(values) == ["small", "large", MACRO]
-    semantic, difference = Column("semantic", "recall@5"), Column("semantic - logical", "recall@5")
-    assert values["small"][semantic] == Interval(1, 1, 1)
-    assert values["large"][semantic].value == pytest.approx(1 / 6)
-    assert values[MACRO][semantic].value == pytest.approx((1 + 1 / 6) / 2)
-    assert values[MACRO][difference].value == pytest.approx((1 - 1 / 3) / 2)
-    interval = values["large"][difference]
-    assert (interval.value, interval.low, interval.high) == pytest.approx((-1 / 3, -1, 0))
-    assert list(estimates(sets[:1])) == ["small"]
+    rows = {row.what: row for row in figure("f", sets).rows}
+    assert list(rows)[::3] == [f"{name}: logical, r" for name in ("small", "large", MACRO)]
+    values = {what: row.value for what, row in rows.items() if MACRO in what}
+    assert list(values.values()) == pytest.approx([0.25, (1 + 1 / 6) / 2, (1 - 1 / 3) / 2])
+    row = rows["large: semantic - logical, r"]
+    assert (row.value, row.low, row.high) == pytest.approx((-1 / 3, -1, 0))
 
 
 # Words and questions
@@ -220,13 +187,12 @@ def test_the_bench_runs_over_the_sample_and_keeps_index_and_vectors(
     assert "Indexing sample/corpus.jsonl" in first.err
     figure = json.loads(results.read_bytes())["figures"]["retrieval"]
     details = figure["details"]["sets"]["sample"]
-    assert details["encoder"]["name"] == "hashing:16"
-    assert details["questions"]["count"] == len(details["values"]) == 12
+    assert details["encoder"] == "hashing:16"
+    assert details["questions"]["count"] == 12
     rows = {row["what"]: row["value"] for row in figure["rows"]}
     for kind in SEARCHES:
-        values = [recalls[kind] for recalls in details["values"].values()]
-        assert rows[f"sample: {kind}, recall@20"] == pytest.approx(sum(v[1] for v in values) / 12)
-        assert all(v[0] <= v[1] <= 1 and 0 < v[2] <= v[3] for v in values)
+        first, more = (rows[f"sample: {kind}, recall@{cut}"] for cut in (5, 20))
+        assert 0 < first <= more <= 1
     assert rows["sample: logical, recall@20"] > 0.5
     assert figure["run"]["command"].startswith("python -m bench retrieval --sets sample")
     assert str(tmp_path) not in results.read_text()
@@ -247,3 +213,102 @@ def test_a_missing_data_set_is_a_message_and_exit_code_1(
 ) -> None:
     assert main(["--data", str(tmp_path), "--work", str(tmp_path)]) == 1
     assert 'There is no data set "2wikimultihopqa".' in capsys.readouterr().err
+
+
+# Judged sets, on generated files of BEIR and MTEB
+
+DOCUMENTS = {
+    "d1": "The Reformation began in Wittenberg.",
+    "d2": "The Reformation changed the religious practice of towns.",
+    "d3": "Printing presses spread pamphlets of the Reformation.",
+    "d4": "Tulips were traded in Haarlem.",
+}
+NEEDS = {"n1": "the Reformation, but not religious practice", "n2": "tulips, and no printing"}
+JUDGED = [("n1", "d1", 1), ("n1", "d3", 1), ("n1", "d2", -1), ("n2", "d4", 1), ("n2", "d3", -1)]
+QUERIES = {"n1": 'reformation NOT "religious practice"', "n2": "tulips NOT printing"}
+
+
+def written(folder: Path, *, mteb: bool) -> Path:
+    """Write the set in one of the forms, and the queries beside it."""
+    folder.mkdir()
+    lines = [json.dumps({"_id": id, "text": text}) for id, text in DOCUMENTS.items()]
+    (folder / "corpus.jsonl").write_text("\n".join(lines) + "\n")
+    lines = [json.dumps({"_id": id, "text": text}) for id, text in NEEDS.items()]
+    (folder / "queries.jsonl").write_text("\n".join(lines) + "\n")
+    names = ("query-id", "corpus-id", "score")
+    if mteb:
+        rows = [json.dumps(dict(zip(names, row, strict=True))) for row in JUDGED]
+        (folder / "qrels.jsonl").write_text("\n".join(rows) + "\n")
+    else:
+        (folder / "qrels").mkdir()
+        rows = ["\t".join(map(str, row)) for row in (names, *JUDGED)]
+        (folder / "qrels" / "test.tsv").write_text("\r\n".join(rows) + "\r\n")
+    lines = [json.dumps({"id": id, "query": query}) for id, query in QUERIES.items()]
+    file = folder.parent / "logical.jsonl"
+    file.write_text("\n".join(lines) + "\n")
+    return file
+
+
+@pytest.mark.parametrize("mteb", [False, True], ids=["BEIR", "MTEB"])
+def test_a_folder_is_measured_with_its_own_needs_and_with_queries_from_a_file(
+    tmp_path: Path, mteb: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    queries = written(tmp_path / "set", mteb=mteb)
+    results = tmp_path / "results.json"
+    arguments = [
+        *("--data", str(tmp_path / "set"), "--queries", str(queries), "--encoder", "hashing"),
+        *("--work", str(tmp_path / "work"), "--json", str(results)),
+    ]
+    assert main(arguments) == 0
+    (figure,) = json.loads(results.read_text())["figures"].values()
+    rows = {row["what"].removeprefix("set: "): row["value"] for row in figure["rows"]}
+    assert rows["query, nDCG@10"] == rows["query, AP@100"] == rows["query, Recall@10"] == 1
+    assert rows["query, Recall@1"] == 0.75
+    assert rows[f"query, {EXCLUDED}"] == 0
+    assert rows[f"logical, {EXCLUDED}"] == pytest.approx(0.1)
+    assert rows[f"query - logical, {EXCLUDED}"] == pytest.approx(-0.1)
+    assert rows["nearest where query, nDCG@10"] == 1
+    assert {what.split(",")[0] for what in rows if " - " not in what} == {
+        *SEARCHES,
+        *WITH_QUERIES,
+    }
+    assert set(figure["details"]["sets"]["set"]["refused"].values()) == {0}
+    assert "query - logical, nDCG@10" in capsys.readouterr().out
+
+
+def test_a_need_without_a_query_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    queries = written(tmp_path / "set", mteb=True)
+    queries.write_text('{"id": "n2", "query": "tulips"}\n')
+    places = ["--work", str(tmp_path / "work"), "--json", str(tmp_path / "results.json")]
+    command = ["--data", str(tmp_path / "set"), "--queries", str(queries), "--encoder", "hashing"]
+    assert main([*command, *places]) == 1
+    assert '1 needs have no query, the first of them "n1".' in capsys.readouterr().err
+
+
+def test_a_refused_query_finds_nothing_and_documents_that_a_need_leaves_out_do_not_count() -> None:
+    index = vector_index(*VIVALDI)
+    relevant = (("griselda", 1), ("scarlatti", -1))
+    needs = [
+        Question("a", "griselda", (), relevant_documents=relevant),
+        Question(
+            "b", "griselda", (), relevant_documents=relevant, excluded_documents=("scarlatti",)
+        ),
+        Question("c", "griselda", (), relevant_documents=relevant),
+    ]
+    queries = {"a": "title:griselda", "b": "title:griselda", "c": "(griselda"}
+    measured = ranking("set", index, needs, {"query": WITH_QUERIES["query"]}, queries)
+    assert measured.refused == {"query": 1}
+    assert measured.values["query"]["Recall@10"] == [1, 1, 0]
+    assert measured.values["query"][EXCLUDED] == [0.1, 0, 0]
+
+
+@pytest.mark.parametrize("row", ['{"query-id": "n1", "corpus-id": "d1"}', "[]", "{"])
+def test_a_row_that_is_no_judgement_is_named(tmp_path: Path, row: str) -> None:
+    written(tmp_path / "set", mteb=True)
+    file = tmp_path / "set" / "qrels.jsonl"
+    file.write_text(f"{file.read_text()}{row}\n")
+    with pytest.raises(QuestionsError) as raised:
+        load_questions(tmp_path / "set")
+    assert f"line {len(JUDGED) + 1}" in str(raised.value)

@@ -22,7 +22,7 @@ from bench.speed import anserini, efficiency, indexing
 from bench.speed.bare import scan
 from bench.speed.copies import copies
 from bench.speed.queries import keyword_sets, logical_queries
-from bench.workbench import BoundedProgress, Workbench, check_room, set_up
+from bench.workbench import Workbench, check_room, set_up
 from index_jobs.build.options import BuildOptions
 from tests.support.bench_passages import chunk, passages
 from tests.support.oracle.engine import MemoryEngine
@@ -131,16 +131,6 @@ def test_parts_that_run_separately_are_merged_in_one_file(tmp_path: Path) -> Non
     assert list(figures) == ["indexing", "search"]
     assert figures["search"]["rows"] == [{"what": "ours", "value": 2.0, "unit": "s"}]
     assert figures["search"]["run"] == {"command": "third"}
-
-
-def test_values_by_question_take_a_line_each_also_after_another_figure(tmp_path: Path) -> None:
-    path = tmp_path / "results.json"
-    values = {f"q{at}": {"recall": [0.5, 1.0]} for at in range(20)}
-    write_results(path, [Figure("search", (), {"sets": {"one": values}})], {})
-    before = path.read_text().splitlines()
-    assert [line.strip() for line in before if '"q1"' in line] == ['"q1": {"recall":[0.5,1.0]},']
-    write_results(path, [Figure("titles", ())], {})
-    assert set(before) <= set(path.read_text().splitlines()) | {"    }"}
 
 
 # Queries and the scan
@@ -378,14 +368,6 @@ def test_anserini_without_its_jar_or_a_java_says_what_it_needs(
     monkeypatch.delenv("JAVA_HOME")
     with pytest.raises(BenchError, match="needs its jar, and a JDK"):
         anserini.measure(bench, 1, Path(__file__))
-
-
-def test_a_build_beyond_its_time_is_stopped(capsys: pytest.CaptureFixture[str]) -> None:
-    progress = BoundedProgress(0.0)
-    progress.begin(100, 0)
-    with pytest.raises(Exception, match="The build takes longer than 0 s"):
-        progress.update(50, 5)
-    capsys.readouterr()
 
 
 def test_too_small_a_disk_is_an_error_before_anything_is_written(tmp_path: Path) -> None:

@@ -2,88 +2,89 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from bench import BenchError
+from bench.__main__ import main
+from bench.arguments import BenchParser
+from bench.data import SAMPLE
 from bench.report import verify
-from bench.report.rows import read_results
+from bench.report.rows import shown_number
 from bench.report.verify import Expectation, read_expected
-from bench.scale import synthetic
-from bench.scale.words import main as count_words
+
+ROOT = Path(__file__).parents[2]
+COMMAND = f"retrieval --searches logical --data {SAMPLE} --questions 3"
+EXPECTATIONS = read_expected()
 
 
-def write_expected(path: Path, **expectations: dict[str, Any]) -> Path:
-    path.write_text(yaml.safe_dump(expectations, sort_keys=False))
-    return path
+def write_expected(path: Path, **expectations: dict[str, Any]) -> str:
+    path.write_text(json.dumps(expectations))
+    return str(path)
 
 
-def expectation_of(
-    command: str, expected: dict[str, float], tolerance: float = 0
-) -> dict[str, Any]:
-    return {
-        "command": command,
-        "kind": "deterministic",
-        "seconds": 1,
-        "tolerance": tolerance,
-        "expected": expected,
-    }
+def expectation_of(command: str, **expected: float) -> dict[str, Any]:
+    return {"command": command, "seconds": 1, "tolerance": 0.001, "expected": expected}
 
 
-@pytest.fixture(name="words", scope="module")
-def word_counts(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, float]]:
-    """Return a command that counts the words of a small corpus, and the values of its figures."""
-    folder = tmp_path_factory.mktemp("words")
-    corpus = folder / "2wikimultihopqa" / "corpus.jsonl"
-    corpus.parent.mkdir()
-    synthetic.write(60, corpus)
-    results = folder / "words.json"
-    assert count_words(["--data", str(folder), "--json", str(results)]) == 0
-    rows = read_results(results)["words"].rows
-    return f"words --data {folder}", {f"words/{row.what}": row.value for row in rows}
-
-
-def test_a_reproduced_figure_is_as_expected_and_an_altered_one_is_off(
-    tmp_path: Path, words: tuple[str, dict[str, float]], capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("name", EXPECTATIONS)
+def test_the_command_of_each_entry_is_understood(
+    name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command, values = words
-    expected = write_expected(tmp_path / "e.yaml", words=expectation_of(command, values))
-    assert verify.main(["--expected", str(expected)]) == 0
-    assert f"{len(values)} of {len(values)} values are as expected" in capsys.readouterr().out
+    def parsed(parser: BenchParser, arguments: list[str], _: object) -> int:
+        parser.parse_args(arguments)
+        return 0
 
-    altered = {**values, "words/real: Zipf slope": values["words/real: Zipf slope"] + 0.001}
+    monkeypatch.setattr(BenchParser, "run", parsed)
+    assert main([*EXPECTATIONS[name].command.split(), "--json", "results.json"]) == 0
+
+
+@pytest.mark.parametrize("name", EXPECTATIONS)
+def test_each_value_stands_in_the_guides_that_its_entry_names(name: str) -> None:
+    for guide in EXPECTATIONS[name].guides:
+        text = (ROOT / guide).read_text("utf-8")
+        for what, value in EXPECTATIONS[name].expected.items():
+            assert shown_number(value) in text, (guide, what, value)
+
+
+def test_all_that_is_verified_at_every_change_takes_two_minutes_at_most() -> None:
+    assert sum(of.seconds for of in EXPECTATIONS.values() if not of.long) <= 120
+
+
+def test_a_value_that_is_off_or_missing_is_named_and_so_is_a_command_that_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], own_cache: Path
+) -> None:
+    row = "retrieval/sample: logical, recall@20"
+    path = tmp_path / "e.yaml"
+    good = expectation_of(COMMAND, **{row: 1.0})
+    assert verify.main(["--expected", write_expected(path, good=good)]) == 0
+    assert capsys.readouterr().out.endswith("1 of 1 values are as expected.\n")
     write_expected(
-        expected, words=expectation_of(command, altered), other=expectation_of("absent", {"a": 1})
+        path,
+        good=good,
+        other=expectation_of(COMMAND, **{row: 0.98, "retrieval/no such row": 1}),
+        absent=expectation_of(f"retrieval --data {tmp_path / 'none'}", a=1.0),
+        elsewhere={**good, "needs": str(tmp_path / "none")},
+        slow={**good, "long": True},
     )
-    assert verify.main(["--expected", str(expected), "--only", "words"]) == 1
-    out = capsys.readouterr().out
-    (off,) = [line for line in out.splitlines() if line.endswith("OFF")]
-    assert "words/real: Zipf slope" in off
-
-
-def test_a_command_that_fails_and_a_missing_value_are_off(
-    tmp_path: Path, words: tuple[str, dict[str, float]], capsys: pytest.CaptureFixture[str]
-) -> None:
-    command, _ = words
-    expected = write_expected(
-        tmp_path / "e.yaml",
-        absent=expectation_of(f"words --data {tmp_path / 'none'}", {"words/real: Zipf slope": 1.0}),
-        renamed=expectation_of(command, {"words/no such row": 1.0}),
-    )
-    assert verify.main(["--expected", str(expected)]) == 1
+    assert verify.main(["--expected", str(path)]) == 1
     output = capsys.readouterr()
-    assert "It ended with exit code 1.\n" in output.err
-    assert "There is no such folder." in output.err
-    assert [line.split()[-1] for line in output.out.splitlines()[1:3]] == ["OFF", "OFF"]
-    assert output.out.endswith("0 of 2 values are as expected; 0 of 2 figures are ratios of times,"
-                              " the others deterministic.\n")  # fmt: skip
+    assert "It ended with exit code 1.\nThere is no data set" in output.err
+    assert f"  OFF  {row}: 1 instead of 0.98\n" in output.out
+    assert "  OFF  retrieval/no such row: none instead of 1\n" in output.out
+    assert f"elsewhere: skipped, there is no {tmp_path / 'none'}\n" in output.out
+    assert output.out.endswith("1 of 4 values are as expected.\n")
+    assert "slow" not in output.out
+    assert verify.main(["--expected", str(path), "--long"]) == 0
+    assert verify.main(["--expected", str(path), "--only", "pace"]) == 1
+    assert '--only: nothing is expected of "pace".\nAllowed: good, ' in capsys.readouterr().err
 
 
 def test_a_tolerance_is_in_the_unit_of_the_value() -> None:
-    ratio = Expectation(command="x", kind="ratio", seconds=1.0, tolerance=0.25, expected={"a": 1.0})
+    ratio = Expectation(command="x", seconds=1.0, tolerance=0.25, expected={"a": 1.0})
     assert ratio.is_near(1.25, 1.0)
     assert not ratio.is_near(1.26, 1.0)
     assert not ratio.is_near(0.74, 1.0)
@@ -92,16 +93,12 @@ def test_a_tolerance_is_in_the_unit_of_the_value() -> None:
     assert not exact.is_near(0.3001, 0.3)
 
 
-def test_an_unknown_name_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
-    assert verify.main(["--only", "pace"]) == 1
-    assert "--only: nothing is expected of pace.\nAllowed: " in capsys.readouterr().err
-
-
 def test_all_problems_of_the_file_are_reported_at_once(tmp_path: Path) -> None:
-    path = write_expected(
-        tmp_path / "e.yaml",
-        one={**expectation_of("bench.scale.words", {"a": 1.0}), "colour": "red"},
-        two={**expectation_of("words", {}), "tolerance": -1},
+    path = tmp_path / "e.yaml"
+    write_expected(
+        path,
+        one={**expectation_of("bench.quality.retrieval", a=1.0), "colour": "red"},
+        two={**expectation_of("retrieval"), "tolerance": -1},
     )
     with pytest.raises(BenchError) as raised:
         read_expected(path)
