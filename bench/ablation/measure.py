@@ -1,100 +1,87 @@
-"""The measures of ablations and their scales: those of runs, and those that benches add."""
+"""The measures of ablations and their scales: those of runs, and those of benches."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import cache
-from typing import Literal
 
+from arag_search.agent.record import Record
 from arag_search.errors import ArgumentError
-from arag_search.evaluation import measures as names
-from arag_search.evaluation.measures import Kind, Measure, Unit, parse_measure
-
-Scale = Literal["ratio", "difference"]
+from arag_search.evaluation.measures import KINDS, Kind, Measure, Outcome, Unit, parse_measure
 
 
-@dataclass(frozen=True, slots=True)
-class Comparable:
-    """A measure with the scale on which conditions are compared.
-
-    A "ratio" is averaged as a geometric mean, with values below 1 counted as 1, and two conditions
-    are compared by the ratio of these means. A "difference" is averaged arithmetically and compared
-    by the difference. ``name`` is as printed.
-    """
-
-    kind: Kind
-    scale: Scale
-    name: str
-
-    @property
-    def unit(self) -> str:
-        """The unit; nothing for a share."""
-        return "" if self.kind.unit == "share" else self.kind.unit
-
-    @property
-    def lower_is_better(self) -> bool:
-        """Whether lower values are better."""
-        return not self.kind.higher_is_better
+def _failed_tokens(record: Record) -> float:
+    return sum(step.result_tokens for step in record.trajectory if step.status != "ok")
 
 
-def _cost(name: str, unit: Unit, meaning: str) -> Kind:
-    return Kind(name, unit, False, None, frozenset(), None, meaning)
+def _share(status: str) -> Callable[[Record], float | None]:
+    def share(record: Record) -> float | None:
+        steps = record.trajectory
+        return sum(step.status == status for step in steps) / len(steps) if steps else None
+
+    return share
 
 
-EVIDENCE_AREA = Kind(
-    "EvidenceArea", "share", True, 0.0, frozenset({"evidence"}), None,
-    "area under the share of evidence shown against retrieved tokens, up to the cap",
-)  # fmt: skip
+def _fixed(record: Record) -> float | None:
+    """Return the prompt tokens but for the replies of tools, and the calls (which take as much as
+    any output), as often as later requests repeat them."""
+    asked = len(record.requests) or record.loops + (record.status == "forced")
+    if not asked or record.usage.source == "counted":
+        return None
+    output = (record.usage.completion_tokens - record.usage.reasoning_tokens) / asked
+    turns = ((step.turn or n, step.result_tokens) for n, step in enumerate(record.trajectory, 1))
+    replies = sum(max(asked - turn, 0) * tokens for turn, tokens in turns)
+    return max(record.usage.prompt_tokens - replies - output * asked * (asked - 1) / 2, 0.0)
 
-_ONLY_GOLD = _cost(
-    "OnlyGoldTokens", "tokens", "TokensToEvidence, were only evidence read: a lower bound"
-)
-_HOP = _cost("HopTokens", "tokens", "tokens a hop; its cap where it was not found")
-_OF_BENCHES = {
-    kind.name: kind
-    for kind in (
-        EVIDENCE_AREA,
-        _ONLY_GOLD,
-        _HOP,
-        _cost("Searches", "steps", "searches"),
-        _cost("ZeroHits", "share", "share of the searches that found nothing"),
-        _cost("RefusedQueries", "share", "share of the searches that were refused"),
-        _cost("RepeatedTokens", "tokens", "tokens that were shown again"),
-        _cost("FailedTokens", "tokens", "tokens of calls that failed"),
-    )
-}
-_RATIOS = {
-    kind.name
-    for kind in (
-        _ONLY_GOLD,
-        _HOP,
-        names.TOKENS_TO_EVIDENCE,
-        names.RETRIEVED_TOKENS,
-        names.TOTAL_TOKENS,
-        names.PROMPT_TOKENS,
-        names.COMPLETION_TOKENS,
-        names.SECONDS,
-    )
+
+def _cached(record: Record) -> float | None:
+    return record.usage.cached_tokens if record.usage.source == "endpoint" else None
+
+
+_OF_RECORDS: dict[str, tuple[Unit, str, Callable[[Record], float | None]]] = {
+    "Searches": ("steps", "searches and other calls", lambda record: len(record.trajectory)),
+    "ZeroHits": ("share", "share of the searches that found nothing", _share("empty")),
+    "RefusedQueries": ("share", "share of the searches that were refused", _share("error")),
+    "FailedTokens": ("tokens", "tokens of replies that show no passage", _failed_tokens),
+    "FixedTokens": (
+        "tokens",
+        "tokens of instructions, tools and question, in all requests",
+        _fixed,
+    ),
+    "CachedTokens": ("tokens", "tokens of requests that the endpoint read from its cache", _cached),
 }
 
-ALLOWED = ", ".join(kind.form for kind in (*names.KINDS, *_OF_BENCHES.values()))
-"""The names of measures, for messages."""
+
+def _kind(name: str) -> Kind:
+    unit, meaning, value = _OF_RECORDS[name]
+
+    def of_outcome(outcome: Outcome) -> float | None:
+        return None if outcome.record is None else value(outcome.record)
+
+    return Kind(name, unit, False, None, frozenset(), None, meaning, of_outcome)
+
+
+OWN = {name: Measure(_kind(name)) for name in _OF_RECORDS}
+"""Measures of benches, which are averaged arithmetically: what is paid is a sum."""
+COSTS = ("TotalTokens", "FixedTokens", "CachedTokens")
+"""Cost as it is paid, which every report of a model's runs shows."""
+ALWAYS = (*(Measure(kind) for kind in KINDS if not kind.is_ranking), *OWN.values())
+"""The measures of every row; a suite may show others too, such as those of rankings and of single
+tools."""
 
 
 @cache
-def comparable(name: str) -> Comparable:
+def measure_of(name: str) -> Measure:
     """Return the measure with a printed name, such as "CitedRecall@1". Raises ArgumentError."""
-    measured = run_measure(name)
-    if measured is None and name not in _OF_BENCHES:
-        raise ArgumentError(f'There is no measure "{name}".', allowed=ALLOWED)
-    kind = _OF_BENCHES[name] if measured is None else measured.kind
-    return Comparable(kind, "ratio" if kind.name in _RATIOS else "difference", name)
-
-
-def run_measure(name: str) -> Measure | None:
-    """Return the measure of runs with this name; None if there is none, as for measures that
-    benches add."""
     try:
-        return parse_measure(name)
-    except ArgumentError:
-        return None
+        return OWN.get(name) or parse_measure(name)
+    except ArgumentError as error:
+        allowed = ", ".join(kind.form for kind in (*KINDS, *(of.kind for of in OWN.values())))
+        raise ArgumentError(f'There is no measure "{name}".', allowed=allowed) from error
+
+
+def is_ratio(name: str) -> bool:
+    """Return whether a measure is averaged as a geometric mean, with values below 1 counted as 1,
+    and two conditions are compared by the ratio of these means: costs of the agent. Others are
+    averaged arithmetically and compared by their difference."""
+    return name not in OWN and measure_of(name).kind.unit in ("tokens", "seconds")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import cache
 from pathlib import Path
 
 import orjson
-from pydantic import Field, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from arag_search.errors import ConfigError
 from arag_search.system.yaml_file import numbered, read_mapping
@@ -19,12 +20,12 @@ FILE = Path(__file__).parents[1] / "papers.yaml"
 
 
 class PaperTable(Part):
-    """Figures of one table of a paper, with their systems, models, data and source.
+    """Figures of one table of a paper: system, model, data set, measure and value.
 
     ``suites`` are those whose reports show it. ``table`` is its number, ``what`` what it measures,
     ``measures`` what its measures mean. ``passages`` is the size of the corpus by data set.
-    ``figures`` are system, model, data set, measure and value. ``settings`` and ``marks`` are what
-    is not a number; ``note`` says what is lost, derived or doubtful.
+    ``settings`` and ``marks`` are what is not a number; ``note`` says what is lost, derived or
+    doubtful.
     """
 
     id: str
@@ -43,62 +44,47 @@ class PaperTable(Part):
     note: str
     figures: tuple[tuple[str, str, str, str, float], ...]
 
-    def of_sets(self, names: Collection[str]) -> PaperTable:
-        """Return the table with the figures of some data sets, and those that are of none alone."""
-        others = {name for name in self.passages if not name.startswith(MEAN)} - set(names)
-        kept = tuple(figure for figure in self.figures if figure[2] not in others)
-        return self.model_copy(update={"figures": kept})
-
-
-class PaperTables(Part):
-    """The content of the file."""
-
-    tables: tuple[PaperTable, ...]
-
 
 def paper_tables(suite: str, sets: Collection[str]) -> list[PaperTable]:
-    """Return the tables for a suite, with the figures of its data sets. Raises ConfigError naming
-    everything that is wrong."""
-    return [paper.of_sets(sets) for paper in all_tables() if suite in paper.suites]
+    """Return the tables for a suite, with the figures of its data sets, and those that are of none
+    alone. Raises ConfigError naming everything that is wrong."""
+    shown: list[PaperTable] = []
+    for paper in all_tables():
+        if suite in paper.suites:
+            others = {name for name in paper.passages if not name.startswith(MEAN)} - set(sets)
+            kept = tuple(figure for figure in paper.figures if figure[2] not in others)
+            shown.append(paper.model_copy(update={"figures": kept}))
+    return shown
 
 
+@cache
 def all_tables() -> tuple[PaperTable, ...]:
     """Return all tables. Raises ConfigError naming everything that is wrong."""
     values = read_mapping(FILE, "list of figures", holds="figures", allowed="tables: a list")
     try:
-        content = PaperTables.model_validate_json(orjson.dumps(values, default=str))
+        reader = TypeAdapter(tuple[PaperTable, ...])
+        return reader.validate_json(orjson.dumps(values["tables"], default=str))
     except ValidationError as error:
-        problems = [
-            f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}."
-            for problem in error.errors(include_url=False)
-        ]
+        problems = [f"{problem['loc']}: {problem['msg']}." for problem in error.errors()]
         raise ConfigError(numbered("list of figures", problems), where=str(FILE)) from error
-    return content.tables
 
 
 def paper_lines(tables: Sequence[PaperTable]) -> list[str]:
     """Return the figures in Markdown; nothing if there are none."""
     if not tables:
         return []
-    lines = [
-        "## Not measured here",
-        "",
-        "Figures of papers, on other corpora and questions than ours, as read at the source; no "
-        "test compares them with ours.",
-        "",
-    ]
-    head = ("system", "model", "data set", "measure", "value", "passages")
+    said = "Figures of papers, on other corpora and questions than ours, as read at the source."
+    lines = ["## Not measured here", "", said, ""]
     for paper in tables:
         measures = "; ".join(f"{name}: {meaning}" for name, meaning in paper.measures.items())
         lines += [
             f"{paper.paper}: {paper.what}, in {paper.unit}; questions: {paper.questions}. "
-            f"Source: {paper.source}, {paper.table}. {paper.note}",
-            *([f"Measures: {measures}."] if measures else []),
+            f"Source: {paper.source}, {paper.table}. {paper.note} Measures: {measures or 'plain'}.",
             "",
         ]
         rows = [
             (*names, f"{value:g}", paper.passages.get(names[2], "not stated"))
             for *names, value in paper.figures
         ]
-        lines += table(head, rows)
+        lines += table(("system", "model", "data set", "measure", "value", "passages"), rows)
     return lines

@@ -1,294 +1,265 @@
-"""The report of a suite: Markdown and JSON, with pictures beside them."""
+"""The report of a suite: Markdown and JSON, with its picture beside them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from arag_search.evaluation.bootstrap import LEVEL, SEED, Interval
-from arag_search.system.durable import write_atomically
-from bench.ablation.analysis import Analysis, natural
-from bench.ablation.cells import Key
-from bench.ablation.design import ALPHA, Contrast, Design, Stratum
-from bench.ablation.measure import comparable
-from bench.ablation.papers import PaperTable, paper_lines
-from bench.ablation.plots import plots
-from bench.ablation.suite import AgentRuns
-from bench.ablation.tables import (
-    claim_text,
-    contrast_lines,
-    contrast_tables,
-    coverage_table,
-    failure_table,
-    fingerprint_lines,
-    intent_table,
-    levels_text,
-    measure_tables,
-    sets_text,
-    verdict_table,
-    withheld_table,
-)
-from bench.ablation.values import Condition
-from bench.report.rows import Figure, Row, write_results
+import orjson
 
+from arag_search.evaluation.bootstrap import LEVEL, SEED, Interval
+from arag_search.evaluation.evidence import FAILURES
+from arag_search.system.durable import write_atomically
+from bench.ablation.analysis import Analysis
+from bench.ablation.cells import CellRow
+from bench.ablation.judging.intents import repeated
+from bench.ablation.measure import is_ratio, measure_of
+from bench.ablation.papers import paper_lines, paper_tables
+from bench.ablation.picture import picture
+from bench.ablation.suite import ALPHA, EVIDENCE, Levels, Suite
+from bench.report.markdown import table
+from bench.report.rows import MACRO, Figure, Row, write_results
+
+CELLS = "cells.jsonl"
+METHOD = (
+    "- Seeds are averaged first. Each data set counts the same in the {macro}; questions are never "
+    "pooled. Intervals are percentiles of {resamples:,} resamples of questions within data set and "
+    "type (seed {seed}): of values at {level:.0%}, of contrasts at a level that is corrected for "
+    "their number (Bonferroni), at {alpha:.0%} in all for the primary measure and for the others.",
+    "- Costs of the agent are geometric means, with arithmetic ones beside them, and compared by "
+    "the ratio of the geometric ones (x 0.50: the first takes half as much); others are means, "
+    "compared by their difference.",
+    "- *not resolved*: 0 lies in the corrected interval; beside it the smallest difference that "
+    "could have been resolved. It does not say that two are as good as each other.",
+)
 WITHHELD_METHOD = (
     "- Evidence withheld: a scope leaves out every document with evidence of any question that is "
-    "asked; scores use the statistics of the whole corpus. Chosen are questions whose answer must "
-    "be read. Those whose answer a remaining passage still holds are apart under *Without "
-    "evidence*. The three shares add up to 1, but for questions that failed."
+    "asked; scores use the statistics of the whole corpus. Asked are questions whose answer must "
+    "be read, and stands in no other document. Refusal, Hallucination and GoldLeak add up to 1, "
+    "but for questions that failed."
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """The input of a report. ``work`` is the folder of the suite, below
-    which its records are; ``run`` are circumstances and fingerprints."""
-
-    analysis: Analysis
-    missing: Sequence[Key]
-    papers: Sequence[PaperTable]
-    work: Path
-    run: Mapping[str, Any]
-
-
-def write_report(report: Report, folder: Path, *, pictures: bool = True) -> Path:
-    """Write ``NAME.md``, ``NAME.json`` and pictures to a folder, and return the path of the
-    text."""
+def write_report(analysis: Analysis, run: Mapping[str, Any], folder: Path) -> Path:
+    """Write ``NAME.md``, ``NAME.json``, ``NAME.svg`` and, with all values, ``cells.jsonl`` to a
+    folder, and return the path of the text. ``run`` are circumstances and fingerprints."""
     folder.mkdir(parents=True, exist_ok=True)
-    name = report.analysis.design.suite.name
-    drawn = plots(report.analysis, folder) if pictures else []
-    text = markdown(report, [path.name for path in drawn if path.suffix == ".png"], folder)
-    path = folder / f"{name}.md"
-    write_atomically(path, text.encode())
-    write_results(folder / f"{name}.json", [figure(report)], report.run)
-    return path
+    name = analysis.suite.name
+    drawn = picture(analysis)
+    if drawn:
+        write_atomically(folder / f"{name}.svg", drawn.encode())
+    text = markdown(analysis, run["command"], f"{name}.svg" if drawn else None)
+    write_atomically(folder / f"{name}.md", text.encode())
+    write_results(folder / f"{name}.json", [figure(analysis)], run)
+    lines = (orjson.dumps(cell, option=orjson.OPT_APPEND_NEWLINE)
+             for cell in analysis.cells.values())  # fmt: skip
+    write_atomically(folder / CELLS, b"".join(lines))
+    return folder / f"{name}.md"
 
 
-# Text
-
-
-def declaration(design: Design) -> list[str]:
+def declaration(suite: Suite) -> list[str]:
     """Return the declared questions, in the form in which they are shown before anything is
     measured."""
-    suite = design.suite
-    families = (("Primary", design.primary), ("Secondary", design.secondary))
-    lines = [f"{suite.name}: {suite.description}", ""]
-    for (name, family), level in zip(families, design.levels, strict=True):
-        if family:
-            lines.append(f"{name} contrasts, intervals at {level:.3%}:")
-            lines += contrast_lines(family)
-    if len(design.policies) > 1:
-        lines.append(f"A claim has to be resolved under all of {len(design.policies)} policies.")
-    return lines
+    asked: dict[str, list[str]] = {}
+    for contrast in suite.contrasts:
+        what = ", ".join(filter(None, (contrast.measure, levels_text(contrast.stratum))))
+        pairs = asked.setdefault(f"- {what}, intervals at {contrast.level:.3%}: ", [])
+        pairs.append(f"{contrast.first} against {contrast.second}")
+    return [f"{what}{'; '.join(pairs)}" for what, pairs in asked.items()]
 
 
-def markdown(report: Report, pictures: Sequence[str], folder: Path) -> str:
-    """Return the whole text of the report."""
-    analysis = report.analysis
-    suite = analysis.design.suite
-    parts = [
-        [f"# {suite.name}", "", suite.description, "", f"`{report.run['command']}`", ""],
-        _incomplete(report.missing),
-        ["## What may be said", "", *claim_lines(analysis), ""],
-        ["## How it was asked", "", *declaration(analysis.design)[2:], "", *_method(analysis), ""],
-        *(_stratum(analysis, stratum) for stratum in analysis.design.strata),
-        [f"![{name}]({name})" for name in pictures],
-        [""],
-        paper_lines(report.papers),
-        ["## Fingerprints", "", *fingerprint_lines(_fingerprints(analysis)), ""],
-    ]
-    return "\n".join(line for part in parts for line in part)
-
-
-def claim_lines(analysis: Analysis) -> list[str]:
-    """Return a line for each primary contrast, grouped by stratum."""
-    lines: list[str] = []
-    for stratum in analysis.design.strata:
-        name = levels_text(stratum)
-        claims = {
-            contrast: claim
-            for contrast, claim in analysis.claims.items()
-            if contrast.stratum == stratum
-        }
-        lines += [f"{name}:", ""] if name and claims else []
-        lines += [
-            f"- {claim_text(contrast, claim, len(analysis.sets))}"
-            for contrast, claim in claims.items()
+def markdown(analysis: Analysis, command: str, drawn: str | None) -> str:
+    """Return the whole text of the report; ``drawn`` is the name of its picture."""
+    suite = analysis.suite
+    method = "\n".join(METHOD).format(
+        macro=MACRO, resamples=analysis.resamples, seed=SEED, level=LEVEL, alpha=ALPHA
+    )
+    withheld = [WITHHELD_METHOD] if EVIDENCE in suite.experiment.factors else []
+    prints = {"suite": [suite.fingerprint], **fingerprints_of(analysis)}
+    return "\n".join(
+        [
+            *(f"# {suite.name}", "", suite.description, "", f"`{command}`", ""),
+            *("## How it was asked", "", *declaration(suite), "", method, *withheld),
+            *map(_meaning, analysis.measures),
+            "",
+            *(line for stratum in suite.strata for line in _section(analysis, stratum)),
+            *([f"![Accuracy or evidence against tokens]({drawn})", ""] if drawn else []),
+            *paper_lines(paper_tables(suite.name, suite.experiment.sets)),
+            *("## Fingerprints", ""),
+            *(f"- {name}: `{', '.join(of)}`" for name, of in sorted(prints.items())),
+            "",
         ]
-        lines += [""] if claims else []
-    return lines[:-1]
-
-
-def _incomplete(missing: Sequence[Key]) -> list[str]:
-    if not missing:
-        return []
-    return [
-        f"**Incomplete**: {len(missing):,} cells were not measured yet, the first of them "
-        f"{', '.join(f'{factor} {level}' for factor, level in missing[0].items())}. What is said "
-        "below is of the others, and may change.",
-        "",
-    ]
-
-
-def _method(analysis: Analysis) -> list[str]:
-    ratios = [
-        name for name in analysis.design.suite.shown_measures if comparable(name).scale == "ratio"
-    ]
-    averaged = (
-        f"{' and '.join(ratios)}: geometric means, compared by their ratio (x 0.50: the first "
-        "takes half as much as the second). Others: means, compared by their difference."
-        if ratios
-        else "Means, compared by their difference."
     )
-    main = levels_text(analysis.design.main)
-    several = len(analysis.policies) > 1
-    return [
-        f"- Data: {sets_text(analysis)}.",
-        f"- {averaged} Seeds are averaged first. Intervals are percentiles of "
-        f"{analysis.resamples:,} resamples of questions within data set and type (seed {SEED}).",
-        f"- Intervals of contrasts are at a level corrected for the number of declared ones, at "
-        f"{ALPHA:.0%} in all (Bonferroni).",
-        *([WITHHELD_METHOD] if _withholds(analysis) else []),
-        "- *not resolved*: 0 lies in the corrected interval; beside it the smallest difference "
-        "that could have been resolved. It does not say that two are as good as each other.",
-        *(
-            [f"- Tables show the policy {main}, where they do not say otherwise."]
-            if several
-            else []
-        ),
+
+
+def _meaning(name: str) -> str:
+    kind = measure_of(name).kind
+    unit = "" if kind.unit == "share" else f" ({kind.unit})"
+    better = "higher" if kind.higher_is_better else "lower"
+    return f"- {name}{unit}: {kind.meaning}; {better} is better."
+
+
+def _section(analysis: Analysis, stratum: Levels) -> list[str]:
+    rows = {
+        (name, level): analysis.cells[name, analysis.suite.condition(stratum, level)].rows
+        for name, level in product(analysis.sets, analysis.suite.compared)
+    }
+    failures = {at: Counter(row.failure for row in of) for at, of in rows.items()}
+    verdicts = {at: Counter(row.verdict for row in of) for at, of in rows.items()}
+    parts = {
+        "Values": values_table(analysis, stratum, rows),
+        "Contrasts": contrast_table(analysis, stratum),
+        "Searches for the same fact, by verdict": intent_table(rows),
+        "Wrong answers, by their records": _table_of_counts(failures),
+        "Wrong answers by verdict, in A-RAG's categories": _table_of_counts(verdicts),
+    }
+    sections = (["", f"### {title}", "", *part] for title, part in parts.items() if part)
+    return [f"## {levels_text(stratum) or 'Results'}", *(line for of in sections for line in of)]
+
+
+Rows = Mapping[tuple[str, str], Sequence[CellRow]]
+"""The rows of cells by data set and level."""
+
+
+def values_table(analysis: Analysis, stratum: Levels, counted: Rows) -> list[str]:
+    """Return the one table: a row for each data set and level, a column for each measure."""
+    rows: list[list[str]] = []
+    for group, level in product(analysis.groups, analysis.suite.compared):
+        cells: list[str] = []
+        for name in analysis.measures:
+            at = (name, group, analysis.suite.condition(stratum, level))
+            mean = f", mean {_short(analysis.means[at])}" if at in analysis.means else ""
+            estimate = analysis.estimates.get(at)
+            cells.append("-" if estimate is None else f"{value_text(name, estimate)}{mean}")
+        of = counted.get((group, level), ())
+        counts = (len(of), sum(row.failed for row in of), sum(row.unresolved for row in of))
+        rows.append([group, level, *cells, *(str(n) if of else "" for n in counts)])
+    head = ("data set", analysis.suite.comparison.factor, *analysis.measures)
+    return table((*head, "answers", "failed", "evidence in no passage"), rows)
+
+
+def contrast_table(analysis: Analysis, stratum: Levels) -> list[str]:
+    """Return the declared contrasts, for each data set and together."""
+    rows = [
+        [
+            *(contrast.measure, contrast.first, contrast.second, group),
+            difference_text(contrast.measure, of.interval),
+            *map(str, (of.wins, of.losses, of.ties)),
+        ]
+        for (contrast, group), of in analysis.differences.items()
+        if contrast.stratum == stratum
     ]
+    head = ("measure", "first", "second", "data set", "first to second")
+    return table((*head, "wins", "losses", "ties"), rows)
 
 
-def _withholds(analysis: Analysis) -> bool:
-    experiment = analysis.design.suite.experiment
-    return isinstance(experiment, AgentRuns) and experiment.withholds
+def intent_table(rows: Rows) -> list[str]:
+    """Return how searches for the same fact overlap and recover as a model judged them; nothing if
+    none did."""
+    lines: list[tuple[str, ...]] = []
+    for at, of in rows.items():
+        grouped = [row.intents for row in of if row.intents is not None]
+        again = repeated(grouped)
+        overlaps = [intent.overlap for intent in again]
+        recovered = [intent.is_recovered for intent in again]
+        counts = (sum(map(len, grouped)), len(again), len(of) - len(grouped))
+        if grouped:
+            lines.append((*at, *map(str, counts), _mean(overlaps), _mean(recovered)))
+    head = ("data set", "level", "intents", "searched again", "records not grouped")
+    return table((*head, "overlap (of)", "recovery (of first searches that failed)"), lines)
 
 
-def _stratum(analysis: Analysis, stratum: Stratum) -> list[str]:
-    name = levels_text(stratum) or "Results"
-    sections = (
-        ("Values", measure_tables(analysis, stratum)),
-        ("Contrasts", contrast_tables(analysis, stratum)),
-        ("Calls and coverage", coverage_table(analysis, stratum)),
-        ("Without evidence", withheld_table(analysis, stratum)),
-        ("Searches for the same fact, by verdict", intent_table(analysis, stratum)),
-        ("Wrong answers", failure_table(analysis, stratum)),
-        ("Wrong answers by verdict, in A-RAG's categories", verdict_table(analysis, stratum)),
+def _mean(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    return f"{sum(known) / len(known):.3f} ({len(known):,})" if known else "-"
+
+
+def _table_of_counts(counts: Mapping[tuple[str, str], Counter[str | None]]) -> list[str]:
+    names = sorted({name for of in counts.values() for name in of if name is not None})
+    rows = [(*at, *(str(of[name]) for name in names)) for at, of in counts.items()]
+    meanings = [f"- {name}: {FAILURES[name]}" for name in names if name in FAILURES]
+    return [*table(("data set", "level", *names), rows), *meanings] if names else []
+
+
+# Figures and names as text
+
+
+def natural(name: str, value: float) -> float:
+    """Convert a value of a measure from its scale, logarithms for ratios, to its unit."""
+    return math.exp(value) if is_ratio(name) else value
+
+
+def value_text(name: str, estimate: Interval) -> str:
+    """Format a value of a measure in its unit, with its interval."""
+    value, low, high = (
+        _short(natural(name, bound)) for bound in (estimate.value, estimate.low, estimate.high)
     )
-    lines = [f"## {name[0].upper()}{name[1:]}", ""]
-    for title, section in sections:
-        lines += [f"### {title}", "", *section] if section else []
-    return lines
+    return f"{value} [{low}, {high}]"
 
 
-def _fingerprints(analysis: Analysis) -> dict[str, str]:
-    """Return the fingerprints of the suite and of all cells: one value if they agree, else their
-    number."""
-    fingerprints = {"suite": analysis.design.suite.fingerprint}
-    for name, values in sorted(_by_name(analysis).items()):
-        only = next(iter(values))
-        fingerprints[name] = (
-            only if len(values) == 1 else f"{len(values)} different ones, see the JSON"
-        )
-    return fingerprints
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def _by_name(analysis: Analysis) -> dict[str, set[str]]:
-    """Return the different fingerprints of all cells by name."""
-    by_name: dict[str, set[str]] = {}
-    for data_set in analysis.sets:
-        for fingerprints in data_set.fingerprints.values():
-            for name, value in fingerprints.items():
-                by_name.setdefault(name, set()).add(value)
-    return by_name
+def difference_text(name: str, interval: Interval) -> str:
+    """Format a difference with its interval: as a factor for a ratio, else with its sign. If it is
+    not resolved, also the difference that could have been."""
+
+    def change(value: float) -> str:
+        return f"x {math.exp(value):.2f}" if is_ratio(name) else f"{value:+.3f}"
+
+    text = f"{change(interval.value)} [{change(interval.low)}, {change(interval.high)}]"
+    if interval.is_resolved:
+        return text
+    least = interval.resolution
+    known = f"{math.expm1(least):.0%}" if is_ratio(name) else f"{least:.3f}"
+    return f"{text} not resolved (from {known})"
+
+
+def levels_text(levels: Levels) -> str:
+    """Format factors and levels in a line; "" if there are none."""
+    return ", ".join(f"{factor} {level}" for factor, level in levels)
 
 
 # JSON
 
 
-def figure(report: Report) -> Figure:
-    """Return the estimates of the main policy as rows, in the unit of their measure, and the rest
-    as details. The values of every question and policy are in the cells."""
-    analysis = report.analysis
-    suite = analysis.design.suite
-    main = set(analysis.design.main)
+def fingerprints_of(analysis: Analysis) -> dict[str, list[str]]:
+    """Return the different fingerprints of all cells by name."""
+    names = dict.fromkeys(name for cell in analysis.cells.values() for name in cell.fingerprints)
+    return {name: sorted({cell.fingerprints[name] for cell in analysis.cells.values()
+                          if name in cell.fingerprints}) for name in names}  # fmt: skip
+
+
+def figure(analysis: Analysis) -> Figure:
+    """Return the estimates as rows, in the unit of their measure, and the rest as details. The
+    values of every question are in the cells."""
+
+    def named(name: str, group: str, condition: Levels) -> str:
+        return f"{group}: {', '.join(level for _, level in condition)}, {name}"
+
     rows = [
-        _row(name, set_name, condition, interval)
-        for (name, set_name, condition), interval in analysis.estimates.items()
-        if main <= set(condition)
+        Row(
+            named(*at),
+            round(natural(at[0], estimate.value), 6),
+            "" if (unit := measure_of(at[0]).kind.unit) == "share" else unit,
+            *(round(natural(at[0], bound), 6) for bound in (estimate.low, estimate.high)),
+        )
+        for at, estimate in analysis.estimates.items()
     ]
-    details: dict[str, Any] = {
-        "suite": suite.model_dump(mode="json"),
-        "statistics": {
-            "resamples": analysis.resamples,
-            "seed": SEED,
-            "level": LEVEL,
-            "corrected_levels": list(analysis.design.levels),
-        },
-        "over_policies": list(_over_policies(analysis)),
-        "plain_means": [
-            {"measure": name, "data_set": set_name, **dict(condition), "value": round(value, 6)}
-            for (name, set_name, condition), value in analysis.plain_means.items()
-            if main <= set(condition)
-        ],
-        "claims": [
-            {**_contrast(contrast), **asdict(claim)} for contrast, claim in analysis.claims.items()
-        ],
+    details = {
+        "suite": analysis.suite.model_dump(mode="json"),
+        "resamples": analysis.resamples,
+        "means": {named(*at): round(mean, 6) for at, mean in analysis.means.items()},
         "differences": [
-            {
-                **_contrast(contrast),
-                "data_set": set_name,
-                "policy": dict(policy),
-                **asdict(difference),
-            }
-            for (contrast, set_name, policy), difference in analysis.differences.items()
-            if policy == analysis.design.main
-            or (set_name == analysis.total and contrast.measure == suite.comparison.primary)
+            {**asdict(contrast), "data_set": group, **asdict(difference)}
+            for (contrast, group), difference in analysis.differences.items()
         ],
-        "coverage": [
-            {"data_set": data_set.name, **dict(condition), **asdict(totals)}
-            for data_set in analysis.sets
-            for condition, totals in data_set.totals.items()
-            if main <= set(condition)
-        ],
-        "missing": [dict(key) for key in report.missing],
-        "papers": [paper_table.model_dump() for paper_table in report.papers],
-        "fingerprints": {name: sorted(values) for name, values in _by_name(analysis).items()},
+        "fingerprints": fingerprints_of(analysis),
     }
-    return Figure(suite.name, tuple(rows), details)
-
-
-def _row(name: str, set_name: str, condition: Condition, interval: Interval) -> Row:
-    measure = comparable(name)
-    value, low, high = (
-        round(natural(measure, number), 6)
-        for number in (interval.value, interval.low, interval.high)
-    )
-    levels = ", ".join(level for _, level in condition)
-    return Row(f"{set_name}: {levels}, {name}", value, measure.unit, low, high)
-
-
-def _over_policies(analysis: Analysis) -> Iterator[dict[str, Any]]:
-    """Yield the least and the largest estimate of every level."""
-    design = analysis.design
-    names = product(design.suite.shown_measures, analysis.set_names, design.strata, design.compared)
-    for measure, set_name, stratum, level in names:
-        over = analysis.over_policies(measure, set_name, stratum, level)
-        if over is not None:
-            least, most = (round(natural(comparable(measure), estimate), 6) for estimate in over)
-            levels = {**dict(stratum), design.suite.comparison.factor: level}
-            yield {
-                "measure": measure, "data_set": set_name, **levels, "least": least, "most": most
-            }  # fmt: skip
-
-
-def _contrast(contrast: Contrast) -> dict[str, Any]:
-    return {
-        "measure": contrast.measure,
-        **dict(contrast.stratum),
-        "first": contrast.first,
-        "second": contrast.second,
-    }
+    return Figure(analysis.suite.name, tuple(rows), details)

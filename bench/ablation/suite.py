@@ -1,43 +1,47 @@
-"""A suite: the conditions to measure and the questions to answer, read from a YAML file and
-checked.
+"""A suite: the conditions to measure and the questions to answer, read strictly from YAML.
 
-The questions (``Comparison``) are declared before anything is measured: only these are tested, and
-the correction counts all of them.
+What is compared (``Comparison``) is declared before anything is measured: only this is tested, and
+the correction counts all of it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 import orjson
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from arag_search.agent.models.choose import OFFLINE, REPLAY_PREFIX
 from arag_search.errors import ArgumentError, ConfigError
+from arag_search.questions.files import Question
 from arag_search.system.yaml_file import numbered, read_mapping
-from bench.ablation.measure import comparable
+from bench.ablation.measure import measure_of
+from bench.quality.data_sets import drawn
 from bench.quality.packed import PUBLISHED
 
+ALPHA = 0.05
 ENVIRONMENT = "environment"
-"""The name of a model in a suite that stands for the model in ARAG_MODEL."""
-
-
-def _level(value: object) -> object:
-    """Convert the booleans that YAML reads from on and off."""
-    return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
-
-
+"""The name of a model in a suite that stands for the model in ARAG_MODEL, or of --model."""
 FIRST = "first "
 """What stands before a number of questions that are the first ones of a file, and not drawn."""
-FirstOnes = Annotated[str, Field(pattern=rf"^{FIRST}[1-9]\d*$")]
-PRESENT, WITHHELD = "present", "withheld"
-EVIDENCE = "evidence"
-"""The factor of the evidence of the questions: the index has it, or a scope leaves it out."""
-Level = Annotated[str, BeforeValidator(_level), Field(min_length=1)]
+SET, EVIDENCE, PRESENT, WITHHELD = "set", "evidence", "present", "withheld"
+
+Key = Mapping[str, str]
+"""The data set and the levels of a condition, by factor."""
+Levels = tuple[tuple[str, str], ...]
+"""Some factors with a level each: a condition (all but the data set), or a stratum."""
+Level = Annotated[str, Field(min_length=1)]
 Some = Annotated[tuple[Level, ...], Field(min_length=1)]
+Count = Annotated[int, Field(ge=1)] | Annotated[str, Field(pattern=rf"^{FIRST}[1-9]\d*$")] | None
+"""Questions of each set: a number, drawn by a seed; the first ones of its file; or all (None)."""
+Place = Annotated[str, Field(pattern=r"^[^{}]*\{set\}[^{}]*$")]
+"""A path below the folder of the data, with ``{set}`` for the data set."""
 
 
 class Part(BaseModel):
@@ -46,17 +50,17 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class PresetEntry(Part):
-    """A preset with changes. ``label`` is its level in tables.
+def _named(key: str) -> BeforeValidator:
+    """Return a validator that takes a bare name as an entry with no other key."""
+    return BeforeValidator(lambda value: {key: value} if isinstance(value, str) else value)
 
-    ``set`` are keys of the preset. ``arguments`` are those of its tools that the model no longer
-    chooses: tool -> argument -> value.
-    """
+
+class PresetEntry(Part):
+    """A preset, with other values for some of its keys in ``set``."""
 
     preset: str
     label: str = ""
     set: dict[str, Any] = {}
-    arguments: dict[str, dict[str, Any]] = {}
 
     @property
     def level(self) -> str:
@@ -91,21 +95,13 @@ class ModelEntry(Decoding):
         return self.model != OFFLINE and not self.model.startswith(REPLAY_PREFIX)
 
 
-def _entry(key: str) -> BeforeValidator:
-    """Return a validator that takes a bare name as an entry with no other key."""
-    return BeforeValidator(lambda value: {key: value} if isinstance(value, str) else value)
-
-
 class AgentRuns(Part):
     """Presets x question sets x models x seeds, through the agent.
 
-    ``questions`` of each set are a number, drawn by a seed; or the first ones of its file, as
-    "first 300"; None takes all. ``passages`` are as published, or "packed 500": several passages
-    joined up to 500 tokens. ``evidence`` is present, or withheld: a scope leaves out the documents
-    with any evidence of the questions that are asked, which are drawn from those whose answer must
-    be read; where both are levels, the same questions are asked. ``nprobe`` is the number of lists
-    that searches of approximate vectors probe, if not that of the vectors. ``judge`` is the
-    decoding of the model that judges.
+    ``passages`` are as published, or "packed 500": joined up to 500 tokens. ``evidence`` is
+    present, or withheld: a scope leaves out the documents with any evidence of the questions.
+    ``nprobe`` is the number of lists that searches of approximate vectors probe, if not that of the
+    vectors. ``judge`` is the decoding of the model that judges.
     """
 
     kind: Literal["agent"]
@@ -114,10 +110,10 @@ class AgentRuns(Part):
     evidence: Annotated[tuple[Literal["present", "withheld"], ...], Field(min_length=1)] = (
         PRESENT,
     )
-    presets: Annotated[tuple[Annotated[PresetEntry, _entry("preset")], ...], Field(min_length=1)]
-    models: Annotated[tuple[Annotated[ModelEntry, _entry("model")], ...], Field(min_length=1)]
+    presets: Annotated[tuple[Annotated[PresetEntry, _named("preset")], ...], Field(min_length=1)]
+    models: Annotated[tuple[Annotated[ModelEntry, _named("model")], ...], Field(min_length=1)]
     seeds: Annotated[tuple[int, ...], Field(min_length=1)] = (1,)
-    questions: Annotated[int, Field(ge=1)] | FirstOnes | None = None
+    questions: Count = None
     encoder: str | None = None
     nprobe: int | None = Field(None, ge=1)
     judge: Decoding | None = None
@@ -125,9 +121,9 @@ class AgentRuns(Part):
 
     @property
     def factors(self) -> dict[str, tuple[str, ...]]:
-        """The levels of every factor."""
+        """The levels of every factor. Data sets come first, so that an index is opened once."""
         return {
-            "set": self.sets,
+            SET: self.sets,
             "passages": self.passages,
             "preset": tuple(entry.level for entry in self.presets),
             "model": tuple(entry.level for entry in self.models),
@@ -141,27 +137,25 @@ class AgentRuns(Part):
 
 
 class RecordedRun(Part):
-    """A run by its label in tables, and its files of records: a path below the folder of the data,
-    with ``{set}`` for the data set. ``system`` is what a paper calls it in its figures."""
+    """A run by its label in tables, and its files of records."""
 
-    label: str = Field(min_length=1)
-    system: str = ""
-    records: Annotated[str, Field(pattern=r"^[^{}]*\{set\}[^{}]*$")]
+    label: Level
+    records: Place
 
 
 class RecordedRuns(Part):
-    """Recorded runs over question sets, of which nothing is asked again. ``questions`` are the
-    files of questions, a path as in ``RecordedRun``."""
+    """Recorded runs over question sets, of which nothing is asked again."""
 
     kind: Literal["recorded"]
     sets: Some
-    questions: Annotated[str, Field(pattern=r"^[^{}]*\{set\}[^{}]*$")]
+    questions_file: Place
     runs: Annotated[tuple[RecordedRun, ...], Field(min_length=1)]
+    questions: Count = None
 
     @property
     def factors(self) -> dict[str, tuple[str, ...]]:
         """The levels of every factor."""
-        return {"set": self.sets, "run": tuple(run.label for run in self.runs)}
+        return {SET: self.sets, "run": tuple(run.label for run in self.runs)}
 
 
 class GoldChain(Part):
@@ -173,19 +167,15 @@ class GoldChain(Part):
     interfaces: Some
     orders: Some
     names: Some
-    title: Some = ("off",)
-    reply: Some = ("full",)
-    half: Literal["all", "development", "test"] = "all"
     encoder: str
+    questions: Count = None
 
     @property
     def factors(self) -> dict[str, tuple[str, ...]]:
         """The levels of every factor."""
         return {
-            "set": self.sets,
+            SET: self.sets,
             "passages": self.passages,
-            "title": self.title,
-            "reply": self.reply,
             "interface": self.interfaces,
             "names": self.names,
             "order": self.orders,
@@ -193,22 +183,26 @@ class GoldChain(Part):
 
 
 class Comparison(Part):
-    """The declared questions: pairs of levels of a factor, compared by a primary measure, on which
-    claims rest, and by secondary ones. Each is asked separately for every combination of levels of
-    the factors in ``apart``. ``policy`` has the factors that describe how a searcher behaves, over
-    all levels of which a claim has to hold, each with the level that tables and plots show."""
+    """The declared questions: pairs of levels of a factor, compared by a primary measure and by
+    secondary ones, separately for every combination of levels of the factors in ``apart``."""
 
     factor: str
     pairs: Annotated[tuple[tuple[Level, Level], ...], Field(min_length=1)]
     primary: str
     secondary: tuple[str, ...] = ()
     apart: tuple[str, ...] = ()
-    policy: dict[str, Level] = {}
 
-    @property
-    def measures(self) -> tuple[str, ...]:
-        """All measures that are asked about."""
-        return (self.primary, *self.secondary)
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """A declared question: does ``first`` differ from ``second`` in ``measure``? The interval of
+    its answer is at ``level``."""
+
+    measure: str
+    stratum: Levels
+    first: str
+    second: str
+    level: float
 
 
 class Suite(Part):
@@ -222,23 +216,70 @@ class Suite(Part):
 
     @model_validator(mode="after")
     def _fits(self) -> Suite:
-        problems = [*_factor_problems(self), *_measure_problems(self)]
-        if problems:
+        if problems := list(_problems(self)):
             raise ValueError("\n".join(problems))
         return self
 
     @property
     def shown_measures(self) -> tuple[str, ...]:
         """All measures of the report, in its order."""
-        return tuple(dict.fromkeys((*self.comparison.measures, *self.measures)))
+        asked = self.comparison
+        return tuple(dict.fromkeys((asked.primary, *asked.secondary, *self.measures)))
 
     @property
     def fingerprint(self) -> str:
         """A fingerprint that is equal for suites with the same measurements and questions."""
-        content = orjson.dumps(
-            self.model_dump(mode="json", exclude={"description"}), option=orjson.OPT_SORT_KEYS
-        )
+        values = self.model_dump(mode="json", exclude={"description"})
+        content = orjson.dumps(values, option=orjson.OPT_SORT_KEYS)
         return hashlib.sha256(content).hexdigest()[:16]
+
+    @property
+    def keys(self) -> list[Key]:
+        """The data set and the levels of every cell."""
+        factors = self.experiment.factors
+        return [dict(zip(factors, levels, strict=True)) for levels in product(*factors.values())]
+
+    @property
+    def strata(self) -> list[Levels]:
+        """The combinations of levels that are kept apart."""
+        apart = self.comparison.apart
+        levels = product(*(self.experiment.factors[name] for name in apart))
+        return [tuple(zip(apart, chosen, strict=True)) for chosen in levels]
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """The levels of the compared factor."""
+        return self.experiment.factors[self.comparison.factor]
+
+    @cached_property
+    def contrasts(self) -> list[Contrast]:
+        """What is tested: by the primary measure, then by the secondary ones. The levels of the
+        intervals are such that each of the two families holds as a whole at 1 - ALPHA
+        (Bonferroni)."""
+        made: list[Contrast] = []
+        for measures in ((self.comparison.primary,), self.comparison.secondary):
+            family = list(product(measures, self.strata, self.comparison.pairs))
+            level = 1 - ALPHA / max(1, len(family))
+            made += [Contrast(name, stratum, *pair, level) for name, stratum, pair in family]
+        return made
+
+    def condition(self, stratum: Levels, level: str) -> Levels:
+        """Return the condition with these levels; all other factors have a single level."""
+        chosen = {**dict(stratum), self.comparison.factor: level}
+        factors = self.experiment.factors.items()
+        return condition_of({name: chosen.get(name, all[0]) for name, all in factors})
+
+
+def condition_of(key: Key) -> Levels:
+    """Return a key without its data set."""
+    return tuple((factor, level) for factor, level in key.items() if factor != SET)
+
+
+def chosen(questions: Sequence[Question], asked: int | str | None, name: str) -> list[Question]:
+    """Return the questions of a set that are asked: all, the first ones, or some that are drawn."""
+    if isinstance(asked, str):
+        return list(questions[: int(asked.removeprefix(FIRST))])
+    return drawn(questions, asked, name)
 
 
 def load_suite(path: Path) -> Suite:
@@ -255,108 +296,49 @@ def checked_suite(values: Mapping[Any, Any], where: str) -> Suite:
         # JSON knows lists alone, which strict tuples are read from.
         return Suite.model_validate_json(orjson.dumps(values, option=orjson.OPT_NON_STR_KEYS))
     except ValidationError as error:
+        problems = [
+            f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}.".removeprefix(
+                ": Value error, "
+            )
+            for problem in error.errors(include_url=False)
+        ]
         raise ConfigError(
-            numbered("suite", _described(error)),
+            numbered("suite", [line for problem in problems for line in problem.splitlines()]),
             where=where,
             do="Compare with those in bench/suites.",
         ) from error
 
 
-def _described(error: ValidationError) -> list[str]:
-    problems: list[str] = []
-    for problem in error.errors(include_url=False):
-        place = ".".join(str(step) for step in problem["loc"])
-        if problem["type"] == "value_error":
-            problems += str(cast(Any, problem)["ctx"]["error"]).splitlines()
-        elif problem["type"] == "extra_forbidden":
-            keys = ", ".join(_part_at(problem["loc"]).model_fields)
-            problems.append(f"{place}: there is no such key. Keys: {keys}.")
-        elif problem["type"] == "missing":
-            problems.append(f"{place} is missing.")
-        else:
-            shown = str(problem["input"])
-            shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
-            problems.append(f"{place}, {shown}: {problem['msg']}.")
-    return problems
-
-
-_PARTS: Mapping[str, type[BaseModel]] = {
-    "agent": AgentRuns,
-    "gold_chain": GoldChain,
-    "recorded": RecordedRuns,
-    "runs": RecordedRun,
-    "presets": PresetEntry,
-    "models": ModelEntry,
-    "judge": Decoding,
-    "comparison": Comparison,
-}
-
-
-def _part_at(place: tuple[int | str, ...]) -> type[BaseModel]:
-    """Return the part that holds a key."""
-    return next((_PARTS[str(step)] for step in reversed(place[:-1]) if str(step) in _PARTS), Suite)
-
-
-def _factor_problems(suite: Suite) -> list[str]:
-    """Return problems of the comparison: names that the experiment does not vary, and missing
-    ones."""
-    factors = suite.experiment.factors
-    asked = suite.comparison
-    problems = [
-        f'experiment: factor "{name}" has a level twice: {", ".join(levels)}.'
-        for name, levels in factors.items()
-        if len(set(levels)) < len(levels)
-    ]
-    if isinstance(suite.experiment, AgentRuns):
-        seeds = suite.experiment.seeds
-        if len(set(seeds)) < len(seeds):
-            problems.append(f"experiment.seeds: a seed is duplicated: {seeds}.")
-        passages = suite.experiment.passages
-        if suite.experiment.withholds and passages != (PUBLISHED,):
-            problems.append(
-                f"experiment.passages, {', '.join(passages)}: evidence is withheld from passages "
-                f'as they are published. Allowed: "{PUBLISHED}".'
-            )
-    named = (asked.factor, *asked.apart, *asked.policy)
-    free = [name for name in factors if name != "set"]
-    unknown = [f'comparison: there is no factor "{name}"' for name in named if name not in free]
-    problems += [f"{problem}. Factors: {', '.join(free)}." for problem in unknown]
-    if len(set(named)) < len(named):
-        problems.append(f"comparison: a factor is named twice: {', '.join(named)}.")
-    problems += [
-        f'comparison: factor "{name}" has several levels ({", ".join(factors[name])}) and is '
-        "neither compared, nor apart, nor a policy."
-        for name in free
-        if len(factors[name]) > 1 and name not in named
-    ]
-    if unknown:
-        return problems
-    levels = factors[asked.factor]
-    for pair in asked.pairs:
-        problems += [
-            f'comparison.pairs: "{level}" is not a level of {asked.factor}. '
-            f"Levels: {', '.join(levels)}."
-            for level in pair
-            if level not in levels
-        ]
-        if pair[0] == pair[1]:
-            problems.append(f'comparison.pairs: "{pair[0]}" is compared with itself.')
-    if len({frozenset(pair) for pair in asked.pairs}) < len(asked.pairs):
-        problems.append("comparison.pairs: a pair is duplicated.")
-    problems += [
-        f'comparison.policy: "{level}" is not a level of {name}. '
-        f"Levels: {', '.join(factors[name])}."
-        for name, level in asked.policy.items()
-        if level not in factors[name]
-    ]
-    return problems
-
-
-def _measure_problems(suite: Suite) -> list[str]:
-    problems: list[str] = []
+def _problems(suite: Suite) -> Iterator[str]:
+    """Yield what the comparison names that the experiment does not vary, what it leaves out, and
+    what is named twice."""
+    experiment, asked = suite.experiment, suite.comparison
+    factors = experiment.factors
+    free = [name for name in factors if name != SET]
+    roles = (asked.factor, *asked.apart)
+    named = {**factors, "seed": (), "pair": asked.pairs, "factor": roles}
+    if isinstance(experiment, AgentRuns):
+        named["seed"] = experiment.seeds
+        if experiment.withholds and experiment.passages != (PUBLISHED,):
+            yield f'experiment.passages: evidence is withheld from "{PUBLISHED}" ones alone.'
+    for what, names in named.items():
+        if len(set(names)) < len(names):
+            yield f"A {what} is named twice: {', '.join(map(str, names))}."
+    for name in roles:
+        if name not in free:
+            yield f'comparison: there is no factor "{name}". Factors: {", ".join(free)}.'
+    for name in free:
+        if len(factors[name]) > 1 and name not in roles:
+            yield f'comparison: "{name}" has several levels, and is neither compared nor apart.'
+    for level in (level for pair in asked.pairs for level in pair):
+        if asked.factor in free and level not in factors[asked.factor]:
+            levels = ", ".join(factors[asked.factor])
+            yield f'comparison.pairs: "{level}" is not a level of {asked.factor}. Levels: {levels}.'
+    for first, second in asked.pairs:
+        if first == second:
+            yield f'comparison.pairs: "{first}" is compared with itself.'
     for name in suite.shown_measures:
         try:
-            comparable(name)
+            measure_of(name)
         except ArgumentError as error:
-            problems.append(f"{error.what} Measures: {error.allowed}.")
-    return problems
+            yield f"{error.what} Measures: {error.allowed}."

@@ -16,9 +16,8 @@ import index_jobs
 from arag_search.agent.models.base import ChatModel, ModelReply, ModelRequest, ToolCall, Usage
 from arag_search.agent.models.offline import OfflineModel
 from bench.ablate import main
-from bench.ablation.cells import cell_files, read_cell
 from bench.ablation.suite import ModelEntry
-from tests.support.ablations import suite_values
+from tests.support.ablations import read_cells, suite_values
 from tests.support.scripted_model import ScriptedModel
 
 SAMPLE = ("corpus.jsonl", "questions.jsonl")
@@ -43,7 +42,7 @@ AGENTS: dict[str, Any] = {
         "pairs": [["logical_read", "2 steps"]],
         "primary": "F1",
         "secondary": ["EM", "TokensToEvidence"],
-        "policy": {"model": "offline"},
+        "apart": ["model"],
     },
     "measures": ["ContainAcc", "EvidenceRecall", "FullEvidence", "RetrievedTokens", "Cost"],
 }
@@ -64,7 +63,7 @@ def command(work: Path, suite: dict[str, Any], *more: str) -> list[str]:
     path = work / f"{suite['name']}.yaml"
     path.write_text(yaml.safe_dump(suite))
     folders = ["--work", str(work / "work"), "--data", str(work / "data")]
-    return [str(path), *folders, "--no-plots", *more]
+    return [str(path), *folders, *more]
 
 
 class SuiteModels:
@@ -96,60 +95,45 @@ class SuiteModels:
 def test_two_presets_two_models_and_two_seeds_are_run_once_and_reported(
     work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    models = SuiteModels()
-    out = work / "out"
     results = work / "kept.json"
-    words = command(work, AGENTS, "--out", str(out), "--json", str(results))
-    assert main(words, models) == 0, capsys.readouterr().err
+    words = command(work, AGENTS, "--json", str(results))
+    assert main(words, SuiteModels()) == 0, capsys.readouterr().err
     first = capsys.readouterr()
-    assert "- F1: logical_read against 2 steps" in first.out
-    assert first.out.index("Primary contrasts") < first.out.index("Report: ")
+    assert "- F1, model offline, intervals at 97.500%: logical_read against 2 steps" in first.out
+    assert first.out.index("- F1, model offline") < first.out.index("Report: ")
     assert "4 of 4 cells" in first.err
     runs = sorted(path.parent.name for path in (work / "work").rglob("run.json"))
     # The offline model follows rules and ignores the seed, so it is run only once.
     assert sum(name.endswith("seed-1") for name in runs) == 4
     assert sum(name.endswith("seed-2") for name in runs) == 2
-    report = json.loads((out / "trial.json").read_bytes())["figures"]["trial"]
-    assert {"command", "code", "suite", "seed", "commit"} <= report["run"].keys()
-    assert json.loads(results.read_bytes())["figures"]["trial"] == report
-    spread = {
-        (entry["data_set"], entry["preset"], entry["measure"]): (entry["least"], entry["most"])
-        for entry in report["details"]["over_policies"]
-    }
-    for row in report["rows"]:
-        set_name, levels = row["what"].split(": ")
-        _, preset, *_, measure = levels.split(", ")
-        least, most = spread[set_name, preset, measure]
-        assert least <= row["value"] <= most
-    assert any(least < most for least, most in spread.values())
-    fingerprints = report["details"]["fingerprints"]
-    assert {"preset", "index", "model", "questions", "prompt", "seeds"} <= fingerprints.keys()
+    report = work / "work" / "trial" / "report"
+    figure = json.loads((report / "trial.json").read_bytes())["figures"]["trial"]
+    assert {"command", "code", "suite", "seed", "commit"} <= figure["run"].keys()
+    assert json.loads(results.read_bytes())["figures"]["trial"] == figure
+    fingerprints = figure["details"]["fingerprints"]
+    assert {"preset", "index", "model", "questions", "prompt"} <= fingerprints.keys()
     assert len(fingerprints["preset"]) == 2
-    text = (out / "trial.md").read_text()
-    assert "## What may be said" in text
+    text = (report / "trial.md").read_text()
+    assert "| TotalTokens | FixedTokens | CachedTokens |" in text.split("### Values")[1]
     assert str(work) not in text
 
     new_models = SuiteModels()
     assert main(words, new_models) == 0
-    assert "0 cells measured, 4 reused." in capsys.readouterr().err
     assert new_models.questions == []
-    assert (out / "trial.md").read_text() == text
+    assert (report / "trial.md").read_text() == text
 
 
-def test_a_changed_preset_runs_its_cells_again_and_keeps_old_records(
+def test_a_changed_preset_is_asked_again_and_its_old_records_are_kept(
     work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     suite = json.loads(json.dumps(AGENTS)) | {"name": "changed"}
     suite["experiment"]["models"] = ["scripted"]
-    suite["comparison"]["policy"] = {}
-    assert main(command(work, suite, "--limit", "2"), SuiteModels()) == 0
-    capsys.readouterr()
+    assert main(command(work, suite, "--questions", "2"), SuiteModels()) == 0
     suite["experiment"]["presets"][1]["set"]["max_loops"] = 3
-    assert main(command(work, suite, "--limit", "2"), SuiteModels()) == 0
-    errors = capsys.readouterr().err
-    assert "2 steps, scripted: measured again, for another preset, prompt." in errors
-    assert "1 cells measured, 1 reused." in errors
-    assert len(list((work / "work" / "changed-limit-2").rglob("run.json"))) == 6
+    models = SuiteModels()
+    assert main(command(work, suite, "--questions", "2"), models) == 0
+    assert len(set(models.questions)) == 2
+    assert len(list((work / "work" / "changed-questions-2").rglob("run.json"))) == 6
 
 
 def test_a_judge_judges_each_answer_once(
@@ -157,7 +141,6 @@ def test_a_judge_judges_each_answer_once(
 ) -> None:
     suite = json.loads(json.dumps(AGENTS)) | {"name": "judged"}
     suite["experiment"] |= {"models": ["scripted"], "seeds": [1], "questions": 2}
-    suite["comparison"]["policy"] = {}
     suite["measures"] = ["JudgeAcc"]
     judge = ScriptedModel(lambda request: ModelReply("Fine.\nVerdict: correct"))
     suite["experiment"]["judge"] = {"temperature": 0.3}
@@ -171,7 +154,9 @@ def test_a_judge_judges_each_answer_once(
     assert main(command(work, suite, "--judge", "some-model"), SuiteModels()) == 0
     assert decodings == [("some-model", 0.3, None)]
     (report,) = (work / "work" / "judged").rglob("judged.md")
-    assert "| sample | logical_read | 1.000 [1.000, 1.000] | 2 |" in report.read_text()
+    assert re.search(
+        r"\| logical_read \| [^|]*\| [^|]*\| [^|]*\| 1 \[1, 1\] \|", report.read_text()
+    )
     assert len(judge.requests) == 2  # both presets give the same answers
     assert "wrong answers" not in report.read_text().lower()
     assert capsys.readouterr().out
@@ -182,7 +167,6 @@ def test_trajectories_are_judged_where_they_are_asked_for_and_verdicts_are_kept(
 ) -> None:
     suite = json.loads(json.dumps(AGENTS)) | {"name": "trajectories"}
     suite["experiment"] |= {"models": ["scripted"], "seeds": [1], "questions": 2}
-    suite["comparison"]["policy"] = {}
     replies = {
         "You grade": "Verdict: incorrect",
         "You group": "Group: 1, 2",
@@ -211,10 +195,10 @@ def test_trajectories_are_judged_where_they_are_asked_for_and_verdicts_are_kept(
     text = report.read_text()
     # Two questions: an intent each, searched for twice; the judge finds that both searches failed.
     assert re.search(
-        r"\| sample \| logical_read \| 2 \| 2 \| 0\.\d+ \(2\) \| 0.000 \(2\) \| 0 of 2 \|", text
+        r"\| sample \| logical_read \| 2 \| 2 \| 0 \| 0\.\d+ \(2\) \| 0.000 \(2\) \|", text
     )
-    assert "| sample | logical_read | 2 | 2 |\n| sample | 2 steps | 2 | 2 |" in text
-    assert "| Reasoning Chain Error | Reasoning Chain Error: Wrong Strategy |" in text
+    assert "| Reasoning Chain Error: Wrong Strategy |\n| --- | --- | --- |" in text
+    assert "| sample | logical_read | 2 |\n| sample | 2 steps | 2 |" in text
     asked = len(judge.requests)
     assert main([*arguments, "--judge-trajectories"], Twice()) == 0
     assert len(judge.requests) == asked
@@ -224,7 +208,7 @@ def test_trajectories_are_judged_where_they_are_asked_for_and_verdicts_are_kept(
     assert main([*command(work, suite), "--judge-trajectories"], Twice()) == 1
     assert capsys.readouterr().err.endswith(
         "Trajectories cannot be judged without a model that judges.\n"
-        "Where: --judge-trajectories\nDo: Name the model with --judge MODEL.\n"
+        "Where: --judge\nDo: Name the model with --judge MODEL.\n"
     )
 
 
@@ -233,11 +217,11 @@ def test_factuality_is_judged_where_a_suite_rests_on_it_and_never_without_a_judg
 ) -> None:
     suite = json.loads(json.dumps(AGENTS)) | {"name": "factual", "measures": []}
     suite["experiment"] |= {"models": ["scripted"], "seeds": [1], "questions": 2}
-    suite["comparison"] |= {"primary": "Factuality", "secondary": [], "policy": {}}
+    suite["comparison"] |= {"primary": "Factuality", "secondary": []}
     models = SuiteModels()
     assert main(command(work, suite), models) == 1
     assert capsys.readouterr().err == (
-        "Suite factual rests on Factuality, which a model judges.\nWhere: --judge\n"
+        "Factuality of factual cannot be judged without a model that judges.\nWhere: --judge\n"
         "Do: Name the model with --judge MODEL.\n"
     )
     assert models.questions == []
@@ -245,7 +229,7 @@ def test_factuality_is_judged_where_a_suite_rests_on_it_and_never_without_a_judg
     monkeypatch.setattr("bench.ablate.choose_model", lambda name, **_: judge)
     assert main(command(work, suite, "--judge", "some-model"), models) == 0
     (report,) = (work / "work" / "factual").rglob("factual.md")
-    assert "| sample | logical_read | 0.750 [0.750, 0.750] | 2 |" in report.read_text()
+    assert "| sample | logical_read | 0.75 [0.75, 0.75] |" in report.read_text()
     assert len(judge.requests) == 2
 
 
@@ -254,18 +238,13 @@ def test_only_failed_questions_are_asked_again(
 ) -> None:
     suite = json.loads(json.dumps(AGENTS)) | {"name": "failing"}
     suite["experiment"] |= {"models": ["scripted"], "seeds": [1], "questions": 3}
-    suite["comparison"]["policy"] = {}
-    first_models = SuiteModels()
-    assert main(command(work, suite, "--only", "preset=logical_read"), first_models) == 0
-    assert "**Incomplete**" in next((work / "work" / "failing").rglob("failing.md")).read_text()
-    failing = sorted(set(first_models.questions))[0]
-    suite["name"] = "failing_again"
+    failing = "s01"  # the first of the file
+    suite["experiment"]["questions"] = "first 3"
     assert main(command(work, suite), SuiteModels(failing=failing)) == 0
     capsys.readouterr()
     mended_models = SuiteModels()
     assert main(command(work, suite), mended_models) == 0
     assert set(mended_models.questions) == {failing}
-    assert "measured again, for another failed questions." in capsys.readouterr().err
 
 
 def test_an_interrupted_run_says_how_to_resume(
@@ -273,7 +252,6 @@ def test_an_interrupted_run_says_how_to_resume(
 ) -> None:
     suite = json.loads(json.dumps(AGENTS)) | {"name": "interrupted"}
     suite["experiment"] |= {"models": ["scripted"], "seeds": [1], "workers": 1}
-    suite["comparison"]["policy"] = {}
     interrupted = SuiteModels(failing="s03", error=KeyboardInterrupt())
     words = command(work, suite)
     assert main(words, interrupted) == 130
@@ -303,11 +281,10 @@ def test_a_suite_with_vectors_or_packed_passages_runs_over_the_sample(
     assert main(command(work, suite), SuiteModels()) == 0, capsys.readouterr().err
     report = next((work / "work" / name).rglob(f"{name}.md"))
     text = report.read_text()
-    assert "**Incomplete**" not in text
     assert ("## Not measured here" in text) == (name == "arag_main")
     assert "JudgeAcc" not in text.split("## Not measured here")[0].split("### Values")[1]
-    cells = [read_cell(path)[1] for path in cell_files(work / "work" / name / "cells")]
-    assert not any(row.details["unresolved"] for rows in cells for row in rows)
+    cells = read_cells(work / "work" / name)
+    assert not any(row.unresolved for cell in cells for row in cell.rows)
 
 
 def test_a_book_whose_questions_name_no_evidence_is_measured_by_its_answers(
@@ -324,10 +301,10 @@ def test_a_book_whose_questions_name_no_evidence_is_measured_by_its_answers(
     (data / "questions.jsonl").write_text(json.dumps(question))
     suite = json.loads(json.dumps(AGENTS)) | {"name": "book", "measures": ["EvidenceRecall"]}
     suite["experiment"] |= {"sets": ["book"], "models": ["scripted"], "seeds": [1]}
-    suite["comparison"] |= {"policy": {}, "secondary": ["RetrievedTokens"]}
+    suite["comparison"] |= {"secondary": ["RetrievedTokens"]}
     assert main(command(tmp_path, suite), SuiteModels()) == 0, capsys.readouterr().err
     report = next((tmp_path / "work" / "book").rglob("book.md")).read_text()
-    assert "| book | logical_read | 0.400 [0.400, 0.400] | 1 |" in report
+    assert "| book | logical_read | 0.4 [0.4, 0.4] |" in report
     assert "EvidenceRecall" not in report
     assert "- not measured: the question names no evidence" in report
 
@@ -388,13 +365,12 @@ def test_evidence_is_withheld_as_a_condition_and_refusals_are_compared(
     assert not (work / "work" / "withheld").exists()
     assert main(arguments, models) == 0
     output = capsys.readouterr()
-    assert "**declines beats invents**: Refusal +1.000" in output.out
-    assert "**invents against knows is not resolved**" in output.out
-    assert re.search(r"sample: \d+ documents are withheld, \d+ of \d+ passages; of 6 ", output.err)
+    assert "| Refusal | declines | invents | sample | +1.000 [" in output.out
+    assert re.search(r"sample: \d+ documents are withheld from 4 questions.", output.err)
     suite = work / "work" / "withheld"
     cells = {
-        (cell.key["model"], cell.key["evidence"]): {row.question_id: row for row in rows}
-        for cell, rows in map(read_cell, cell_files(suite / "cells"))
+        (cell.key["model"], cell.key["evidence"]): {row.question_id: row for row in cell.rows}
+        for cell in read_cells(suite)
     }
     assert len({frozenset(rows) for rows in cells.values()}) == 1
     names = ("Refusal", "Hallucination", "GoldLeak", "ContainAcc")
@@ -407,14 +383,10 @@ def test_evidence_is_withheld_as_a_condition_and_refusals_are_compared(
                 None, None, None, model == "knows"
             )  # fmt: skip
     shares = [row.values["EvidenceRecall"] for row in cells["knows", "withheld"].values()]
-    assert shares == [0] * 6
+    assert shares == [0] * 4
     assert any(row.values["EvidenceRecall"] for row in cells["knows", "present"].values())
     report = (suite / "report" / "withheld.md").read_text()
     assert "- Evidence withheld: a scope leaves out every document" in report
-    apart = report.split("### Without evidence")
-    assert len(apart) == 2  # nothing is withheld under the other condition
-    counts = re.findall(r"\| invents \| answer [a-z ]+ \| (\d) \| 0.000 \| 1.000 ", apart[1])
-    assert sum(map(int, counts)) == 6
 
 
 def test_answers_without_evidence_are_judged_in_three_classes(
@@ -432,11 +404,10 @@ def test_answers_without_evidence_are_judged_in_three_classes(
     monkeypatch.setattr("bench.ablate.choose_model", lambda name, **_: ScriptedModel(judged))
     arguments = command(work, suite, "--judge", "some-model")
     assert main(arguments, DecliningModels({})) == 0
-    cells = map(read_cell, cell_files(work / "work" / "withheld_judged" / "cells"))
-    for cell, rows in cells:  # the judge decides, whatever the rules say
+    for cell in read_cells(work / "work" / "withheld_judged"):  # whatever the rules say
         declines = cell.key["model"] == "declines"
-        assert [row.values["GoldLeak"] for row in rows] == [declines] * 6
-        assert [row.values["Refusal"] for row in rows] == [not declines] * 6
+        assert {row.values["GoldLeak"] for row in cell.rows} == {declines}
+        assert {row.values["Refusal"] for row in cell.rows} == {not declines}
 
 
 def test_evidence_is_not_withheld_where_it_is_given_or_packed_or_the_index_is_too_large(
@@ -447,7 +418,7 @@ def test_evidence_is_not_withheld_where_it_is_given_or_packed_or_the_index_is_to
     arguments = command(work, WITHHELD)
     monkeypatch.setattr("bench.ablation.agent_runs.MAX_READ_PASSAGES", 10)
     assert main(arguments, DecliningModels({})) == 1
-    assert "Evidence cannot be withheld from an index of " in capsys.readouterr().err
+    assert "Evidence cannot be withheld from this index, because" in capsys.readouterr().err
     suite = json.loads(json.dumps(WITHHELD)) | {"name": "given"}
     suite["experiment"]["presets"] = ["oracle_evidence"]
     assert main(command(work, suite), DecliningModels({})) == 1
@@ -456,11 +427,11 @@ def test_evidence_is_not_withheld_where_it_is_given_or_packed_or_the_index_is_to
     )
     suite["experiment"] |= {"passages": ["packed 500"], "evidence": ["withheld", "hidden"]}
     assert main(command(work, suite)) == 1
-    assert "evidence.1, hidden: Input should be 'present' or 'withheld'" in capsys.readouterr().err
+    assert "evidence.1: Input should be 'present' or 'withheld'." in capsys.readouterr().err
     suite["experiment"]["evidence"] = ["withheld"]
     suite["comparison"]["apart"] = []
     assert main(command(work, suite)) == 1
-    assert "experiment.passages, packed 500: evidence is withheld from passages as they are" in (
+    assert 'experiment.passages: evidence is withheld from "published" ones alone.' in (
         capsys.readouterr().err
     )
 
@@ -531,11 +502,10 @@ def test_folders_of_beir_and_indexes_of_their_own_are_sets_with_cited_documents(
         write_beir(tmp_path / "data" / name, with_index=name == "indexed")
     assert main(command(tmp_path, DOCUMENTS), CitingModels()) == 0, capsys.readouterr().err
     work = tmp_path / "work"
-    cells = [read_cell(path) for path in cell_files(work / "documents" / "cells")]
+    cells = read_cells(work / "documents")
     assert len(cells) == 4
-    for cell, rows in cells:
-        assert "CitedRecall@1" in cell.fingerprints["measures"]
-        values = {row.question_id: row.values for row in rows}
+    for cell in cells:
+        values = {row.question_id: row.values for row in cell.rows}
         cited = [values[id]["CitedRecall@1"] for id in ("b1", "b2", "b3")]
         assert cited == [0, 1, 0]
         assert values["b1"]["CitedSuccess@2"] == values["b1"]["Recall@5"] == 1
@@ -544,7 +514,7 @@ def test_folders_of_beir_and_indexes_of_their_own_are_sets_with_cited_documents(
         assert values["b1"]["EM"] is None
     report = next(work.rglob("documents.md")).read_text()
     assert "| CitedRecall@1 | documents | one query | macro-average | +0.000" in report
-    assert "| beir | documents | 220 [220, 220] | 220 | 3 |" in report
+    assert "| beir | documents | 0.333 [0, 1] | 220 [220, 220], mean 220 | 1 [1, 1] |" in report
     kept = {path.parent.parent.name for path in (work / "sets").rglob("made_of.sha256")}
     assert kept == {"beir"}  # the other set is searched in its own index
 
@@ -559,8 +529,8 @@ def test_another_number_of_questions_may_exceed_that_of_the_suite_and_is_kept_ap
     for options in ([], ["--questions", "2"], ["--questions", "all"], ["--questions", "99"]):
         assert main(command(tmp_path, suite, *options), CitingModels()) == 0
         folder = "-".join(["counted", *(word.strip("-") for word in options)])
-        files = cell_files(tmp_path / "work" / folder / "cells")
-        counts[folder] = {len(read_cell(path)[1]) for path in files}
+        cells = read_cells(tmp_path / "work" / folder)
+        counts[folder] = {len(cell.rows) for cell in cells}
     assert counts == {
         "counted": {1}, "counted-questions-2": {2}, "counted-questions-all": {3},
         "counted-questions-99": {3},
@@ -569,9 +539,6 @@ def test_another_number_of_questions_may_exceed_that_of_the_suite_and_is_kept_ap
     with pytest.raises(SystemExit):
         main(command(tmp_path, suite, "--questions", "0"))
     assert "0 is not a whole number from 1" in capsys.readouterr().err
-    gold_chain = command(tmp_path, suite_values(name="chain"), "--questions", "5")
-    assert main(gold_chain) == 1
-    assert capsys.readouterr().err == "Suite chain does not draw questions.\nWhere: --questions\n"
 
 
 def test_an_index_without_a_corpus_cannot_be_packed(
@@ -586,11 +553,10 @@ def test_an_index_without_a_corpus_cannot_be_packed(
 
 def test_a_dry_run_says_what_would_be_run(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     suite = AGENTS | {"name": "dry"}
-    arguments = command(work, suite, "--dry-run", "--only", "model=offline")
-    assert main(arguments, SuiteModels()) == 0
+    assert main(command(work, suite, "--dry-run"), SuiteModels()) == 0
     output = capsys.readouterr().out
     assert "- sample, published, 2 steps, offline" in output
-    assert output.endswith("2 cells, nothing was run.\n")
+    assert output.endswith("4 cells, nothing was run.\n")
     assert not (work / "work" / "dry").exists()
 
 
@@ -604,16 +570,10 @@ def test_all_problems_of_a_suite_are_reported_before_anything_runs(
             "logical_read",
             "arag_full",
             {"preset": "logical_read", "label": "a", "set": {"max_lops": 2}},
-            {
-                "preset": "logical_read",
-                "label": "b",
-                "arguments": {"logical_search": {"top_k": 99, "k": 1}, "find": {"x": 1}},
-            },
         ],
         "models": ["environment", "offline"],
     }
-    suite["comparison"] |= {"pairs": [["a", "b"]]}
-    suite["comparison"]["policy"] = {"model": "offline"}
+    suite["comparison"] |= {"pairs": [["a", "logical_read"]]}
     suite["experiment"]["passages"] = ["packed by hand"]
     assert main(command(work, suite)) == 1
     errors = capsys.readouterr().err
@@ -622,9 +582,6 @@ def test_all_problems_of_a_suite_are_reported_before_anything_runs(
         '"packed by hand" is not a packing of passages. Allowed: "published", "packed N" with N',
         'There is no data set "nowhere".',
         'preset a: The preset has 1 problem. 1. key "max_lops"',
-        "preset b: argument logical_search.k: there is no such argument. Arguments: query,",
-        "preset b: argument logical_search.top_k: 99: Input should be less than or equal to 20.",
-        "preset b: argument find.x: the preset has no such tool. Tools: logical_search,",
         "preset arag_full: semantic_search needs vectors, and no encoder is named.",
         "model environment: No model is named.",
     ):
@@ -635,7 +592,7 @@ def test_a_suite_that_needs_a_model_and_has_none_says_how_to_set_it(
     capsys: pytest.CaptureFixture[str], work: Path
 ) -> None:
     data = ["--data", str(work / "data"), "--work", str(work / "work")]
-    assert main([str(SUITES / "top_k.yaml"), *data]) == 1
+    assert main([str(SUITES / "max_steps.yaml"), *data]) == 1
     errors = capsys.readouterr().err
     assert "No model is named." in errors
     assert "OPENAI_API_KEY" in errors
@@ -643,4 +600,4 @@ def test_a_suite_that_needs_a_model_and_has_none_says_how_to_set_it(
 
 def test_a_gold_chain_suite_asks_no_model(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(command(work, suite_values(name="chain"), "--model", "offline")) == 1
-    assert capsys.readouterr().err == "Suite chain does not use a model.\nWhere: --model\n"
+    assert capsys.readouterr().err.startswith("Suite chain does not use a model.\n")

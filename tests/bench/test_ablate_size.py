@@ -13,10 +13,10 @@ import yaml
 import index_jobs
 from arag_search.agent.models.base import ChatModel, ModelReply, ModelRequest, ToolCall, Usage
 from arag_search.agent.presets import changed_preset, load_preset
-from bench.ablate import main, with_models, without_settings
-from bench.ablation.cells import cell_files, read_cell
+from bench.ablate import changed_suite, main, parser_of
 from bench.ablation.estimate import estimate, estimate_judge
-from bench.ablation.suite import AgentRuns, ModelEntry, load_suite
+from bench.ablation.suite import AgentRuns, ModelEntry, Suite, load_suite
+from tests.support.ablations import read_cells
 from tests.support.scripted_model import ScriptedModel
 
 SUITES = Path(__file__).parents[2] / "bench" / "suites"
@@ -107,12 +107,11 @@ def command(folder: Path, suite: dict[str, Any], *more: str) -> list[str]:
     path = folder / f"{suite['name']}.yaml"
     path.write_text(yaml.safe_dump(suite))
     folders = ["--work", str(folder / "work"), "--data", str(folder / "data")]
-    return [str(path), *folders, "--no-plots", *more]
+    return [str(path), *folders, *more]
 
 
 def asked(folder: Path) -> list[list[str]]:
-    cells = [read_cell(path)[1] for path in cell_files(folder / "cells")]
-    return [[row.question_id for row in rows] for rows in cells]
+    return [[row.question_id for row in cell.rows] for cell in read_cells(folder)]
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -121,11 +120,11 @@ def test_a_published_set_of_a_thousand_questions_is_asked_whole_or_from_its_begi
 ) -> None:
     FORMS[name](tmp_path / "published", name)
     arguments = command(tmp_path, suite_of(name), "--set", f"{name}={tmp_path / 'published'}")
-    assert main([*arguments, "--only", "preset=no search"], answers) == 0, capsys.readouterr().err
-    (whole,) = asked(tmp_path / "work" / f"size_{name}")
-    assert whole == [f"q{number}" for number in range(QUESTIONS)]
-    assert main([*arguments, "--questions", "first 300", "--limit", "20"], answers) == 0
-    first = asked(tmp_path / "work" / f"size_{name}-questions-first-300-limit-20")
+    assert main(arguments, answers) == 0, capsys.readouterr().err
+    whole = asked(tmp_path / "work" / f"size_{name}")
+    assert whole == [[f"q{number}" for number in range(QUESTIONS)]] * 2
+    assert main([*arguments, "--questions", "first 20"], answers) == 0
+    first = asked(tmp_path / "work" / f"size_{name}-questions-first-20")
     assert first == [[f"q{number}" for number in range(20)]] * 2
     assert main([*arguments, "--questions", "first 400", "--dry-run"], answers) == 0
     # 400 questions, of which each takes a request without a search and six with five searches.
@@ -138,7 +137,7 @@ def test_a_set_that_is_not_as_published_names_the_forms(
     suite = command(tmp_path, suite_of("musique"), "--set", f"musique={tmp_path}")
     assert main(suite, answers) == 1
     errors = capsys.readouterr().err
-    assert 'There are no corpus and questions of the data set "musique".' in errors
+    assert 'The data set "musique" is not there.' in errors
     assert "chunks.json and questions.json, or musique_corpus.json and musique.json" in errors
     with pytest.raises(SystemExit):
         main([*suite, "--set", "musique"], answers)
@@ -184,14 +183,14 @@ def test_every_suite_estimates_its_calls_tokens_and_cost_without_a_key(
     prices = tmp_path / "prices.yaml"
     prices.write_text("some-model: {prompt: 1, completion: 10}\n")
     arguments = ["--data", str(published), "--work", str(tmp_path), "--prices", str(prices)]
-    arguments += ["--no-plots", "--dry-run", "--model", "some-model", "--judge", "some-model"]
+    arguments += ["--dry-run", "--model", "some-model", "--judge", "some-model"]
     arguments += ["--judge-trajectories"]
     is_over_kilt = "KILT" in NAMES[name].read_text()
     arguments += ["--index", "https://nowhere.invalid/kilt"] if is_over_kilt else []
     arguments += ["--leave-out", "temperature"]
     assert main([str(NAMES[name]), *arguments]) == 0, capsys.readouterr().err
     lines = capsys.readouterr().out.splitlines()
-    (line,) = [line for line in lines if line.startswith("Estimate for some-model: about ")]
+    (line, *_) = [line for line in lines if line.startswith("Estimate for some-model: about ")]
     assert "prompt tokens (at most" in line
     assert line.endswith(" USD.")
     assert lines[-1].endswith(" cells, nothing was run.")
@@ -201,12 +200,12 @@ def test_an_estimate_repeats_earlier_replies_and_keeps_the_bounds_of_the_preset(
     preset = load_preset("direct_answer")
     alone = estimate(preset, "m", 10)
     assert (alone.requests, alone.most_requests) == (10, 10)
-    assert alone.prompt_tokens == alone.most_prompt_tokens
+    assert alone.tokens == alone.most_tokens
     two = changed_preset(load_preset("logical_read"), {"max_loops": 1}, "here")
     searching = estimate(two, "m", 10)
     assert searching.requests == 20
-    first = (searching.prompt_tokens - 10 * 1_300) // 20
-    assert searching.prompt_tokens == 10 * (first + first + 1_300)
+    first = (searching.tokens - 10 * 1_300) // 20
+    assert searching.tokens == 10 * (first + first + 1_300)
 
 
 def test_the_calls_of_a_judge_are_estimated_for_answers_and_for_trajectories() -> None:
@@ -218,31 +217,27 @@ def test_the_calls_of_a_judge_are_estimated_for_answers_and_for_trajectories() -
     judging = estimate_judge(preset, "j", 1_000, 1, trajectories=True)
     assert judging.requests == 7_050
     assert judging.most_requests == 2_100 + 1_000 * preset.max_loops
-    assert judging.prompt_tokens == 7_050 * 500 + 1_000 * (5_000 + 250)
+    assert judging.tokens == 7_050 * 500 + 1_000 * (5_000 + 250)
     memory = estimate_judge(load_preset("direct_answer"), "j", 50, 2, trajectories=True)
     assert (memory.requests, memory.most_requests) == (75, 100)
 
 
-def test_other_models_keep_the_efforts_and_seeds_of_a_suite() -> None:
-    suite = with_models(load_suite(NAMES["reasoning_effort"]), ["one", "other"])
+def changed(name: str, *options: str) -> Suite:
+    return changed_suite(parser_of().parse_args([str(NAMES[name]), *options]))
+
+
+def test_another_model_keeps_the_levels_and_seeds_of_a_suite_and_may_refuse_settings() -> None:
+    suite = changed("reasoning_effort", "--model", "one")
     assert isinstance(suite.experiment, AgentRuns)
     efforts = [(entry.model, entry.reasoning_effort) for entry in suite.experiment.models]
-    assert efforts == [
-        (model, effort) for effort in ("low", "medium", "high") for model in ("one", "other")
-    ]
+    assert efforts == [("one", effort) for effort in ("low", "medium", "high")]
+    assert suite.compared == load_suite(NAMES["reasoning_effort"]).compared
     assert suite.experiment.seeds == (1, 2, 3)
-    assert ("other, high effort", "other, medium effort") in suite.comparison.pairs
-    assert len(suite.comparison.pairs) == 4
-    main_suite = with_models(load_suite(NAMES["arag_ablation"]), ["gpt-4o-mini"])
-    plain = without_settings(main_suite, ["reasoning_effort"])
+    plain = changed("logicalrag_main", "--leave-out", "temperature")
     assert isinstance(plain.experiment, AgentRuns)
-    (entry,) = plain.experiment.models
-    assert (entry.level, entry.temperature, entry.max_tokens) == ("gpt-4o-mini", 0.0, 16384)
-    assert plain.comparison.policy == {"model": "gpt-4o-mini"}
-    judged = without_settings(load_suite(NAMES["logicalrag_main"]), ["temperature"])
-    assert isinstance(judged.experiment, AgentRuns)
-    assert judged.experiment.judge is not None
-    assert judged.experiment.judge.temperature is None
+    assert plain.experiment.judge is not None
+    assert {plain.experiment.models[0].temperature, plain.experiment.judge.temperature} == {None}
+    assert plain.experiment.models[0].top_p == 0.95
 
 
 def test_an_index_too_large_to_read_measures_all_but_named_evidence(
@@ -267,8 +262,8 @@ def test_an_index_too_large_to_read_measures_all_but_named_evidence(
         monkeypatch.setattr("bench.ablation.agent_runs.MAX_READ_PASSAGES", bound)
         arguments = [*command(tmp_path, suite), "--work", str(tmp_path / folder)]
         assert main(arguments, searching) == 0, capsys.readouterr().err
-        cells = [read_cell(path) for path in cell_files(tmp_path / folder / "size_towns" / "cells")]
-        (rows,) = [rows for cell, rows in cells if cell.key["preset"] == "logical_read"]
+        cells = read_cells(tmp_path / folder)
+        (rows,) = [cell.rows for cell in cells if cell.key["preset"] == "logical_read"]
         values.append([(row.values["EvidenceRecall"], row.values["EM"]) for row in rows])
         assert all(row.values["RetrievedTokens"] for row in rows)
     assert values == [[(1, 1), (0, 0), (0, 0)], [(None, 1), (None, 0), (None, 0)]]

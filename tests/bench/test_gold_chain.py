@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
 
-from arag_search.agent.loop import Agent
-from arag_search.agent.models.base import Message, ModelRequest
-from arag_search.errors import ModelReplyError
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from bench import BenchError
-from bench.ablation.cells import Folders
+from bench.ablation.folders import Folders
 from bench.ablation.suite import GoldChain
 from bench.gold_chain.chain import Chain, Link, evidence_of, telling
 from bench.gold_chain.experiment import GoldChainExperiment
-from bench.gold_chain.model import GoldChainModel
-from bench.gold_chain.policy import ORDERS, POLICY_VERSION, REPLIES, ReplyLevel, Setting
+from bench.gold_chain.policy import ORDERS, POLICY_VERSION
 from bench.gold_chain.queries import INTERFACES, Interface
-from bench.gold_chain.searcher import Searcher, preset_of
+from bench.gold_chain.searcher import Searcher
 from tests.support.passages import chunk
 from tests.support.semantic_indexes import vector_index
 
@@ -55,23 +52,19 @@ def index() -> Iterator[Index]:
 # Through the tools
 
 
-@pytest.mark.parametrize("reply", REPLIES)
 @pytest.mark.parametrize("interface", INTERFACES)
-def test_the_agent_takes_the_same_steps_as_the_fast_run(
-    index: Index, interface: Interface, reply: ReplyLevel
+def test_every_interface_finds_both_hops_whatever_the_order_and_the_questions_before(
+    index: Index, interface: Interface
 ) -> None:
-    searcher = Searcher(index, interface, reply)
+    searcher = Searcher(index, interface)
     for order in ORDERS.values():
-        for in_title in (False, True):
-            setting = Setting(interface, order, in_title, reply)
-            searcher.audit(CHAIN, setting)
-            hops = searcher.walk(CHAIN, setting)
-            assert [hop.shown for hop in hops] == [True, True]
-            assert searcher.walk(CHAIN, setting) == hops  # earlier questions have no influence
+        hops = searcher.walk(CHAIN, order)
+        assert [hop.shown for hop in hops] == [True, True]
+        assert searcher.walk(CHAIN, order) == hops
 
 
 def test_what_a_hop_costs_is_what_the_tool_counts(index: Index) -> None:
-    hops = Searcher(index, "logical", "full").walk(CHAIN, Setting("logical", (0, 1, 2)))
+    hops = Searcher(index, "logical").walk(CHAIN, (0, 1, 2))
     result = index.logical_search('"Blue Door" AND director', top_k=1)
     film = index.chunk_read(["film.1"])[0].chunk
     assert [hit.id for hit in result.hits] == ["film.1"]
@@ -79,58 +72,12 @@ def test_what_a_hop_costs_is_what_the_tool_counts(index: Index) -> None:
     assert hops[0].searches == 1
 
 
-def test_an_audit_fails_where_the_agent_finds_other_passages(index: Index) -> None:
-    searcher = Searcher(index, "logical", "full")
-    setting = Setting("logical", (0, 1, 2))
-    searcher.walk(CHAIN, setting)
-    with vector_index(*PASSAGES[1:]) as other:
-        searcher._real = other
-        with pytest.raises(BenchError, match="The agent walks another way from step 1 on"):
-            searcher.audit(CHAIN, setting)
-
-
 def test_a_rejected_query_costs_no_retrieved_tokens(index: Index) -> None:
     chain = Chain("q", "?", (Link("***", "birth", {"person.1": ("Oslo",)}),))
-    (hop,) = Searcher(index, "logical", "full").walk(chain, Setting("logical", (1, 0, 2)))
+    (hop,) = Searcher(index, "logical").walk(chain, (1, 0, 2))
     assert hop.refused == 2
     assert hop.failed_tokens > 0
     assert hop.shown  # by the search for its words
-
-
-# As a model
-
-
-def test_the_model_knows_no_question_but_its_own() -> None:
-    model = GoldChainModel({}, Setting("logical", (0, 1, 2)))
-    with pytest.raises(ModelReplyError) as raised:
-        model.reply(ModelRequest((Message("user", "?"),), question_id="other"))
-    assert str(raised.value) == (
-        "The gold-chain agent does not know the chain of this question.\n"
-        "Where: question other\n"
-        "Allowed: one of 0 questions"
-    )
-
-
-def test_a_history_of_another_policy_is_rejected(index: Index) -> None:
-    settings = [Setting("logical", order) for order in ((0, 1, 2), (1, 0, 2))]
-    first, second = (GoldChainModel({"q": CHAIN}, setting) for setting in settings)
-    agent = Agent(index, preset_of("logical", "full"), first)
-    state = agent.start(CHAIN.question, "q")
-    next(agent._steps(state))
-    with pytest.raises(ModelReplyError, match="The history is not of this policy"):
-        second.reply(ModelRequest(tuple(state.messages), agent.calls.schemas, "q"))
-    assert first.fingerprint != second.fingerprint
-
-
-def test_the_last_reply_states_how_many_hops_were_found(index: Index) -> None:
-    agent = Agent(
-        index,
-        preset_of("keyword", "full"),
-        GoldChainModel({"q": CHAIN}, Setting("keyword", (0, 1, 2))),
-    )
-    record = agent.ask(CHAIN.question, "q")
-    assert record.answer == "2 of 2 hops were found."
-    assert record.status == "answered"
 
 
 # Evidence
@@ -177,7 +124,7 @@ def folders(tmp_path: Path) -> Folders:
     return Folders(tmp_path / "data", tmp_path / "kept", tmp_path / "work")
 
 
-def suite(**changes: object) -> GoldChain:
+def suite_of(**changes: object) -> GoldChain:
     defaults: dict[str, object] = {
         "kind": "gold_chain",
         "sets": ("towns",),
@@ -191,39 +138,26 @@ def suite(**changes: object) -> GoldChain:
 
 
 def test_an_experiment_measures_every_cell_with_every_question(folders: Folders) -> None:
-    experiment = GoldChainExperiment(suite(), folders)
-    assert len(experiment.keys) == 2 * 6 * 2 * 2
+    suite = suite_of()
+    experiment = GoldChainExperiment(suite, folders)
+    factors = suite.factors
     try:
-        for key in experiment.keys:
-            fingerprints = experiment.fingerprints(key)
-            assert fingerprints["policy"] == POLICY_VERSION
-            rows = {row.question_id: row for row in experiment.measure(key)}
+        for levels in product(*factors.values()):
+            cell = experiment.measure(dict(zip(factors, levels, strict=True)))
+            assert cell.fingerprints["policy"] == POLICY_VERSION
+            rows = {row.question_id: row for row in cell.rows}
             assert list(rows) == ["q0", "q1", "q2"]
-            assert rows["q2"].details["unresolved"]
+            assert rows["q2"].unresolved
             assert rows["q2"].values["TokensToEvidence"] == 8_000
-            assert rows["q0"].details["half"] in ("development", "test")
-            if key["names"] == "surface" and key["passages"] == "published":
+            if (cell.key["names"], cell.key["passages"]) == ("surface", "published"):
                 assert rows["q0"].values["FullEvidence"] == 1
     finally:
         experiment.close()
 
 
-def test_options_that_an_interface_lacks_are_no_condition(folders: Folders) -> None:
-    passages = ("published", "packed 60", "packed 60 untitled")
-    experiment = GoldChainExperiment(
-        suite(title=("off", "on"), reply=REPLIES, passages=passages), folders
-    )
-    keys = experiment.keys
-    titled = {key["interface"] for key in keys if key["title"] == "on"}
-    assert titled == {"logical", "no operators", "sentence"}
-    assert "packed 60 untitled" not in {key["passages"] for key in keys if key["title"] == "on"}
-    snippets = {key["interface"] for key in keys if key["reply"] == "snippets"}
-    assert snippets == set(INTERFACES) - {"hybrid"}
-
-
 def test_unknown_levels_are_named(folders: Folders) -> None:
     with pytest.raises(BenchError) as raised:
-        GoldChainExperiment(suite(names=("nicknames",)), folders)
+        GoldChainExperiment(suite_of(names=("nicknames",)), folders)
     assert str(raised.value) == (
         '"nicknames" is not a level of names.\nWhere: the suite\n'
         "Allowed: canonical, surface, dropped"
@@ -235,7 +169,7 @@ def test_questions_without_a_chain_are_rejected(folders: Folders) -> None:
     facts = {"id": "h", "question": "?", "answer": "x", "supporting_facts": [["Oslo", 0]]}
     path.write_text(json.dumps(facts))
     with pytest.raises(BenchError) as raised:
-        GoldChainExperiment(suite(), folders)
+        GoldChainExperiment(suite_of(), folders)
     assert str(raised.value) == (
         '1 questions name no chain of facts, the first of them "h".\n'
         "Where: towns\n"

@@ -11,10 +11,10 @@ import yaml
 import arag_search
 from arag_search.agent.models.base import ChatModel, ModelReply, ModelRequest, ToolCall, Usage
 from bench.ablate import main
-from bench.ablation.cells import cell_files, read_cell
 from bench.ablation.suite import ModelEntry
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
+from tests.support.ablations import read_cells
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.commands import SAMPLE
 from tests.support.opensearch_indexes import Site
@@ -59,11 +59,9 @@ def test_a_suite_searches_an_address_and_leaves_it_as_it_is(
     }
     Path("remote.yaml").write_text(yaml.safe_dump(suite))
     arguments = ["remote.yaml", "--set", "asked=asked", "--index", opensearch.address]
-    assert main([*arguments, "--work", "work", "--no-plots"], searching) == 0, (
-        capsys.readouterr().err
-    )
-    (first, second) = (read_cell(path)[1] for path in cell_files(Path("work/remote/cells")))
-    for (row,) in (first, second):
+    assert main([*arguments, "--work", "work"], searching) == 0, capsys.readouterr().err
+    for cell in read_cells(Path("work")):
+        (row,) = cell.rows
         assert row.values["EM"] == 1
         assert row.values["RetrievedTokens"]
     assert not Path("work/sets").exists()

@@ -6,10 +6,7 @@ prompts, and the definitions in them, are in our words.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass
 from functools import partial
 
 from arag_search.agent.models.base import ChatModel
@@ -40,56 +37,44 @@ NAIVE_CATEGORIES = (
 )
 """The categories for answers from one retrieval without a tool call."""
 _LINE = r"^[\s>#*_`-]*{}[*_`]*\s*:[\s*_`]*({})[\s*_`.]*$"
-_BETWEEN = " / "
 _AGAIN = "Your reply does not end with a category. End with a line of its own: Category: {}"
 
 
-@dataclass(frozen=True, slots=True)
-class FailureVerdict:
-    """The category of a wrong answer and, for a REASONING error, its kind. The category is None if
-    no verdict has a majority."""
-
-    category: str | None
-    kind: str | None
-
-    def __str__(self) -> str:
-        names = (self.category, self.kind)
-        return ": ".join(name for name in names if name is not None) or NOT_JUDGED
-
-
-class FailureJudge(AnswerJudge[FailureVerdict]):
-    """A judge of why answers are wrong, which takes the majority of its verdicts."""
+class FailureJudge(AnswerJudge[str]):
+    """A judge of why answers are wrong: the category that most of its verdicts give, with its kind
+    if it is a REASONING error ("category: kind"), or NOT_JUDGED. Right answers are looked for in
+    the texts of the corpus, if they are known."""
 
     def __init__(
         self, model: ChatModel, *, repeats: int = 1, cache: VerdictCache | None = None
     ) -> None:
         super().__init__(model, repeats=repeats, cache=cache)
-        self.in_corpus: Mapping[str, bool] = {}
+        self._in_corpus: Mapping[str, bool] = {}
 
     def judge_wrong(
         self,
         questions: Sequence[Question],
         records: Mapping[str, Record],
         passages: Iterable[IndexedPassage],
-    ) -> dict[str, FailureVerdict]:
+    ) -> dict[str, str]:
         """Return the verdicts on the first MAX_CASES of these wrong answers, by question.
-        ``passages`` are those of the corpus, in which right answers are looked for; none if they
-        are not known. Raises the errors of ``judge_all``."""
+        ``passages`` are those of the corpus; none if they are not known. Raises the errors of
+        ``judge_all``."""
         wrong, texts = questions[:MAX_CASES], texts_of(passages)
-        judge = copy(self)
-        judge.in_corpus = {item.id: is_in_texts(item, texts) for item in wrong if texts}
-        return judge.judge_all(wrong, records)
+        self._in_corpus = {item.id: is_in_texts(item, texts) for item in wrong if texts}
+        return self.judge_all(wrong, records)
 
-    def judge(self, question: Question, record: Record) -> FailureVerdict:
+    def judge(self, question: Question, record: Record) -> str:
         """See AnswerJudge."""
-        is_naive = is_one_retrieval(record)
+        # The model answered from one retrieval that was given with the question.
+        is_naive = record.loops == 1 and len(record.trajectory) == 1
         shown: dict[str, object] = {
             "question": question.text,
             "right answers": list(question.answers),
             "answer": record.answer,
         }
-        if question.id in self.in_corpus:
-            shown["a right answer stands in the corpus"] = self.in_corpus[question.id]
+        if question.id in self._in_corpus:
+            shown["a right answer stands in the corpus"] = self._in_corpus[question.id]
         if not is_naive:
             shown["all rounds were used"] = record.status == "forced"
         shown["steps"] = [
@@ -107,13 +92,7 @@ class FailureJudge(AnswerJudge[FailureVerdict]):
             partial(read_failure, allowed=allowed),
             _AGAIN.format(" or ".join(allowed)),
         )
-        category, _, kind = (majority(votes) or "").partition(_BETWEEN)
-        return FailureVerdict(category or None, kind or None)
-
-
-def is_one_retrieval(record: Record) -> bool:
-    """Return whether the model answered from one retrieval that was given with the question."""
-    return record.loops == 1 and len(record.trajectory) == 1
+        return majority(votes) or NOT_JUDGED
 
 
 def read_failure(reply: str, allowed: Sequence[str]) -> str | None:
@@ -123,20 +102,10 @@ def read_failure(reply: str, allowed: Sequence[str]) -> str | None:
     if category != REASONING:
         return category
     kind = _last("kind", KINDS, reply)
-    return None if kind is None else f"{category}{_BETWEEN}{kind}"
+    return None if kind is None else f"{category}: {kind}"
 
 
 def _last(label: str, names: Sequence[str], reply: str) -> str | None:
     line = _LINE.format(label, "|".join(map(re.escape, names)))
     given = re.findall(line, reply, re.IGNORECASE | re.MULTILINE)
     return next((name for name in names if given and name.lower() == given[-1].lower()), None)
-
-
-def failure_verdict_counts(verdicts: Mapping[str, FailureVerdict]) -> dict[str, int]:
-    """Return how often each category and each kind occurs, zeros left out; "not judged" counts
-    answers without one."""
-    counts = Counter(verdict.category or NOT_JUDGED for verdict in verdicts.values())
-    kinds = Counter(verdict.kind for verdict in verdicts.values() if verdict.kind is not None)
-    order = dict.fromkeys((*CATEGORIES, *NAIVE_CATEGORIES, NOT_JUDGED))
-    ordered = {name: counts[name] for name in order if counts[name]}
-    return ordered | {f"{REASONING}: {name}": kinds[name] for name in KINDS if kinds[name]}

@@ -11,7 +11,7 @@ verdicts decide it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
@@ -72,45 +72,10 @@ Intents = tuple[Intent, ...] | None
 """The intents of a record, None if the model did not group its searches."""
 
 
-@dataclass(frozen=True, slots=True)
-class IntentMeasures:
-    """Measures over the intents of several records.
-
-    ``repeated`` counts the intents with several searches; ``overlap`` is the mean of their
-    overlaps, ``overlapping`` how many have one. ``failed`` counts those of them whose first search
-    failed, ``recovered`` those that then had a success; ``recovery`` is their share. Means and
-    shares are None if there is nothing to average. ``not_grouped`` counts records.
-    """
-
-    records: int
-    not_grouped: int
-    intents: int
-    repeated: int
-    overlapping: int
-    overlap: float | None
-    failed: int
-    recovered: int
-    recovery: float | None
-
-
-def intent_measures(records: Iterable[Intents]) -> IntentMeasures:
-    """Return the measures; every intent weighs the same."""
-    judged = list(records)
-    intents = [intent for of_record in judged for intent in of_record or ()]
-    repeated = [intent for intent in intents if len(intent.searches) > 1]
-    overlaps = [share for intent in repeated if (share := intent.overlap) is not None]
-    recovered = [is_so for intent in repeated if (is_so := intent.is_recovered) is not None]
-    return IntentMeasures(
-        records=len(judged),
-        not_grouped=judged.count(None),
-        intents=len(intents),
-        repeated=len(repeated),
-        overlapping=len(overlaps),
-        overlap=fmean(overlaps) if overlaps else None,
-        failed=len(recovered),
-        recovered=sum(recovered),
-        recovery=fmean(recovered) if recovered else None,
-    )
+def repeated(records: Iterable[Intents]) -> list[Intent]:
+    """Return the intents with several searches, over which overlap and recovery are measured; each
+    weighs the same."""
+    return [intent for of in records for intent in of or () if len(intent.searches) > 1]
 
 
 class IntentJudge(AnswerJudge[Intents]):
@@ -131,21 +96,19 @@ class IntentJudge(AnswerJudge[Intents]):
         if groups is None:
             return None
         texts = _texts_of(record)
-        return tuple(
-            Intent(
-                group,
-                tuple(steps[number - 1].hit_ids for number in group),
-                tuple(
-                    self._success(question.id, steps[number - 1], texts) if len(group) > 1 else None
-                    for number in group
-                ),
-            )
-            for group in groups
-        )
+        intents: list[Intent] = []
+        for group in groups:
+            members = [steps[number - 1] for number in group]
+            alone = len(group) == 1
+            successes = (None if alone else self._success(question.id, s, texts) for s in members)
+            shown = (step.hit_ids for step in members)
+            intents.append(Intent(group, tuple(shown), tuple(successes)))
+        return tuple(intents)
 
     def _groups(self, id: str, queries: Sequence[str]) -> tuple[tuple[int, ...], ...] | None:
         shown = {str(number): query for number, query in enumerate(queries, 1)}
-        verdict = self._verdict("judge_intents", shown, id, _read_groups, _GROUPS_AGAIN)
+        request = request_of(prompt_text("judge_intents"), shown, id)
+        verdict = majority(self.votes(request, _read_groups, _GROUPS_AGAIN))
         return None if verdict is None else grouped(verdict, len(queries))
 
     def _success(self, id: str, step: Step, texts: Mapping[str, str]) -> bool | None:
@@ -157,18 +120,9 @@ class IntentJudge(AnswerJudge[Intents]):
             if passage in step.hit_ids
         ]
         shown = {"query": query_of(step), "passages": passages}
-        verdict = self._verdict("judge_search", shown, id, _read_search, _SEARCH_AGAIN)
+        request = request_of(prompt_text("judge_search"), shown, id)
+        verdict = majority(self.votes(request, _read_search, _SEARCH_AGAIN))
         return None if verdict is None else verdict == "success"
-
-    def _verdict(
-        self,
-        prompt: str,
-        shown: Mapping[str, object],
-        id: str,
-        read: Callable[[str], str | None],
-        again: str,
-    ) -> str | None:
-        return majority(self.votes(request_of(prompt_text(prompt), shown, id), read, again))
 
 
 def grouped(verdict: str, searches: int) -> tuple[tuple[int, ...], ...]:

@@ -11,12 +11,11 @@ import pytest
 
 from arag_search.errors import ArgumentError, ConfigError
 from arag_search.evaluation.measures import KINDS, Kind
-from bench.ablation.design import Design
-from bench.ablation.measure import comparable
+from bench.ablation.measure import is_ratio, measure_of
 from bench.ablation.papers import MEAN, all_tables, paper_lines, paper_tables
 from bench.ablation.report import declaration
 from bench.ablation.suite import AgentRuns, checked_suite, load_suite
-from tests.support.ablations import ComputedExperiment, halved_tokens, suite_of, suite_values
+from tests.support.ablations import suite_of, suite_values
 
 SUITE_OF_BRIGHT = Path(__file__).parents[3] / "bench" / "suites" / "agenticrag_bright.yaml"
 SUITES = sorted((Path(__file__).parents[3] / "bench" / "suites").glob("*.yaml"))
@@ -103,28 +102,23 @@ def test_figures_of_papers_are_of_measures_and_of_sets_that_there_are(path: Path
     for table in paper_tables(suite.name, suite.experiment.sets):
         for *_, data_set, measure, _ in table.figures:
             if re.fullmatch(r"[A-Z]\w*(@\d|:\w+)?", measure):
-                assert comparable(measure).name == measure
+                assert measure_of(measure).name == measure
             if data_set in table.passages:
                 assert data_set in suite.experiment.sets or data_set.startswith(MEAN)
 
 
 def test_all_problems_of_a_suite_are_reported_at_once() -> None:
-    text = problems(
-        experiment__half="some",
-        experiment__colour="red",
-        comparison__factor="interfaces",
-        name="Bad Name",
-    )
-    assert "experiment.gold_chain.half, some: Input should be 'all', 'development'" in text
-    assert "experiment.gold_chain.colour: there is no such key. Keys: kind, sets, " in text
-    assert "name, Bad Name:" in text
+    text = problems(experiment__questions=0, experiment__colour="red", name="Bad Name")
+    assert "experiment.gold_chain.questions" in text
+    assert "experiment.gold_chain.colour: Extra inputs are not permitted." in text
+    assert "name: String should match" in text
     assert text.endswith("Do: Compare with those in bench/suites.")
 
 
 def test_a_missing_key_and_a_wrong_kind_are_reported() -> None:
     values = suite_values()
     del values["experiment"]["encoder"]
-    with pytest.raises(ConfigError, match=r"experiment\.gold_chain\.encoder is missing"):
+    with pytest.raises(ConfigError, match=r"experiment\.gold_chain\.encoder: Field required"):
         checked_suite(values, "x.yaml")
     assert "Input tag 'agents'" in problems(experiment__kind="agents")
 
@@ -132,10 +126,10 @@ def test_a_missing_key_and_a_wrong_kind_are_reported() -> None:
 def test_only_factors_that_vary_can_be_compared() -> None:
     text = problems(
         comparison__factor="interfaces",
-        comparison__apart=["reply"],
+        comparison__apart=["order"],
         comparison__primary="Tokens",
     )
-    assert 'comparison: there is no factor "interfaces". Factors: passages, title' in text
+    assert 'comparison: there is no factor "interfaces". Factors: passages, interface' in text
     assert 'There is no measure "Tokens". Measures: EM, F1' in text
     text = problems(comparison__pairs=[["logical", "hybrid"], ["keyword", "keyword"]])
     assert '"hybrid" is not a level of interface. Levels: logical, keyword.' in text
@@ -145,22 +139,24 @@ def test_only_factors_that_vary_can_be_compared() -> None:
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_conditions_can_be_compared_by_every_measure_of_runs(kind: Kind) -> None:
     name = f"{kind.name}@3" if kind.is_ranking else kind.name
-    assert (comparable(name).kind, comparable(name).name) == (kind, name)
+    assert (measure_of(name).kind, measure_of(name).name) == (kind, name)
+    assert is_ratio(name) == (kind.unit in ("tokens", "seconds"))
     if kind.is_ranking:
         with pytest.raises(ArgumentError, match=f'There is no measure "{kind.name}"'):
-            comparable(kind.name)
+            measure_of(kind.name)
 
 
 def test_a_wrong_tool_is_no_measure_and_a_right_one_is() -> None:
-    assert comparable("ToolCalls:open").scale == "difference"
+    assert not is_ratio("ToolCalls:open")
     assert 'There is no measure "ToolCalls:shut".' in problems(comparison__primary="ToolCalls:shut")
 
 
 def test_every_factor_with_several_levels_needs_a_role_in_the_comparison() -> None:
-    text = problems(comparison__policy={})
-    assert 'factor "order" has several levels (Q1 Q2, Q2 Q1) and is neither compared' in text
-    text = problems(comparison__policy={"order": "Q9"})
-    assert '"Q9" is not a level of order. Levels: Q1 Q2, Q2 Q1.' in text
+    text = problems(comparison__apart=[])
+    assert '"order" has several levels, and is neither compared nor apart.' in text
+    text = problems(comparison__apart=["order", "order"], experiment__sets=["a", "a"])
+    assert "A factor is named twice: interface, order, order." in text
+    assert "A set is named twice: a, a." in text
 
 
 def test_a_duplicate_seed_and_a_bare_name_for_a_list_are_rejected() -> None:
@@ -171,40 +167,19 @@ def test_a_duplicate_seed_and_a_bare_name_for_a_list_are_rejected() -> None:
         "models": ["offline"],
     }
     text = problems(experiment=agents, comparison__factor="preset")
-    assert "experiment.agent.sets, musique: Input should be a valid array." in text
+    assert "experiment.agent.sets: Input should be a valid array." in text
     text = problems(experiment=agents | {"sets": ["musique"], "seeds": [1, 1]})
-    assert "experiment.seeds: a seed is duplicated: (1, 1)." in text
-
-
-def test_on_and_off_of_yaml_are_levels(tmp_path: Path) -> None:
-    suite = suite_of(experiment__title=[False, True], comparison__apart=["title"])
-    assert suite.experiment.factors["title"] == ("off", "on")
+    assert "A seed is named twice: 1, 1." in text
 
 
 def test_contrasts_are_declared_for_every_stratum_and_corrected_together() -> None:
-    suite = suite_of(experiment__title=["off", "on"], comparison__apart=["title"])
-    keys = ComputedExperiment(suite, halved_tokens).keys
-    design = Design(suite, keys)
-    assert [contrast.stratum for contrast in design.primary] == [
-        (("title", "off"),),
-        (("title", "on"),),
-    ]
-    assert len(design.secondary) == 2
-    assert len(design.policies) == 2
-    assert design.levels == (pytest.approx(0.975), pytest.approx(0.975))
-    lines = declaration(design)
-    assert "- TokensToEvidence, title off: logical against keyword" in lines
-    assert lines[-1] == "A claim has to be resolved under all of 2 policies."
-
-
-def test_strata_without_both_conditions_have_no_contrast() -> None:
-    suite = suite_of(experiment__title=["off", "on"], comparison__apart=["title"])
-    keys = ComputedExperiment(suite, halved_tokens).keys
-    possible = [key for key in keys if (key["title"], key["interface"]) != ("on", "keyword")]
-    design = Design(suite, possible)
-    assert [contrast.stratum for contrast in design.primary] == [(("title", "off"),)]
-    assert len(design.strata) == 2
-    assert design.levels[0] == pytest.approx(0.95)
+    suite = suite_of()
+    first, second, *others = suite.contrasts
+    assert (first.stratum, second.stratum) == ((("order", "Q1 Q2"),), (("order", "Q2 Q1"),))
+    assert {contrast.measure for contrast in others} == {"FullEvidence"}
+    assert all(contrast.level == pytest.approx(0.975) for contrast in suite.contrasts)
+    line = "- TokensToEvidence, order Q1 Q2, intervals at 97.500%: logical against keyword"
+    assert declaration(suite)[0] == line
 
 
 def test_the_fingerprint_covers_what_is_measured_and_compared() -> None:

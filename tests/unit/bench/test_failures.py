@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 
 import pytest
 
@@ -15,8 +16,6 @@ from bench.ablation.judging.failures import (
     MAX_CASES,
     NAIVE_CATEGORIES,
     FailureJudge,
-    FailureVerdict,
-    failure_verdict_counts,
     read_failure,
 )
 from tests.support.passages import chunk
@@ -55,19 +54,16 @@ def test_the_categories_of_ten_trajectories_are_counted_as_by_hand() -> None:
     }
     model = ScriptedModel(recorded_reply)
     verdicts = FailureJudge(model).judge_wrong(QUESTIONS, records, PASSAGES)
-    assert verdicts["t2"] == FailureVerdict("Reasoning Chain Error", "Wrong Strategy")
-    assert verdicts["t10"] == FailureVerdict(None, None)
-    assert failure_verdict_counts(verdicts) == {
-        "Reasoning Chain Error": 4,
+    assert Counter(verdicts.values()) == {
+        "Reasoning Chain Error: Entity Confusion": 2,
+        "Reasoning Chain Error: Wrong Strategy": 1,
+        "Reasoning Chain Error: Exceed Budget": 1,
         "Judge Error": 1,
         "Model Gave Up": 1,
         "Corpus Missing": 1,
         "Model Understanding": 1,
         "Top-K Insufficient": 1,
         "not judged": 1,
-        "Reasoning Chain Error: Entity Confusion": 2,
-        "Reasoning Chain Error: Wrong Strategy": 1,
-        "Reasoning Chain Error: Exceed Budget": 1,
     }
     shown = {
         request.question_id: json.loads(request.messages[1].content) for request in model.requests
@@ -102,7 +98,7 @@ def test_the_last_category_counts_and_a_reasoning_error_needs_its_kind(
 def test_every_kind_is_read_with_its_category() -> None:
     for kind in KINDS:
         reply = f"Category: Reasoning Chain Error\nKind: {kind}"
-        assert read_failure(reply, CATEGORIES) == f"Reasoning Chain Error / {kind}"
+        assert read_failure(reply, CATEGORIES) == f"Reasoning Chain Error: {kind}"
 
 
 def test_the_first_hundred_wrong_answers_are_judged() -> None:

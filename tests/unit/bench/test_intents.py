@@ -15,10 +15,9 @@ from arag_search.questions.question import Question
 from bench.ablation.judging.intents import (
     Intent,
     IntentJudge,
-    IntentMeasures,
     grouped,
-    intent_measures,
     query_of,
+    repeated,
 )
 from tests.support.records import read, record, search
 from tests.support.scripted_model import ScriptedModel
@@ -73,17 +72,13 @@ def test_overlap_and_recovery_of_ten_trajectories_are_those_worked_out_by_hand()
     # Intents: 1, 1, 2, 1, 1, 1, 1, 3, 2 and 2; searched for again: one each of t1 to t6, two of
     # t9, one of t10. Overlaps: t1 2/3, t2 1, t3 1, t4 0, t5 none, t6 (2/4 + 1/2) / 2, t9 0 and 1,
     # t10 1/3. First failed: t1, t3, t4, t5, t6 and both of t9; recovered t1, t4, t6, second of t9.
-    assert intent_measures(judged.values()) == IntentMeasures(
-        records=10,
-        not_grouped=0,
-        intents=15,
-        repeated=9,
-        overlapping=8,
-        overlap=pytest.approx((2 / 3 + 1 + 1 + 0 + 1 / 2 + 0 + 1 + 1 / 3) / 8),
-        failed=7,
-        recovered=4,
-        recovery=pytest.approx(4 / 7),
-    )
+    assert sum(len(intents or ()) for intents in judged.values()) == 15
+    again = repeated(judged.values())
+    assert len(again) == 9
+    overlaps = [share for intent in again if (share := intent.overlap) is not None]
+    assert overlaps == pytest.approx([2 / 3, 1, 1, 0, 1 / 2, 0, 1, 1 / 3])
+    recovered = [intent.is_recovered for intent in again]
+    assert (recovered.count(True), recovered.count(False)) == (4, 3)
 
 
 def test_verdicts_are_kept_and_the_model_sees_only_what_it_must(tmp_path: Path) -> None:
@@ -118,9 +113,7 @@ def test_without_groups_a_record_is_not_grouped_and_without_searches_it_has_no_i
     assert IntentJudge(model).judge(question, two) is None
     assert model.requests[1].messages[-1].content.startswith("Your reply has no groups.")
     assert IntentJudge(ScriptedModel([])).judge(question, record("q", "x", read("a"))) == ()
-    measures = intent_measures([None, ()])
-    assert (measures.records, measures.not_grouped, measures.intents) == (2, 1, 0)
-    assert (measures.overlap, measures.recovery) == (None, None)
+    assert repeated([None, ()]) == []
 
 
 @pytest.mark.parametrize(
