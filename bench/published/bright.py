@@ -10,19 +10,15 @@ none. The files themselves could not be read here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
-from typing import Any, cast
-
-import orjson
+from typing import Any
 
 from arag_search.questions.files import EXCLUDED, QRELS_FOLDER, QRELS_HEAD, QUERIES_FILE
 from arag_search.system.durable import write_atomically
-from bench import BenchError
 from bench.data import CORPUS_LINES
-from bench.published.made import MadeSet, made_set, missing_files
+from bench.published.made import Downloaded, PublishedRow, made_set, write_lines
 from index_jobs.build.options import BuildOptions
-from index_jobs.sources.converters.tables import parquet_rows
 
 GET = (
     'hf download xlangai/BRIGHT --repo-type dataset --include "examples/*" "long_documents/*" '
@@ -37,7 +33,7 @@ _NO_ID = "N/A"
 _OPTIONS = BuildOptions(overwrite=True, metadata={"file": "keyword", "type": "keyword"})
 
 
-def make(downloaded: Path, data: Path) -> Iterator[MadeSet]:
+def make(folder: Path, data: Path) -> Iterator[str]:
     """Make a data set of each domain that was downloaded, ``bright_biology`` and so on: a folder of
     BEIR with an index of its own.
 
@@ -45,91 +41,51 @@ def make(downloaded: Path, data: Path) -> Iterator[MadeSet]:
     reveals the question for which it was collected. Raises BenchError if files are missing or a row
     is not as published, and what building an index raises.
     """
-    there = [domain for domain in DOMAINS if _parts(downloaded, "examples", domain)]
+    downloaded = Downloaded(folder, GET)
+    there = [domain for domain in DOMAINS if list(folder.glob(f"examples/{domain}-*.parquet"))]
     if not there:
-        raise missing_files(downloaded, "examples/DOMAIN-*.parquet", GET)
+        raise downloaded.lacking("examples/DOMAIN-*.parquet")
     for domain in there:
-        folder = data / f"bright_{domain}"
-        folder.mkdir(parents=True, exist_ok=True)
-        _write_documents(folder, _rows(downloaded, "long_documents", domain))
-        for name, content in query_files(_rows(downloaded, "examples", domain)).items():
-            (folder / name).parent.mkdir(exist_ok=True)
-            write_atomically(folder / name, content)
-        yield made_set(folder, [folder / CORPUS_LINES], _OPTIONS)
+        made = data / f"bright_{domain}"
+        documents = downloaded.rows(f"long_documents/{domain}-*.parquet")
+        write_lines(made / CORPUS_LINES, map(_document, documents))
+        queries, judgements = query_files(downloaded.rows(f"examples/{domain}-*.parquet"))
+        write_lines(made / QUERIES_FILE, queries)
+        (made / QRELS_FOLDER).mkdir(exist_ok=True)
+        write_atomically(made / QRELS_FOLDER / "test.tsv", judgements.encode())
+        yield made_set(made, [made / CORPUS_LINES], _OPTIONS)
 
 
-def _parts(downloaded: Path, subset: str, domain: str) -> list[Path]:
-    return sorted((downloaded / subset).glob(f"{domain}-*.parquet"))
+def _document(row: PublishedRow) -> dict[str, Any]:
+    id = _id(row, row.values.get("id"), "id")
+    file = PurePosixPath(id).name or id
+    ending = PurePosixPath(file).suffix.removeprefix(".").lower()
+    metadata = {"file": file, **({"type": ending} if ending else {})}
+    return {"_id": id, "title": "", "text": row.text("content"), "metadata": metadata}
 
 
-def _rows(downloaded: Path, subset: str, domain: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the rows of a subset of a domain, each with its place."""
-    parts = _parts(downloaded, subset, domain)
-    if not parts:
-        raise missing_files(downloaded, f"{subset}/{domain}-*.parquet", GET)
-    for part in parts:
-        for number, row in enumerate(parquet_rows(part, str(part)), 1):
-            yield f"{part}, row {number}", row
-
-
-def _write_documents(folder: Path, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
-    lines: list[bytes] = []
-    for where, row in rows:
-        id = _id(row.get("id"), "id", where)
-        file = PurePosixPath(id).name or id
-        ending = PurePosixPath(file).suffix.removeprefix(".").lower()
-        metadata = {"file": file, **({"type": ending} if ending else {})}
-        text = _text(row.get("content"), "content", where)
-        lines.append(orjson.dumps({"_id": id, "title": "", "text": text, "metadata": metadata}))
-    write_atomically(folder / CORPUS_LINES, b"\n".join([*lines, b""]))
-
-
-def query_files(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, bytes]:
-    """Return the files of queries and judgements of a folder of BEIR, by name."""
-    queries: list[bytes] = []
+def query_files(rows: Iterable[PublishedRow]) -> tuple[list[dict[str, Any]], str]:
+    """Return the queries, and the file of judgements, of a folder of BEIR."""
+    queries: list[dict[str, Any]] = []
     judgements = ["\t".join(QRELS_HEAD)]
-    for where, row in rows:
-        id = _id(row.get("id"), "id", where)
-        relevant = _ids(row, "gold_ids_long", where)
-        excluded = [document for document in _ids(row, EXCLUDED, where) if document != _NO_ID]
-        both = sorted(set(relevant) & set(excluded))
-        if both:
-            raise _wrong(f'Document "{both[0]}" is relevant and excluded.', where)
+    for row in rows:
+        id = _id(row, row.values.get("id"), "id")
+        relevant, excluded = (
+            [_id(row, value, name) for value in row.list(name) if value != _NO_ID]
+            for name in ("gold_ids_long", EXCLUDED)
+        )
+        for document in excluded:
+            if document in relevant:
+                raise row.wrong(f'Document "{document}" is relevant and excluded.')
         metadata = {"metadata": {EXCLUDED: excluded}} if excluded else {}
-        query = {"_id": id, "text": _text(row.get("query"), "query", where), **metadata}
-        queries.append(orjson.dumps(query))
+        queries.append({"_id": id, "text": row.text("query"), **metadata})
         judgements += [f"{id}\t{document}\t1" for document in dict.fromkeys(relevant)]
-    return {
-        QUERIES_FILE: b"\n".join([*queries, b""]),
-        f"{QRELS_FOLDER}/test.tsv": "\n".join([*judgements, ""]).encode(),
-    }
+    return queries, "\n".join([*judgements, ""])
 
 
-def _ids(row: Mapping[str, Any], name: str, where: str) -> list[str]:
-    value = row.get(name)
-    if not isinstance(value, list):
-        raise _wrong(f'"{name}" is no list.', where)
-    return [_id(id, name, where) for id in cast(list[object], value)]
-
-
-def _id(value: object, name: str, where: str) -> str:
+def _id(row: PublishedRow, value: object, name: str) -> str:
     """Return an id, which must fit a cell of the file of judgements."""
-    id = _text(value, name, where)
-    if len(id.splitlines()) > 1 or "\t" in id or id != id.strip():
-        raise _wrong(f'"{name}" is {value!r}.', where)
+    id = str(value or "")
+    if not id.strip() or len(id.splitlines()) > 1 or "\t" in id or id != id.strip():
+        raise row.wrong(f'"{name}" is {value!r}.')
     return id
-
-
-def _text(value: object, name: str, where: str) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise _wrong(f'"{name}" is no text.', where)
-    return value
-
-
-def _wrong(what: str, where: str) -> BenchError:
-    return BenchError(
-        f"The row is not as published: {what}",
-        where=where,
-        allowed="rows of examples and long_documents of xlangai/BRIGHT",
-        do=f"Download the files again: {GET}",
-    )

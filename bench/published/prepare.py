@@ -15,16 +15,15 @@ from pathlib import Path
 
 from bench.arguments import BenchParser
 from bench.published import bright, browsecomp_plus, financebench, wixqa
-from bench.published.made import MadeSet
 
-MAKERS: Mapping[str, Callable[[Path, Path], Iterator[MadeSet]]] = {
+MAKERS: Mapping[str, Callable[[Path, Path], Iterator[str]]] = {
     "bright": bright.make,
     "browsecomp_plus": browsecomp_plus.make,
     "financebench": financebench.make,
     "wixqa": wixqa.make,
 }
 """The makers of the data sets by name, called with the downloaded folder and the folder of data
-sets."""
+sets, which yield a description of each set."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -32,13 +31,11 @@ def main(arguments: Sequence[str]) -> int:
     parser = BenchParser("prepare", __doc__)
     parser.add_argument("published", choices=MAKERS, help="what was downloaded")
     parser.add_argument("folder", type=Path, help="where it was downloaded to")
-    parser.add_argument(
-        "--to", type=Path, required=True, help="the folder of the data sets, as for --data"
-    )
+    parser.add_argument("--to", type=Path, required=True, help="the folder of the data sets")
     return parser.run(arguments, _prepare)
 
 
 def _prepare(options: argparse.Namespace, _: str) -> int:
-    for made in MAKERS[options.published](options.folder, options.to):
-        print("\n".join(made.lines()), flush=True)
+    for described in MAKERS[options.published](options.folder, options.to):
+        print(described, flush=True)
     return 0

@@ -12,9 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from arag_search.system.durable import write_atomically
-from bench.data import QUESTIONS
-from bench.published.made import MadeSet, made_set, missing_files, published_file
+from bench.published.made import Downloaded, made_set
 from index_jobs.build.options import BuildOptions
 from index_jobs.sources.records import Fields
 
@@ -29,20 +27,18 @@ _OPTIONS = BuildOptions(
 )
 
 
-def make(downloaded: Path, data: Path) -> Iterator[MadeSet]:
+def make(folder: Path, data: Path) -> Iterator[str]:
     """Make a data set of each part that was downloaded, ``wixqa_expertwritten`` and so on: each has
     the index of all articles, and the file of questions as published.
 
     Raises BenchError if files are missing, and what building an index raises.
     """
-    corpus = published_file(downloaded, CORPUS, GET)
-    parts = {part: downloaded / f"wixqa_{part}" / "test.jsonl" for part in PARTS}
-    there = {part: file for part, file in parts.items() if file.is_file()}
+    downloaded = Downloaded(folder, GET)
+    corpus = downloaded.file(CORPUS)
+    there = [part for part in PARTS if (folder / f"wixqa_{part}" / "test.jsonl").is_file()]
     if not there:
-        names = ", ".join(str(file.relative_to(downloaded)) for file in parts.values())
-        raise missing_files(downloaded, f"any of {names}", GET)
-    for part, file in there.items():
-        folder = data / f"wixqa_{part}"
-        folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / QUESTIONS, file.read_bytes())
-        yield made_set(folder, [corpus], _OPTIONS)
+        names = (f"wixqa_{part}/test.jsonl" for part in PARTS)
+        raise downloaded.lacking(f"any of {', '.join(names)}")
+    for part in there:
+        name = f"wixqa_{part}"
+        yield made_set(data / name, [corpus], _OPTIONS, folder / name / "test.jsonl")

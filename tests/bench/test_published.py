@@ -22,6 +22,7 @@ from arag_search.search.opening import open_index
 from bench.__main__ import main
 from bench.data import own_index, questions_in, set_folder
 from bench.published import bright
+from bench.published.made import PublishedRow
 from index_jobs.sources.converters.tables import parquet_rows
 from tests.support.converted import pdf_bytes
 
@@ -143,14 +144,14 @@ def test_whatever_the_ids_are_judgements_are_read_as_they_were_or_refused(
     id: str, documents: list[str]
 ) -> None:
     rows = [{"id": id, "query": "?", "excluded_ids": ["N/A"], "gold_ids_long": documents}]
-    lines: dict[str, bytes] = {}
+    judgements = ""
     try:
-        lines = bright.query_files((f"row {number}", row) for number, row in enumerate(rows))
+        _, judgements = bright.query_files([PublishedRow(row, "row 1", "") for row in rows])
     except AragError:
         assert any(text != text.strip() or len(text.splitlines()) > 1 or "\t" in text
                    for text in (id, *documents))  # fmt: skip
         return
-    _, *judged = lines["qrels/test.tsv"].decode().split("\n")[:-1]
+    _, *judged = judgements.split("\n")[:-1]
     cells = [line.split("\t") for line in judged]
     assert cells == [[id, document, "1"] for document in dict.fromkeys(documents)]
 
@@ -282,7 +283,7 @@ def test_another_canary_is_refused_before_anything_is_written(
     (downloaded / "canary.txt").write_text(canary)
     assert prepare("browsecomp_plus", downloaded) == 1
     errors = capsys.readouterr().err
-    assert errors.startswith("The row cannot be decrypted with this canary (UnicodeDecodeError).")
+    assert errors.startswith("The row is not as published: it cannot be decrypted with this canary")
     assert "test-0.parquet, row 1\n" in errors
     assert "Do: Check canary.txt, or download the files again: hf download Tevatron/" in errors
     assert not (downloaded.parent / "data").exists()
@@ -329,7 +330,10 @@ def test_a_missing_report_or_half_of_a_domain_is_named(
     write_financebench(downloaded)
     (downloaded / "pdfs" / "AMD_2022_10K.pdf").unlink()
     assert prepare("financebench", downloaded) == 1
-    assert "The folder does not have pdfs/AMD_2022_10K.pdf." in capsys.readouterr().err
+    assert (
+        "The folder does not have 1 of its reports, such as pdfs/AMD_2022_10K.pdf."
+        in capsys.readouterr().err
+    )
     write_parquet(downloaded / "examples" / "pony-00000-of-00001.parquet", EXAMPLES)
     assert prepare("bright", downloaded) == 1
     assert "does not have long_documents/pony-*.parquet." in capsys.readouterr().err
