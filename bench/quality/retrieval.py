@@ -151,6 +151,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _measured(options: argparse.Namespace, command: str) -> int:
+    run = circumstances(command, seed=SEED)
     searches = {name: SEARCHES[name] for name in options.searches}
     encoder = None if set(searches) <= BY_WORDS else options.encoder
     if options.queries is not None:
@@ -180,7 +181,7 @@ def _measured(options: argparse.Namespace, command: str) -> int:
         figure(f"{NAME}, judged" if is_judged else NAME, measured)
         for is_judged, measured in sets.items()
     ]
-    show(options.json, figures, circumstances(command, seed=SEED))
+    show(options.json, figures, run)
     return 0
 
 
