@@ -79,6 +79,8 @@ MARKS: Mapping[tuple[str, str], str] = {
     ("bench/README.md", "python -m bench verify"): SLOW,
     ("bench/studies/ablations.md", "python -m bench ablate bench/suites/logicalrag_interface.yaml"):
         "reads data that is not in the repository, and the second command needs a model key",
+    ("bench/studies/agent.md", "python -m bench ablate bench/suites/rules.yaml"):
+        "takes half a minute, and reads data that is not in the repository",
     ("bench/studies/gold_chain.md", "python -m bench ablate bench/suites/gold_chain.yaml"):
         "takes up to an hour, and reads data that is not in the repository",
     ("bench/studies/growth.md", "python -m bench scale"): "takes hours",

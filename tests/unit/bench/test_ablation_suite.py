@@ -33,7 +33,7 @@ def test_a_suite_of_the_repository_is_valid_and_named_after_its_file(path: Path)
     assert suite.name == path.stem
     assert suite.comparison.pairs
     if isinstance(suite.experiment, AgentRuns) and len(suite.experiment.models) == 1:
-        assert suite.experiment.models[0].model == "environment"
+        assert suite.experiment.models[0].model in ("environment", "offline")
 
 
 def test_every_figure_of_the_papers_is_there_and_has_its_suite_and_its_line_in_the_guide() -> None:
