@@ -41,8 +41,8 @@ class Asked:
     @property
     def result(self) -> Asked:
         """The same for the first hit: all pages of a result are of one state of an index."""
-        after = {"after": None} if isinstance(self, Search) else {}
-        return replace(self, top_k=1, offset=0, **after)
+        pages = {"after": None, "first_page": 0} if isinstance(self, Search) else {}
+        return replace(self, top_k=1, offset=0, **pages)
 
     @property
     def is_continued(self) -> bool:
@@ -80,6 +80,7 @@ class Search(Asked):
     published: bool = False
     show: Show = "text"
     after: str | None = None
+    first_page: int = 0
 
     def __post_init__(self) -> None:
         Asked.__post_init__(self)

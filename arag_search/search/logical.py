@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from arag_search.corpus import MAX_SENTENCES, nfc
-from arag_search.engines.base import LeafScore, Page, SearchRequest
+from arag_search.engines.base import LeafScore, Page, SearchEngine, SearchRequest
 from arag_search.errors import NotServedError
 from arag_search.plan.clauses import ResolvedPlan, leaves
 from arag_search.plan.lower import lower
@@ -15,7 +16,7 @@ from arag_search.query.fields import TITLE
 from arag_search.query.problems import NOTE_UNRANKED
 from arag_search.query.reading import Options, parse_checked
 from arag_search.search.advice.feedback import feedback
-from arag_search.search.advice.parts import parts
+from arag_search.search.advice.parts import Parts, parts
 from arag_search.search.advice.preferences import lowered_by, unmet_preferences
 from arag_search.search.advice.questions import Advice, Subject, answered
 from arag_search.search.advice.relaxing import relaxed
@@ -64,15 +65,8 @@ def logical_search(state: IndexState, asked: Search) -> SearchResult:
             1 if form.of_documents else asked.per_document,
             None if asked.after is None else _ordinal_after(state, asked.after, scope),
         )
-        page = None if engine.is_remote else engine.search(request)
         subject = Subject(asked, request, state.manifest.metadata)
-        page, pieces = answered(
-            engine,
-            request,
-            page,
-            [parts(subject, page)] if asked.branches and _is_plain(request) else [],
-            lambda page: _advice(subject, page),
-        )
+        page, advice, first_page = _searched(engine, subject)
         listing = form.fetch(engine, request, page)
         highlighter = Highlighter(plan, by_sentence=asked.granularity == "sentence")
         hits = _typed_first(_hits(state, asked, listing), listing.request, highlighter)
@@ -88,7 +82,6 @@ def logical_search(state: IndexState, asked: Search) -> SearchResult:
         notes += unmet_preferences(subject, page)
     in_order = listing.request.from_ordinal is not None
     understood = plan.text if asked.operators else parsed.text
-    advice = Told.all(pieces)
     return SearchResult.of(
         asked,
         f"{understood}{within}",
@@ -101,8 +94,43 @@ def logical_search(state: IndexState, asked: Search) -> SearchResult:
         nearest=advice.nearest,
         branches=advice.branches,
         unrepresented=advice.unrepresented,
+        first_page=first_page,
         highlighter=highlighter,
     )
+
+
+def _searched(engine: SearchEngine, subject: Subject) -> tuple[Page, Told, int]:
+    """Return a page with what advice tells of it, and the size of the first page if an alternative
+    had no place on that by its score. Later pages then go on with all that it does not show."""
+    asked, request = subject.asked, subject.request
+    first = replace(request, top_k=asked.first_page, offset=0)
+    has_order = asked.offset and asked.first_page and _is_plain(first)
+    if has_order and Parts(subject.query, operators=asked.operators).alternatives:
+        of_first = replace(asked, top_k=asked.first_page, offset=0)
+        shown, _, first_page = _searched(engine, Subject(of_first, first, subject.metadata))
+        if first_page:
+            return _after(engine, request, shown), Told(), first_page
+    page = None if engine.is_remote else engine.search(request)
+    page, pieces = answered(
+        engine,
+        request,
+        page,
+        [parts(subject, page)] if asked.branches and _is_plain(request) else [],
+        lambda page: _advice(subject, page),
+    )
+    advice = Told.all(pieces)
+    if not advice.hits:
+        return page, advice, 0
+    return replace(page, hits=advice.hits), advice, asked.top_k
+
+
+def _after(engine: SearchEngine, request: SearchRequest, first: Page) -> Page:
+    """Return what a request asks for of a first page and all that this does not show."""
+    offset, top_k = request.offset, request.top_k
+    page = engine.search(replace(request, top_k=offset + top_k, offset=0))
+    shown = {hit.id for hit in first.hits}
+    hits = (*first.hits, *(hit for hit in page.hits if hit.id not in shown))
+    return replace(page, hits=hits[offset : offset + top_k])
 
 
 def _advice(subject: Subject, page: Page) -> Iterator[Advice[Told]]:

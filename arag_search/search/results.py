@@ -35,6 +35,8 @@ class SearchResult:
     ``nearest`` are the passages that miss the fewest conditions of a logical query that matched
     nothing, ``branches`` the counts of its parts alone, and ``unrepresented`` the best passages of
     branches that have none among the hits; if they were requested. None of these are hits.
+    ``first_page`` is the size of a first page on which an alternative had no place by its score, on
+    which the order of later pages depends; 0 otherwise, or if no such places were asked for.
     ``standing`` is how the index stands beside its sources, None if nothing is known; with a scope
     or a filter, it has no name and no number of files.
     ``highlighter`` knows what a logical or keyword search matches; ``highlights`` asks it.
@@ -52,6 +54,7 @@ class SearchResult:
     nearest: tuple[NearestHit, ...] = ()
     branches: tuple[ClauseCount, ...] = ()
     unrepresented: tuple[BranchHit, ...] = ()
+    first_page: int = field(default=0, repr=False)
     milliseconds: float = 0.0
     standing: Standing | None = field(default=None, compare=False, repr=False)
     highlighter: Highlighter | None = field(default=None, compare=False, repr=False)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from arag_search.errors import ArgumentError, UnknownChunkError
 from arag_search.query.printing import quoted
-from arag_search.search.asked import Search
+from arag_search.search.asked import MAX_TOOL_TOP_K, Search
 from arag_search.search.shown.registry import FORMS
 from arag_search.search.shown.writing import meant_id
 from arag_search.tools.base import ReadSet, ToolResult, error_result, not_run
@@ -16,7 +16,8 @@ from arag_search.tools.index_description import described
 from arag_search.tools.rendering import FURTHER
 from arag_search.tools.search import SearchTool, arguments_of
 
-_NUMBER = re.compile(r"\d{1,9}", re.ASCII)
+_PLACE = re.compile(r"(\d{1,9})(?:/(\d{1,2}))?", re.ASCII)
+"""A number of passages shown, and that of the first page if it is another one and matters."""
 _BRACKETED = re.compile(r"\[(.*)\]", re.DOTALL)
 
 
@@ -73,8 +74,11 @@ class LogicalSearch(SearchTool):
     def _begin(self, arguments: Any) -> dict[str, Any]:
         """Return where a page begins: after a number of hits, or after the passage with an id."""
         after = arguments.after.strip()
-        if not after or _NUMBER.fullmatch(after):
-            return {"offset": int(after or 0), "after": None}
+        if place := _PLACE.fullmatch(after or "0"):
+            offset = int(place[1])
+            first = int(place[2] or offset or arguments.top_k)
+            first_page = first if first <= MAX_TOOL_TOP_K else 0
+            return {"offset": offset, "after": None, "first_page": first_page}
         if arguments.sort or not FORMS[arguments.show].in_corpus_order:
             raise ArgumentError(
                 f"after is {quoted(after)}.", allowed=f'what "{FURTHER.strip()}" says'

@@ -49,7 +49,7 @@ _LEFT_OUT = re.compile(rf"\(\d+ {LEFT_OUT}[,)]|\.\.\.")
 _NUDGED = rf"(?:\n{NUDGE}\d+ steps showed nothing new[^\n]*)?(?:\n{CALLS_LEFT}\d+\.)?\Z"
 _FOOT = re.compile(
     rf"(?:\n{NOT_SHOWN}\[[^\n]*\.)?(?P<named>(?:\n{POINTED}\[[^\n]*)*)"
-    rf"(?:\n{FURTHER}\w+=\d+\.)?{_NUDGED}"
+    rf"(?:\n{FURTHER}\w+=\d+(?:/\d+)?\.)?{_NUDGED}"
 )
 _POINTER = re.compile(r'\[([^]\n]+)\] ([^][\n]*?)(?:: "([^\n]*)"|(?=; \[|\n|\Z))')
 _READ_FOOT = re.compile(

@@ -276,4 +276,5 @@ def _footer(
     if result.sort == CORPUS_ORDER:
         goes_on = result.passages is None or shown < len(result.hits)
         return f'{FURTHER}after="[{one_line(shown_id(kept[-1].id))}]".' if goes_on else ""
-    return f"{FURTHER}{paging}={reached}." if more and reached <= max_offset else ""
+    first = f"/{result.first_page}" if result.first_page not in (0, reached) else ""
+    return f"{FURTHER}{paging}={reached}{first}." if more and reached <= max_offset else ""

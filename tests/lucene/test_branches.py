@@ -12,11 +12,7 @@ from bench.data import SAMPLE
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from tests.support.oracle.engine import MemoryEngine
-
-_LEAVES = (
-    "vivaldi", "opera", "venice", "libretto", "griselda", "poet", '"antonio vivaldi"', "bridge",
-    '"carlo goldoni"', "title:venice", "evangeline", '"red priest"', "composer", "nowhere",
-)  # fmt: skip
+from tests.support.pages import check_random_pages, random_query
 
 
 def test_counts_titles_and_passages_of_parts_are_those_of_the_oracle(tmp_path: Path) -> None:
@@ -26,12 +22,18 @@ def test_counts_titles_and_passages_of_parts_are_those_of_the_oracle(tmp_path: P
         oracle = Index(MemoryEngine(lucene.scan()), "the oracle")
         replies = 0
         for _ in range(60):
-            query, top_k = _query(random), random.choice((1, 2, 5))
+            query, top_k = random_query(random), random.choice((1, 2, 5))
             result = lucene.logical_search(query, top_k=top_k, relax=True, branches=True)
             expected = oracle.logical_search(query, top_k=top_k, relax=True, branches=True)
             assert _told(result) == _told(expected), query
             replies += bool(result.branches)
         assert replies > 15
+
+
+def test_pages_of_an_or_show_each_match_once_whatever_takes_the_last_places(tmp_path: Path) -> None:
+    build_index([str(SAMPLE / "corpus.jsonl")], tmp_path / "index", BuildOptions())
+    with open_index(tmp_path / "index") as index:
+        assert check_random_pages(index, Random(7), 40) > 2
 
 
 def test_words_beside_a_name_bring_no_passages_where_every_space_is_an_or(tmp_path: Path) -> None:
@@ -43,13 +45,6 @@ def test_words_beside_a_name_bring_no_passages_where_every_space_is_an_or(tmp_pa
     assert [part.branch for part in apart.unrepresented] == ["evangeline"]
     assert not plain.unrepresented
     assert [part.clause for part in plain.branches] == ['"carlo goldoni"']
-
-
-def _query(random: Random, depth: int = 0) -> str:
-    if depth > 1 or random.random() < 0.3:
-        return random.choice(_LEAVES)
-    operator = random.choice((" AND ", " OR "))
-    return f"({operator.join(_query(random, depth + 1) for _ in range(random.choice((2, 3))))})"
 
 
 def _told(result: SearchResult) -> tuple[object, ...]:

@@ -1,6 +1,8 @@
 """Parts of indexes on a server, against indexes in memory of their passages alone."""
 
 from collections.abc import Sequence
+from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -9,7 +11,9 @@ from arag_search.agent.presets import load_preset
 from arag_search.agent.toolbox import tools_of
 from arag_search.corpus import Chunk
 from arag_search.engines.base import SearchEngine
+from arag_search.search.index import Index
 from arag_search.tools.base import ReadSet
+from bench.data import SAMPLE
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.updates.addition import add_documents
@@ -19,8 +23,22 @@ from tests.support.examples import examples, some_of
 from tests.support.opensearch_indexes import Site
 from tests.support.opensearch_server import Server
 from tests.support.oracle.engine import MemoryEngine
+from tests.support.pages import check_random_pages
 from tests.support.parts import check_random_parts
 from tests.support.updated_corpora import document
+
+
+def test_pages_of_an_or_show_each_match_once(opensearch_url: str, tmp_path: Path) -> None:
+    build_index([str(SAMPLE / "corpus.jsonl")], tmp_path / "index", BuildOptions())
+    with arag_search.open_index(tmp_path / "index") as index:
+        chunks = list(index.scan())
+    server = Server(opensearch_url)
+    try:
+        engine = server.publish("pages", chunks, MemoryEngine(chunks).manifest, 2)
+        with Index(engine, "the server") as index:
+            check_random_pages(index, Random(7), examples(20))
+    finally:
+        server.clean()
 
 
 @pytest.mark.parametrize("seed", some_of(range(200, 200 + examples(10))))

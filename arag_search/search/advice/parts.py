@@ -3,7 +3,7 @@ OR that has no passage on the page."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from arag_search.engines.base import MAX_TOTAL, Hit, Page, SearchRequest
@@ -123,15 +123,24 @@ def parts(subject: Subject, page: Page | None) -> Advice[Told]:
     best = [(part, plan, alone.hits[0]) for (part, plan), alone in alone_by_part if alone.hits]
     met = subject.meeting([part for part, _, _ in best], page)
     best = [branch for branch, ids in zip(best, met, strict=True) if not ids]
+    # A plain word has no place: spaces are ORs, and it would take that of a passage for a name.
+    named = list(filter(_says_more, of_query.alternatives))
+    lacking = [branch for branch in best if branch[0] in named]
+    hits: tuple[Hit, ...] = ()
+    if lacking and subject.asked.first_page == request.top_k:
+        hits = _with_places(subject.meeting(of_query.alternatives, page), page.hits, lacking)
+        best = [branch for branch in best if branch[2] not in hits]
+        page = replace(page, hits=hits)
+        subject = Subject(subject.asked, request, subject.metadata)
     if query in scarce and page.count == 1:
         best += [(part, part, hits[0]) for part, hits in others.items() if hits and _is_name(part)]
     passages: dict[str, BranchHit] = {}
     for part, plan, hit in best:
         passages.setdefault(hit.id, BranchHit(Snippets(plan).shown(hit), part.text))
     listed = list(dict.fromkeys(listed))
-    on_page = dict(seen)
+    on_page = {} if hits else dict(seen)
     if not is_all_shown:
-        few = [p for p in listed if p not in seen and 0 < counts[p] <= len(page.hits)]
+        few = [p for p in listed if p not in on_page and 0 < counts[p] <= len(page.hits)]
         on_page |= zip(few, map(len, subject.meeting(few, page)), strict=True)
     return Told(
         branches=tuple(
@@ -151,7 +160,20 @@ def parts(subject: Subject, page: Page | None) -> Advice[Told]:
             for part in listed
         ),
         unrepresented=tuple(passages.values()),
+        hits=hits,
     )
+
+
+def _with_places(
+    met: Sequence[Collection[str]], hits: Sequence[Hit], best: Sequence[tuple[Clause, Clause, Hit]]
+) -> tuple[Hit, ...]:
+    """Return the hits of a page with the best passages of alternatives in the last places. The last
+    hits give way, but the first of each alternative, whose matches are ``met``, stays."""
+    firsts = {next((hit.id for hit in hits if hit.id in ids), "") for ids in met}
+    free = [hit for hit in hits if hit.id not in firsts]
+    taken = list({hit.id: hit for _, _, hit in best}.values())[: len(free)]
+    given = free[len(free) - len(taken) :]
+    return (*(hit for hit in hits if hit not in given), *taken)
 
 
 def _search(request: SearchRequest, part: Clause, top_k: int) -> SearchRequest:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from arag_search.engines.base import MAX_TOTAL, ValueCount
+from arag_search.engines.base import MAX_TOTAL, Hit, ValueCount
 from arag_search.query.printing import quoted
 from arag_search.search.hits import BranchHit, NearestHit
 from arag_search.system.progress import counted
@@ -162,13 +162,15 @@ def count_text(count: int) -> str:
 @dataclass(frozen=True, slots=True)
 class Told:
     """What a piece of advice tells: see ``SearchResult``. ``unseen`` are words that occur nowhere,
-    each with the nearest words."""
+    each with the nearest words. ``hits`` are those of the page, if an alternative has no place on
+    it by its score."""
 
     unseen: tuple[tuple[str, str], ...] = ()
     feedback: Feedback | None = None
     nearest: tuple[NearestHit, ...] = ()
     branches: tuple[ClauseCount, ...] = ()
     unrepresented: tuple[BranchHit, ...] = ()
+    hits: tuple[Hit, ...] = ()
 
     @staticmethod
     def all(pieces: Sequence[Told]) -> Told:
@@ -181,4 +183,5 @@ class Told:
             tuple([hit for piece in pieces for hit in piece.nearest]),
             tuple([count for piece in pieces for count in piece.branches]),
             tuple([hit for piece in pieces for hit in piece.unrepresented]),
+            next((piece.hits for piece in pieces if piece.hits), ()),
         )

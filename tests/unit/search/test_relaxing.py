@@ -122,6 +122,21 @@ def test_keywords_are_counted(relaxed: Index) -> None:
     assert [part.count for part in within.branches] == [1, 0]
 
 
+def test_an_alternative_without_a_passage_on_the_page_takes_its_last_place(relaxed: Index) -> None:
+    query = 'venice OR "antonio vivaldi"^5 OR (rialto AND bridge)'
+    by_score = [hit.id for hit in relaxed.logical_search(query).hits]
+    assert by_score.index("bridges.1") > 1
+    # Before, the passage stood below the page, under "Best for (rialto AND bridge):".
+    first = run(relaxed, query=query, top_k=2)
+    assert first.ids[:2] == (by_score[0], "bridges.1")
+    assert "Best for" not in first.text
+    second = run(relaxed, query=query, top_k=2, after="2")
+    assert second.text.startswith(f"Passages 3 to 4 of {len(by_score)}\n[{by_score[1]}]")
+    assert [*first.ids[:2], *second.ids[:2]] == [
+        by_score[0], "bridges.1", *(id for id in by_score[1:] if id != "bridges.1")
+    ][:4]  # fmt: skip
+
+
 def test_plain_words_are_counted_unless_all_that_they_find_is_shown(relaxed: Index) -> None:
     words = "venice opera priest zebra"
     result = relaxed.logical_search(words, top_k=1, branches=True)
