@@ -181,11 +181,15 @@ __all__ = [
     "QuestionFile",
     "load_questions",
     "questions_fingerprint",
+    "read_needs",
     "read_questions",
 ]
 
 UNANSWERABLE_SUFFIX = "__unanswerable"
 """What is added to the id of an unanswerable question whose answerable twin has the same one."""
+
+_TEXTS = ("query", "question", "text")
+_NEEDS = f"queries in UTF-8, one a line; {ALLOWED}"
 
 _ASKED = ("id", "text", "answers", "type", "supporting_titles", "evidence")
 
@@ -206,6 +210,34 @@ def load_questions(path: Path | str) -> tuple[Question, ...]:
     cannot be read, for two questions with one id, and for a file without questions.
     """
     return read_questions(path).questions
+
+
+def read_needs(path: Path | str) -> tuple[Question, ...]:
+    """Return the questions of a file as ``load_questions`` does, or queries without answers: one a
+    line of text, or JSON lines of ``{"query"}`` (also ``question`` or ``text``). Raises
+    QuestionsError."""
+    path = Path(path)
+    if is_beir(path):
+        return load_questions(path)
+    raw = read_bytes(path, "The queries cannot be read", _NEEDS)
+    texts: list[str | None] = []
+    if raw.lstrip()[:1] in (b"{", b"["):
+        for where, value in json_records(path):
+            fields = Fields.of(value, where, _NEEDS)
+            if not fields.fields.keys() <= {*ID_FIELDS, *_TEXTS}:
+                return load_questions(path)
+            texts.append(fields.optional_text(_TEXTS))
+    else:
+        try:
+            texts += raw.decode("utf-8").splitlines()
+        except UnicodeDecodeError as error:
+            raise QuestionsError(
+                f"The queries are not UTF-8 ({error.reason}).", where=str(path), allowed=_NEEDS
+            ) from None
+    needs = [text for text in texts if text is not None and text.strip()]
+    if not needs:
+        raise QuestionsError("There are no queries.", where=str(path), allowed=_NEEDS)
+    return tuple(Question(f"q{place}", text, ()) for place, text in enumerate(needs, 1))
 
 
 def read_questions(path: Path | str) -> QuestionFile:

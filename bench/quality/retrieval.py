@@ -21,6 +21,7 @@ from typing import Any
 import orjson
 
 from arag_search.evaluation.bootstrap import LEVEL, SEED
+from arag_search.evaluation.interfaces import content_words, words_query
 from arag_search.evaluation.measurement import ranking_values
 from arag_search.evaluation.measures import parse_measures
 from arag_search.evaluation.text_match import evidence_recall
@@ -35,7 +36,6 @@ from bench import BenchError
 from bench.arguments import BenchParser, names_from, positive
 from bench.data import corpus_file, questions_in, sets_in
 from bench.quality.data_sets import SETS, drawn, open_kept
-from bench.quality.question_words import content_words, words_query
 from bench.report.estimates import mean_rows
 from bench.report.fingerprints import questions_of
 from bench.report.rows import Figure, circumstances, corpus_of, show

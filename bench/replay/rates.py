@@ -23,10 +23,10 @@ from arag_search.agent.toolbox import tools_of
 from arag_search.corpus import Chunk
 from arag_search.engines.lucene.jvm import java
 from arag_search.errors import AragError
+from arag_search.evaluation.interfaces import words_query
 from arag_search.query import analysis
 from bench import BenchError
 from bench.cluster.cluster import LocalCluster, local_cluster
-from bench.quality.question_words import words_query
 from bench.replay.hybrid import TOP, packed
 from bench.replay.peers import Bm25s, Pyserini, check_bm25s
 from bench.replay.prebuilt import READER, TOP_K, for_lucene, for_opensearch

@@ -14,6 +14,7 @@ from arag_search.agent.models.offline import OfflineModel
 from arag_search.agent.presets import changed_preset
 from arag_search.agent.record import Record
 from arag_search.corpus import Chunk
+from arag_search.evaluation.interfaces import words_query
 from arag_search.plan.clauses import ResolvedPlan, wanted_leaves
 from arag_search.plan.lower import lower
 from arag_search.query import analysis
@@ -28,7 +29,6 @@ from arag_search.search.keywords import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS
 from arag_search.tools.preset import Preset
 from arag_search.tools.registry import TOOLS, QueryForm
 from bench import BenchError
-from bench.quality.question_words import words_query
 from bench.speed.queries import logical_queries
 
 SEED = 1714

@@ -26,10 +26,10 @@ from typing import Any
 from arag_search import Index, open_index
 from arag_search.agent.models.offline import OfflineModel
 from arag_search.agent.presets import DEFAULT_PRESET, load_preset
+from arag_search.evaluation.interfaces import words_query
 from arag_search.questions.files import load_questions
 from bench.arguments import BenchParser, names_from, positive
 from bench.data import corpus_in, questions_in
-from bench.quality.question_words import words_query
 from bench.replay import against, rates, session
 from bench.replay.rates import LARGE, RIVALS, SMALL_ONES, Passages, Rivals, bare_lucene
 from bench.replay.recorded import (

@@ -12,12 +12,12 @@ import pytest
 
 from arag_search.errors import QuestionsError
 from arag_search.evaluation.bootstrap import Interval, intervals, resampled_means
+from arag_search.evaluation.interfaces import content_words, words_query
 from arag_search.questions.files import load_questions
 from arag_search.questions.question import Question
 from arag_search.search.hits import SearchHit
 from bench import BenchError
 from bench.quality.data_sets import drawn
-from bench.quality.question_words import content_words, words_query
 from bench.quality.retrieval import (
     EXCLUDED,
     SEARCHES,

@@ -16,14 +16,14 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 CEILINGS = {
     ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_163,
     ("arag_search/tools/",): 4_999,
-    ("arag_search/agent/",): 4_432,
-    ("arag_search/evaluation/",): 2_870,
+    ("arag_search/agent/",): 4_440,
+    ("arag_search/evaluation/",): 3_182,
     ("arag_search/vectors/", "index_jobs/embedding/"): 4_753,
     ("arag_search/engines/opensearch/",): 4_671,
     ("arag_search/engines/",): 7_096,
     ("arag_search/mcp_server/",): 2_486,
-    ("arag_search/cli/",): 4_640,
-    ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_273,
+    ("arag_search/cli/",): 4_768,
+    ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_305,
     ("arag_search/endpoints/", "arag_search/system/"): 1_934,
     ("index_jobs/sources/",): 8_065,
     ("index_jobs/",): 5_367,
@@ -31,7 +31,7 @@ CEILINGS = {
     ("tests/",): 62_594,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 141_491
+ALL = 142_060
 
 
 def _counts() -> Counter[tuple[str, ...]]:

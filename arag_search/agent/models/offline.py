@@ -261,6 +261,14 @@ def _logical(names: Sequence[str], words: Sequence[str], *, operators: bool) -> 
     return f"{' OR '.join(titles)} OR ({mentions})"
 
 
+def one_query(question: str) -> str:
+    """Return the logical query for all names of a question at once, or for its words; "" if it has
+    neither. The rules themselves look for one name after the other."""
+    reading = _Reading(question, ())
+    words = reading.other_words if reading.names else reading.words
+    return _logical(reading.names, words, operators=True)
+
+
 def _plain(name: str) -> str:
     return " ".join(re.sub(r'["“”\\*?/<>]', " ", name).split())
 

@@ -29,7 +29,7 @@ _WRITTEN: Mapping[Unit, Callable[[float], str]] = {
 
 def score_text(score: Score) -> str:
     """Format the run, a table of its rows, and the notes."""
-    table = _table([_HEAD, *map(_cells, score.rows)])
+    table = table_text([_HEAD, *map(_cells, score.rows)])
     return "\n".join([_run_line(score), *table, *score.notes])
 
 
@@ -37,7 +37,7 @@ def measures_text(score: Score) -> str:
     """Format the run, a table of the chosen measures, verdicts, and the notes."""
     names = [str(measure) for measure in score.measures]
     table = [("", "questions", *names), *(_means_cells(row, score) for row in score.means)]
-    lines = [_run_line(score), *_table(table)]
+    lines = [_run_line(score), *table_text(table)]
     overall = score.means[0]
     for name in names:
         counted = overall.counted[name]
@@ -70,7 +70,7 @@ def details_text(score: Score) -> str:
     table += [
         (name, *(f"{count:,}" for count in counted.values())) for name, counted in counts.items()
     ]
-    lines += _table(table)
+    lines += table_text(table)
     lines += [f"  {name}: {meaning}" for name, meaning in FAILURES.items()]
     return "\n".join(lines)
 
@@ -86,8 +86,8 @@ def _run_line(score: Score) -> str:
     return f"{run.preset}, model {run.model}, index {index}"
 
 
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Align the cells of rows, the first column to the left."""
+def table_text(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of rows with aligned cells, the first column to the left."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines: list[str] = []
     for row in rows:
@@ -134,7 +134,7 @@ def _verdict_lines(score: Score) -> list[str]:
         (type, *(f"{verdicts.get(name, 0):,}" for name in names))
         for type, verdicts in counts.items()
     ]
-    lines = ["", *_table(table)]
+    lines = ["", *table_text(table)]
     agreed = score.judged.agreement
     if agreed is not None:
         lines.append(

@@ -1,0 +1,126 @@
+"""arag-search measure: which query interface finds what on a corpus of one's own, and at what
+cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from arag_search.cli.options.index import IndexFolder, Json, Opening
+from arag_search.cli.options.parser import with_groups
+from arag_search.cli.output.printing import print_result
+from arag_search.cli.output.score_tables import table_text
+from arag_search.evaluation.bootstrap import Interval
+from arag_search.evaluation.comparison import RULES, Group, Row, compare
+from arag_search.evaluation.interfaces import interfaces_of
+from arag_search.evaluation.known_items import known_items
+from arag_search.questions.files import read_needs
+from arag_search.system.progress import counted, open_progress
+
+_KNOWN_ITEMS = (
+    "The needs are the words of passages of this corpus, so they favour searches by words: "
+    "questions of your own say more."
+)
+
+
+@with_groups
+def measure_command(
+    index: IndexFolder,
+    questions: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Questions with judgements or answers, or queries, one a line.  [default: 50 "
+            "needs made of sentences of the corpus]",
+            metavar="QUESTIONS",
+        ),
+    ] = None,
+    *,
+    top_k: Annotated[
+        int, typer.Option("--top-k", help="Passages of a search, 1 to 100.", min=1, max=100)
+    ] = 5,
+    limit: Annotated[
+        int | None, typer.Option(help="Only the first N questions.", metavar="N", min=1)
+    ] = None,
+    opening: Opening,
+    json: Json = False,
+) -> int:
+    """Compare words, keyword_search, logical queries, vectors and hybrid search on your corpus.
+
+    Each asks every question once, as its tool does for a model. Found are, of the first passages:
+    the relevant documents of judged questions (folders of BEIR), else the titles of gold passages,
+    else answers, whose words must stand in them. A file of queries alone, one a line, shows how far
+    the interfaces overlap and what they cost. Logical queries are made by rules, where a model
+    would write better ones. No model is asked.
+
+    Intervals are of 95 %. "As the best" means that these questions do not tell the two apart.
+
+    Examples:
+
+    \b
+      arag-search measure my-index
+      arag-search measure my-index questions.jsonl --top-k 10
+      arag-search measure ~/notes queries.txt --json
+    """
+    with opening.open(index, is_long=True) as opened:
+        interfaces = interfaces_of(opened)
+        needs = known_items(opened) if questions is None else read_needs(questions)
+        needs = needs[:limit]
+        if "vectors" in interfaces:
+            opened.encode_queries([need.text for need in needs])
+        progress = open_progress()
+        progress.begin("questions", len(needs))
+        try:
+            groups = compare(
+                opened, needs, interfaces, top_k,
+                are_known_items=questions is None,
+                tell=lambda done: progress.update(done, done),
+            )  # fmt: skip
+        finally:
+            progress.end()
+    notes = [_KNOWN_ITEMS] if questions is None else []
+    if "vectors" not in interfaces:
+        notes.append("The index has no vectors: arag-search embed makes them.")
+    text = "\n\n".join([*(_text(group, top_k) for group in groups), "\n".join(notes)]).strip()
+    described = {
+        "location": index,
+        "top_k": top_k,
+        "notes": notes,
+        "groups": [asdict(group) for group in groups],
+    }
+    return print_result(text, described, json)
+
+
+def _text(group: Group, top_k: int) -> str:
+    asked = counted(group.questions, "question")
+    passages = counted(top_k, "passage")
+    lines = [f"{asked}, first {passages} of a search. Found: {RULES[group.rule]}."]
+    head = ("", "found", "95 %", "beside the best", "tokens of a reply", "ms")
+    lines += table_text([head, *(_cells(row, group) for row in group.rows)])
+    if group.overlap:
+        lines += ["", "Passages in common (Jaccard):"]
+        lines += table_text([(names, f"{share:.2f}") for names, share in group.overlap.items()])
+    refused = [f"{row.interface} {row.errors}" for row in group.rows if row.errors]
+    return "\n".join([*lines, *([f"Could not be asked: {', '.join(refused)}."] if refused else [])])
+
+
+def _cells(row: Row, group: Group) -> Sequence[str]:
+    costs = (f"{row.tokens:,.0f}", f"{row.milliseconds:,.1f}")
+    if row.share is None:
+        return (row.interface, "-", "", "", *costs)
+    return (row.interface, f"{row.share.value:.3f}", _range(row.share), _beside(row), *costs)
+
+
+def _beside(row: Row) -> str:
+    if row.beside_best is None:
+        return "best"
+    if not row.beside_best.is_resolved:
+        return "as the best"
+    return f"{row.beside_best.value:+.3f} {_range(row.beside_best)}"
+
+
+def _range(interval: Interval) -> str:
+    return f"[{interval.low:.3f}, {interval.high:.3f}]"

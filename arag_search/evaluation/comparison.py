@@ -1,0 +1,192 @@
+"""Compare the query interfaces of an index on questions: what the first k passages of one search
+hold, and what the reply costs.
+
+What counts as found depends on what is known of a question, by the first rule that applies:
+``passage``, a known item; ``documents``, judged ones; ``evidence``, titles of gold passages; and
+``answer``, whose words stand in the passages, which may be by chance. Questions without any of
+these say only where the interfaces differ.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import fmean, median
+from typing import Any, Literal
+
+from arag_search.corpus import Chunk
+from arag_search.evaluation.bootstrap import LEVEL, Interval, intervals, resampled_means
+from arag_search.evaluation.interfaces import Interface
+from arag_search.evaluation.text_match import evidence_recall, stands_in, whole_words
+from arag_search.questions.question import Question
+from arag_search.search.index import Index
+from arag_search.system.extras import missing_extra
+
+Rule = Literal["passage", "documents", "evidence", "answer", "none"]
+RULES: Mapping[Rule, str] = {
+    "passage": "the passage that the need was made of",
+    "documents": "relevant documents",
+    "evidence": "titles of gold passages",
+    "answer": "the answer's words stand in them, which may be by chance",
+    "none": "no judgements: overlap and cost alone",
+}
+_WARM_UP = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One search: the passages that it showed, what they hold (None without a rule), and its
+    cost."""
+
+    ids: Sequence[str]
+    share: float | None
+    tokens: int
+    milliseconds: float
+    is_error: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An interface over the questions of one rule. ``share`` is the mean share, ``beside_best`` the
+    paired difference from the interface that found most; both are None without a rule, the second
+    also for the best. ``tokens`` are those of a reply, the mean; ``milliseconds`` are the
+    median."""
+
+    interface: str
+    share: Interval | None
+    beside_best: Interval | None
+    tokens: float
+    milliseconds: float
+    errors: int
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The questions of one rule: rows, the most found first, and without a rule the mean overlap
+    (Jaccard) of the passages of each two interfaces."""
+
+    rule: Rule
+    questions: int
+    rows: Sequence[Row]
+    overlap: Mapping[str, float]
+
+
+def compare(
+    index: Index,
+    questions: Sequence[Question],
+    interfaces: Mapping[str, Interface],
+    top_k: int,
+    *,
+    are_known_items: bool = False,
+    tell: Callable[[int], None] = lambda done: None,
+) -> list[Group]:
+    """Ask every question of every interface, in an order that changes from one to the next, and
+    return a group for each rule. The ids of known items are those of their passages. ``tell``
+    takes the number of questions that are done. Raises MissingExtraError without numpy, and what
+    the searches raise."""
+    _import_numpy()  # before the work, not after it
+    names = list(interfaces)
+    by_rule: dict[Rule, list[dict[str, Reply]]] = {}
+    for question in questions[:_WARM_UP]:
+        for interface in interfaces.values():
+            _ask(index, interface, question, "none", top_k)
+    for number, question in enumerate(questions):
+        rule: Rule = "passage" if are_known_items else _rule(question)
+        turned = names[number % len(names) :] + names[: number % len(names)]
+        replies = {name: _ask(index, interfaces[name], question, rule, top_k) for name in turned}
+        by_rule.setdefault(rule, []).append(replies)
+        tell(number + 1)
+    return [_group(rule, by_rule[rule], names) for rule in RULES if rule in by_rule]
+
+
+def _rule(question: Question) -> Rule:
+    if any(grade > 0 for _, grade in question.relevant_documents):
+        return "documents"
+    if question.gold_titles:
+        return "evidence"
+    return "answer" if any(map(whole_words, question.answers)) else "none"
+
+
+def _ask(index: Index, interface: Interface, question: Question, rule: Rule, top_k: int) -> Reply:
+    began = time.perf_counter()
+    arguments = interface.arguments(question.text)
+    if arguments is None:
+        return Reply((), None if rule == "none" else 0.0, 0, 0.0, is_error=True)
+    offered = interface.tool.parameters["properties"]
+    size = "top_k" if "top_k" in offered else "max_results"
+    result = interface.tool.run({**arguments, size: top_k})
+    spent = 1000 * (time.perf_counter() - began)
+    chunks = [chunk for chunk in index.read(result.ids) if chunk is not None]
+    share = _share_of(question, rule, chunks)
+    return Reply(result.ids, share, result.result_tokens, spent, result.status == "error")
+
+
+def _share_of(question: Question, rule: Rule, chunks: Sequence[Chunk]) -> float | None:
+    """Return the share of what is looked for that these passages hold."""
+    if rule == "passage":
+        return float(question.id in {chunk.id for chunk in chunks})
+    if rule == "documents":
+        relevant = {id for id, grade in question.relevant_documents if grade > 0}
+        return len(relevant & {chunk.doc_id for chunk in chunks}) / len(relevant)
+    if rule == "evidence":
+        return evidence_recall(question, [chunk.title for chunk in chunks])
+    if rule == "answer":
+        texts = [whole_words(f"{chunk.title} {chunk.content}") for chunk in chunks]
+        return float(any(stands_in(gold, text) for gold in question.answers for text in texts))
+    return None
+
+
+def _group(rule: Rule, asked: Sequence[Mapping[str, Reply]], names: Sequence[str]) -> Group:
+    shares, beside = ({}, {}) if rule == "none" else _estimates(rule, asked, names)
+    rows = [
+        Row(
+            name,
+            shares.get(name),
+            beside.get(name),
+            fmean(replies[name].tokens for replies in asked),
+            median(replies[name].milliseconds for replies in asked),
+            sum(replies[name].is_error for replies in asked),
+        )
+        for name in sorted(names, key=lambda name: -shares[name].value if shares else 0.0)
+    ]
+    pairs = combinations(names, 2) if rule == "none" else ()
+    overlap = {
+        f"{first} + {other}": fmean(_jaccard(of[first].ids, of[other].ids) for of in asked)
+        for first, other in pairs
+    }
+    return Group(rule, len(asked), rows, overlap)
+
+
+def _estimates(
+    rule: Rule, asked: Sequence[Mapping[str, Reply]], names: Sequence[str]
+) -> tuple[dict[str, Interval], dict[str, Interval]]:
+    """Return what each interface found, and its difference from the best. All differences hold
+    together at LEVEL (Bonferroni)."""
+    np = _import_numpy()
+    table = np.array([[replies[name].share or 0.0 for name in names] for replies in asked])
+    means = table.mean(axis=0)
+    best = int(means.argmax())
+    columns = np.hstack([table, table - table[:, [best]]])
+    resampled = resampled_means(columns, [None] * len(asked), f"measure {rule}")
+    others = max(len(names) - 1, 1)
+    levels = [LEVEL] * len(names) + [1 - (1 - LEVEL) / others] * len(names)
+    made = intervals(columns.mean(axis=0).tolist(), resampled, levels)
+    shares = dict(zip(names, made[: len(names)], strict=True))
+    beside = dict(zip(names, made[len(names) :], strict=True))
+    del beside[names[best]]
+    return shares, beside
+
+
+def _import_numpy() -> Any:
+    try:
+        import numpy
+    except ImportError as error:
+        raise missing_extra("bench", "numpy") from error
+    return numpy
+
+
+def _jaccard(first: Collection[str], other: Collection[str]) -> float:
+    either = {*first, *other}
+    return len({*first} & {*other}) / len(either) if either else 1.0

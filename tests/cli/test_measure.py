@@ -1,0 +1,95 @@
+"""The command measure: what each query interface finds on a corpus, by each rule, and what it
+costs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from arag_search.evaluation.known_items import known_items
+from arag_search.search.opening import open_index
+from tests.support.commands import SAMPLE, Command
+
+pytestmark = pytest.mark.usefixtures("commands_folder")
+
+QUESTIONS = str(Path(SAMPLE).with_name("questions.jsonl"))
+WITHOUT_VECTORS = {"words", "keyword_search", "logical by rules"}
+
+
+def test_titles_answers_judgements_and_queries_alone_are_measured_by_their_own_rule(
+    arag: Command, tmp_path: Path
+) -> None:
+    report = arag("measure", "my-index", QUESTIONS, "--json").json
+    (group,) = report["groups"]
+    assert (group["rule"], group["questions"]) == ("evidence", 12)
+    shares = [row["share"]["value"] for row in group["rows"]]
+    assert {row["interface"] for row in group["rows"]} == WITHOUT_VECTORS
+    assert shares == sorted(shares, reverse=True)
+    assert shares[0] > 0.8
+    assert group["rows"][0]["beside_best"] is None
+    assert all(row["tokens"] > 0 for row in group["rows"])
+
+    answers = tmp_path / "answers.jsonl"
+    answers.write_text(
+        json.dumps({"question": "In which city did Carlo Goldoni die?", "answer": "Paris"}), "utf-8"
+    )
+    (group,) = arag("measure", "my-index", str(answers), "--json").json["groups"]
+    assert (group["rule"], group["rows"][0]["share"]["value"]) == ("answer", 1.0)
+
+    judged = tmp_path / "beir"
+    (judged / "qrels").mkdir(parents=True)
+    (judged / "queries.jsonl").write_text('{"_id": "1", "text": "carlo goldoni"}\n', "utf-8")
+    rows = "query-id\tcorpus-id\tscore\n1\tgoldoni\t1\n1\tvivaldi\t0\n"
+    (judged / "qrels" / "test.tsv").write_text(rows, "utf-8")
+    (group,) = arag("measure", "my-index", str(judged), "--json").json["groups"]
+    assert (group["rule"], group["rows"][0]["share"]["value"]) == ("documents", 1.0)
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["vivaldi operas\n\n the of \n", '{"query": "vivaldi operas"}\n{"question": "the of"}\n'],
+)
+def test_queries_without_judgements_have_overlap_and_cost_only(
+    arag: Command, tmp_path: Path, content: str
+) -> None:
+    queries = tmp_path / "queries"
+    queries.write_text(content, "utf-8")
+    report = arag("measure", "my-index", str(queries), "--json").json
+    (group,) = report["groups"]
+    assert (group["rule"], group["questions"]) == ("none", 2)
+    assert all(row["share"] is row["beside_best"] is None for row in group["rows"])
+    assert all(0 <= share <= 1 for share in group["overlap"].values())
+    text = arag("measure", "my-index", str(queries)).out
+    assert "no judgements: overlap and cost alone" in text
+    assert "Could not be asked: logical by rules 1." in text
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"), [(b"", "There are no queries."), (b"a\xff", "are not UTF-8")]
+)
+def test_files_without_a_query_are_refused(
+    arag: Command, tmp_path: Path, content: bytes, problem: str
+) -> None:
+    queries = tmp_path / "queries"
+    queries.write_bytes(content)
+    done = arag("measure", "my-index", str(queries))
+    assert (done.code, done.out) == (1, "")
+    assert problem in done.err
+
+
+def test_without_questions_known_items_are_drawn_and_called_what_they_are(arag: Command) -> None:
+    text = arag("measure", "my-index").out
+    assert "Found: the passage that the need was made of." in text
+    assert "so they favour searches by words" in text
+    with open_index("my-index") as index:
+        needs = known_items(index, count=10)
+        assert needs == known_items(index, count=10)
+        assert needs != known_items(index, count=10, seed=1)
+        for need in needs:
+            (chunk,) = index.read([need.id])
+            assert chunk is not None
+            assert len(words := need.text.split()) == 3
+            assert index.words(" AND ".join(words))[0].passages
+            assert need.text not in chunk.content
