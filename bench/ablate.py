@@ -1,7 +1,7 @@
 """Measure a suite of conditions and report what its figures show.
 
     python -m bench ablate bench/suites/gold_chain.yaml
-    python -m bench ablate bench/suites/logicalrag_main.yaml --model gpt-5-mini --questions 20
+    python -m bench ablate bench/suites/logicalrag_main.yaml --model gpt-5-mini --with questions=20
 
 Prints what will be compared before it starts, then the contrasts, and writes a report. Run the same
 command again to resume an interrupted run. See bench/studies/ablations.md.
@@ -13,6 +13,8 @@ import argparse
 import re
 from collections.abc import Sequence
 from pathlib import Path
+
+import yaml
 
 from arag_search.agent.models.base import ChatModel
 from arag_search.agent.models.choose import choose_model
@@ -31,21 +33,17 @@ from bench.ablation.recorded_runs import RecordedExperiment
 from bench.ablation.report import contrast_table, declaration, figure, levels_text, write_report
 from bench.ablation.suite import (
     ENVIRONMENT,
-    FIRST,
     AgentRuns,
-    Decoding,
     RecordedRuns,
     Suite,
     checked_suite,
     load_suite,
 )
-from bench.arguments import BenchParser, positive
-from bench.report.fingerprints import code_fingerprint
+from bench.arguments import BenchParser
 from bench.report.rows import circumstances, write_results
 from bench.workbench import say
 
 REPORT, VERDICTS = "report", "verdicts.jsonl"
-ALL = "all"
 JUDGED = frozenset({"judge", "factuality judge"})
 
 
@@ -57,9 +55,10 @@ def main(arguments: Sequence[str], choose: ChooseModel = named_model) -> int:
 def _ablate(options: argparse.Namespace, command: str, choose: ChooseModel) -> int:
     suite = changed_suite(options)
     root: Path = options.work
-    given = [options.model, options.questions and f"questions {options.questions}"]
-    work = root / re.sub(r"[^\w.]+", "-", " ".join([suite.name, *filter(None, given)]))
-    folders = Folders(options.data, root / "sets", work, dict(options.set or ()), options.index)
+    changes = [f"{key} {value}" for key, value in options.changes]
+    given = [suite.name, *([options.model] if options.model else []), *changes]
+    work = root / re.sub(r"[^\w.]+", "-", " ".join(given))[:120]
+    folders = Folders(options.data, root / "sets", work, options.index)
     print("\n".join([f"{suite.name}: {suite.description}", *declaration(suite)]), flush=True)
     if options.dry_run:
         return _dry_run(suite, folders, options)
@@ -79,8 +78,7 @@ def _ablate(options: argparse.Namespace, command: str, choose: ChooseModel) -> i
             judge.close()
     costs = () if suite.experiment.kind == "gold_chain" else COSTS
     analysis = analyse(suite, tuple(dict.fromkeys((*suite.shown_measures, *costs))), cells)
-    run = {**circumstances(command), "code": code_fingerprint(), "suite": suite.fingerprint,
-           "seed": SEED}  # fmt: skip
+    run = circumstances(command, seed=SEED)
     path = write_report(analysis, run, work / REPORT)
     if options.json:
         write_results(options.json, [figure(analysis)], run)
@@ -149,45 +147,35 @@ def _prices(options: argparse.Namespace) -> Prices | None:
 
 
 def changed_suite(options: argparse.Namespace) -> Suite:
-    """Load the suite with the changes that the options ask for. Its models keep their levels.
-    Raises BenchError if it has no model to change."""
-    suite = load_suite(options.suite)
-    values = suite.model_dump()
-    experiment = values["experiment"]
-    nothing = dict.fromkeys(options.leave_out or ())
-    if options.questions is not None:
-        count: str = options.questions
-        experiment["questions"] = int(count) if count.isdecimal() else count
-        if count == ALL:
-            experiment["questions"] = None
-    if isinstance(suite.experiment, AgentRuns):
-        experiment["encoder"] = options.encoder or experiment["encoder"]
-        if experiment["judge"]:
-            experiment["judge"] |= nothing
-        for entry, values_of_entry in zip(
-            suite.experiment.models, experiment["models"], strict=True
-        ):
-            values_of_entry |= {"label": entry.level, **nothing}
-            if options.model and entry.model == ENVIRONMENT:
-                values_of_entry["model"] = options.model
-    elif options.model or options.leave_out or options.encoder:
-        raise BenchError(f"Suite {suite.name} does not use a model.", where=str(options.suite))
-    return checked_suite(values, "the options")
-
-
-def _count(text: str) -> str:
-    return (
-        text
-        if text == ALL
-        else (f"{FIRST if text.startswith(FIRST) else ''}{positive(text.removeprefix(FIRST))}")
+    """Load the suite with the changes that the options ask for; its levels stay. Raises ConfigError
+    for keys and values that no suite has, and BenchError if there is no model to change."""
+    values = load_suite(options.suite).model_dump()
+    values["experiment"] |= dict(options.changes)
+    suite = checked_suite(values, "--with")
+    if options.model is None:
+        return suite
+    models = suite.experiment.models if isinstance(suite.experiment, AgentRuns) else ()
+    if ENVIRONMENT not in {entry.model for entry in models}:
+        what = f'Suite {suite.name} has no model "{ENVIRONMENT}".'
+        raise BenchError(what, where="--model", do="Name the models with --with 'models=[...]'.")
+    entries = (
+        entry.model_copy(update={"model": options.model, "label": entry.level})
+        if entry.model == ENVIRONMENT
+        else entry
+        for entry in models
     )
+    runs = suite.experiment.model_copy(update={"models": tuple(entries)})
+    return suite.model_copy(update={"experiment": runs})
 
 
-def _set(text: str) -> tuple[str, Path]:
-    name, equals, folder = text.partition("=")
-    if not (name and equals and folder):
-        raise argparse.ArgumentTypeError(f"{text} is not NAME=FOLDER")
-    return name, Path(folder)
+def _change(text: str) -> tuple[str, object]:
+    key, equals, value = text.partition("=")
+    try:
+        if key and equals:
+            return key, yaml.safe_load(value)
+    except yaml.YAMLError:
+        pass
+    raise argparse.ArgumentTypeError(f"{text} is not KEY=VALUE, with a value as in the suite")
 
 
 def parser_of() -> BenchParser:
@@ -197,23 +185,14 @@ def parser_of() -> BenchParser:
     add("suite", type=Path, metavar="SUITE.yaml", help="the suite, such as those in bench/suites")
     parser.add_kept_work("indexes, records, cells and reports", "ablate")
     add(
-        "--questions", type=_count, metavar="N",
-        help='ask N questions of each data set, "first N", or all, in place of the suite\'s '
-        "number; kept apart",
+        "--with", dest="changes", type=_change, action="append", default=[], metavar="KEY=VALUE",
+        help="another value for a key of the experiment, as in the suite: questions=20, "
+        "'questions=first 300', questions=null for all, 'models=[gpt-5-mini]', encoder=NAME; may "
+        "be repeated; kept apart",
     )  # fmt: skip
     add(
         "--model", metavar="MODEL",
-        help='what the suite calls "environment", in place of the model in ARAG_MODEL; kept apart',
-    )  # fmt: skip
-    add(
-        "--leave-out", action="append", choices=list(Decoding.model_fields), metavar="SETTING",
-        help="leave a setting of the suite's models and judge to the endpoint, such as "
-        "temperature for models that refuse it; may be repeated",
-    )  # fmt: skip
-    add("--encoder", metavar="NAME", help="the encoder, in place of the suite's")
-    add(
-        "--set", type=_set, action="append", metavar="NAME=FOLDER",
-        help="where the data set is, as published; may be repeated",
+        help='what the suite calls "environment", in place of ARAG_MODEL; kept apart',
     )  # fmt: skip
     add(
         "--index", metavar="INDEX",

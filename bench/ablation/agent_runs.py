@@ -7,9 +7,9 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-
-import orjson
+from contextlib import ExitStack, closing
+from functools import cache, partial
+from typing import Any
 
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ChatModel
@@ -20,7 +20,7 @@ from arag_search.agent.prompts import system_prompt
 from arag_search.agent.record import Record
 from arag_search.endpoints.calls import first_set
 from arag_search.errors import AragError, ConfigError
-from arag_search.evaluation.resolution import LocatedEvidence, Passages
+from arag_search.evaluation.resolution import IndexedPassage, LocatedEvidence, Passages
 from arag_search.questions.files import Question, load_questions, questions_fingerprint
 from arag_search.runs.folder import COMPARED, read_records
 from arag_search.runs.prices import Prices
@@ -39,8 +39,6 @@ from bench.ablation.measure import COSTS
 from bench.ablation.scoring import rows_of
 from bench.ablation.suite import (
     ENVIRONMENT,
-    EVIDENCE,
-    WITHHELD,
     AgentRuns,
     Key,
     ModelEntry,
@@ -96,27 +94,32 @@ class AgentExperiment:
         self._measures = (*suite.shown_measures, *COSTS)
         self._presets: dict[str, Preset] = {}
         self._models = {entry.level: entry for entry in runs.models}
-        self._questions: dict[str, Sequence[Question]] = {}
-        self._indexes: dict[tuple[str, str], Index] = {}
-        self._taken: dict[str, TakenAway] = {}
-        self._located: dict[tuple[str, str], LocatedEvidence] = {}
+        self._open = ExitStack()
+        self._candidates = cache(self._load_candidates)
+        self._taken_away = cache(self._take_away)
+        self._index = cache(self._open_index)
+        self._located = cache(self._locate)
         if problems := list(dict.fromkeys(self._problems())):
             raise ConfigError(numbered("suite", problems))
 
     def measure(self, key: Key) -> Cell:
         """See Experiment. Raises KeyboardInterrupt if a run was interrupted, and the errors of a
         run."""
+        name, at = key["set"], (key["set"], key["passages"])
+        asked = self._asked(name)
         rows: list[CellRow] = []
-        asked = self._asked(key)
+        fingerprints: Mapping[str, str] = {}
         for seed in self._seeds(key):
-            records = self._records(key, seed)
-            located = self._evidence(key, records)
-            is_whole = self._index(key).manifest.chunks <= MAX_READ_PASSAGES
-            passages = located.passages.all if is_whole else ()
+            records, fingerprints = self._records(key, seed)
+            passages: Sequence[IndexedPassage] = ()
+            if self._index(*at).manifest.chunks <= MAX_READ_PASSAGES:
+                located = self._located(*at)
+                passages = located.passages.all
+            else:
+                located = self._shown(at, records)
             rows += rows_of(asked, records, seed, located, self._measures, self._judging, passages)
         prompt = prompt_fingerprint(system_prompt(self._presets[key["preset"]]))
-        made_of = self._of_run(key, self._seeds(key)[0])
-        return Cell(key, {**made_of, "prompt": prompt, **self._judging.fingerprints}, rows)
+        return Cell(key, {**fingerprints, "prompt": prompt, **self._judging.fingerprints}, rows)
 
     def estimates(
         self, keys: Sequence[Key], judge: str | None, *, trajectories: bool
@@ -124,62 +127,43 @@ class AgentExperiment:
         """Yield what the cells would ask of their models, and of a judge if one is named, of the
         trajectories too."""
         for key in keys:
-            runs = len(self._seeds(key))
-            answers = len(self._candidates(key["set"])) * runs
+            answers = len(self._candidates(key["set"]))
             preset = self._presets[key["preset"]]
             name = self._models[key["model"]].model
             if name == ENVIRONMENT:
                 name = first_set(os.environ, (MODEL_VARIABLE,))[0] or name
-            yield estimate(preset, name, answers)
-            if judge is not None:
-                yield estimate_judge(preset, judge, answers, runs, trajectories=trajectories)
+            for _ in self._seeds(key):
+                yield estimate(preset, name, answers)
+                if judge is not None:
+                    yield estimate_judge(preset, judge, answers, trajectories=trajectories)
 
     def close(self) -> None:
         """See Experiment."""
-        for index in self._indexes.values():
-            index.close()
+        self._open.close()
 
     # The records of a condition and a seed
 
-    def _records(self, key: Key, seed: int) -> Mapping[str, Record]:
-        """Ask the questions that have no record yet, and return all records by question. Another
-        preset, index, model or other questions have another folder, so that paid replies are never
-        mixed or lost."""
-        made_of = orjson.dumps([self._of_run(key, seed), *key.items()], option=orjson.OPT_SORT_KEYS)
-        name = f"{hashlib.sha256(made_of).hexdigest()[:8]}-seed-{seed}"
-        readable = re.sub(r"[^A-Za-z0-9._]+", "-", "-".join(key.values()))[:80]
-        folder = self._folders.work / RUNS / readable / name
-        model = self._model(key, seed)
-        try:
-            outcome = run(
-                self._searched(key),
-                self._asked(key),
-                self._presets[key["preset"]],
-                model,
-                folder,
-                options=RunOptions(self._runs.workers),
-                prices=self._prices,
-                progress=open_progress(),
-            )
-        finally:
-            model.close()
+    def _records(self, key: Key, seed: int) -> tuple[Mapping[str, Record], Mapping[str, str]]:
+        """Ask the questions that have no record yet, and return all records by question, and what
+        they depend on. Another preset, index, model or other questions have another folder, so that
+        paid replies are never mixed or lost."""
+        entry, preset = self._models[key["model"]], self._presets[key["preset"]]
+        asked, index = self._asked(key["set"]), self._searched(key)
+        with closing(self._choose(entry, seed if entry.takes_seeds else None)) as model:
+            of_agent = Agent(index, preset, model).fingerprints
+            made_of = {**of_agent, "questions": questions_fingerprint(asked)}
+            made_of = {name: made_of[name] for name in COMPARED if name in made_of}
+            if preset.needed_vectors and self._runs.nprobe is not None:
+                made_of["nprobe"] = str(self._runs.nprobe)
+            levels = re.sub(r"[^A-Za-z0-9._]+", "-", "-".join(key.values()))[:80]
+            digest = hashlib.sha256(repr((made_of, sorted(key.items()))).encode()).hexdigest()[:8]
+            folder = self._folders.work / RUNS / levels / f"{digest}-seed-{seed}"
+            options = RunOptions(self._runs.workers)
+            outcome = run(index, asked, preset, model, folder, options=options,
+                          prices=self._prices, progress=open_progress())  # fmt: skip
         if outcome.stopped == "interrupted":
             raise KeyboardInterrupt
-        return read_records(folder).by_id
-
-    def _of_run(self, key: Key, seed: int) -> dict[str, str]:
-        """Return the fingerprints that a run folder keeps, including that of its index."""
-        preset = self._presets[key["preset"]]
-        model = self._model(key, seed)
-        try:
-            agent = Agent(self._searched(key), preset, model)
-        finally:
-            model.close()
-        asked = questions_fingerprint(self._asked(key))
-        fingerprints = {**agent.fingerprints, "questions": asked}
-        compared = {name: fingerprints[name] for name in COMPARED if name in fingerprints}
-        probed = self._runs.nprobe if preset.needed_vectors else None
-        return compared | ({} if probed is None else {"nprobe": str(probed)})
+        return read_records(folder).by_id, made_of
 
     def _seeds(self, key: Key) -> tuple[int, ...]:
         """Return the seeds that may make a difference: rules give the same answer for every
@@ -187,119 +171,94 @@ class AgentExperiment:
         seeds = self._runs.seeds
         return seeds if self._models[key["model"]].takes_seeds else seeds[:1]
 
-    def _model(self, key: Key, seed: int) -> ChatModel:
-        entry = self._models[key["model"]]
-        return self._choose(entry, seed if entry.takes_seeds else None)
-
     # Questions, indexes and evidence
 
-    def _asked(self, key: Key) -> Sequence[Question]:
-        """Return the questions of a cell: if evidence is withheld under any condition, those of
-        which it can be, in types of their own."""
-        if not self._runs.withholds:
-            return self._candidates(key["set"])
-        taken = self._taken_away(key).questions
-        if key[EVIDENCE] == WITHHELD:
-            return taken
-        return [replace(question, answerable=True) for question in taken]
+    def _asked(self, name: str) -> Sequence[Question]:
+        """Return the questions of a data set that are asked."""
+        return self._taken_away(name).questions if self._runs.withheld else self._candidates(name)
 
-    def _candidates(self, name: str) -> Sequence[Question]:
+    def _load_candidates(self, name: str) -> Sequence[Question]:
         """Return the questions that are asked, as far as their file tells: where evidence is
         withheld, the index may lack the evidence of some, which others then replace."""
-        if name not in self._questions:
-            questions = load_questions(self._folders.questions(name))
-            if self._runs.withholds:
-                questions = [question for question in questions if must_be_read(question)]
-            self._questions[name] = chosen(questions, self._runs.questions, name)
-        return self._questions[name]
+        questions = load_questions(self._folders.questions(name))
+        if self._runs.withheld:
+            questions = [question for question in questions if must_be_read(question)]
+        return chosen(questions, self._runs.questions, name)
 
-    def _taken_away(self, key: Key) -> TakenAway:
+    def _take_away(self, name: str) -> TakenAway:
         """Choose the questions of a data set whose evidence is withheld, and its documents."""
-        name = key["set"]
-        if name not in self._taken:
-            index = self._index(key)
-            if index.manifest.chunks > MAX_READ_PASSAGES:
-                raise BenchError(
-                    "Evidence cannot be withheld from this index, because all of its passages are "
-                    "searched for the answers.",
-                    where=f"{index.location}, {index.manifest.chunks:,} passages",
-                    allowed=f"at most {MAX_READ_PASSAGES:,} passages",
-                    do="Leave out --index, so that the corpus of the data set is searched.",
-                )
-            taken = take_away(
-                load_questions(self._folders.questions(name)),
-                index.scan(),
-                lambda some: chosen(some, self._runs.questions, name),
+        index = self._index(name, PUBLISHED)
+        if index.manifest.chunks > MAX_READ_PASSAGES:
+            raise BenchError(
+                "Evidence cannot be withheld from this index, because all of its passages are "
+                "searched for the answers.",
+                where=f"{index.location}, {index.manifest.chunks:,} passages",
+                allowed=f"at most {MAX_READ_PASSAGES:,} passages",
+                do="Leave out --index, so that the corpus of the data set is searched.",
             )
-            count = len(taken.documents)
-            say(
-                f"{name}: {count:,} documents are withheld from {len(taken.questions):,} questions."
-            )
-            self._taken[name] = taken
-        return self._taken[name]
+        questions = load_questions(self._folders.questions(name))
+        choose = partial(chosen, asked=self._runs.questions, name=name)
+        taken = take_away(questions, index.scan(), choose)
+        count = len(taken.documents)
+        say(f"{name}: {count:,} documents are withheld from {len(taken.questions):,} questions.")
+        return taken
 
     def _searched(self, key: Key) -> Index:
         """Return the index as the agent searches it: without the evidence where it is withheld."""
-        index = self._index(key)
-        if key.get(EVIDENCE) == WITHHELD:
-            return index.within(self._taken_away(key).filter)
-        return index
+        index = self._index(key["set"], key["passages"])
+        return index.within(self._taken_away(key["set"]).filter) if self._runs.withheld else index
 
-    def _index(self, key: Key) -> Index:
-        name, passages = at = (key["set"], key["passages"])
-        if at not in self._indexes:
-            folders, location = self._folders, self._folders.index
-            needs_vectors = any(preset.needed_vectors for preset in self._presets.values())
-            encoder = self._runs.encoder if needs_vectors else None
-            if location is not None:
-                self._indexes[at] = open_index(
-                    location, encoder=encoder, nprobe=self._runs.nprobe, search_timeout_s=None
-                )
-            else:
-                folder, corpus, kept = folders.folder(name), folders.corpus(name), folders.kept
-                self._indexes[at] = open_set(folder, corpus, passages, kept / name, encoder)
-        return self._indexes[at]
+    def _open_index(self, name: str, passages: str) -> Index:
+        folders, probed = self._folders, self._runs.nprobe
+        needs_vectors = any(preset.needed_vectors for preset in self._presets.values())
+        encoder = self._runs.encoder if needs_vectors else None
+        if folders.index is not None:
+            index = open_index(folders.index, encoder=encoder, nprobe=probed, search_timeout_s=None)
+        else:
+            folder, corpus = folders.folder(name), folders.corpus(name)
+            index = open_set(folder, corpus, passages, folders.kept / name, encoder)
+        return self._open.enter_context(index)
 
-    def _evidence(self, key: Key, records: Mapping[str, Record]) -> LocatedEvidence:
+    def _locate(self, name: str, passages: str) -> LocatedEvidence:
         """Locate the evidence of the questions in the whole index: among the passages as published,
-        and by their texts where these are packed. In an index with too many passages to read them
-        all, only those that the records show are read, and evidence that is named by title or text
-        is not measured."""
-        at = (key["set"], key["passages"])
-        index, asked = self._index(key), self._asked(key)
-        if index.manifest.chunks > MAX_READ_PASSAGES:
-            ids = {id for r in records.values() for step in r.trajectory for id in step.hit_ids}
-            shown = filter(None, index.read(sorted(ids)))
-            return LocatedEvidence(Passages(shown), {question.id: () for question in asked})
-        if at not in self._located:
-            published = None
-            if key["passages"] != PUBLISHED:
-                published = Passages(self._index({**key, "passages": PUBLISHED}).scan())
-            self._located[at] = LocatedEvidence.of(asked, Passages(index.scan()), published)
-        return self._located[at]
+        and by their texts where these are packed."""
+        published = None
+        if passages != PUBLISHED:
+            published = Passages(self._index(name, PUBLISHED).scan())
+        searched = Passages(self._index(name, passages).scan())
+        return LocatedEvidence.of(self._asked(name), searched, published)
+
+    def _shown(self, at: tuple[str, str], records: Mapping[str, Record]) -> LocatedEvidence:
+        """Return the passages that the records show, of an index with too many to read them all;
+        evidence that is named by title or text is then not measured."""
+        ids = {id for r in records.values() for step in r.trajectory for id in step.hit_ids}
+        shown = Passages(filter(None, self._index(*at).read(sorted(ids))))
+        return LocatedEvidence(shown, {question.id: () for question in self._asked(at[0])})
 
     # Before anything runs
 
     def _problems(self) -> Iterator[str]:
         """Load questions and presets, and yield everything that cannot be used."""
-        checks = [(f"passages {level}", lambda level=level: Packing.of(level))
-                  for level in self._runs.passages]  # fmt: skip
-        checks += [(f"set {name}", lambda name=name: self._check_set(name))
-                   for name in self._runs.sets]  # fmt: skip
-        checks += [(f"preset {entry.level}", lambda entry=entry: self._load_preset(entry))
-                   for entry in self._runs.presets]  # fmt: skip
-        checks += [(f"model {entry.level}", lambda entry=entry: self._choose(entry, None).close())
-                   for entry in self._runs.models]  # fmt: skip
-        for place, check in checks:
+        runs = self._runs
+        checks: list[tuple[str, Callable[[Any], object], Any]] = [
+            *((f"passages {level}", Packing.of, level) for level in runs.passages),
+            *((f"set {name}", self._check_set, name) for name in runs.sets),
+            *((f"preset {entry.level}", self._load_preset, entry) for entry in runs.presets),
+            *((f"model {entry.level}", self._check_model, entry) for entry in runs.models),
+        ]
+        for place, check, argument in checks:
             try:
-                check()
+                check(argument)
             except AragError as error:
-                yield f"{place}: {' '.join(str(error).split(chr(10)))}"
+                yield f"{place}: {' '.join(str(error).splitlines())}"
 
     def _check_set(self, name: str) -> None:
         self._candidates(name)
         for passages in self._runs.passages:
             check_packable(name, self._folders.corpus(name), passages, self._folders.index)
+
+    def _check_model(self, entry: ModelEntry) -> None:
+        self._choose(entry, None).close()
 
     def _load_preset(self, entry: PresetEntry) -> None:
         """Load the preset of an entry with its changes. Raises ConfigError if it cannot be used."""
@@ -307,11 +266,8 @@ class AgentExperiment:
         preset = load_preset(entry.preset)
         preset = changed_preset(preset, changes, "its changes") if changes else preset
         self._presets[entry.level] = preset
-        problems: list[str] = []
-        if preset.given == "evidence" and self._runs.withholds:
-            problems.append("it is given the evidence, which is withheld.")
+        if preset.given == "evidence" and self._runs.withheld:
+            raise ConfigError("It is given the evidence, which is withheld.")
         if preset.needed_vectors and self._runs.encoder is None:
             using = ", ".join(preset.needed_vectors)
-            problems.append(f"{using} needs vectors, and no encoder is named.")
-        if problems:
-            raise ConfigError(" ".join(problems))
+            raise ConfigError(f"{using} needs vectors, and no encoder is named.")

@@ -3,7 +3,7 @@
 The usual question takes five searches or reads, whose replies have 1,000 tokens each. (LogicalRAG
 states 3.8 searches a question and AgenticRAG 4.8 calls; a strong model's recorded runs over short
 passages took 2 to 3, with fewer tokens.) Reasoning is part of the output and differs tenfold
-between models, so a run of 20 questions (``--questions 20``) is the better estimate of it.
+between models, so a run of 20 questions (``--with questions=20``) is the better estimate of it.
 """
 
 from __future__ import annotations
@@ -28,47 +28,32 @@ JUDGE_TOKENS = 500
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Requests to a model and the tokens of their prompts, as usual, and at most: what the bounds
-    of the presets allow."""
+    """Requests to a model, and the tokens of their prompts."""
 
     model: str
     requests: int
     tokens: int
-    most_requests: int
-    most_tokens: int
 
 
 def estimate(preset: Preset, model: str, answers: int) -> Estimate:
     """Estimate a number of answers with a preset. Each request repeats the earlier replies."""
     given = REPLY_TOKENS if preset.given != "none" else 0
     fixed = count_tokens(system_prompt(preset)) + len(preset.tools) * TOOL_TOKENS
-    fixed += QUESTION_TOKENS + given
-
-    def tokens(requests: int, reply: int) -> int:
-        sizes = (fixed + number * (reply + OUTPUT_TOKENS) for number in range(requests))
-        return answers * sum(min(size, preset.token_budget) for size in sizes)
-
-    most = 1 + (preset.max_loops if preset.tools else 0)
-    usual = min(most, 1 + USUAL_CALLS)
-    bound = tokens(most, preset.max_result_tokens)
-    return Estimate(model, answers * usual, tokens(usual, REPLY_TOKENS), answers * most, bound)
+    requests = 1 + (min(preset.max_loops, USUAL_CALLS) if preset.tools else 0)
+    sizes = (fixed + QUESTION_TOKENS + given + number * (REPLY_TOKENS + OUTPUT_TOKENS)
+             for number in range(requests))  # fmt: skip
+    tokens = sum(min(size, preset.token_budget) for size in sizes)
+    return Estimate(model, answers * requests, answers * tokens)
 
 
-def estimate_judge(
-    preset: Preset, judge: str, answers: int, runs: int, *, trajectories: bool
-) -> Estimate:
-    """Estimate the judging of the answers of as many runs; with ``trajectories``, also of grouping
-    their searches, of judging each of them, and of the reasons of half of the answers, all of which
-    could be wrong."""
-    searches = preset.max_loops if preset.tools and trajectories else 0
-    cases = min(answers, runs * MAX_CASES) if trajectories else 0
-
-    def asked(searches: int, cases: int, reply: int) -> tuple[int, int]:
-        requests = answers * (1 + bool(searches) + searches) + cases
-        return requests, requests * JUDGE_TOKENS + reply * searches * (answers + cases)
-
-    usual = asked(min(searches, USUAL_CALLS), cases // 2, REPLY_TOKENS)
-    return Estimate(judge, *usual, *asked(searches, cases, preset.max_result_tokens))
+def estimate_judge(preset: Preset, judge: str, answers: int, *, trajectories: bool) -> Estimate:
+    """Estimate the judging of the answers of a run; with ``trajectories``, also of grouping their
+    searches, of judging each of them, and of the reasons of half of the answers."""
+    searches = min(preset.max_loops, USUAL_CALLS) if preset.tools and trajectories else 0
+    cases = min(answers, MAX_CASES) // 2 if trajectories else 0
+    requests = answers * (1 + bool(searches) + searches) + cases
+    replies = REPLY_TOKENS * searches * (answers + cases)
+    return Estimate(judge, requests, requests * JUDGE_TOKENS + replies)
 
 
 def estimate_lines(estimates: Iterable[Estimate], prices: Prices | None) -> Iterator[str]:
@@ -82,9 +67,8 @@ def estimate_lines(estimates: Iterable[Estimate], prices: Prices | None) -> Iter
         cost = prices and prices.cost(Usage(tokens, output, "counted"), model)
         priced = "no price (--prices)" if cost is None else f"about {cost:,.2f} USD"
         yield (
-            f"Estimate for {model}: about {requests:,} requests (at most "
-            f"{sum(part.most_requests for part in parts):,}), {tokens:,} prompt tokens (at most "
-            f"{sum(part.most_tokens for part in parts):,}), {output:,} completion tokens, {priced}."
+            f"Estimate for {model}: about {requests:,} requests, {tokens:,} prompt tokens, "
+            f"{output:,} completion tokens, {priced}."
         )
     if by_model:
         yield (

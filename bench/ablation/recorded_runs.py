@@ -32,7 +32,7 @@ class RecordedExperiment:
         for name in runs.sets:
             questions = data / runs.questions_file.format(set=name)
             for entry in runs.runs:
-                at, records = (name, entry.label), data / entry.records.format(set=name)
+                at, records = (name, entry.level), data / entry.records.format(set=name)
                 self._files[at] = questions, records
                 try:
                     self._asked[name] = chosen(load_questions(questions), runs.questions, name)

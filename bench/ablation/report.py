@@ -13,35 +13,26 @@ from typing import Any
 import orjson
 
 from arag_search.evaluation.bootstrap import LEVEL, SEED, Interval
-from arag_search.evaluation.evidence import FAILURES
 from arag_search.system.durable import write_atomically
 from bench.ablation.analysis import Analysis
 from bench.ablation.cells import CellRow
 from bench.ablation.judging.intents import repeated
 from bench.ablation.measure import is_ratio, measure_of
-from bench.ablation.papers import paper_lines, paper_tables
+from bench.ablation.papers import paper_lines
 from bench.ablation.picture import picture
-from bench.ablation.suite import ALPHA, EVIDENCE, Levels, Suite
+from bench.ablation.suite import ALPHA, Levels, Suite
 from bench.report.markdown import table
 from bench.report.rows import MACRO, Figure, Row, write_results
 
 CELLS = "cells.jsonl"
 METHOD = (
-    "- Seeds are averaged first. Each data set counts the same in the {macro}; questions are never "
-    "pooled. Intervals are percentiles of {resamples:,} resamples of questions within data set and "
-    "type (seed {seed}): of values at {level:.0%}, of contrasts at a level that is corrected for "
-    "their number (Bonferroni), at {alpha:.0%} in all for the primary measure and for the others.",
-    "- Costs of the agent are geometric means, with arithmetic ones beside them, and compared by "
-    "the ratio of the geometric ones (x 0.50: the first takes half as much); others are means, "
-    "compared by their difference.",
-    "- *not resolved*: 0 lies in the corrected interval; beside it the smallest difference that "
-    "could have been resolved. It does not say that two are as good as each other.",
-)
-WITHHELD_METHOD = (
-    "- Evidence withheld: a scope leaves out every document with evidence of any question that is "
-    "asked; scores use the statistics of the whole corpus. Asked are questions whose answer must "
-    "be read, and stands in no other document. Refusal, Hallucination and GoldLeak add up to 1, "
-    "but for questions that failed."
+    "- Seeds are averaged first. Each data set counts the same in the {macro}. Intervals are "
+    "percentiles of {resamples:,} resamples of questions within data set and type (seed {seed}): "
+    "of values at {level:.0%}, of contrasts at a level that is corrected for their number "
+    "(Bonferroni), at {alpha:.0%} in all for the primary measure and for the others. Tokens and "
+    "seconds of the agent are geometric means, compared by their ratio; others are means, compared "
+    "by their difference. *not resolved*: 0 lies in the interval; beside it the smallest "
+    "difference that could have been resolved. It does not say that two are as good as each other."
 )
 
 
@@ -76,23 +67,18 @@ def declaration(suite: Suite) -> list[str]:
 def markdown(analysis: Analysis, command: str, drawn: str | None) -> str:
     """Return the whole text of the report; ``drawn`` is the name of its picture."""
     suite = analysis.suite
-    method = "\n".join(METHOD).format(
+    method = METHOD.format(
         macro=MACRO, resamples=analysis.resamples, seed=SEED, level=LEVEL, alpha=ALPHA
     )
-    withheld = [WITHHELD_METHOD] if EVIDENCE in suite.experiment.factors else []
-    prints = {"suite": [suite.fingerprint], **fingerprints_of(analysis)}
     return "\n".join(
         [
             *(f"# {suite.name}", "", suite.description, "", f"`{command}`", ""),
-            *("## How it was asked", "", *declaration(suite), "", method, *withheld),
+            *("## How it was asked", "", *declaration(suite), "", method),
             *map(_meaning, analysis.measures),
             "",
             *(line for stratum in suite.strata for line in _section(analysis, stratum)),
             *([f"![Accuracy or evidence against tokens]({drawn})", ""] if drawn else []),
-            *paper_lines(paper_tables(suite.name, suite.experiment.sets)),
-            *("## Fingerprints", ""),
-            *(f"- {name}: `{', '.join(of)}`" for name, of in sorted(prints.items())),
-            "",
+            *paper_lines(suite.name, suite.experiment.sets),
         ]
     )
 
@@ -182,8 +168,7 @@ def _mean(values: Sequence[float | None]) -> str:
 def _table_of_counts(counts: Mapping[tuple[str, str], Counter[str | None]]) -> list[str]:
     names = sorted({name for of in counts.values() for name in of if name is not None})
     rows = [(*at, *(str(of[name]) for name in names)) for at, of in counts.items()]
-    meanings = [f"- {name}: {FAILURES[name]}" for name in names if name in FAILURES]
-    return [*table(("data set", "level", *names), rows), *meanings] if names else []
+    return table(("data set", "level", *names), rows) if names else []
 
 
 # Figures and names as text
@@ -229,13 +214,6 @@ def levels_text(levels: Levels) -> str:
 # JSON
 
 
-def fingerprints_of(analysis: Analysis) -> dict[str, list[str]]:
-    """Return the different fingerprints of all cells by name."""
-    names = dict.fromkeys(name for cell in analysis.cells.values() for name in cell.fingerprints)
-    return {name: sorted({cell.fingerprints[name] for cell in analysis.cells.values()
-                          if name in cell.fingerprints}) for name in names}  # fmt: skip
-
-
 def figure(analysis: Analysis) -> Figure:
     """Return the estimates as rows, in the unit of their measure, and the rest as details. The
     values of every question are in the cells."""
@@ -252,6 +230,7 @@ def figure(analysis: Analysis) -> Figure:
         )
         for at, estimate in analysis.estimates.items()
     ]
+    names = dict.fromkeys(name for cell in analysis.cells.values() for name in cell.fingerprints)
     details = {
         "suite": analysis.suite.model_dump(mode="json"),
         "resamples": analysis.resamples,
@@ -260,6 +239,9 @@ def figure(analysis: Analysis) -> Figure:
             {**asdict(contrast), "data_set": group, **asdict(difference)}
             for (contrast, group), difference in analysis.differences.items()
         ],
-        "fingerprints": fingerprints_of(analysis),
+        "fingerprints": {
+            name: sorted({cell.fingerprints.get(name, "") for cell in analysis.cells.values()})
+            for name in names
+        },
     }
     return Figure(analysis.suite.name, tuple(rows), details)

@@ -6,13 +6,12 @@ the correction counts all of it.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import orjson
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
@@ -30,7 +29,7 @@ ENVIRONMENT = "environment"
 """The name of a model in a suite that stands for the model in ARAG_MODEL, or of --model."""
 FIRST = "first "
 """What stands before a number of questions that are the first ones of a file, and not drawn."""
-SET, EVIDENCE, PRESENT, WITHHELD = "set", "evidence", "present", "withheld"
+SET = "set"
 
 Key = Mapping[str, str]
 """The data set and the levels of a condition, by factor."""
@@ -95,45 +94,46 @@ class ModelEntry(Decoding):
         return self.model != OFFLINE and not self.model.startswith(REPLAY_PREFIX)
 
 
-class AgentRuns(Part):
+class Conditions(Part):
+    """The data sets of an experiment and its factors, whose levels are in the fields ``FACTORS``.
+    Data sets come first, so that an index is opened once."""
+
+    FACTORS: ClassVar[Mapping[str, str]]
+
+    sets: Some
+    questions: Count = None
+
+    @property
+    def factors(self) -> dict[str, tuple[str, ...]]:
+        """The levels of every factor."""
+        fields = {SET: "sets", **self.FACTORS}
+        return {
+            factor: tuple(of if isinstance(of, str) else of.level for of in getattr(self, field))
+            for factor, field in fields.items()
+        }
+
+
+class AgentRuns(Conditions):
     """Presets x question sets x models x seeds, through the agent.
 
-    ``passages`` are as published, or "packed 500": joined up to 500 tokens. ``evidence`` is
-    present, or withheld: a scope leaves out the documents with any evidence of the questions.
-    ``nprobe`` is the number of lists that searches of approximate vectors probe, if not that of the
-    vectors. ``judge`` is the decoding of the model that judges.
+    ``passages`` are as published, or "packed 500": joined up to 500 tokens. ``withheld``: a scope
+    leaves out the documents with any evidence of the questions. ``nprobe`` is the number of lists
+    that searches of approximate vectors probe, if not that of the vectors. ``judge`` is the
+    decoding of the model that judges.
     """
 
+    FACTORS = {"passages": "passages", "preset": "presets", "model": "models"}
+
     kind: Literal["agent"]
-    sets: Some
     passages: Some = (PUBLISHED,)
-    evidence: Annotated[tuple[Literal["present", "withheld"], ...], Field(min_length=1)] = (
-        PRESENT,
-    )
+    withheld: bool = False
     presets: Annotated[tuple[Annotated[PresetEntry, _named("preset")], ...], Field(min_length=1)]
     models: Annotated[tuple[Annotated[ModelEntry, _named("model")], ...], Field(min_length=1)]
     seeds: Annotated[tuple[int, ...], Field(min_length=1)] = (1,)
-    questions: Count = None
     encoder: str | None = None
     nprobe: int | None = Field(None, ge=1)
     judge: Decoding | None = None
     workers: int = Field(1, ge=1, le=256)
-
-    @property
-    def factors(self) -> dict[str, tuple[str, ...]]:
-        """The levels of every factor. Data sets come first, so that an index is opened once."""
-        return {
-            SET: self.sets,
-            "passages": self.passages,
-            "preset": tuple(entry.level for entry in self.presets),
-            "model": tuple(entry.level for entry in self.models),
-            **({EVIDENCE: self.evidence} if self.withholds else {}),
-        }
-
-    @property
-    def withholds(self) -> bool:
-        """Whether evidence is withheld under any condition."""
-        return WITHHELD in self.evidence
 
 
 class RecordedRun(Part):
@@ -142,44 +142,35 @@ class RecordedRun(Part):
     label: Level
     records: Place
 
+    @property
+    def level(self) -> str:
+        """The name of the entry in tables."""
+        return self.label
 
-class RecordedRuns(Part):
+
+class RecordedRuns(Conditions):
     """Recorded runs over question sets, of which nothing is asked again."""
 
+    FACTORS = {"run": "runs"}
+
     kind: Literal["recorded"]
-    sets: Some
     questions_file: Place
     runs: Annotated[tuple[RecordedRun, ...], Field(min_length=1)]
-    questions: Count = None
-
-    @property
-    def factors(self) -> dict[str, tuple[str, ...]]:
-        """The levels of every factor."""
-        return {SET: self.sets, "run": tuple(run.label for run in self.runs)}
 
 
-class GoldChain(Part):
+class GoldChain(Conditions):
     """The gold-chain agent with its factors; see bench/gold_chain."""
 
+    FACTORS = {
+        "passages": "passages", "interface": "interfaces", "names": "names", "order": "orders"
+    }  # fmt: skip
+
     kind: Literal["gold_chain"]
-    sets: Some
     passages: Some
     interfaces: Some
     orders: Some
     names: Some
     encoder: str
-    questions: Count = None
-
-    @property
-    def factors(self) -> dict[str, tuple[str, ...]]:
-        """The levels of every factor."""
-        return {
-            SET: self.sets,
-            "passages": self.passages,
-            "interface": self.interfaces,
-            "names": self.names,
-            "order": self.orders,
-        }
 
 
 class Comparison(Part):
@@ -225,13 +216,6 @@ class Suite(Part):
         """All measures of the report, in its order."""
         asked = self.comparison
         return tuple(dict.fromkeys((asked.primary, *asked.secondary, *self.measures)))
-
-    @property
-    def fingerprint(self) -> str:
-        """A fingerprint that is equal for suites with the same measurements and questions."""
-        values = self.model_dump(mode="json", exclude={"description"})
-        content = orjson.dumps(values, option=orjson.OPT_SORT_KEYS)
-        return hashlib.sha256(content).hexdigest()[:16]
 
     @property
     def keys(self) -> list[Key]:
@@ -316,27 +300,23 @@ def _problems(suite: Suite) -> Iterator[str]:
     factors = experiment.factors
     free = [name for name in factors if name != SET]
     roles = (asked.factor, *asked.apart)
-    named = {**factors, "seed": (), "pair": asked.pairs, "factor": roles}
+    named = {**factors, "pair": asked.pairs, "factor": roles}
     if isinstance(experiment, AgentRuns):
         named["seed"] = experiment.seeds
-        if experiment.withholds and experiment.passages != (PUBLISHED,):
+        if experiment.withheld and experiment.passages != (PUBLISHED,):
             yield f'experiment.passages: evidence is withheld from "{PUBLISHED}" ones alone.'
     for what, names in named.items():
         if len(set(names)) < len(names):
             yield f"A {what} is named twice: {', '.join(map(str, names))}."
-    for name in roles:
-        if name not in free:
-            yield f'comparison: there is no factor "{name}". Factors: {", ".join(free)}.'
+    for name in set(roles) - set(free):
+        yield f'comparison: there is no factor "{name}". Factors: {", ".join(free)}.'
     for name in free:
         if len(factors[name]) > 1 and name not in roles:
             yield f'comparison: "{name}" has several levels, and is neither compared nor apart.'
-    for level in (level for pair in asked.pairs for level in pair):
-        if asked.factor in free and level not in factors[asked.factor]:
-            levels = ", ".join(factors[asked.factor])
-            yield f'comparison.pairs: "{level}" is not a level of {asked.factor}. Levels: {levels}.'
-    for first, second in asked.pairs:
-        if first == second:
-            yield f'comparison.pairs: "{first}" is compared with itself.'
+    levels = factors.get(asked.factor, ())
+    for pair in asked.pairs:
+        if len(set(pair) & set(levels)) < 2:
+            yield f"comparison.pairs: {' and '.join(pair)} are not two of {', '.join(levels)}."
     for name in suite.shown_measures:
         try:
             measure_of(name)

@@ -108,7 +108,7 @@ def test_two_presets_two_models_and_two_seeds_are_run_once_and_reported(
     assert sum(name.endswith("seed-2") for name in runs) == 2
     report = work / "work" / "trial" / "report"
     figure = json.loads((report / "trial.json").read_bytes())["figures"]["trial"]
-    assert {"command", "code", "suite", "seed", "commit"} <= figure["run"].keys()
+    assert {"command", "code", "seed", "commit"} <= figure["run"].keys()
     assert json.loads(results.read_bytes())["figures"]["trial"] == figure
     fingerprints = figure["details"]["fingerprints"]
     assert {"preset", "index", "model", "questions", "prompt"} <= fingerprints.keys()
@@ -128,10 +128,10 @@ def test_a_changed_preset_is_asked_again_and_its_old_records_are_kept(
 ) -> None:
     suite = json.loads(json.dumps(AGENTS)) | {"name": "changed"}
     suite["experiment"]["models"] = ["scripted"]
-    assert main(command(work, suite, "--questions", "2"), SuiteModels()) == 0
+    assert main(command(work, suite, "--with", "questions=2"), SuiteModels()) == 0
     suite["experiment"]["presets"][1]["set"]["max_loops"] = 3
     models = SuiteModels()
-    assert main(command(work, suite, "--questions", "2"), models) == 0
+    assert main(command(work, suite, "--with", "questions=2"), models) == 0
     assert len(set(models.questions)) == 2
     assert len(list((work / "work" / "changed-questions-2").rglob("run.json"))) == 6
 
@@ -306,7 +306,7 @@ def test_a_book_whose_questions_name_no_evidence_is_measured_by_its_answers(
     report = next((tmp_path / "work" / "book").rglob("book.md")).read_text()
     assert "| book | logical_read | 0.4 [0.4, 0.4] |" in report
     assert "EvidenceRecall" not in report
-    assert "- not measured: the question names no evidence" in report
+    assert "| data set | level | not measured |" in report
 
 
 class DecliningModels(SuiteModels):
@@ -338,7 +338,7 @@ WITHHELD: dict[str, Any] = {
         "kind": "agent",
         "sets": ["sample"],
         "questions": 6,
-        "evidence": ["present", "withheld"],
+        "withheld": True,
         "presets": ["logical_read"],
         "models": ["declines", "invents", "knows"],
     },
@@ -347,13 +347,12 @@ WITHHELD: dict[str, Any] = {
         "pairs": [["declines", "invents"], ["invents", "knows"]],
         "primary": "Refusal",
         "secondary": ["Hallucination", "GoldLeak"],
-        "apart": ["evidence"],
     },
     "measures": ["ContainAcc"],
 }
 
 
-def test_evidence_is_withheld_as_a_condition_and_refusals_are_compared(
+def test_evidence_is_withheld_and_refusals_are_compared(
     work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = work / "data" / "sample" / "questions.jsonl"
@@ -361,40 +360,26 @@ def test_evidence_is_withheld_as_a_condition_and_refusals_are_compared(
     models = DecliningModels({row["id"]: row["answer"] for row in rows})
     arguments = command(work, WITHHELD)
     assert main([*arguments, "--dry-run"]) == 0, capsys.readouterr().err
-    assert "Estimate for declines: about 72 requests" in capsys.readouterr().out  # 2 x 6 x 6
+    assert "Estimate for declines: about 36 requests" in capsys.readouterr().out  # 6 x 6
     assert not (work / "work" / "withheld").exists()
     assert main(arguments, models) == 0
     output = capsys.readouterr()
     assert "| Refusal | declines | invents | sample | +1.000 [" in output.out
     assert re.search(r"sample: \d+ documents are withheld from 4 questions.", output.err)
-    suite = work / "work" / "withheld"
-    cells = {
-        (cell.key["model"], cell.key["evidence"]): {row.question_id: row for row in cell.rows}
-        for cell in read_cells(suite)
-    }
-    assert len({frozenset(rows) for rows in cells.values()}) == 1
-    names = ("Refusal", "Hallucination", "GoldLeak", "ContainAcc")
-    expected = {"declines": (1, 0, 0, 1), "invents": (0, 1, 0, 0), "knows": (0, 0, 1, 0)}
-    for model, values in expected.items():
-        for row in cells[model, "withheld"].values():
-            assert tuple(row.values[name] for name in names) == values
-        for row in cells[model, "present"].values():
-            assert tuple(row.values[name] for name in names) == (
-                None, None, None, model == "knows"
-            )  # fmt: skip
-    shares = [row.values["EvidenceRecall"] for row in cells["knows", "withheld"].values()]
-    assert shares == [0] * 4
-    assert any(row.values["EvidenceRecall"] for row in cells["knows", "present"].values())
-    report = (suite / "report" / "withheld.md").read_text()
-    assert "- Evidence withheld: a scope leaves out every document" in report
+    names = ("Refusal", "Hallucination", "GoldLeak", "ContainAcc", "EvidenceRecall")
+    expected = {"declines": (1, 0, 0, 1, 0), "invents": (0, 1, 0, 0, 0), "knows": (0, 0, 1, 0, 0)}
+    for cell in read_cells(work / "work" / "withheld"):
+        assert len(cell.rows) == 4
+        for row in cell.rows:
+            assert tuple(row.values[name] for name in names) == expected[cell.key["model"]]
 
 
 def test_answers_without_evidence_are_judged_in_three_classes(
     work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     suite = json.loads(json.dumps(WITHHELD)) | {"name": "withheld_judged"}
-    suite["experiment"] |= {"evidence": ["withheld"], "models": ["declines", "invents"]}
-    suite["comparison"] |= {"pairs": [["declines", "invents"]], "apart": []}
+    suite["experiment"] |= {"models": ["declines", "invents"]}
+    suite["comparison"] |= {"pairs": [["declines", "invents"]]}
     verdicts = {"not found in the corpus": "correct", "Atlantis": "abstained"}
 
     def judged(request: ModelRequest) -> ModelReply:
@@ -422,14 +407,10 @@ def test_evidence_is_not_withheld_where_it_is_given_or_packed_or_the_index_is_to
     suite = json.loads(json.dumps(WITHHELD)) | {"name": "given"}
     suite["experiment"]["presets"] = ["oracle_evidence"]
     assert main(command(work, suite), DecliningModels({})) == 1
-    assert "preset oracle_evidence: it is given the evidence, which is withheld." in (
+    assert "preset oracle_evidence: It is given the evidence, which is withheld." in (
         capsys.readouterr().err
     )
-    suite["experiment"] |= {"passages": ["packed 500"], "evidence": ["withheld", "hidden"]}
-    assert main(command(work, suite)) == 1
-    assert "evidence.1: Input should be 'present' or 'withheld'." in capsys.readouterr().err
-    suite["experiment"]["evidence"] = ["withheld"]
-    suite["comparison"]["apart"] = []
+    suite["experiment"] |= {"passages": ["packed 500"]}
     assert main(command(work, suite)) == 1
     assert 'experiment.passages: evidence is withheld from "published" ones alone.' in (
         capsys.readouterr().err
@@ -526,19 +507,21 @@ def test_another_number_of_questions_may_exceed_that_of_the_suite_and_is_kept_ap
     suite = json.loads(json.dumps(DOCUMENTS)) | {"name": "counted"}
     suite["experiment"] |= {"sets": ["beir"], "questions": 1}
     counts: dict[str, set[int]] = {}
-    for options in ([], ["--questions", "2"], ["--questions", "all"], ["--questions", "99"]):
-        assert main(command(tmp_path, suite, *options), CitingModels()) == 0
-        folder = "-".join(["counted", *(word.strip("-") for word in options)])
+    for count, folder in (("2", "2"), ("null", "None"), ("99", "99")):
+        given = ["--with", f"questions={count}"]
+        assert main(command(tmp_path, suite, *given), CitingModels()) == 0
+        folder = f"counted-questions-{folder}"
         cells = read_cells(tmp_path / "work" / folder)
         counts[folder] = {len(cell.rows) for cell in cells}
-    assert counts == {
-        "counted": {1}, "counted-questions-2": {2}, "counted-questions-all": {3},
-        "counted-questions-99": {3},
-    }  # fmt: skip
+    assert list(counts.values()) == [{2}, {3}, {3}]
     capsys.readouterr()
+    assert main(command(tmp_path, suite, "--with", "questions=0", "--with", "colour=red")) == 1
+    errors = capsys.readouterr().err
+    assert "experiment.agent.questions" in errors
+    assert "experiment.agent.colour: Extra inputs are not permitted." in errors
     with pytest.raises(SystemExit):
-        main(command(tmp_path, suite, "--questions", "0"))
-    assert "0 is not a whole number from 1" in capsys.readouterr().err
+        main(command(tmp_path, suite, "--with", "questions"))
+    assert "questions is not KEY=VALUE" in capsys.readouterr().err
 
 
 def test_an_index_without_a_corpus_cannot_be_packed(
@@ -600,4 +583,4 @@ def test_a_suite_that_needs_a_model_and_has_none_says_how_to_set_it(
 
 def test_a_gold_chain_suite_asks_no_model(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(command(work, suite_values(name="chain"), "--model", "offline")) == 1
-    assert capsys.readouterr().err.startswith("Suite chain does not use a model.\n")
+    assert capsys.readouterr().err.startswith('Suite chain has no model "environment".\n')

@@ -118,49 +118,37 @@ def asked(folder: Path) -> list[list[str]]:
 def test_a_published_set_of_a_thousand_questions_is_asked_whole_or_from_its_beginning(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    FORMS[name](tmp_path / "published", name)
-    arguments = command(tmp_path, suite_of(name), "--set", f"{name}={tmp_path / 'published'}")
+    FORMS[name](tmp_path / "data" / name, name)
+    arguments = command(tmp_path, suite_of(name))
     assert main(arguments, answers) == 0, capsys.readouterr().err
     whole = asked(tmp_path / "work" / f"size_{name}")
     assert whole == [[f"q{number}" for number in range(QUESTIONS)]] * 2
-    assert main([*arguments, "--questions", "first 20"], answers) == 0
+    assert main([*arguments, "--with", "questions=first 20"], answers) == 0
     first = asked(tmp_path / "work" / f"size_{name}-questions-first-20")
     assert first == [[f"q{number}" for number in range(20)]] * 2
-    assert main([*arguments, "--questions", "first 400", "--dry-run"], answers) == 0
+    assert main([*arguments, "--with", "questions=first 400", "--dry-run"], answers) == 0
     # 400 questions, of which each takes a request without a search and six with five searches.
     assert "Estimate for scripted: about 2,800 requests" in capsys.readouterr().out
-
-
-def test_a_set_that_is_not_as_published_names_the_forms(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    suite = command(tmp_path, suite_of("musique"), "--set", f"musique={tmp_path}")
-    assert main(suite, answers) == 1
-    errors = capsys.readouterr().err
-    assert 'The data set "musique" is not there.' in errors
-    assert "chunks.json and questions.json, or musique_corpus.json and musique.json" in errors
-    with pytest.raises(SystemExit):
-        main([*suite, "--set", "musique"], answers)
-    assert "musique is not NAME=FOLDER" in capsys.readouterr().err
 
 
 def test_a_given_index_serves_all_sets_and_nothing_is_built(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arag_form(tmp_path / "published", "one")
-    location = tmp_path / "published" / "owners-index"
-    index_jobs.build_index([str(tmp_path / "published" / "chunks.json")], location)
-    (tmp_path / "published" / "chunks.json").unlink()
+    location = tmp_path / "owners-index"
+    for name in ("one", "other"):
+        arag_form(tmp_path / "data" / name, name)
+        if name == "one":
+            index_jobs.build_index([str(tmp_path / "data" / "one" / "chunks.json")], location)
+        (tmp_path / "data" / name / "chunks.json").unlink()
     before = sorted(path.stat().st_mtime_ns for path in location.rglob("*"))
     suite = suite_of("one", sets=["one", "other"], questions="first 5")
-    places = [f"--set={name}={tmp_path / 'published'}" for name in ("one", "other")]
-    arguments = command(tmp_path, suite, *places, "--index", str(location))
+    arguments = command(tmp_path, suite, "--index", str(location))
     assert main(arguments, answers) == 0, capsys.readouterr().err
     assert asked(tmp_path / "work" / "size_one") == [["q0", "q1", "q2", "q3", "q4"]] * 4
     assert not (tmp_path / "work" / "sets").exists()
     assert sorted(path.stat().st_mtime_ns for path in location.rglob("*")) == before
     packed = suite_of("one", passages=["packed 500"])
-    assert main(command(tmp_path, packed, *places, "--index", str(location)), answers) == 1
+    assert main(command(tmp_path, packed, "--index", str(location)), answers) == 1
     assert 'The data set "one" has an index, and no corpus' in capsys.readouterr().err
 
 
@@ -183,24 +171,20 @@ def test_every_suite_estimates_its_calls_tokens_and_cost_without_a_key(
     prices = tmp_path / "prices.yaml"
     prices.write_text("some-model: {prompt: 1, completion: 10}\n")
     arguments = ["--data", str(published), "--work", str(tmp_path), "--prices", str(prices)]
-    arguments += ["--dry-run", "--model", "some-model", "--judge", "some-model"]
+    arguments += ["--dry-run", "--judge", "some-model", "--with", "questions=10"]
     arguments += ["--judge-trajectories"]
     is_over_kilt = "KILT" in NAMES[name].read_text()
     arguments += ["--index", "https://nowhere.invalid/kilt"] if is_over_kilt else []
-    arguments += ["--leave-out", "temperature"]
     assert main([str(NAMES[name]), *arguments]) == 0, capsys.readouterr().err
     lines = capsys.readouterr().out.splitlines()
-    (line, *_) = [line for line in lines if line.startswith("Estimate for some-model: about ")]
-    assert "prompt tokens (at most" in line
+    (line,) = [line for line in lines if line.startswith("Estimate for some-model: about ")]
+    assert " prompt tokens, " in line
     assert line.endswith(" USD.")
     assert lines[-1].endswith(" cells, nothing was run.")
 
 
 def test_an_estimate_repeats_earlier_replies_and_keeps_the_bounds_of_the_preset() -> None:
-    preset = load_preset("direct_answer")
-    alone = estimate(preset, "m", 10)
-    assert (alone.requests, alone.most_requests) == (10, 10)
-    assert alone.tokens == alone.most_tokens
+    assert estimate(load_preset("direct_answer"), "m", 10).requests == 10
     two = changed_preset(load_preset("logical_read"), {"max_loops": 1}, "here")
     searching = estimate(two, "m", 10)
     assert searching.requests == 20
@@ -210,34 +194,26 @@ def test_an_estimate_repeats_earlier_replies_and_keeps_the_bounds_of_the_preset(
 
 def test_the_calls_of_a_judge_are_estimated_for_answers_and_for_trajectories() -> None:
     preset = load_preset("logical_read")
-    alone = estimate_judge(preset, "j", 1_000, 1, trajectories=False)
-    assert (alone.model, alone.requests, alone.most_requests) == ("j", 1_000, 1_000)
-    # Each answer, its grouping and five searches, and half of the first hundred; all of them with
-    # as many searches as there are loops, and all of the hundred.
-    judging = estimate_judge(preset, "j", 1_000, 1, trajectories=True)
+    alone = estimate_judge(preset, "j", 1_000, trajectories=False)
+    assert (alone.model, alone.requests) == ("j", 1_000)
+    # Each answer, its grouping and five searches, and half of the first hundred.
+    judging = estimate_judge(preset, "j", 1_000, trajectories=True)
     assert judging.requests == 7_050
-    assert judging.most_requests == 2_100 + 1_000 * preset.max_loops
     assert judging.tokens == 7_050 * 500 + 1_000 * (5_000 + 250)
-    memory = estimate_judge(load_preset("direct_answer"), "j", 50, 2, trajectories=True)
-    assert (memory.requests, memory.most_requests) == (75, 100)
+    assert estimate_judge(load_preset("direct_answer"), "j", 50, trajectories=True).requests == 75
 
 
 def changed(name: str, *options: str) -> Suite:
     return changed_suite(parser_of().parse_args([str(NAMES[name]), *options]))
 
 
-def test_another_model_keeps_the_levels_and_seeds_of_a_suite_and_may_refuse_settings() -> None:
-    suite = changed("reasoning_effort", "--model", "one")
+def test_another_model_keeps_the_levels_and_seeds_of_a_suite() -> None:
+    suite = changed("reasoning_effort", "--model", "one", "--with", "questions=first 7")
     assert isinstance(suite.experiment, AgentRuns)
     efforts = [(entry.model, entry.reasoning_effort) for entry in suite.experiment.models]
     assert efforts == [("one", effort) for effort in ("low", "medium", "high")]
     assert suite.compared == load_suite(NAMES["reasoning_effort"]).compared
-    assert suite.experiment.seeds == (1, 2, 3)
-    plain = changed("logicalrag_main", "--leave-out", "temperature")
-    assert isinstance(plain.experiment, AgentRuns)
-    assert plain.experiment.judge is not None
-    assert {plain.experiment.models[0].temperature, plain.experiment.judge.temperature} == {None}
-    assert plain.experiment.models[0].top_p == 0.95
+    assert (suite.experiment.seeds, suite.experiment.questions) == ((1, 2, 3), "first 7")
 
 
 def test_an_index_too_large_to_read_measures_all_but_named_evidence(

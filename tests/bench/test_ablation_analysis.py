@@ -87,7 +87,6 @@ def test_a_report_has_text_json_cells_and_a_picture_and_names_no_folder(tmp_path
     names = {file.name for file in tmp_path.iterdir()}
     assert names == {"trial.md", "trial.json", "trial.svg", "cells.jsonl"}
     text = path.read_text()
-    assert "- index: `large, small`" in text
     assert "| small | logical | 150 [" in text
     assert ", mean 175 | 0.667 [0.5, 1] | 6 | 0 | 0 |" in text
     assert text.count("### Values") == 2

@@ -58,7 +58,7 @@ def test_a_suite_searches_an_address_and_leaves_it_as_it_is(
         "measures": ["RetrievedTokens"],
     }
     Path("remote.yaml").write_text(yaml.safe_dump(suite))
-    arguments = ["remote.yaml", "--set", "asked=asked", "--index", opensearch.address]
+    arguments = ["remote.yaml", "--data", ".", "--index", opensearch.address]
     assert main([*arguments, "--work", "work"], searching) == 0, capsys.readouterr().err
     for cell in read_cells(Path("work")):
         (row,) = cell.rows

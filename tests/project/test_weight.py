@@ -27,7 +27,7 @@ CEILINGS = {
     ("arag_search/endpoints/", "arag_search/system/"): 1_934,
     ("index_jobs/sources/",): 8_065,
     ("index_jobs/",): 5_367,
-    ("bench/",): 11_090,
+    ("bench/",): 10_776,
     ("tests/",): 62_594,
     ("",): 1_154,  # what is in no other row
 }
