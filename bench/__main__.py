@@ -21,8 +21,6 @@ BENCHES = {
     "ablate": "bench.ablate",
     "efficiency": "bench.speed.efficiency",
     "gold_chain": "bench.gold_chain.counts",
-    "opensearch_load": "bench.cluster.opensearch_load",
-    "parity": "bench.cluster.parity",
     "prepare": "bench.published.prepare",
     "retrieval": "bench.quality.retrieval",
     "scale": "bench.scale.scale",

@@ -5,11 +5,8 @@ python -m bench.nodes down --data DIR
 
 ``up`` starts the nodes that do not run, and prints the address of the cluster; ``down`` ends them,
 and data and logs stay. The nodes listen on this machine alone, without passwords or TLS: the
-registry of their jars has no security plugin.
-
-``DIR/cluster.json`` holds the ports of the nodes, free ones at the first start. ``DIR/node-N``
-belongs to a node: what it is started with (``node.json``), its process (``process.json``), ``data``
-and ``node.log``.
+registry of their jars has no security plugin. ``DIR/cluster.json`` holds their ports, free ones at
+the first start, and ``DIR/node-N`` all that belongs to a node.
 """
 
 from __future__ import annotations
@@ -26,24 +23,25 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+import urllib.request
+from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from arag_search.engines.jars import PinnedJar, jvm_library, resolve
 from arag_search.errors import AragError, JvmError
 from arag_search.system.cache import CACHE_VARIABLE, cache_folder
 from arag_search.system.durable import write_atomically
-from arag_search.system.lock import locked
 from arag_search.system.processes import Process, this_process
 from bench import BenchError
 
 OPENSEARCH_VERSION = "3.9.0"
 HEAP = "512m"
-START_LIMIT_S = 180.0
-END_LIMIT_S = 30.0
+SHORT_LIVED = "-XX:TieredStopAtLevel=1"
+"""Compiles the code of a node once and quickly: half the processor time of a start, and searches
+that are slower than those of others once they are warm."""
 
 MODULES = (
     "org.opensearch.transport.Netty4ModulePlugin",
@@ -81,7 +79,8 @@ rootLogger.appenderRef.console.ref = console
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node, whether it runs or not."""
+    """A node, whether it runs or not. ``host`` answers HTTP, ``log`` has all that it prints, and
+    ``pid`` is the id of its process, or None."""
 
     folder: Path
     http_port: int
@@ -89,22 +88,18 @@ class Node:
 
     @property
     def name(self) -> str:
-        """The name of its folder, and in the cluster."""
         return self.folder.name
 
     @property
     def host(self) -> str:
-        """The host and the port that answer HTTP."""
         return f"{_LOOPBACK}:{self.http_port}"
 
     @property
     def log(self) -> Path:
-        """The file of everything that its process prints."""
         return self.folder / "node.log"
 
     @property
     def pid(self) -> int | None:
-        """The id of its process; None if it does not run."""
         try:
             process = Process(*json.loads((self.folder / "process.json").read_bytes()))
         except FileNotFoundError:
@@ -133,46 +128,38 @@ def nodes_of(data: Path) -> list[Node]:
 
 
 def up(
-    data: Path,
-    count: int | None = None,
-    *,
-    heap: str = HEAP,
-    owned: bool = False,
-    short_lived: bool = False,
+    data: Path, count: int | None = None, *flags: str, heap: str = HEAP, owned: bool = False
 ) -> list[Node]:
     """Start the nodes of the cluster of ``data`` that do not run, wait until it is ready, and
     return all of them.
 
-    ``count`` is how many there are, by default as in the folder, or else 1. ``owned`` nodes end
-    with this process; ``short_lived`` nodes are compiled quickly, and search more slowly than
-    others that are warm. Raises BenchError if the folder has another number of nodes, if a node
-    ends during the start, or if the cluster is not ready after 180 s; the nodes that were started
-    are then killed.
+    ``count`` is how many there are, by default as in the folder, or else 1; ``flags`` are for Java.
+    ``owned`` nodes end with this process. Raises BenchError, and kills what it started, if a node
+    ends, if the cluster is not ready after 180 s, or if the folder has another number of nodes.
     """
-    with _alone(data):
-        nodes = nodes_of(data) or _new_nodes(data, count or 1)
-        if count not in (None, len(nodes)):
-            raise BenchError(
-                "The folder has a cluster of another size.",
-                where=str(data),
-                allowed=f"--nodes {len(nodes)}",
-                do="Name another folder with --data.",
-            )
-        children: dict[Node, subprocess.Popen[bytes]] = {}
-        try:
-            for node in [node for node in nodes if node.pid is None]:
-                settings = _settings(data.absolute(), node, nodes)
-                prepare(node.folder, class_path(), settings, heap=heap, short_lived=short_lived)
-                children[node] = _start(node, owned=owned)
-            _wait_until_ready(nodes, children)
-        except BaseException:
-            for child in children.values():
-                child.kill()
-                child.wait()
-            raise
+    data.mkdir(parents=True, exist_ok=True)
+    nodes = nodes_of(data) or _new_nodes(data, count or 1)
+    if count not in (None, len(nodes)):
+        raise BenchError(
+            "The folder has a cluster of another size.",
+            where=str(data),
+            allowed=f"--nodes {len(nodes)}",
+            do="Name another folder with --data.",
+        )
+    children: dict[Node, subprocess.Popen[bytes]] = {}
+    try:
+        for node in [node for node in nodes if node.pid is None]:
+            prepare(node.folder, _settings(data.absolute(), node, nodes), heap, *flags)
+            children[node] = _start(node, owned=owned)
+        _wait_until_ready(nodes, children)
+    except BaseException:
         for child in children.values():
-            child.returncode = 0  # it is not waited for here, which Python would warn about
-        return nodes
+            child.kill()
+            child.wait()
+        raise
+    for child in children.values():
+        child.returncode = 0  # it is not waited for here, which Python would warn about
+    return nodes
 
 
 def down(data: Path, *, kept: bool = True) -> None:
@@ -181,37 +168,39 @@ def down(data: Path, *, kept: bool = True) -> None:
     An orderly shutdown takes a second or two. A node that does not end within 30 s is killed, and
     at once if its data need not be ``kept``.
     """
-    with _alone(data):
-        running = {node: node.pid for node in nodes_of(data) if node.pid is not None}
-        for node in running:
-            node.signal(signal.SIGTERM if kept else signal.SIGKILL)
-            node.signal(signal.SIGCONT)  # a suspended process handles no other signal
-        last = time.monotonic() + END_LIMIT_S
-        for node, pid in running.items():
-            if not _wait_until(lambda node=node: node.pid is None, last - time.monotonic()):
-                node.signal(signal.SIGKILL)
-            with contextlib.suppress(ChildProcessError):  # another process started it
-                os.waitpid(pid, 0)
+    pids = {node: node.pid for node in nodes_of(data) if node.pid is not None}
+    for node in pids:
+        node.signal(signal.SIGTERM if kept else signal.SIGKILL)
+        node.signal(signal.SIGCONT)  # a suspended process handles no other signal
+    last = time.monotonic() + 30.0
+    for node, pid in pids.items():
+        while node.pid is not None and time.monotonic() < last:
+            time.sleep(_POLL_S)
+        node.signal(signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):  # another process started it
+            os.waitpid(pid, 0)
+
+
+@contextlib.contextmanager
+def running(data: Path, count: int = 1, *, heap: str = HEAP) -> Generator[list[Node]]:
+    """Run a cluster for the time of a bench, which ends with this process at the latest."""
+    try:
+        yield up(data, count, heap=heap, owned=True)
+    finally:
+        down(data, kept=False)
 
 
 def class_path() -> list[str]:
-    """Return the paths of the jars. Those that are absent are downloaded and verified.
-
-    No dependencies are resolved: the list has the SHA-256 of every jar, so that a machine gets
-    exactly the files that were tested, or BenchError.
-    """
+    """Return the paths of the jars, which are downloaded if they are absent: exactly the files that
+    were tested, by their SHA-256, or BenchError."""
     folder = cache_folder() / f"opensearch-{OPENSEARCH_VERSION}"
     with ThreadPoolExecutor(8) as pool:
         try:
             return [str(path) for path in pool.map(lambda jar: resolve(jar, folder), pinned_jars())]
         except JvmError as error:
-            raise BenchError(
-                error.what,
-                where=error.where,
-                allowed=error.allowed,
-                do=f"Check the network, then try again. Without a network, copy {folder} from a "
-                f"machine on which a node has been started; {CACHE_VARIABLE} moves the cache.",
-            ) from error
+            do = f"Check the network, then try again. Without one, copy {folder} from a machine on "
+            do += f"which a node has been started; {CACHE_VARIABLE} moves the cache."
+            raise BenchError(error.what, where=error.where, allowed=error.allowed, do=do) from error
 
 
 def pinned_jars() -> list[PinnedJar]:
@@ -219,14 +208,6 @@ def pinned_jars() -> list[PinnedJar]:
     lines = Path(__file__).with_name("jars.txt").read_text(encoding="ascii").splitlines()
     listed = [line.split() for line in lines if not line.startswith("#")]
     return [PinnedJar(*name.split(":"), sha256, int(size)) for name, sha256, size in listed]
-
-
-@contextlib.contextmanager
-def _alone(data: Path) -> Generator[None]:
-    """Exclude other calls that start or end nodes of ``data``, after waiting for them."""
-    data.mkdir(parents=True, exist_ok=True)
-    with (data / "cluster.lock").open("w") as lock, locked(lock.fileno()):
-        yield
 
 
 def _new_nodes(data: Path, count: int) -> list[Node]:
@@ -263,187 +244,122 @@ def _settings(data: Path, node: Node, nodes: Sequence[Node]) -> dict[str, str | 
 
 
 def _start(node: Node, *, owned: bool) -> subprocess.Popen[bytes]:
-    """Start a node, whose output is appended to its log. Ctrl-C and the closing of the terminal do
-    not reach it. One that is owned ends with this process, however that ends."""
+    """Start a node in a session of its own, which Ctrl-C does not reach. One that is owned ends
+    with this process, however that ends: with the other end of its standard input."""
     command = [sys.executable, "-m", "bench.nodes", "run", str(node.folder.absolute())]
-    with contextlib.ExitStack() as files:
-        log = files.enter_context(node.log.open("ab"))
-        input_ = subprocess.DEVNULL
-        if owned:
-            input_, _ = os.pipe()  # the other end closes with this process
-            files.callback(os.close, input_)
-        return subprocess.Popen(
-            command + ["--owned"] * owned,
-            cwd=Path(__file__).parents[1],
-            stdin=input_,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+    input_, _ = os.pipe() if owned else (subprocess.DEVNULL, 0)
+    with node.log.open("ab") as log:
+        child = subprocess.Popen(
+            command + ["--owned"] * owned, cwd=Path(__file__).parents[1], stdin=input_, stdout=log,
+            stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+    if owned:
+        os.close(input_)
+    return child
 
 
 def _wait_until_ready(
     nodes: Sequence[Node], children: Mapping[Node, subprocess.Popen[bytes]]
 ) -> None:
-    def is_ready() -> bool:
-        for node, child in children.items():
-            if child.poll() is not None:
-                raise BenchError(
-                    f"{node.name} ended while the cluster was starting. {_log_end(node)}",
-                    where=str(node.log),
-                    do="Fix what the log reports, then start it again.",
-                )
-        # Ask every node: the first may know of all nodes before the last one answers.
-        return all(_is_healthy(node, len(nodes)) for node in nodes)
-
-    if not _wait_until(is_ready, START_LIMIT_S):
-        raise BenchError(
-            f"The cluster is not ready after {START_LIMIT_S:.0f} s. {_log_end(nodes[0])}",
-            where=str(nodes[0].log),
-            do="See the logs; a machine that lacks memory or processor time starts slowly.",
-        )
-
-
-def _log_end(node: Node) -> str:
-    lines = node.log.read_bytes()[-100_000:].decode("utf-8", "replace").splitlines()[-12:]
-    return "\n  ".join(["Its log ends:", *(line[:300] for line in lines)])
+    last = time.monotonic() + 180.0
+    # Ask every node: the first may know of all nodes before the last one answers.
+    while not all(_is_healthy(node, len(nodes)) for node in nodes):
+        ended = next((node for node, child in children.items() if child.poll() is not None), None)
+        if ended is not None or time.monotonic() > last:
+            node = ended or nodes[0]
+            what = "ended while the cluster was starting" if ended else "is not ready after 180 s"
+            lines = node.log.read_bytes()[-100_000:].decode("utf-8", "replace").splitlines()[-12:]
+            log = "\n  ".join(line[:300] for line in lines)
+            raise BenchError(
+                f"{node.name} {what}. Its log ends:\n  {log}",
+                where=str(node.log),
+                do="Fix what the log reports, or give the machine more memory and time.",
+            )
+        time.sleep(_POLL_S)
 
 
 def _is_healthy(node: Node, count: int) -> bool:
     """Ask a node whether its cluster can search, and ``count`` nodes have joined."""
-    connection = http.client.HTTPConnection(node.host, timeout=5.0)
+    wanted = f"wait_for_status=yellow&wait_for_nodes={count}&timeout=1s"
     try:
-        connection.request("GET", "/_cluster/health")
-        health = json.loads(connection.getresponse().read())
-        return health["status"] in ("green", "yellow") and health["number_of_nodes"] == count
-    except (OSError, http.client.HTTPException, ValueError, KeyError):
-        return False  # it does not answer yet
-    finally:
-        connection.close()
-
-
-def _wait_until(condition: Callable[[], bool], limit_s: float) -> bool:
-    last = time.monotonic() + limit_s
-    while not condition():
-        if time.monotonic() >= last:
-            return False
-        time.sleep(_POLL_S)
-    return True
+        with urllib.request.urlopen(f"http://{node.host}/_cluster/health?{wanted}", timeout=5):
+            return True
+    except (OSError, http.client.HTTPException):
+        return False  # it does not answer yet, or not yet so
 
 
 # The process of a node
 
 
 def prepare(
-    folder: Path,
-    jars: Sequence[str],
-    settings: Mapping[str, str | Sequence[str]],
-    *,
-    heap: str = HEAP,
-    short_lived: bool = False,
-    flags: Sequence[str] = (),
+    folder: Path, settings: Mapping[str, str | Sequence[str]], heap: str, *flags: str
 ) -> None:
-    """Write what ``run`` needs into a node's folder; ``settings`` are those of opensearch.yml.
-
-    The code of a ``short_lived`` node is compiled once and quickly, which halves the processor time
-    of a start. ``flags`` are given to Java after ours.
-    """
+    """Write what ``run`` needs into a node's folder: ``settings`` as in opensearch.yml, and flags
+    of Java, which come after ours."""
     (folder / "config").mkdir(parents=True, exist_ok=True)
     (folder / "config" / "opensearch.yml").touch()
     (folder / "config" / "log4j2.properties").write_text(_LOGGING, encoding="ascii")
     (folder / "tmp").mkdir(exist_ok=True)
-    all_flags = [
-        *(["-XX:TieredStopAtLevel=1"] if short_lived else []),
-        *(f"-Xms{heap}", f"-Xmx{heap}", *_FLAGS),
-        f"-Djava.io.tmpdir={folder / 'tmp'}",
-        f"-XX:ErrorFile={folder / 'java-crash.log'}",
-        *flags,
-    ]
-    content = {"jars": list(jars), "flags": all_flags, "settings": dict(settings)}
-    (folder / "node.json").write_text(json.dumps(content, indent=2), encoding="utf-8")
+    paths = (f"-Djava.io.tmpdir={folder / 'tmp'}", f"-XX:ErrorFile={folder / 'java-crash.log'}")
+    all_flags = (f"-Xms{heap}", f"-Xmx{heap}", *_FLAGS, *paths, *flags)
+    content = {"jars": class_path(), "flags": all_flags, "settings": dict(settings)}
+    (folder / "node.json").write_text(json.dumps(content), encoding="utf-8")
 
 
-def run(folder: Path, *, owned: bool = False) -> None:
-    """Run the node that ``folder`` was prepared for, and end this process with it.
-
-    It ends at SIGTERM or SIGINT, and an ``owned`` one when its standard input does: the node of a
-    test does not outlive the test, however the test ends.
-    """
+def run(folder: Path, *, owned: bool) -> NoReturn:
+    """Run the node that ``folder`` was prepared for, and end this process with it: at SIGTERM or
+    SIGINT and, if it is ``owned``, with its standard input, so that no node outlives its test."""
     write_atomically(folder / "process.json", json.dumps(astuple(this_process())).encode())
     # Threads of Java inherit that the signals are blocked, so that they wait for the main thread.
     signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     if owned:
         threading.Thread(target=_stop_with_input, daemon=True).start()
-    runner = _run_java(folder)
-    if runner is not None:
-        signal.sigwait(_ENDING)
-        runner.close()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(runner is None)  # without waiting for threads of Java
-
-
-def _stop_with_input() -> None:
-    while os.read(0, 4096):
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _run_java(folder: Path) -> Any:
-    """Start a node and return its runner; None, with the causes printed, if it fails."""
     content = json.loads((folder / "node.json").read_bytes())
     jpype: Any = importlib.import_module("jpype")
     jpype.startJVM(
         *content["flags"], jvmpath=jvm_library(), classpath=content["jars"], interrupt=False
     )
-
-    def build(_: int, settings: Any) -> None:
-        for name, value in content["settings"].items():
-            if isinstance(value, str):
-                settings.put(name, value)
-            else:
-                settings.putList(name, jpype.JArray(jpype.JString)(value))
-
+    settings = json.dumps(content["settings"])
+    as_json = jpype.JClass("org.opensearch.common.xcontent.XContentType").JSON
+    build = lambda _, builder: builder.loadFromSource(settings, as_json)  # noqa: E731
     runner = jpype.JClass(_RUNNER)()
     runner.onBuild(jpype.JProxy(f"{_RUNNER}$Builder", dict={"build": build}))
     runner.setMaxHttpPort(-1)
-    arguments = {
-        "-numOfNode": "1",
-        "-moduleTypes": ",".join(MODULES),
-        "-basePath": str(folder),
-        "-confPath": str(folder / "config"),
-        "-dataPath": str(folder / "data"),
-        "-logsPath": str(folder / "logs"),
-    }
-    flat = [word for pair in arguments.items() for word in pair]
+    words = ["-numOfNode", "1", "-moduleTypes", ",".join(MODULES), "-basePath", str(folder)]
+    for name in ("config", "data", "logs"):
+        words += [f"-{name.removesuffix('ig')}Path", str(folder / name)]
     try:
-        runner.build(jpype.JArray(jpype.JString)(flat))
+        runner.build(jpype.JArray(jpype.JString)(words))
     except jpype.JException as error:
         cause: Any = error
         while cause is not None:
-            print(cause.toString(), file=sys.stderr)
+            print(cause.toString(), file=sys.stderr, flush=True)
             cause = cause.getCause()
-        return None
-    return runner
+        os._exit(1)
+    signal.sigwait(_ENDING)
+    runner.close()
+    os._exit(0)  # without waiting for threads of Java
+
+
+def _stop_with_input() -> None:
+    os.read(0, 1)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def main() -> int:
     """Run the command that was typed, and return its exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.nodes",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    layout = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser("bench.nodes", description=__doc__, formatter_class=layout)
     parser.add_argument("command", choices=("up", "down"))
     parser.add_argument("--data", type=Path, required=True, help="the folder of the cluster")
     parser.add_argument("--nodes", type=int, help="how many nodes (default: as in DATA, or 1)")
     parser.add_argument("--heap", default=HEAP, help="Java heap of each node (default %(default)s)")
     options = parser.parse_args()
     try:
-        if options.command == "up":
-            print(address(up(options.data, options.nodes, heap=options.heap)))
-        else:
+        if options.command == "down":
             down(options.data)
+        else:
+            print(address(up(options.data, options.nodes, heap=options.heap)))
     except AragError as error:
         print(error, file=sys.stderr)
         return 1

@@ -3,8 +3,8 @@
 import urllib.request
 
 from arag_search.search.opening import open_index
-from bench.cluster.parity import differences
 from tests.support.containers import FOLDER, STAND_IN, Corpus, Stack, running, until
+from tests.support.parity import differences
 from tests.support.patience import PATIENCE_S
 
 FILES = (

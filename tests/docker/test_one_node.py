@@ -13,7 +13,6 @@ import httpx2
 import pytest
 
 from arag_search.search.opening import open_index
-from bench.cluster.parity import differences
 from tests.support.containers import (
     FOLDER,
     IMAGE,
@@ -28,6 +27,7 @@ from tests.support.containers import (
 )
 from tests.support.faults import Clients
 from tests.support.guides import blocks_of
+from tests.support.parity import differences
 from tests.support.patience import PATIENCE_S
 
 FILES = (FOLDER / "docker-compose.yml", STAND_IN / "single.yml")

@@ -12,11 +12,11 @@ from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.packing import bulk_line
 from arag_search.errors import AccessError, AragError, EngineError
 from arag_search.search.opening import open_index
-from bench.cluster.cluster import LocalCluster
 from index_jobs.build.new_index import build_index
 from index_jobs.updates.addition import add_documents
 from index_jobs.updates.deletion import delete_documents
 from tests.support.builds import PLAIN, corpus, in_own_folder  # noqa: F401
+from tests.support.cluster import LocalCluster
 from tests.support.opensearch_indexes import Site, fresh_site
 from tests.support.unruly_server import Answer, unruly, version
 

@@ -10,12 +10,12 @@ import pytest
 
 from arag_search.search.index import Index
 from arag_search.search.opening import open_index
-from bench.cluster.cluster import LocalCluster
-from bench.cluster.parity import Question
 from tests.support import faults
+from tests.support.cluster import LocalCluster
 from tests.support.examples import some_of
 from tests.support.faults import Clients, Known, Outcome
 from tests.support.opensearch_indexes import fresh_site
+from tests.support.parity import Question
 from tests.support.passages import index_of_texts
 from tests.support.shared_data import DATA
 

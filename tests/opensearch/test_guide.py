@@ -19,8 +19,8 @@ from typing import Any, cast
 import pytest
 import yaml
 
-from bench.cluster.cluster import LocalCluster
 from bench.nodes import OPENSEARCH_VERSION, class_path
+from tests.support.cluster import LocalCluster
 from tests.support.guides import GUIDES, ROOT, blocks_of, prose_of, run_console
 from tests.support.opensearch_indexes import Site
 

@@ -16,7 +16,6 @@ from arag_search.errors import UnavailableError
 from arag_search.manifest import Manifest
 from arag_search.search.opening import open_index
 from arag_search.system.progress import Progress
-from bench.cluster.cluster import LocalCluster
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from tests.support.builds import (
@@ -26,6 +25,7 @@ from tests.support.builds import (
     in_own_folder,  # noqa: F401
     kill_build_at_random,
 )
+from tests.support.cluster import LocalCluster
 from tests.support.opensearch_indexes import Site
 from tests.support.plans import written
 

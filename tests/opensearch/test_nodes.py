@@ -48,8 +48,8 @@ def test_a_jar_with_other_bytes_is_refused(tmp_path: Path, monkeypatch: pytest.M
         "The download of org.x:x:1 has the wrong checksum.\n"
         f"Where: SHA-256 {hashlib.sha256(b'wrong').hexdigest()}\n"
         f"Allowed: SHA-256 {digest}\n"
-        f"Do: Check the network, then try again. Without a network, copy {folder} from a machine "
-        "on which a node has been started; ARAG_CACHE_DIR moves the cache."
+        f"Do: Check the network, then try again. Without one, copy {folder} from a machine on "
+        "which a node has been started; ARAG_CACHE_DIR moves the cache."
     )
     assert list(folder.iterdir()) == []
 
@@ -75,11 +75,8 @@ def wait_until_it_runs(data: Path, *, runs: bool = True) -> None:
 
 @pytest.mark.usefixtures("opensearch_jars")
 def test_a_node_is_started_once_and_ended_and_keeps_its_data(tmp_path: Path) -> None:
-    starters = [
-        subprocess.Popen(command("up", tmp_path), cwd=ROOT, stdout=subprocess.PIPE, text=True)
-        for _ in range(2)
-    ]
-    url, *others = {starter.communicate()[0].strip() for starter in starters}
+    starts = [subprocess.check_output(command("up", tmp_path), cwd=ROOT, text=True) for _ in "12"]
+    url, *others = {printed.strip() for printed in starts}
     assert not others
     (node,) = nodes.nodes_of(tmp_path)
     pid = node.pid
@@ -97,7 +94,7 @@ def test_a_node_is_started_once_and_ended_and_keeps_its_data(tmp_path: Path) -> 
     assert start_of(pid) is None
     assert "[Node] closed" in node.log.read_text()
 
-    nodes.up(tmp_path, owned=True, short_lived=True)
+    nodes.up(tmp_path, 1, nodes.SHORT_LIVED, owned=True)
     assert node.pid != pid
     assert list(get_json(f"{url}/kept")) == ["kept"]
     node.signal(signal.SIGSTOP)
@@ -110,12 +107,12 @@ def test_a_node_that_dies_at_its_start_shows_the_end_of_its_log(tmp_path: Path) 
     (tmp_path / "node-1").mkdir()
     (tmp_path / "node-1" / "data").write_text("a file where a folder should be")
     with pytest.raises(BenchError) as caught:
-        nodes.up(tmp_path, short_lived=True)
+        nodes.up(tmp_path, 1, nodes.SHORT_LIVED)
     what, *log, where, do = str(caught.value).splitlines()
     assert what == "node-1 ended while the cluster was starting. Its log ends:"
     assert where == f"Where: {tmp_path / 'node-1' / 'node.log'}"
     assert any(str(tmp_path / "node-1" / "data") in line for line in log)
-    assert do == "Do: Fix what the log reports, then start it again."
+    assert do == "Do: Fix what the log reports, or give the machine more memory and time."
 
 
 @pytest.mark.usefixtures("opensearch_jars")
@@ -125,7 +122,7 @@ def test_a_node_whose_start_is_killed_ends_with_its_owner_or_by_down(
 ) -> None:
     script = (
         "from pathlib import Path\nfrom bench import nodes\n"
-        f"nodes.up(Path({str(tmp_path)!r}), owned={owned}, short_lived=True)"
+        f"nodes.up(Path({str(tmp_path)!r}), owned={owned})"
     )
     with subprocess.Popen([sys.executable, "-c", script], cwd=ROOT) as starter:
         wait_until_it_runs(tmp_path)

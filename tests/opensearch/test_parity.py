@@ -1,12 +1,16 @@
-"""OpenSearch and MemoryEngine must give the same answers to every request: with one shard on one
-node, and with three shards on three nodes.
+"""OpenSearch and MemoryEngine must give the same answers to every request, and OpenSearch and
+embedded Lucene to every question on real text: with one shard on one node, and with three shards on
+three nodes.
 
 The corpora, trees and limits are those of the comparison with Lucene (test_differential.py).
 """
 
+import itertools
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -17,11 +21,19 @@ from arag_search.query.fields import DOC_ID
 from arag_search.query.limits import MAX_LEAVES, MAX_WORDS
 from arag_search.query.reading import parse
 from arag_search.search.index import Index
-from bench.cluster.cluster import LocalCluster
-from tests.support import agreement
+from arag_search.search.opening import open_index
+from bench.data import CORPUS, SAMPLE
+from index_jobs.build.new_index import build_index
+from index_jobs.build.options import BuildOptions
+from tests.support import agreement, parity
 from tests.support.agreement import Pair
+from tests.support.cluster import LocalCluster
+from tests.support.examples import examples, is_long
+from tests.support.opensearch_indexes import fresh_site
 from tests.support.opensearch_server import Server
+from tests.support.passages import index_of_texts
 from tests.support.plans import planned
+from tests.support.shared_data import DATA
 from tests.support.strategies import SCHEMA
 
 SIZES = (40, 6, 60)
@@ -157,3 +169,61 @@ def test_opensearch_finds_chunks_by_ordinal_as_memory_does(
 
 def test_opensearch_reads_scans_and_knows_neighbours_as_memory_does(pairs: list[Pair]) -> None:
     agreement.agree_on_reading(pairs, "\udc00")
+
+
+# Questions on real text
+
+
+@pytest.mark.parametrize(
+    "corpus",
+    [SAMPLE / "corpus.jsonl", pytest.param(DATA / CORPUS, marks=pytest.mark.shared_data)],
+    ids=["sample", "2wikimultihopqa"],
+)
+def test_queries_titles_keywords_and_documents_have_the_answers_of_embedded_lucene(
+    corpus: Path, opensearch_url: str, opensearch_cluster: LocalCluster, tmp_path: Path
+) -> None:
+    source = tmp_path / "corpus.jsonl"
+    with corpus.open("rb") as file:
+        source.write_bytes(b"".join(itertools.islice(file, None if is_long() else 300)))
+    with ExitStack() as stack:
+        places = [(str(tmp_path / "index"), None)]
+        for url, shards in ((opensearch_url, 1), (opensearch_cluster.url, 3)):
+            site = fresh_site(url)
+            stack.callback(site.client.close)
+            stack.callback(site.remove)
+            places.append((site.address, shards))
+        indexes: list[Index] = []
+        for location, shards in places:
+            build_index([str(source)], location, BuildOptions(shards=shards))
+            indexes.append(stack.enter_context(open_index(location, search_timeout_s=None)))
+        asked = parity.questions(list(indexes[0].scan()), examples(1000), examples(500))
+        assert len(asked) >= 300
+        differences = parity.compare(indexes, asked)
+        assert not differences, (len(differences), differences[:3])
+        assert any(question.ask(indexes[0]).feedback for question in asked if not question.patterns)
+
+
+@pytest.mark.parametrize(
+    ("changed", "kinds"),
+    [
+        (index_of_texts("opera", "opera house one"), []),
+        (index_of_texts("opera house one", "opera"), ["order", "scores", "snippets"]),
+        (index_of_texts("opera", "opera house one", k1=2.0), ["scores"]),
+        (index_of_texts("opera", "opera house one", title="Vienna"), ["snippets"]),
+        (index_of_texts("opera"), ["counts", "ids", "scores", "totals"]),
+        (index_of_texts("opera", "opera house one", title=""), ["notes", "snippets"]),
+        (index_of_texts("house", "one"), ["counts", "feedback", "ids", "totals"]),
+    ],
+)
+def test_the_comparison_detects_every_kind_of_difference(changed: Index, kinds: list[str]) -> None:
+    first = index_of_texts("opera", "opera house one")
+    asked = [parity.Question("logical", "opera AND NOT title:rome")]
+    assert sorted(of.kind for of in parity.compare([first, changed], asked)) == kinds
+
+
+def test_the_comparison_detects_other_replies_of_the_tools_of_documents() -> None:
+    asked = [parity.Question("documents", "opera", patterns=("house",))]
+    differing = parity.compare(
+        [index_of_texts("opera house"), index_of_texts("opera in a house")], asked
+    )
+    assert [difference.kind for difference in differing] == ["replies"]

@@ -84,7 +84,6 @@ MARKS: Mapping[tuple[str, str], str] = {
     ("bench/studies/gold_chain.md", "python -m bench ablate bench/suites/gold_chain.yaml"):
         "takes up to an hour, and reads data that is not in the repository",
     ("bench/studies/growth.md", "python -m bench scale"): "takes hours",
-    ("bench/studies/opensearch.md", "python -m bench opensearch_load"): SLOW,
     ("bench/studies/papers.md", "uv sync --extra all"):
         "downloads data, and the last command needs a key and costs money",
     ("bench/studies/papers.md", "arag-search index kilt_knowledgesource.json"):

@@ -16,12 +16,11 @@ from arag_search.errors import AragError
 from arag_search.search.index import Index
 from arag_search.search.opening import open_index
 from arag_search.search.results import SearchResult
-from bench.cluster import parity
-from bench.cluster.cluster import LocalCluster
-from bench.cluster.parity import Question
-from bench.speed.queries import SEED
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
+from tests.support import parity
+from tests.support.cluster import LocalCluster
+from tests.support.parity import Question
 
 CLIENTS = 4
 NODES = 3
@@ -139,7 +138,7 @@ def known_answers(corpus: Path, folder: Path, count: int) -> Generator[list[Know
     Lucene."""
     build_index([str(corpus)], folder, BuildOptions())
     with open_index(folder, search_timeout_s=None) as index:
-        asked = parity.questions(list(index.scan()), count, SEED)
+        asked = parity.questions(list(index.scan()), count, count)
         yield [Known(question, question.ask(index)) for question in asked]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bench import BenchError, nodes
-from bench.cluster.cluster import LocalCluster, local_cluster
+from tests.support.cluster import LocalCluster, local_cluster
 
 URL_VARIABLE = "ARAG_OPENSEARCH_URL"
 """A cluster to test against, ``http://host:port``; tests only create ``arag-test-<uuid>-*``."""
@@ -29,7 +29,7 @@ def opensearch_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         return
     data = tmp_path_factory.mktemp("opensearch")
     try:
-        started = nodes.up(data, owned=True, short_lived=True)
+        started = nodes.up(data, 1, nodes.SHORT_LIVED, owned=True)
     except BenchError as error:
         no_server(str(error))
     else:
@@ -43,7 +43,7 @@ def opensearch_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loc
     with ExitStack() as stack:
         try:
             place = tmp_path_factory.mktemp("three-nodes")
-            three_nodes = stack.enter_context(local_cluster(place, short_lived=True))
+            three_nodes = stack.enter_context(local_cluster(place))
         except BenchError as error:
             no_server(str(error))
         else:
@@ -56,7 +56,7 @@ def own_node(
 ) -> Iterator[LocalCluster]:
     """Start a node that no other test session uses: a test may kill and restart it, or register a
     snapshot repository."""
-    with local_cluster(tmp_path_factory.mktemp("own-node"), 1, short_lived=True) as cluster:
+    with local_cluster(tmp_path_factory.mktemp("own-node"), 1) as cluster:
         yield cluster
 
 

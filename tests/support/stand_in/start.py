@@ -30,8 +30,8 @@ def main() -> None:
         **named,
     }
     flags = os.environ.get("OPENSEARCH_JAVA_OPTS", "").split()
-    nodes.prepare(HOME, nodes.class_path(), settings, short_lived=True, flags=flags)
-    nodes.run(HOME)
+    nodes.prepare(HOME, settings, nodes.HEAP, nodes.SHORT_LIVED, *flags)
+    nodes.run(HOME, owned=False)
 
 
 if __name__ == "__main__":
