@@ -19,14 +19,12 @@ ROOT = Path(__file__).parents[1]
 
 BENCHES = {
     "ablate": "bench.ablate",
-    "efficiency": "bench.speed.efficiency",
     "gold_chain": "bench.gold_chain.counts",
     "prepare": "bench.published.prepare",
     "retrieval": "bench.quality.retrieval",
     "scale": "bench.scale.scale",
-    "speed": "bench.replay.speed",
+    "speed": "bench.speed.speed",
     "verify": "bench.report.verify",
-    "words": "bench.scale.words",
 }
 """The module behind each name; its ``main(arguments)`` returns the exit code."""
 

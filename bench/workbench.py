@@ -1,56 +1,19 @@
-"""The common setup of figures: a corpus, its index, and a folder for temporary files."""
+"""What benches have in common: kept indexes, room on the disk, progress, our own command."""
 
 from __future__ import annotations
 
 import hashlib
 import shutil
 import sys
-import tempfile
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
-from arag_search.corpus import Chunk
-from arag_search.engines.base import check_compact
-from arag_search.manifest import Manifest
-from arag_search.search.opening import open_index
+from arag_search.engines.lucene.jvm import java
 from arag_search.system.durable import write_atomically
 from bench import BenchError
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
-
-
-@dataclass(frozen=True, slots=True)
-class Workbench:
-    """A corpus file, the index of it, and all its chunks. ``folder`` is for temporary files."""
-
-    corpus: Path
-    folder: Path
-    index: Path
-    manifest: Manifest
-    chunks: Sequence[Chunk]
-
-    @contextmanager
-    def room(self) -> Generator[Path]:
-        """Yield an empty folder that is removed afterwards."""
-        with tempfile.TemporaryDirectory(dir=self.folder) as name:
-            yield Path(name)
-
-
-@contextmanager
-def set_up(corpus: Path, parent: Path | None = None) -> Generator[Workbench]:
-    """Index the corpus in a temporary folder below ``parent`` (None: the system's).
-
-    Raises what ``build_index`` raises.
-    """
-    with tempfile.TemporaryDirectory(prefix="arag-bench-", dir=parent) as name:
-        folder = Path(name)
-        location = folder / "index"
-        build_index([str(corpus)], location, BuildOptions())
-        with open_index(location, search_timeout_s=None) as index:
-            check_compact(index.engine.deletions(), str(location))
-            yield Workbench(corpus, folder, location, index.manifest, list(index.scan()))
 
 
 def kept_index(corpus: Path, folder: Path) -> Path:
@@ -69,6 +32,19 @@ def kept_index(corpus: Path, folder: Path) -> Path:
         build_index([str(corpus)], location, options)
         write_atomically(stamp, made_of.encode())
     return location
+
+
+@contextmanager
+def without_query_cache() -> Generator[None]:
+    """Switch off the query cache of all searchers that are created in the block; the setting is
+    that of the process."""
+    searcher = java("org.apache.lucene.search.IndexSearcher")
+    before = searcher.getDefaultQueryCache()
+    searcher.setDefaultQueryCache(None)
+    try:
+        yield
+    finally:
+        searcher.setDefaultQueryCache(before)
 
 
 def check_room(folder: Path, needed_bytes: int) -> None:

@@ -4,7 +4,7 @@ Passages have 100 words, and four of them in a row share a title, as Wikipedia i
 ranks follow a power law with a knee: frequent words follow one slope, those beyond the knee a
 steeper one that never ends, so that the vocabulary grows by Heaps' law. Pairs of words that stay
 together give phrases, and the words of an article recur in it. The passages of a corpus are the
-first ones of every larger corpus of the same seed.
+first ones of every larger corpus.
 """
 
 from __future__ import annotations
@@ -23,46 +23,37 @@ from arag_search.system.extras import missing_extra
 
 SEED = 1750
 GENERATOR = 2
-"""The version of the generator: increase it when the passages of a seed change. Figures of another
-version are of another corpus."""
+"""The version of the generator: increase it when the passages of the seed change. Figures of
+another version are of another corpus."""
+
+# The distribution of words, fitted to the 2WikiMultiHopQA corpus. Frequency falls as rank to the
+# power of -HEAD up to rank KNEE, beyond that of -TAIL.
+HEAD, KNEE, TAIL = 0.964, 5000, 1.384
+WORDS = 100
+TOPICAL = 0.03
+"""The probability of a word to be one of its article."""
+PAIRED = 0.74
+"""That of being one of those that often follow the word before it, the first of them most often."""
+MOST = 0.013
+"""That of being the most frequent of all words."""
+SENTENCE, SPREAD = 21.0, 0.5
+"""The median length of sentences in words, and the standard deviation of its logarithm."""
 
 PASSAGES_OF_TITLE = 4
 _BLOCK = 1000  # passages that are made at once
 _TOPIC_WORDS = 8
-_FOLLOWERS = 30
-_MAX_FOLLOWERS = 64
-_CONSONANTS = "bcdfghjklmnprstvwxyz"
-_VOWELS = "aeiou"
+_FOLLOWERS, _MAX_FOLLOWERS = 30, 64
 _SYLLABLES = [
-    first + vowel + last for vowel in _VOWELS for last in "nrslt" for first in _CONSONANTS
+    first + vowel + last
+    for vowel in "aeiou"
+    for last in "nrslt"
+    for first in "bcdfghjklmnprstvwxyz"
 ]
-_KEPT_WORDS = 200_000
 _MAX_RANK = 10**12
 
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """The distribution of the words; the defaults were fitted to the 2WikiMultiHopQA corpus.
-
-    Frequency falls as rank to the power of -``head`` up to rank ``knee``, beyond that of -``tail``
-    (above 1). With probability ``topical`` a word is one of its article, with ``paired`` one of
-    those that often follow the word before it, the first of them most often, and with ``most`` the
-    most frequent of all words. The median length of sentences is ``sentence`` words, and ``spread``
-    is the standard deviation of its logarithm. A passage has ``words`` words.
-    """
-
-    head: float = 0.964
-    knee: int = 5000
-    tail: float = 1.384
-    topical: float = 0.03
-    paired: float = 0.74
-    most: float = 0.013
-    sentence: float = 21.0
-    spread: float = 0.5
-    words: int = 100
-
-
-USUAL = Shape()
+# The area under the law up to the knee, and beyond it.
+_AT_KNEE = (KNEE ** (1 - HEAD) - 1) / (1 - HEAD)
+_BEYOND = KNEE ** (1 - HEAD) / (TAIL - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,18 +79,15 @@ class Passage:
         return Chunk(f"{name}.1", name, self.title, self.text, 1, 1, ordinal, tuple(ends), {})
 
 
-def passages(
-    count: int, *, first: int = 0, seed: int = SEED, shape: Shape = USUAL
-) -> Iterator[Passage]:
-    """Generate ``count`` passages of the corpus of this seed, from number ``first`` on."""
+def passages(count: int, *, first: int = 0) -> Iterator[Passage]:
+    """Generate ``count`` passages of the corpus, from number ``first`` on."""
     end = first + count
     for block in range(first // _BLOCK, math.ceil(end / _BLOCK)):
         start = block * _BLOCK
-        rows = range(max(0, first - start), min(_BLOCK, end - start))
-        yield from _block(block, rows, seed, shape)
+        yield from _block(block, range(max(0, first - start), min(_BLOCK, end - start)))
 
 
-def sample(count: int, size: int, *, seed: int = SEED, shape: Shape = USUAL) -> list[Passage]:
+def sample(count: int, size: int) -> list[Passage]:
     """Return ``size`` of the first ``count`` passages, spread over the corpus; all of a small
     one."""
     blocks = math.ceil(count / _BLOCK)
@@ -109,21 +97,19 @@ def sample(count: int, size: int, *, seed: int = SEED, shape: Shape = USUAL) -> 
     for place in range(looked_at):
         block = place * blocks // looked_at
         made = min(_BLOCK, count - block * _BLOCK)
-        rows = range(0, made, max(1, made // per_block))[:per_block]
-        drawn += _block(block, rows, seed, shape)
+        drawn += _block(block, range(0, made, max(1, made // per_block))[:per_block])
     return drawn[:size]
 
 
-def write(count: int, path: Path, *, first: int = 0, seed: int = SEED) -> int:
-    """Write ``count`` passages as JSON lines of documents, and return their bytes."""
+def write(count: int, path: Path, *, first: int = 0) -> None:
+    """Write ``count`` passages as JSON lines of documents."""
     with path.open("wb") as file:
-        for passage in passages(count, first=first, seed=seed):
+        for passage in passages(count, first=first):
             line = {"id": str(passage.number), "title": passage.title, "text": passage.text}
             file.write(orjson.dumps(line) + b"\n")
-        return file.tell()
 
 
-@functools.lru_cache(maxsize=_KEPT_WORDS)
+@functools.lru_cache(maxsize=200_000)
 def word_of(rank: int) -> str:
     """Return the word of a rank from 0: distinct for each rank, and shorter for frequent ranks."""
     word = ""
@@ -135,63 +121,37 @@ def word_of(rank: int) -> str:
         rank -= 1
 
 
-class _Law:
-    """Ranks from numbers between 0 and 1, by the power law of a shape."""
-
-    def __init__(self, shape: Shape) -> None:
-        self._shape = shape
-        knee, head = shape.knee, shape.head
-        self._at_knee = math.log(knee) if head == 1 else (knee ** (1 - head) - 1) / (1 - head)
-        self._beyond = knee ** (1 - head) / (shape.tail - 1)
-
-    @property
-    def head_share(self) -> float:
-        """The share of all words that are of a rank below the knee."""
-        return self._at_knee / (self._at_knee + self._beyond)
-
-    def ranks(self, numbers: Any) -> Any:
-        """Return ranks from 0, in an array of the same shape."""
-        np = numpy()
-        shape = self._shape
-        area = numbers * (self._at_knee + self._beyond)
-        inside = np.minimum(area, self._at_knee)
-        if shape.head == 1:
-            low = np.exp(inside)
-        else:
-            low = (1 + inside * (1 - shape.head)) ** (1 / (1 - shape.head))
-        rest = 1 - np.maximum(area - self._at_knee, 0) / self._beyond
-        high = shape.knee * np.maximum(rest, 1e-15) ** (-1 / (shape.tail - 1))
-        ranks = np.where(area < self._at_knee, low, high)
-        return np.minimum(ranks, _MAX_RANK).astype(np.int64) - 1
+def _ranks(numbers: Any) -> Any:
+    """Return ranks from 0 by the law for numbers between 0 and 1, in an array of their shape."""
+    np = numpy()
+    area = numbers * (_AT_KNEE + _BEYOND)
+    low = (1 + np.minimum(area, _AT_KNEE) * (1 - HEAD)) ** (1 / (1 - HEAD))
+    rest = 1 - np.maximum(area - _AT_KNEE, 0) / _BEYOND
+    high = KNEE * np.maximum(rest, 1e-15) ** (-1 / (TAIL - 1))
+    ranks = np.where(area < _AT_KNEE, low, high)
+    return np.minimum(ranks, _MAX_RANK).astype(np.int64) - 1
 
 
-def _block(block: int, rows: range, seed: int, shape: Shape) -> list[Passage]:
+def _block(block: int, rows: range) -> list[Passage]:
     """Generate these passages of a block."""
     np = numpy()
-    random = np.random.default_rng([seed, block])
-    law = _Law(shape)
-    ranks = law.ranks(random.random((_BLOCK, shape.words)))
+    random = np.random.default_rng([SEED, block])
+    ranks = _ranks(random.random((_BLOCK, WORDS)))
     # The words of an article are none of the most frequent ones.
-    rare = law.head_share / 2 + (1 - law.head_share / 2) * random.random(
-        (_BLOCK // PASSAGES_OF_TITLE, _TOPIC_WORDS)
-    )
-    topics = np.repeat(law.ranks(rare), PASSAGES_OF_TITLE, axis=0)
+    head = _AT_KNEE / (_AT_KNEE + _BEYOND)
+    drawn = random.random((_BLOCK // PASSAGES_OF_TITLE, _TOPIC_WORDS))
+    topics = np.repeat(_ranks(head / 2 + (1 - head / 2) * drawn), PASSAGES_OF_TITLE, axis=0)
     chosen = np.take_along_axis(topics, random.integers(_TOPIC_WORDS, size=ranks.shape), axis=1)
-    ranks = np.where(random.random(ranks.shape) < shape.topical, chosen, ranks)
-    followed = random.random((_BLOCK, shape.words - 1)) < shape.paired
+    ranks = np.where(random.random(ranks.shape) < TOPICAL, chosen, ranks)
+    followed = random.random((_BLOCK, WORDS - 1)) < PAIRED
     # Of the followers the first comes about twice as often as the second, and so on.
     which = np.exp(random.random(followed.shape) * math.log(_FOLLOWERS)).astype(np.int64)
-    for place in range(1, shape.words):
+    for place in range(1, WORDS):
         pairs = ranks[:, place - 1] * _MAX_FOLLOWERS + which[:, place - 1]
-        follower = law.ranks(_mixed(pairs))
-        ranks[:, place] = np.where(followed[:, place - 1], follower, ranks[:, place])
-    ranks = np.where(random.random(ranks.shape) < shape.most, 0, ranks)
-    lengths = np.maximum(
-        np.rint(
-            random.lognormal(math.log(shape.sentence), shape.spread, (_BLOCK, shape.words // 3))
-        ),
-        3,
-    ).astype(int)
+        ranks[:, place] = np.where(followed[:, place - 1], _ranks(_mixed(pairs)), ranks[:, place])
+    ranks = np.where(random.random(ranks.shape) < MOST, 0, ranks)
+    drawn = random.lognormal(math.log(SENTENCE), SPREAD, (_BLOCK, WORDS // 3))
+    lengths = np.maximum(np.rint(drawn), 3).astype(int)
     first = block * _BLOCK
     return [
         _passage(first + row, topics[row, :2].tolist(), ranks[row].tolist(), lengths[row].tolist())

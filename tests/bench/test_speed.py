@@ -1,50 +1,57 @@
 """The bench of speed: its numbers by hand, and a run of every comparison. No test judges a time."""
 
-import gc
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from types import SimpleNamespace
 
 import orjson
 import pytest
 
-from arag_search.plan.clauses import leaves
+from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall
+from arag_search.agent.presets import load_preset
+from arag_search.questions.files import Question
+from arag_search.runs.run import run
 from arag_search.search.index import Index
 from arag_search.search.opening import open_index
-from bench import BenchError
-from bench.replay import against, rates, session, speed
-from bench.replay.recorded import drawn_queries
-from bench.report.rounds import Ratio, Timings, interleaved, median_interval, percentile
-from bench.report.rows import Figure, Row, Target, read_results, table, write_results
-from bench.speed import anserini, efficiency, indexing
+from bench import BenchError, processes
+from bench.report.rounds import (
+    Latencies,
+    Played,
+    Ratio,
+    Timings,
+    interleaved,
+    median_interval,
+    percentile,
+    threads,
+)
+from bench.report.rows import Figure, Row, Target, table, write_results
+from bench.scale.queries import keyword_sets, logical_queries
+from bench.speed import against, building, speed
 from bench.speed.bare import scan
-from bench.speed.copies import copies
-from bench.speed.queries import keyword_sets, logical_queries
-from bench.workbench import Workbench, check_room, set_up
+from bench.speed.rates import Rates
+from bench.speed.recorded import drawn_queries, read_queries
+from bench.speed.rivals import SIDES, Passages, Pyserini, Setup, check_hits, searched_text
+from bench.workbench import check_room
+from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from tests.support.bench_passages import chunk, passages
 from tests.support.oracle.engine import MemoryEngine
-
-
-@pytest.fixture(scope="module", autouse=True)
-def fast_garbage_collections() -> Iterator[None]:
-    """Freeze the objects of other tests, so that the collection in every round is fast."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
+from tests.support.passages import VIVALDI, index_of
+from tests.support.scripted_model import ScriptedModel
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Passages]:
+    """Index a few passages, with queries drawn from them."""
     folder = tmp_path_factory.mktemp("bench")
     corpus = folder / "corpus.jsonl"
     lines = [orjson.dumps({"title": c.title, "text": c.content}) for c in passages(12)]
     corpus.write_bytes(b"\n".join(lines))
-    with set_up(corpus, folder) as workbench:
-        yield workbench
+    build_index([str(corpus)], folder / "index", BuildOptions())
+    with open_index(folder / "index") as index:
+        queries = drawn_queries(index, list(index.scan()), 20)
+        yield Passages(index, corpus, BuildOptions(), queries, folder)
 
 
 # Statistics
@@ -138,25 +145,21 @@ def test_parts_that_run_separately_are_merged_in_one_file(tmp_path: Path) -> Non
 
 def test_queries_are_different_and_the_same_for_a_seed() -> None:
     queries = logical_queries(passages(40), 150)
-    assert len({query.plan for query in queries}) == 150
+    assert len(set(queries)) == 150
     assert queries == logical_queries(passages(40), 150)
     assert queries != logical_queries(passages(40), 150, seed=2)
 
 
 def test_queries_are_of_every_kind() -> None:
-    texts = " | ".join(query.text for query in logical_queries(passages(40), 150))
+    texts = " | ".join(logical_queries(passages(40), 150))
     for piece in ("AND", "OR", "NOT", '"', "~", "*", "title:", "^", "("):
         assert piece in texts
-    for query in logical_queries(passages(40), 150):
-        query_leaves = list(leaves(query.plan.root))
-        assert 1 <= len(query_leaves) <= 5
-        assert sum(leaf.kind == "prefix" for leaf in query_leaves) <= 4
 
 
 def test_too_few_passages_for_so_many_queries_are_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("bench.speed.queries.MAX_DRAWS", 1)
+    monkeypatch.setattr("bench.scale.queries.MAX_DRAWS", 1)
     with pytest.raises(BenchError, match=r"1 passages make \d+ different queries, not 60\."):
         logical_queries([chunk(1, "Opera.")], 60)
 
@@ -173,16 +176,6 @@ def test_keyword_sets_have_one_to_three_keywords_of_a_passage() -> None:
         assert any(all(keyword in text for keyword in keywords) for text in texts)
 
 
-def test_copies_have_other_ids_and_the_same_sentences_in_another_order() -> None:
-    chunks = [chunk(1, "One. ", "Two. ", "Three. ", "Four.")]
-    first, *others = copies(chunks, 4)
-    assert (first.id, first.text) == ("c-1-0", chunks[0].content)
-    assert [copy.id for copy in others] == ["c-1-1", "c-1-2", "c-1-3"]
-    for copy in others:
-        assert sorted(copy.text.split()) == ["Four.", "One.", "Three.", "Two."]
-    assert len({copy.text for copy in others}) > 1
-
-
 def test_the_scan_scores_count_times_length_and_prefers_the_earlier_of_equal_passages() -> None:
     texts = ["opera", "opera opera libretto", "a libretto", "opera", "none"]
     # opera counts 5, libretto 8: 5, 18, 8, 5, 0.
@@ -191,7 +184,7 @@ def test_the_scan_scores_count_times_length_and_prefers_the_earlier_of_equal_pas
 
 def test_the_scan_equals_keyword_search_by_substrings() -> None:
     chunks = passages(30)
-    texts = [copy.searched.lower() for copy in copies(chunks, 1)]
+    texts = list(map(searched_text, chunks))
     with Index(MemoryEngine(chunks), "memory") as index:
         for keywords in keyword_sets(chunks, 20):
             hits = index.keyword_search(keywords, matching="substring").hits
@@ -199,38 +192,88 @@ def test_the_scan_equals_keyword_search_by_substrings() -> None:
             assert [(hit.id, hit.score) for hit in hits] == scored
 
 
+def test_the_searches_of_a_run_are_read_in_order_and_rejected_ones_are_left_out(
+    tmp_path: Path,
+) -> None:
+    search = "logical_search"
+    index = index_of(*VIVALDI)
+    calls = (
+        (search, '{"query": "\\"antonio vivaldi\\" AND libret* NOT title:venice"}'),
+        (search, '{"query": "opera AND NOT"}'),
+        ("chunk_read", '{"chunk_ids": ["vivaldi.1"]}'),
+        (search, '{"query": "opera AND violin"}'),
+        (search, '{"query": "year:1678"}'),
+    )
+
+    def reply(request: ModelRequest) -> ModelReply:
+        replies = sum(message.role == "tool" for message in request.messages)
+        if replies < len(calls):
+            return ModelReply("", (ToolCall(f"c{replies}", *calls[replies]),))
+        return ModelReply("Answer: x\nSources: vivaldi.1")
+
+    questions = [Question("q", "Who?", ("x",))]
+    run(index, questions, load_preset("logical_read"), ScriptedModel(reply), tmp_path / "run")
+    queries = read_queries([tmp_path / "run"], index)
+    assert [(query.text, query.words, query.keywords) for query in queries] == [
+        (
+            '"antonio vivaldi" AND libret* NOT title:venice',
+            ("antonio", "vivaldi", "libret"),
+            ("antonio vivaldi", "libret"),
+        ),
+        ("opera AND violin", ("opera", "violin"), ("opera", "violin")),
+    ]
+
+
+# Clients
+
+
+def test_latencies_are_those_of_the_last_rounds() -> None:
+    latencies = Latencies()
+    rounds = iter([Played(9.0, [9.0]), Played(1.0, [0.25, 0.75]), Played(2.0, [1.0, 1.0])])
+    side = latencies.side("a", lambda clients: next(rounds), 2)
+    assert [side() for _ in range(3)] == [9.0, 1.0, 2.0]
+    assert latencies.of("a", 2) == [0.25, 0.75, 1.0, 1.0]
+
+
+def test_the_clients_together_ask_every_query_once() -> None:
+    numbers: list[int] = []
+    played = threads(numbers.append, 20)(4)
+    assert sorted(numbers) == list(range(20))
+    assert len(played.latencies) == 20
+    assert played.seconds > 0
+
+
 # A run of every comparison, on a few passages
 
 
-def test_indexing_compares_our_build_with_the_bare_loop(bench: Workbench) -> None:
-    figure = indexing.measure(bench, 1, warm_up=0)
+def test_building_is_compared_with_a_bare_loop_that_indexes_the_same_words(bench: Passages) -> None:
+    figure = building.beside_bare(bench, 1, warm_up=0)
     assert [row.unit for row in figure.rows] == ["x", "passages/s", "passages/s"]
 
 
+@pytest.mark.usefixtures("opensearch_jars")
+@pytest.mark.parametrize("left_out", ["OpenSearch", pytest.param("", marks=pytest.mark.long)])
 def test_every_rival_is_asked_the_same_as_ours_with_each_number_of_clients(
-    bench: Workbench, tmp_path: Path
+    left_out: str, bench: Passages, tmp_path: Path
 ) -> None:
     pytest.importorskip("bm25s")
-    left_out = (rates.CLIENT, rates.PYSERINI, rates.HYBRID)
-    with ExitStack() as stack, open_index(bench.index) as index:
-        rivals = rates.Rivals(stack, tmp_path, ("bm25s", "scan"), sys.executable)
-        asked = drawn_queries(index, bench.chunks, 20)
-        passages = rates.Passages(index, bench.corpus, BuildOptions(), asked, tmp_path)
-        figure = rates.measure(passages, rivals, (1, 3), 1, 0)
+    options = [name for name in ("OpenSearch", "bm25s", "scan") if name != left_out]
+    with ExitStack() as stack:
+        rates = Rates(stack, Setup(tmp_path), options)
+        figure = rates.measure(bench, (1, 3), 1, 0)
     ratios = [row.what.removeprefix("rate of ") for row in figure.rows if row.unit == "x"]
+    sides = [side for side in SIDES if side.beside and side.option in ("", *options)]
     assert [what for what in ratios if what.endswith("1 client")] == [
-        f"{ours} over {rival}, 1 client" for ours, rival in rates.PAIRS if rival not in left_out
+        f"{side.beside.name} over {side.name}, 1 client" for side in sides if side.beside
     ]
-    assert figure.details["left out"] == ["OpenSearch", "pyserini"]
+    assert "pyserini" in figure.details["left out"]
     latencies = figure.details["latency_ms"]["A-RAG's scan, 3 clients"]
     assert 0 < latencies["P50"] <= latencies["P99"]
 
 
 def test_hits_may_differ_in_the_choice_among_equal_scores_alone() -> None:
     def check(*theirs: tuple[str, float]) -> None:
-        hits = [SimpleNamespace(id=name, score=score) for name, score in (("a", 2), ("b", 1))]
-        search = lambda number: SimpleNamespace(hits=hits)  # noqa: E731
-        rates.check_hits(["opera"], search, lambda number: theirs)
+        check_hits(["opera"], lambda number: [("a", 2.0), ("b", 1.0)], lambda number: theirs)
 
     check(("a", 2.0), ("b", 1.0))
     check(("a", 2.0), ("c", 1.0))
@@ -244,32 +287,76 @@ def test_a_missing_rival_is_an_error_that_says_how_to_get_it_or_leave_it_out(
 ) -> None:
     absent = str(tmp_path / "python")
     with ExitStack() as stack, pytest.raises(BenchError) as raised:
-        rates.Rivals(stack, tmp_path, ("pyserini",), absent)
+        Rates(stack, Setup(tmp_path, absent), ("pyserini",))
     what, where, _, do = str(raised.value).splitlines()
     assert what.startswith("A rival is missing: Pyserini does not start (No such file")
     assert where == f"Where: {absent}"
     assert do.endswith(" Or leave it out with --without pyserini.")
 
 
-# Sessions
+FAKE = """
+class LuceneIndexer:
+    def __init__(self, args, threads): pass
+    def add_doc_raw(self, line): assert " " in line
+    def close(self): pass
+class LuceneSearcher:
+    num_docs = 2
+    def __init__(self, folder): pass
+    def set_analyzer(self, analyzer): pass
+    def set_bm25(self, k1, b): pass
+    def search(self, query, k):
+        print("a logger writes to stdout")
+        return [type("Hit", (), {"docid": word})() for word in query.split()[:k]]
+"""
 
 
-def test_a_session_has_the_processor_time_of_its_process_by_part() -> None:
-    slow = "import sys, time\nwhile time.process_time() < 0.3: pass\nprint('open', flush=True)\n"
+def test_pyserini_answers_through_a_pipe_and_its_loggers_do_no_harm(
+    bench: Passages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, text in (
+        ("pyserini/__init__.py", ""),
+        ("pyserini/pyclass.py", "autoclass = lambda name: type('S', (), {'getProperty': str})"),
+        ("pyserini/analysis.py", "JWhiteSpaceAnalyzer = object"),
+        ("pyserini/index/__init__.py", ""),
+        ("pyserini/index/lucene.py", FAKE),
+        ("pyserini/search/__init__.py", ""),
+        ("pyserini/search/lucene.py", FAKE),
+        ("pyserini-2.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: pyserini\nVersion: 2.0"),
+    ):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with ExitStack() as stack:
+        peer = Pyserini(Setup(tmp_path), stack, None)
+        assert peer.version is not None
+        assert peer.version.startswith("2.0, Java ")
+        peer.build(bench)
+        assert len(peer.play(3).latencies) == len(bench.queries)
+        (tmp_path / "pyserini" / "search" / "lucene.py").write_text("raise ValueError('no such')")
+        broken = Pyserini(Setup(tmp_path), stack, None)
+        with pytest.raises(BenchError, match="Pyserini failed: ValueError: no such"):
+            broken.build(bench)
+
+
+# Processes and sessions
+
+
+def test_a_process_has_its_processor_time_and_one_that_fails_is_an_error() -> None:
+    slow = "import sys, time\nwhile time.process_time() < 0.3: pass\n"
     command = (sys.executable, "-S", "-c", slow + "for _ in sys.stdin: print(1, flush=True)")
-    spent = session.by_lines(command, ["a", "b", "c"])
-    assert list(spent) == ["start", "first call", "other calls", "again", "warm"]
-    assert 0.3 <= spent["start"].processor_s < 3
-    assert spent["warm"].processor_s < 0.1 > spent["first call"].processor_s
-    assert 0.3 <= session.by_commands([command])["other calls"].processor_s < 3
-
-
-def test_a_session_and_a_command_that_fail_are_errors() -> None:
-    command = (sys.executable, "-S", "-c", "import sys; sys.exit('no index')")
-    with pytest.raises(BenchError, match="A session ended: no index"):
-        session.by_lines(command, ["a"])
-    with pytest.raises(BenchError, match="A command fails"):
-        session.by_commands([command])
+    with ExitStack() as stack:
+        process = processes.Process(stack, command, {})
+        assert process.ask({}) == 1
+        assert 0.3 <= process.spent(1) < 3
+        assert process.ask({}) == 1
+        assert process.spent(1) < 0.1
+        failing = (sys.executable, "-S", "-c", "import sys; sys.exit('no index')")
+        with pytest.raises(BenchError, match="A process ended: no index"):
+            processes.Process(stack, failing, {}).ask({})
+    assert 0.3 <= processes.run(command).processor_s < 3
+    with pytest.raises(BenchError, match="A command failed: no index"):
+        processes.run(failing)
 
 
 def test_calls_are_those_that_models_made_then_the_queries(tmp_path: Path) -> None:
@@ -279,26 +366,23 @@ def test_calls_are_those_that_models_made_then_the_queries(tmp_path: Path) -> No
     search = {"tool_name": "logical_search", "status": "ok", "tool_input": given}
     steps = [search, {**search, "status": "error", "tool_input": {"query": "AND"}}, search]
     (folder / "one.logical_read.jsonl").write_bytes(orjson.dumps({"trajectory": steps}))
-    calls = session.recorded_calls(tmp_path, tmp_path / "one" / "corpus.jsonl", ["violin", "opera"])
+    calls = against.recorded_calls(tmp_path, tmp_path / "one" / "corpus.jsonl", ["violin", "opera"])
     assert calls == [{"query": "opera", "top_k": 3}, {"query": "violin"}]
 
 
 @pytest.mark.long
-def test_sessions_are_compared_with_bare_lucene_and_with_a_commit(
-    bench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_rates_and_sessions_are_compared_with_a_commit(
+    bench: Passages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "PASSES", 3)
-    monkeypatch.setattr(session, "COMMANDS", 1)
-    results = tmp_path / "speed.json"
-    options = ["--data", str(bench.corpus.parent), "--queries", "6", "--rounds", "1"]
-    more = ["--json", str(results), "--work", str(tmp_path)]
-    assert speed.main([*options, *more, "--only", "session"]) == 0
+    monkeypatch.setattr(against, "PASSES", 2)
     monkeypatch.setattr(against, "WARM_UP", dict.fromkeys(against.WARM_UP, 0))
-    assert speed.main([*options, *more, "--against", "HEAD"]) == 0
-    figures = read_results(results)
-    names = ("loops beside HEAD", "session", "session beside HEAD")
-    assert set(figures) == {f"{name}, 12 passages" for name in names}
-    assert all(row.value > 0 for figure in figures.values() for row in figure.rows)
+    results = tmp_path / "speed.json"
+    options = ["--data", str(bench.source.parent), "--queries", "6", "--rounds", "1"]
+    more = ["--json", str(results), "--work", str(tmp_path), "--against", "HEAD"]
+    assert speed.main([*options, *more]) == 0
+    figures = orjson.loads(results.read_bytes())["figures"]
+    assert set(figures) == {f"{name} beside HEAD, 12 passages" for name in ("rates", "session")}
+    assert all(row["value"] > 0 for figure in figures.values() for row in figure["rows"])
 
 
 def test_generated_passages_are_asked_generated_queries_by_hybrid_search_too(
@@ -310,9 +394,20 @@ def test_generated_passages_are_asked_generated_queries_by_hybrid_search_too(
     more = ["--without", "OpenSearch,pyserini,bm25s,scan", "--encoder", "hashing:64"]
     to = ["--warm-up", "0", "--json", str(results), "--work", str(tmp_path)]
     assert speed.main([*command, *more, *to]) == 0
-    recall = read_results(results)["rates, 300 passages"].rows[0]
-    assert recall.what == "hybrid, recall@10 of IVF4,PQ8"
-    assert 0.5 < recall.value <= 1
+    rows = orjson.loads(results.read_bytes())["figures"]["rates, 300 passages"]["rows"]
+    assert rows[0]["what"] == "hybrid, recall@10 of IVF4,PQ8"
+    assert 0.5 < rows[0]["value"] <= 1
+
+
+def test_a_session_without_a_commit_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert speed.main(["--only", "session"]) == 1
+    assert capsys.readouterr().err.endswith(
+        "Nothing of this can be measured.\nWhere: --only session\n"
+        "Allowed: session with --against, building without\n"
+    )
+
+
+# Anserini
 
 
 @pytest.fixture
@@ -331,7 +426,6 @@ def java_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "if any(set(line) != {'id', 'contents'} for line in lines): sys.exit(3)\n"
         "at('-index').mkdir()\n"
         "(at('-index') / 'segments').write_text(str(len(lines)))\n"
-        "sys.exit(4 if 'broken' in str(at('-cp')) else 0)\n"
     )
     java.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
@@ -339,51 +433,45 @@ def java_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.long
-def test_our_build_is_compared_with_that_of_anserini(bench: Workbench, java_home: Path) -> None:
+def test_our_build_is_compared_with_that_of_anserini(bench: Passages, java_home: Path) -> None:
     jar = java_home / "anserini.jar"
     jar.touch()
-    figure = anserini.measure(bench, 1, jar)
+    figure = building.beside_anserini(bench, 1, jar)
     values = {row.what: row.value for row in figure.rows}
-    assert figure.details["passages"] == anserini.TIMES * len(bench.chunks)
-    assert values["Anserini: index"] == len(str(figure.details["passages"])) / 1e6
+    count = figure.details["passages"]
+    assert count == building.COPIES * bench.index.manifest.documents
+    assert values["Anserini: index"] == len(str(count)) / 1e6
     assert values["sentences: index"] > values["no sentences: index"] > 0
-    for name in anserini.TARGETS:
+    for name in building.TARGETS:
         ratio = values[f"{name}: time"] / values["Anserini: time"]
         assert values[f"time of ours over Anserini, {name}"] == pytest.approx(ratio)
         assert values[f"{name}: processor time"] > values["Anserini: processor time"] > 0
 
 
-def test_a_build_by_anserini_that_fails_is_an_error(bench: Workbench, java_home: Path) -> None:
-    jar = java_home / "broken.jar"
-    jar.touch()
-    with pytest.raises(BenchError, match="A build failed"):
-        anserini.measure(bench, 1, jar)
+def test_copies_have_other_ids_and_the_same_sentences_in_another_order(
+    bench: Passages, tmp_path: Path
+) -> None:
+    paths = tmp_path / "ours.jsonl", tmp_path / "theirs.jsonl"
+    assert building.write_copies(bench, *paths) == 12 * building.COPIES
+    ours, theirs = (list(map(orjson.loads, path.read_bytes().splitlines())) for path in paths)
+    contents = [f"{line['title']}\n{line['text']}" for line in ours]
+    assert contents == [line["contents"] for line in theirs]
+    assert len({line["id"] for line in ours}) == len(ours)
+    copies = [line["text"] for line in ours[::12]]
+    assert {tuple(sorted(text.split())) for text in copies} == {tuple(sorted(copies[0].split()))}
+    assert len(set(copies)) > 1
 
 
 def test_anserini_without_its_jar_or_a_java_says_what_it_needs(
-    bench: Workbench, java_home: Path, monkeypatch: pytest.MonkeyPatch
+    bench: Passages, java_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(BenchError, match="needs its jar, and a JDK"):
-        anserini.measure(bench, 1, java_home / "absent.jar")
+        building.beside_anserini(bench, 1, java_home / "absent.jar")
     monkeypatch.delenv("JAVA_HOME")
     with pytest.raises(BenchError, match="needs its jar, and a JDK"):
-        anserini.measure(bench, 1, Path(__file__))
+        building.beside_anserini(bench, 1, Path(__file__))
 
 
 def test_too_small_a_disk_is_an_error_before_anything_is_written(tmp_path: Path) -> None:
     with pytest.raises(BenchError, match=r"There is room for .* MB, but 1,048,576 MB are needed"):
         check_room(tmp_path, 1 << 40)
-
-
-def test_an_absent_corpus_is_a_failure_with_a_message(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    absent = tmp_path / "absent"
-    options = ["--json", str(tmp_path / "results.json"), "--data", str(absent)]
-    assert efficiency.main(["indexing", *options]) == 1
-    assert capsys.readouterr().err.splitlines() == [
-        "There is no such folder.",
-        f"Where: {absent}",
-        "Allowed: a folder of data sets, a data set, or any folder of files",
-        "Do: Name it with --data. bench/README.md says which public files belong there.",
-    ]

@@ -95,7 +95,7 @@ MARKS: Mapping[tuple[str, str], str] = {
     ("bench/studies/replay.md", "uv venv --python 3.12"): "downloads 6 GB, and needs a JDK",
     ("bench/studies/retrieval.md", "python -m bench retrieval"): SLOW,
     ("bench/studies/speed.md", "python -m bench speed"): SLOW,
-    ("bench/studies/speed.md", "JAVA_HOME=/path/to/jdk python -m bench efficiency anserini"):
+    ("bench/studies/speed.md", "JAVA_HOME=/path/to/jdk python -m bench speed --only building"):
         "needs a jar of 117 MB, and a JDK",
 }  # fmt: skip
 """The blocks that no test runs, by guide and beginning, with the reason that the guide gives."""

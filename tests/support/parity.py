@@ -19,7 +19,7 @@ from arag_search.query.printing import quoted
 from arag_search.search.index import Index
 from arag_search.search.results import SearchResult
 from arag_search.tools.base import ReadSet
-from bench.speed.queries import keyword_sets, logical_queries
+from bench.scale.queries import keyword_sets, logical_queries
 
 TOP_K = 10
 TOLERANCE = 1e-4
@@ -79,7 +79,7 @@ def questions(chunks: Sequence[Chunk], count: int, phrases: int) -> list[Questio
     tenth of the queries, which match little, all at both granularities; ``count`` / 5 sets of
     keywords; and ``count`` / 10 queries for the tools of documents."""
     random = Random(count)
-    logical = [query.text for query in logical_queries(chunks, count)]
+    logical = logical_queries(chunks, count)
     titles = sorted({chunk.title for chunk in chunks if analysis.terms(chunk.title)})
     title_phrases = [quoted(title) for title in random.sample(titles, min(phrases, len(titles)))]
     texts = [("logical", text) for text in logical] + [

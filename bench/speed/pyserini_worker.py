@@ -10,7 +10,6 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
-from pathlib import Path
 from types import ModuleType
 
 
@@ -26,34 +25,25 @@ class NoLists(ModuleType):
 class Worker:
     """An index to build and search, with its queries."""
 
-    def __init__(self):
-        self.searcher = None
-        self.queries = []
-
     def hello(self):
         """Return versions of pyserini and of its Java."""
         from pyserini.pyclass import autoclass
 
         java = autoclass("java.lang.System").getProperty("java.version")
-        return {"pyserini": version("pyserini"), "java": str(java)}
+        return f"{version('pyserini')}, Java {java}"
 
     def build(self, source, folder):
-        """Index JSON lines of id and contents, with blanks between words; return seconds, bytes,
-        memory."""
+        """Index JSON lines of id and contents, with blanks between words."""
         from pyserini.index.lucene import LuceneIndexer
 
-        began = time.perf_counter()
         indexer = LuceneIndexer(args=["-index", folder, "-pretokenized"], threads=1)
         with open(source, encoding="utf-8") as lines:
             for line in lines:
                 indexer.add_doc_raw(line)
         indexer.close()
-        seconds = time.perf_counter() - began
-        size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
-        return {"seconds": seconds, "bytes": size, "peak_bytes": peak_resident()}
 
     def open(self, folder, queries, k1, b):
-        """Open an index, and keep the queries."""
+        """Open an index, and keep the queries; how many documents it has."""
         from pyserini.analysis import JWhiteSpaceAnalyzer
         from pyserini.search.lucene import LuceneSearcher
 
@@ -61,7 +51,7 @@ class Worker:
         self.searcher.set_analyzer(JWhiteSpaceAnalyzer())
         self.searcher.set_bm25(k1, b)
         self.queries = queries
-        return {"documents": self.searcher.num_docs}
+        return self.searcher.num_docs
 
     def play(self, clients, top_k):
         """Run all queries once in ``clients`` threads; return the seconds of all, and of each."""
@@ -75,17 +65,7 @@ class Worker:
         with ThreadPoolExecutor(clients) as pool:
             began = time.perf_counter()
             list(pool.map(timed, self.queries))
-            return {"seconds": time.perf_counter() - began, "each": latencies}
-
-
-def peak_resident():
-    """Return the peak memory of this process in bytes, or None where the system does not report
-    it."""
-    try:
-        lines = Path("/proc/self/status").read_text().splitlines()
-    except OSError:
-        return None
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
+            return time.perf_counter() - began, latencies
 
 
 def main():
@@ -98,7 +78,7 @@ def main():
     for line in sys.stdin:
         asked = json.loads(line)
         try:
-            answer = getattr(worker, asked.pop("do"))(**asked)
+            answer = {"answer": getattr(worker, asked.pop("do"))(**asked)}
         except BaseException as error:  # Java's are no Exception of Python's in all releases
             answer = {"error": f"{type(error).__name__}: {error}"}
         answers.write(json.dumps(answer) + "\n")

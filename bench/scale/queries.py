@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 from typing import TypeVar
 
@@ -73,56 +73,41 @@ MAX_DRAWS = 20
 _Choice = TypeVar("_Choice")
 
 SEED = 1678
-"""The seed of logical queries; other draws have their own seeds as defaults."""
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A query as text and as the plan for its words as they are written."""
-
-    text: str
-    plan: ResolvedPlan
-
-
-def logical_queries(chunks: Sequence[Chunk], count: int, seed: int = SEED) -> list[Query]:
+def logical_queries(chunks: Sequence[Chunk], count: int, seed: int = SEED) -> list[str]:
     """Draw ``count`` queries that are read differently.
 
     Raises BenchError if the corpus is too small for so many.
     """
     drawer = _Drawer(chunks, seed)
-    queries: dict[ResolvedPlan, Query] = {}
+    queries: dict[ResolvedPlan, str] = {}
     for _ in range(count * MAX_DRAWS):
-        if len(queries) == count:
-            break
         text = drawer.query()
-        plan = ResolvedPlan(lower(parse(text, Schema()).tree))
-        queries.setdefault(plan, Query(text, plan))
-    if len(queries) < count:
-        raise BenchError(
-            f"{len(chunks):,} passages make {len(queries):,} different queries, not {count:,}.",
-            do="Ask for fewer with --queries, or take a larger corpus.",
-        )
-    return list(queries.values())
+        queries.setdefault(ResolvedPlan(lower(parse(text, Schema()).tree)), text)
+        if len(queries) == count:
+            return list(queries.values())
+    raise BenchError(
+        f"{len(chunks):,} passages make {len(queries):,} different queries, not {count:,}.",
+        do="Ask for fewer with --queries, or take a larger corpus.",
+    )
 
 
 def class_queries(
-    chunks: Sequence[Chunk], count: int, classes: Mapping[str, tuple[str, str]], seed: int = 1714
+    chunks: Sequence[Chunk], count: int, classes: Mapping[str, tuple[str, str]], seed: int
 ) -> dict[str, list[str]]:
     """Draw up to ``count`` different queries of each class: a shape (``{a} AND NOT {n}``) and the
-    kind of its clauses.
-
-    Small corpora give fewer. ``chunks`` may be a sample; words that are rare in it count as rare.
-    """
+    kind of its clauses. ``chunks`` may be a sample; words that are rare in it count as rare."""
     drawer = _Drawer(chunks, seed)
-    queries_by_class: dict[str, list[str]] = {}
+    queries: dict[str, list[str]] = {}
     for name, (shape, kind) in classes.items():
         drawn: dict[str, None] = {}
         for _ in range(count * MAX_DRAWS):
+            drawn[drawer.of_shape(shape, kind)] = None
             if len(drawn) == count:
                 break
-            drawn[drawer.of_shape(shape, kind)] = None
-        queries_by_class[name] = list(drawn)
-    return queries_by_class
+        queries[name] = list(drawn)
+    return queries
 
 
 def keyword_sets(chunks: Sequence[Chunk], count: int, seed: int = 1685) -> list[tuple[str, ...]]:
