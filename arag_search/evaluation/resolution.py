@@ -16,8 +16,6 @@ Rule = Literal["text", "title", "normalised", "brackets", "subject and object"]
 _TELLING_WORDS = 4
 """Sentences with fewer words occur in many passages."""
 
-RULES: tuple[Rule, ...] = ("text", "title", "normalised", "brackets", "subject and object")
-
 
 @dataclass(frozen=True, slots=True)
 class ResolvedHop:

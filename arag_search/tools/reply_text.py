@@ -34,7 +34,6 @@ NUDGE = "Note: the last "
 CALLS_LEFT = "Note: tool calls left: "
 """The beginning of the line that an agent adds when few calls are left."""
 
-_REFUSED = ("Query not run", "Tool not run")
 _HEADER = re.compile(r"^\[(?!page \d+\]$)([^\]\n]+)\].*$", re.MULTILINE)
 """The header of a passage, but not the line at which a page of a PDF begins."""
 _PART = re.compile(r",? ?part \d+ of \d+$")
@@ -154,19 +153,9 @@ def _text_of(pointer: re.Match[str]) -> tuple[int, int]:
     return pointer.span(3) if pointer[3] else (pointer.end(), pointer.end())
 
 
-def passages_in(reply: str, *, of_read: bool = False) -> list[ShownPassage]:
-    """Return the passages in a reply, in order. The arguments are those of ``read_spans``."""
-    return passages_at(reply, read_spans(reply, of_read=of_read))
-
-
 def passages_at(reply: str, spans: Sequence[PassageSpan]) -> list[ShownPassage]:
     """Return the passages of a reply at these spans."""
     return [ShownPassage(span.id, span.title, span.text_in(reply)) for span in spans]
-
-
-def is_refused(reply: str) -> bool:
-    """Return whether a reply says that the tool did not run."""
-    return reply.startswith(_REFUSED)
 
 
 def leaves_out(text: str) -> bool:

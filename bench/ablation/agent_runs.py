@@ -48,7 +48,7 @@ from bench.ablation.suite import (
 )
 from bench.ablation.unavailable import TakenAway, must_be_read, take_away
 from bench.quality.packed import PUBLISHED, Packing, check_packable, open_set
-from bench.report.fingerprints import prompt_fingerprint
+from bench.report.fingerprints import code_fingerprint, prompt_fingerprint
 from bench.workbench import say
 
 RUNS = "runs"
@@ -153,6 +153,8 @@ class AgentExperiment:
             of_agent = Agent(index, preset, model).fingerprints
             made_of = {**of_agent, "questions": questions_fingerprint(asked)}
             made_of = {name: made_of[name] for name in COMPARED if name in made_of}
+            if not entry.takes_seeds:  # rules cost nothing, and change with the code
+                made_of["code"] = code_fingerprint()
             if preset.needed_vectors and self._runs.nprobe is not None:
                 made_of["nprobe"] = str(self._runs.nprobe)
             levels = re.sub(r"[^A-Za-z0-9._]+", "-", "-".join(key.values()))[:80]

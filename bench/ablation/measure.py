@@ -10,18 +10,6 @@ from arag_search.errors import ArgumentError
 from arag_search.evaluation.measures import KINDS, Kind, Measure, Outcome, Unit, parse_measure
 
 
-def _failed_tokens(record: Record) -> float:
-    return sum(step.result_tokens for step in record.trajectory if step.status != "ok")
-
-
-def _share(status: str) -> Callable[[Record], float | None]:
-    def share(record: Record) -> float | None:
-        steps = record.trajectory
-        return sum(step.status == status for step in steps) / len(steps) if steps else None
-
-    return share
-
-
 def _fixed(record: Record) -> float | None:
     """Return the prompt tokens but for the replies of tools, and the calls (which take as much as
     any output), as often as later requests repeat them."""
@@ -38,30 +26,26 @@ def _cached(record: Record) -> float | None:
     return record.usage.cached_tokens if record.usage.source == "endpoint" else None
 
 
-_OF_RECORDS: dict[str, tuple[Unit, str, Callable[[Record], float | None]]] = {
-    "Searches": ("steps", "searches and other calls", lambda record: len(record.trajectory)),
-    "ZeroHits": ("share", "share of the searches that found nothing", _share("empty")),
-    "RefusedQueries": ("share", "share of the searches that were refused", _share("error")),
-    "FailedTokens": ("tokens", "tokens of replies that show no passage", _failed_tokens),
-    "FixedTokens": (
-        "tokens",
-        "tokens of instructions, tools and question, in all requests",
-        _fixed,
-    ),
-    "CachedTokens": ("tokens", "tokens of requests that the endpoint read from its cache", _cached),
-}
-
-
-def _kind(name: str) -> Kind:
-    unit, meaning, value = _OF_RECORDS[name]
-
+def _kind(
+    name: str, unit: Unit, meaning: str, value: Callable[[Record], float | None] | None = None
+) -> Kind:
     def of_outcome(outcome: Outcome) -> float | None:
-        return None if outcome.record is None else value(outcome.record)
+        return None if outcome.record is None or value is None else value(outcome.record)
 
     return Kind(name, unit, False, None, frozenset(), None, meaning, of_outcome)
 
 
-OWN = {name: Measure(_kind(name)) for name in _OF_RECORDS}
+OWN = {
+    kind.name: Measure(kind)
+    for kind in (
+        _kind("FixedTokens", "tokens", "instructions, tools and question, in all requests", _fixed),
+        _kind("CachedTokens", "tokens", "what the endpoint read from its cache", _cached),
+        _kind("Searches", "steps", "searches of the gold-chain agent"),
+        _kind("ZeroHits", "share", "share of its searches that found nothing"),
+        _kind("RefusedQueries", "share", "share of its searches that were refused"),
+        _kind("FailedTokens", "tokens", "tokens of its replies without a passage"),
+    )
+}
 """Measures of benches, which are averaged arithmetically: what is paid is a sum."""
 COSTS = ("TotalTokens", "FixedTokens", "CachedTokens")
 """Cost as it is paid, which every report of a model's runs shows."""

@@ -6,11 +6,9 @@ from arag_search.agent.toolbox import tools_of
 from arag_search.search.asked import Keywords, Meaning, Search
 from arag_search.search.index import Index
 from arag_search.search.results import SearchResult
-from arag_search.search.shown.writing import shown_title
-from arag_search.tokens import count_tokens
 from arag_search.tools.base import ReadSet
 from arag_search.tools.preset import FULL_TEXT_RESULT_TOKENS, Preset
-from arag_search.tools.reply_text import offers_more, passages_at
+from arag_search.tools.reply_text import offers_more, shown_tokens
 from arag_search.vectors.opening import OpenVectors
 from bench import BenchError
 from bench.gold_chain.chain import Chain
@@ -63,12 +61,8 @@ class Searcher:
         result = self._tool.run(arguments, read_set)
         spans = [span for span in result.passages if span.left_out != "same"]
         shown = tuple(
-            Shown(
-                passage.id,
-                count_tokens(shown_title(passage.title)) + count_tokens(passage.text),
-                passage.text,
-            )
-            for passage in passages_at(result.text, spans)
+            Shown(span.id, shown_tokens(result.text, [span]), span.text_in(result.text))
+            for span in spans
         )
         counted = sum(passage.tokens for passage in shown)
         if counted != result.retrieved_tokens:

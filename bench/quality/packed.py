@@ -28,9 +28,9 @@ from index_jobs.sources.opening import open_sources
 from index_jobs.sources.records import Fields
 
 PUBLISHED = "published"
-ALLOWED = '"published", "packed N" with N tokens a document, or "packed N untitled"'
+ALLOWED = '"published", or "packed N" with N tokens a document'
 
-_LEVEL = re.compile(r"packed ([1-9]\d*)( untitled)?")
+_LEVEL = re.compile(r"packed ([1-9]\d*)")
 _BETWEEN = "\n\n"
 _BETWEEN_TITLES = "; "
 
@@ -38,10 +38,9 @@ _BETWEEN_TITLES = "; "
 @dataclass(frozen=True, slots=True)
 class Packing:
     """A packing of passages: documents of at most ``tokens`` tokens, unless a single passage has
-    more. Without ``titled`` titles are only part of the text, and ``title:`` finds nothing."""
+    more."""
 
     tokens: int
-    titled: bool = True
 
     @staticmethod
     def of(level: str) -> Packing | None:
@@ -52,7 +51,7 @@ class Packing:
         match = _LEVEL.fullmatch(level)
         if match is None:
             raise BenchError(f'"{level}" is not a packing of passages.', allowed=ALLOWED)
-        return Packing(int(match[1]), match[2] is None)
+        return Packing(int(match[1]))
 
 
 def pack(documents: Iterable[Document], packing: Packing) -> Iterator[Document]:
@@ -65,19 +64,19 @@ def pack(documents: Iterable[Document], packing: Packing) -> Iterator[Document]:
         cost = count_tokens(text) + between
         if packed and tokens + cost > packing.tokens:
             number += 1
-            yield _packed(number, packed, packing)
+            yield _packed(number, packed)
             packed, tokens = [], 0
         packed.append((document, text))
         tokens += cost
     if packed:
-        yield _packed(number + 1, packed, packing)
+        yield _packed(number + 1, packed)
 
 
-def _packed(number: int, packed: Sequence[tuple[Document, str]], packing: Packing) -> Document:
+def _packed(number: int, packed: Sequence[tuple[Document, str]]) -> Document:
     titles = [document.title for document, _ in packed if document.title]
     return Document(
         f"packed-{number}",
-        _BETWEEN_TITLES.join(titles) if packing.titled else "",
+        _BETWEEN_TITLES.join(titles),
         _BETWEEN.join(text for _, text in packed),
     )
 

@@ -136,6 +136,20 @@ def test_a_changed_preset_is_asked_again_and_its_old_records_are_kept(
     assert len(list((work / "work" / "changed-questions-2").rglob("run.json"))) == 6
 
 
+def test_rules_answer_again_after_a_change_of_the_code_and_paid_replies_stay(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = json.loads(json.dumps(AGENTS)) | {"name": "changed_code"}
+    suite["experiment"] |= {"questions": 1, "seeds": [1]}
+    models = SuiteModels()
+    for code, folders in (("one", 4), ("other", 6)):
+        monkeypatch.setattr("bench.ablation.agent_runs.code_fingerprint", lambda code=code: code)
+        models = SuiteModels()
+        assert main(command(work, suite), models) == 0
+        assert len(list((work / "work" / "changed_code").rglob("run.json"))) == folders
+    assert models.questions == []
+
+
 def test_a_judge_judges_each_answer_once(
     work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

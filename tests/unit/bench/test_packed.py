@@ -30,8 +30,6 @@ def test_titles_are_in_the_text_and_above_it() -> None:
     (packed,) = pack([document(1, 1, "A"), document(2, 1, ""), document(3, 1, "B")], Packing(99))
     assert packed.title == "A; B"
     assert packed.text == "A\nword \n\nword \n\nB\nword "
-    (untitled,) = pack([document(1, 1, "A")], Packing(99, titled=False))
-    assert (untitled.title, untitled.text) == ("", "A\nword ")
 
 
 def test_a_passage_that_is_too_long_alone_stays_whole() -> None:
@@ -43,12 +41,11 @@ def test_a_passage_that_is_too_long_alone_stays_whole() -> None:
 def test_levels_name_packings() -> None:
     assert Packing.of("published") is None
     assert Packing.of("packed 500") == Packing(500)
-    assert Packing.of("packed 1000 untitled") == Packing(1000, titled=False)
     with pytest.raises(BenchError) as caught:
         Packing.of("packed 0")
     assert str(caught.value) == (
         '"packed 0" is not a packing of passages.\n'
-        'Allowed: "published", "packed N" with N tokens a document, or "packed N untitled"'
+        'Allowed: "published", or "packed N" with N tokens a document'
     )
 
 
