@@ -251,11 +251,11 @@ class Index:
         scope still apply. They are found in the same request as the counts of the parts.
         ``branches`` counts, in the request of the search itself, the phrases, title clauses and
         alternatives of a query that has several, and adds to a first page the best passage of each
-        alternative of an OR that has none on it. None of these are hits.
+        alternative of an OR that has none on it, unless it is a frequent word; with ``relax`` an
+        alternative that matches nothing gets ``nearest``, too. None of these are hits.
         With ``first_page``, the number of passages on the page from offset 0, an OR at the top
-        gives the last places of that page to the best passages of alternatives without one on it
-        that are more than a word, in the order written. What gives way comes on later pages, which
-        need the same number.
+        gives the last places of that page to the best passages of alternatives without one on it,
+        in the order written. What gives way comes on later pages, which need the same number.
 
         With ``published``, the query is read as in presets that reproduce a paper: PREFER and
         DEMOTE are words, and words match as they are written. The same applies without

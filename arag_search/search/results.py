@@ -33,8 +33,9 @@ class SearchResult:
     logical query. ``sort`` is the field that ordered the passages, such as ``year:desc``, empty for
     the score.
     ``nearest`` are the passages that miss the fewest conditions of a logical query that matched
-    nothing, ``branches`` the counts of its parts alone, and ``unrepresented`` the best passages of
-    branches that have none among the hits; if they were requested. None of these are hits.
+    nothing, or of an alternative of an OR that did, ``branches`` the counts of its parts alone, and
+    ``unrepresented`` the best passages of branches that have none among the hits; if they were
+    requested. None of these are hits.
     ``first_page`` is the size of a first page on which an alternative had no place by its score, on
     which the order of later pages depends; 0 otherwise, or if no such places were asked for.
     ``standing`` is how the index stands beside its sources, None if nothing is known; with a scope

@@ -298,7 +298,8 @@ def blocks_beside(result: SearchResult, read_set: ReadSet, whole_up_to: int | No
     """Return the passages beside the hits, in the order in which they are shown."""
     blocks: list[Block] = []
     lacks: tuple[str, ...] | None = None
-    nearest = passages_of([near.hit for near in result.nearest], whole_up_to)
+    of_part = whole_up_to and not result.hits and whole_up_to  # only a snippet beside hits
+    nearest = passages_of([near.hit for near in result.nearest], of_part)
     for near, passage in zip(result.nearest, nearest, strict=True):
         block = block_of(passage, 0, read_set)
         block.kind = "nearest"
@@ -334,7 +335,11 @@ def branch_counts(result: SearchResult, shown: int) -> str:
     """Return the line with the counts of the parts of a query that find less than the passages
     ``shown``; empty if there are none."""
     nowhere = [part.clause for part in result.branches if part.leaf and not part.count]
-    few = [p for p in result.branches if p.clause not in nowhere and (p.count < shown or p.titles)]
+    few = [
+        part
+        for part in result.branches
+        if (part.count < shown or part.titles) and not {part.clause, *part.lacks} & {*nowhere}
+    ]
     counts = [_count(part) for part in few if not part.is_shown]
     whole = [_count(part) for part in few if part.is_shown]
     if nowhere:
@@ -344,7 +349,10 @@ def branch_counts(result: SearchResult, shown: int) -> str:
 
 
 def _count(part: ClauseCount) -> str:
-    text = f"{shortened(part.clause, MAX_PART_CHARACTERS)} {count_text(part.count)}"
+    clause = shortened(part.clause, MAX_PART_CHARACTERS)
+    if part.lacks and clause != part.clause:  # what failed is not cut off
+        clause = f"(... AND {' AND '.join(part.lacks)})"
+    text = f"{clause} {count_text(part.count)}"
     if not part.titles:
         return text
     also = "" if len(part.titles) == part.count else "also "

@@ -15,7 +15,7 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
     ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 12_163,
-    ("arag_search/tools/",): 4_999,
+    ("arag_search/tools/",): 5_007,
     ("arag_search/agent/",): 4_440,
     ("arag_search/evaluation/",): 3_182,
     ("arag_search/vectors/", "index_jobs/embedding/"): 4_753,
@@ -31,7 +31,7 @@ CEILINGS = {
     ("tests/",): 62_594,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 138_459
+ALL = 138_514
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -17,8 +17,13 @@ from arag_search.plan.clauses import (
 )
 from arag_search.query.fields import TITLE
 from arag_search.search.advice.questions import Advice, Answers, Questions, Subject
+from arag_search.search.advice.relaxing import (
+    nearest_hits,
+    relaxed_queries,
+    relaxed_requests,
+)
 from arag_search.search.advice.told import ClauseCount, Told
-from arag_search.search.hits import BranchHit
+from arag_search.search.hits import BranchHit, NearestHit
 from arag_search.search.snippets import Snippets
 
 MAX_COUNTED = 8
@@ -74,7 +79,7 @@ def parts(subject: Subject, page: Page | None) -> Advice[Told]:
     A part that a known page has is not searched, and the page tells its count if it shows all. What
     else the conditions of an AND find, if it finds next to nothing, takes a second step.
     """
-    query, request = subject.query, subject.request
+    query, request, metadata = subject.query, subject.request, subject.metadata
     of_query = Parts(query, operators=subject.asked.operators)
     searches, seen = of_query.searches(), dict[Clause, int]()
     if page is not None:
@@ -111,21 +116,35 @@ def parts(subject: Subject, page: Page | None) -> Advice[Told]:
     scarce = [part for part in of_query.conjunctions if totals[part] <= _NEXT_TO_NOTHING]
     conditions = dict.fromkeys(part for group in scarce for part in _rare(group, counts))
     others: dict[Clause, list[Hit]] = {}
-    if rare := [part for part in conditions if counts[part] <= _MAX_READ]:
+    nearest: dict[Clause, NearestHit] = {}
+    rare = [part for part in conditions if counts[part] <= _MAX_READ]
+    dead = [part for part in scarce if not totals[part]] if subject.asked.relax else []
+    relaxed = [(part, step) for part in dead for step in relaxed_queries(part)]
+    if rare or relaxed:
+        best_only = replace(request, top_k=1)
+        searches = [_search(request, part, _MAX_READ) for part in rare]
         try:
-            answers = yield Questions(pages=[_search(request, part, _MAX_READ) for part in rare])
+            answers = yield Questions(
+                pages=[*searches, *relaxed_requests(best_only, [step for _, step in relaxed])]
+            )
             others = _elsewhere(rare, answers.pages, page)
+            for (part, step), near in zip(relaxed, answers.pages[len(rare) :], strict=True):
+                for hit in () if part in nearest else nearest_hits(part, step, near, metadata):
+                    nearest[part] = hit
         except QueryTimeoutError:  # the counts were in time
             pass
     listed = [part for part in of_query.alternatives if not (is_all_shown and counts[part])]
     listed += [] if is_all_shown else of_query.words
     listed += [p for p in (*of_query.names, *conditions) if p not in of_query.alternatives]
-    best = [(part, plan, alone.hits[0]) for (part, plan), alone in alone_by_part if alone.hits]
+    best = [
+        (part, plan, alone.hits[0])
+        for (part, plan), alone in alone_by_part
+        # A frequent word is no name: every space is an OR.
+        if alone.hits and (_says_more(part) or counts.get(part, 0) <= _MAX_READ)
+    ]
     met = subject.meeting([part for part, _, _ in best], page)
     best = [branch for branch, ids in zip(best, met, strict=True) if not ids]
-    # A plain word has no place: spaces are ORs, and it would take that of a passage for a name.
-    named = list(filter(_says_more, of_query.alternatives))
-    lacking = [branch for branch in best if branch[0] in named]
+    lacking = [branch for branch in best if branch[0] in of_query.alternatives]
     hits: tuple[Hit, ...] = ()
     if lacking and subject.asked.first_page == request.top_k:
         hits = _with_places(subject.meeting(of_query.alternatives, page), page.hits, lacking)
@@ -137,6 +156,8 @@ def parts(subject: Subject, page: Page | None) -> Advice[Told]:
     passages: dict[str, BranchHit] = {}
     for part, plan, hit in best:
         passages.setdefault(hit.id, BranchHit(Snippets(plan).shown(hit), part.text))
+    shown = {*passages, *(hit.id for hit in page.hits)}
+    apart = {*passages, *(near.hit.id for near in nearest.values())}
     listed = list(dict.fromkeys(listed))
     on_page = {} if hits else dict(seen)
     if not is_all_shown:
@@ -148,17 +169,19 @@ def parts(subject: Subject, page: Page | None) -> Advice[Told]:
                 part.text,
                 counts[part],
                 not part.parts,
+                lacks=nearest[part].lacks if part in nearest else (),
                 is_shown=not is_all_shown and counts[part] == on_page.get(part, 0) > 0,
                 titles=tuple(
                     dict.fromkeys(
                         hit.title
                         for hit in sorted(others.get(part, ()), key=lambda hit: hit.ordinal)
-                        if hit.title and hit.id not in passages
+                        if hit.title and hit.id not in apart
                     )
                 ),
             )
             for part in listed
         ),
+        nearest=tuple(near for near in nearest.values() if near.hit.id not in shown),
         unrepresented=tuple(passages.values()),
         hits=hits,
     )
@@ -186,7 +209,8 @@ def _elsewhere(
     """Return the passages of parts that the page lacks, of those that have only a few."""
     ids = {hit.id for hit in shown.hits}
     others = ([hit for hit in page.hits if hit.id not in ids] for page in pages)
-    return {part: hits for part, hits in zip(parts, others, strict=True) if len(hits) <= MAX_TITLES}
+    of_parts = zip(parts, others, strict=False)
+    return {part: hits for part, hits in of_parts if len(hits) <= MAX_TITLES}
 
 
 def _alternatives(query: Clause) -> list[Clause]:

@@ -84,7 +84,8 @@ def quoted_value(value: str) -> str:
 class ClauseCount:
     """A clause and its hits on its own; ``count`` above MAX_TOTAL means "more than 1,000".
     ``titles`` are those of its hits that are not shown, if they are few; ``is_shown`` says that
-    the page has all of its hits."""
+    the page has all of its hits; ``lacks`` are the conditions that the passage nearest to it lacks,
+    if it has no hits."""
 
     clause: str
     count: int
@@ -92,6 +93,7 @@ class ClauseCount:
     excluded: bool = False
     titles: tuple[str, ...] = ()
     is_shown: bool = False
+    lacks: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         if self.leaf and not self.count:

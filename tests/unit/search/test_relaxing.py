@@ -137,6 +137,26 @@ def test_an_alternative_without_a_passage_on_the_page_takes_its_last_place(relax
     ][:4]  # fmt: skip
 
 
+def test_a_dead_alternative_is_named_by_what_failed_and_shows_the_passage_nearest_to_it(
+    relaxed: Index,
+) -> None:
+    # Before: 'Alone: ("the rialto bridge" AND "crosses th... 0; ...', and no passage.
+    query = 'griselda OR ("the rialto bridge" AND "crosses the canal" AND venice)'
+    text = run(relaxed, query=query, top_k=2).text
+    assert text.splitlines()[1].startswith("Alone: (... AND venice) 0; ")
+    assert "\nNearest, without venice:\n[bridges.1] Bridges (whole document)\n" in text
+    # A word that occurs nowhere is named once.
+    line = run(relaxed, query="griselda OR (rialto AND gondola)").text.splitlines()[1]
+    assert line == "Alone: rialto 1; gondola occurs nowhere."
+
+
+def test_a_frequent_word_beside_names_is_no_alternative(relaxed: Index) -> None:
+    chunks = [chunk(n, f"d{n}", "", f"She died in {n}.") for n in range(10, 20)]
+    query = '"antonio vivaldi"^9 born died'
+    assert "Best for" not in run(index_of(*VIVALDI, *chunks), query=query, top_k=1).text
+    assert "Best for died:" in run(index_of(*VIVALDI, *chunks[:3]), query=query, top_k=1).text
+
+
 def test_plain_words_are_counted_unless_all_that_they_find_is_shown(relaxed: Index) -> None:
     words = "venice opera priest zebra"
     result = relaxed.logical_search(words, top_k=1, branches=True)
