@@ -11,7 +11,7 @@ import contextlib
 import functools
 import logging
 from collections.abc import AsyncGenerator
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from importlib.metadata import version
 from importlib.resources import files
@@ -52,6 +52,9 @@ see."""
 _NUMBERS = [
     part.name for part in fields(ToolResult) if part.name not in ("text", "passages", "structured")
 ]
+STRUCTURED = "structuredContent"
+"""The experimental capability of a client that reads structured content. The protocol has no word
+for that, and a client that shows its model both would send the same object twice."""
 QUESTION = "question"
 MAX_SESSIONS = 1_024
 """The maximum number of sessions over HTTP. One more is refused until another one has ended."""
@@ -186,7 +189,10 @@ class _Answers:
             with self.live.catalogue(filter) as catalogue:
                 return catalogue.offered
 
-        return types.ListToolsResult(tools=await self.workers.run(offered))
+        tools = await self.workers.run(offered)
+        if not _reads_structured(context):  # a schema would oblige replies to have an object
+            tools = [tool.model_copy(update={"output_schema": None}) for tool in tools]
+        return types.ListToolsResult(tools=tools)
 
     async def call_tool(
         self, context: _Context, params: types.CallToolRequestParams
@@ -205,7 +211,8 @@ class _Answers:
                 raise
             return await self.call_tool(context, params)  # comparing the files met damage
         ran.note_shown()
-        return _tool_answer(ran.result)
+        result = ran.result if _reads_structured(context) else replace(ran.result, structured=None)
+        return _tool_answer(result)
 
     async def list_resources(self, _: _Context, __: _Page) -> types.ListResourcesResult:
         return types.ListResourcesResult(resources=[])  # see the templates
@@ -264,9 +271,14 @@ class _Answers:
         return types.GetPromptResult(description=self.preset.description, messages=[message])
 
 
+def _reads_structured(context: _Context) -> bool:
+    capabilities = context.session.client_capabilities
+    return capabilities is not None and STRUCTURED in (capabilities.experimental or {})
+
+
 def _tool_answer(result: ToolResult) -> types.CallToolResult:
     # Numbers go to _meta, because several clients show a model structured content instead of the
-    # text. Connectors expect the object of their JSON as structured content.
+    # text.
     numbers = {name: getattr(result, name) for name in _NUMBERS}
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=result.text)],

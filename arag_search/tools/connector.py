@@ -4,7 +4,8 @@ URLs, and connector_fetch, the tool ``fetch`` from an id to a text with its meta
 A client such as ChatGPT knows only these two tools, and reads their replies as JSON: a search
 returns results with ``id``, ``title`` and ``url``, a fetch a document with ``id``, ``title``,
 ``text``, ``url`` and ``metadata``. Where the index is not in step with its files, ``state`` says
-so. The same object is the text and the structured content of the reply.
+so. The object is the text of a reply and, for a client that declares that it reads that, its
+structured content.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from arag_search.agent.presets import load_preset
 from arag_search.mcp_server.listening import Listening
-from arag_search.mcp_server.protocol import LIST_LIFETIME_MS
+from arag_search.mcp_server.protocol import LIST_LIFETIME_MS, STRUCTURED
 from arag_search.system.cache import CACHE_VARIABLE, cache_folder
 from tests.support.examples import some_of
 from tests.support.mcp_http import ENVELOPE, HEADERS, MODERN, modern_client, over_http, web_client
@@ -249,6 +249,34 @@ def test_clients_of_both_eras_are_served_beside_each_other_and_lists_have_a_life
                 await client.read_resource("arag://elsewhere/chunk/page.1")
 
     over_http(talk)
+
+
+def test_a_client_that_declares_that_it_reads_structured_content_gets_it() -> None:
+    key = "io.modelcontextprotocol/clientCapabilities"
+    declared = {**ENVELOPE["_meta"], key: {"experimental": {STRUCTURED: {}}}}
+
+    async def talk(listening: Listening) -> None:
+        async def asked(method: str, meta: object, **params: object) -> dict[str, Any]:
+            body = {
+                "jsonrpc": "2.0",
+                "id": 1,
+                "method": method,
+                "params": {**params, "_meta": meta},
+            }
+            headers = {"Mcp-Method": method, "Mcp-Name": str(params.get("name", ""))}
+            async with web_client({**HEADERS, "Mcp-Protocol-Version": MODERN}) as http:
+                return (await http.post(listening.url, json=body, headers=headers)).json()["result"]
+
+        for meta, is_declared in ((declared, True), (ENVELOPE["_meta"], False)):
+            (search, _) = (await asked("tools/list", meta))["tools"]
+            assert ("outputSchema" in search) is is_declared
+            query = {"query": "griselda"}
+            reply = await asked("tools/call", meta, name="search", arguments=query)
+            content = json.loads(reply["content"][0]["text"])
+            assert content["results"]
+            assert reply.get("structuredContent") == (content if is_declared else None)
+
+    over_http(talk, served=LocalServer(preset=load_preset("connector")))
 
 
 def test_the_method_and_the_name_in_headers_must_be_those_of_the_message() -> None:

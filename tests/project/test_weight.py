@@ -21,7 +21,7 @@ CEILINGS = {
     ("arag_search/vectors/", "index_jobs/embedding/"): 4_753,
     ("arag_search/engines/opensearch/",): 4_671,
     ("arag_search/engines/",): 7_096,
-    ("arag_search/mcp_server/",): 2_486,
+    ("arag_search/mcp_server/",): 2_497,
     ("arag_search/cli/",): 4_768,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_305,
     ("arag_search/endpoints/", "arag_search/system/"): 1_934,
@@ -31,7 +31,7 @@ CEILINGS = {
     ("tests/",): 62_594,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 138_514
+ALL = 138_534
 
 
 def _counts() -> Counter[tuple[str, ...]]:
