@@ -75,11 +75,6 @@ class BenchParser(argparse.ArgumentParser):
             help=f"file of results (default bench/results/{file})",
         )
 
-    def add_printed_json(self, file: str | None = None) -> None:
-        """Add --json, which prints the figure as JSON, and --results, the file of results."""
-        self.add_argument("--json", action="store_true", help="print JSON instead of a table")
-        self.add_results("--results", file)
-
     def run(self, arguments: Sequence[str], measure: Measure) -> int:
         """Parse the arguments, run ``measure`` and return its exit code.
 
@@ -127,15 +122,14 @@ def whole_from(least: int) -> Callable[[str], int]:
 positive = whole_from(1)
 
 
-def names_from(choices: Collection[str], least: int = 1) -> Callable[[str], tuple[str, ...]]:
-    """Return a converter for argparse that takes ``least`` or more of the choices, with commas
-    between them, and drops duplicates."""
+def names_from(choices: Collection[str]) -> Callable[[str], tuple[str, ...]]:
+    """Return a converter for argparse that takes some of the choices, with commas between them, and
+    drops duplicates."""
 
     def convert(text: str) -> tuple[str, ...]:
         names = tuple(dict.fromkeys(text.split(",")))
-        if len(names) < least or not set(names) <= set(choices):
-            needed = f"{least} or more of " if least > 1 else "of "
-            raise argparse.ArgumentTypeError(f"{text} is not {needed}{','.join(choices)}")
+        if not set(names) <= set(choices):
+            raise argparse.ArgumentTypeError(f"{text} is not of {','.join(choices)}")
         return names
 
     return convert

@@ -44,11 +44,6 @@ def default_data() -> Path:
     return DATA_SETS if DATA_SETS.is_dir() else SAMPLE
 
 
-def default_corpus() -> Path:
-    """Return the corpus that a bench of a single one reads by default."""
-    return corpus_in(default_data())
-
-
 def corpus_file(folder: Path, name: str | None = None) -> Path:
     """Return the corpus file of a data set, the first of ``FORMS`` that the folder has; the name
     in published folders is that of the folder unless another is passed. If there is none, the path

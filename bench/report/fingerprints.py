@@ -11,10 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from arag_search.agent.models.base import ChatModel
-from arag_search.agent.presets import preset_fingerprint
 from arag_search.questions.files import Question, questions_fingerprint
-from arag_search.tools.preset import Preset
 
 ROOT = Path(__file__).parents[2]
 SOURCES = {
@@ -47,14 +44,3 @@ def prompt_fingerprint(prompt: str) -> str:
 def questions_of(questions: Sequence[Question]) -> dict[str, Any]:
     """Return the number and the fingerprint of the questions."""
     return {"count": len(questions), "fingerprint": questions_fingerprint(questions)}
-
-
-def agent_fingerprints(
-    questions: Sequence[Question], preset: Preset, model: ChatModel
-) -> dict[str, Any]:
-    """Return the questions, the preset and the model."""
-    return {
-        "questions": questions_of(questions),
-        "preset": f"{preset.name} {preset_fingerprint(preset)}",
-        "model": model.fingerprint,
-    }

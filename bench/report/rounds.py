@@ -21,7 +21,7 @@ Side = Callable[[], float]
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A ratio of two sides, with the range of the rounds or an interval."""
+    """A ratio of two sides with its interval."""
 
     value: float
     low: float
@@ -44,20 +44,11 @@ class Timings:
         return statistics.median(self.seconds[side])
 
     def ratio(self, numerator: str, denominator: str) -> Ratio:
-        """Return the median time of one side over that of another, with the range of the rounds:
-        above 1 the denominator is faster."""
-        ratios = self._ratios(numerator, denominator)
-        value = self.median_s(numerator) / self.median_s(denominator)
-        return Ratio(value, min(ratios), max(ratios))
-
-    def paired(self, numerator: str, denominator: str) -> Ratio:
-        """Return the median of the ratios of the rounds with its interval at 95 %."""
-        ratios = self._ratios(numerator, denominator)
-        return Ratio(statistics.median(ratios), *median_interval(ratios))
-
-    def _ratios(self, numerator: str, denominator: str) -> list[float]:
+        """Return the median over the rounds of the time of one side over that of another, with its
+        interval at 95 %: above 1 the denominator is faster."""
         pairs = zip(self.seconds[numerator], self.seconds[denominator], strict=True)
-        return [above / below for above, below in pairs]
+        ratios = [above / below for above, below in pairs]
+        return Ratio(statistics.median(ratios), *median_interval(ratios))
 
 
 def interleaved(sides: Mapping[str, Side], rounds: int, *, warm_up: int = 1) -> Timings:

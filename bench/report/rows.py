@@ -17,7 +17,6 @@ import orjson
 from arag_search.engines.lucene.jvm import LUCENE_VERSION
 from arag_search.manifest import Manifest
 from arag_search.system.processes import usable_cores
-from bench import BenchError
 from bench.report.fingerprints import code_fingerprint
 from bench.report.rounds import Ratio
 
@@ -101,11 +100,6 @@ def table(figures: Sequence[Figure]) -> str:
             value = f"{shown_number(row.value)} {row.unit}".strip()
             name = figure.name if number == 0 else ""
             lines.append((name, row.what, value, spread, bound, row.verdict))
-    return aligned(lines)
-
-
-def aligned(lines: Sequence[Sequence[str]]) -> str:
-    """Format lines with the same number of cells each in columns."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
@@ -162,16 +156,10 @@ def _git(*words: str) -> str | None:
     return done.stdout.strip() or None
 
 
-def show(
-    path: Path, figures: Sequence[Figure], run: Mapping[str, Any], *, as_json: bool = False
-) -> None:
-    """Write the figures to a file and print them as a table, or each as a line of JSON."""
+def show(path: Path, figures: Sequence[Figure], run: Mapping[str, Any]) -> None:
+    """Write the figures to a file and print them as a table."""
     write_results(path, figures, run)
-    if as_json:
-        for figure in figures:
-            print(orjson.dumps({**figure.to_dict(), "run": run}).decode())
-    else:
-        print(table(figures))
+    print(table(figures))
     print(f"Results are in {path}.", file=sys.stderr)
 
 
@@ -201,23 +189,15 @@ def _line(value: Any) -> orjson.Fragment:
 
 def read_results(path: Path) -> dict[str, Figure]:
     """Read the figures that ``write_results`` wrote, by name, without their targets; the details of
-    a figure include its run. Raises BenchError for any other file."""
-    try:
-        loaded: Any = orjson.loads(path.read_bytes())
-        return {
-            name: Figure(
-                name,
-                tuple(
-                    Row(row["what"], row["value"], row["unit"], *row.get("range", ()))
-                    for row in kept["rows"]
-                ),
-                {**kept["details"], "run": kept["run"]},
-            )
-            for name, kept in loaded["figures"].items()
-        }
-    except (OSError, orjson.JSONDecodeError, KeyError, TypeError) as error:
-        raise BenchError(
-            f"The file holds no figures ({error}).",
-            where=str(path),
-            allowed="files that the benches write",
-        ) from error
+    a figure include its run."""
+    return {
+        name: Figure(
+            name,
+            tuple(
+                Row(row["what"], row["value"], row["unit"], *row.get("range", ()))
+                for row in kept["rows"]
+            ),
+            {**kept["details"], "run": kept["run"]},
+        )
+        for name, kept in orjson.loads(path.read_bytes())["figures"].items()
+    }

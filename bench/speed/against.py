@@ -127,7 +127,7 @@ def _figure(name: str, seconds: Mapping[str, Mapping[str, Sequence[float]]]) -> 
     for what, spent in seconds.items():
         timings = Timings({side: tuple(of) for side, of in spent.items()})
         target = Target("at most", AIMS[what])
-        rows.append(Row.of_ratio(f"{what}: time", timings.paired("now", "then"), target))
+        rows.append(Row.of_ratio(f"{what}: time", timings.ratio("now", "then"), target))
         rows += [
             Row(f"{what}, {side}", statistics.median(of) * 1000, "ms") for side, of in spent.items()
         ]

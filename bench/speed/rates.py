@@ -73,7 +73,7 @@ class Rates:
                     if kind is Bm25s and passages.index.manifest.documents >= BM25S_FROM
                     else side.aims
                 )
-                ratio = timings.paired(_of(side, number), _of(side.ours, number))
+                ratio = timings.ratio(_of(side, number), _of(side.ours, number))
                 target = Target("at least", aims[number]) if number in aims else None
                 what = f"rate of {side.ours.name} over {_of(side, number)}"
                 rows.append(Row.of_ratio(what, ratio, target))

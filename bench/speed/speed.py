@@ -11,7 +11,7 @@ questions of the data) by 1 and 16 clients, beside bare Lucene, Pyserini, bm25s,
 OpenSearch's bare client and, with an encoder, our hybrid search. With --against, the rival is a
 commit of this repository: rates, and sessions by MCP in fresh processes that make forty calls of a
 model. Generated passages (--passages) are asked generated queries. A range is an interval of the
-median of the rounds at 95 %; of building, it is that of the rounds.
+median of the rounds at 95 %.
 """
 
 from __future__ import annotations

@@ -366,6 +366,12 @@ def test_every_bench_is_in_the_guide() -> None:
     assert BENCHES.keys() == named
 
 
+def test_every_file_of_results_is_named_in_a_guide() -> None:
+    texts = "\n".join(map(guide_text, GUIDES))
+    results = (ROOT / "bench" / "results").iterdir()
+    assert [path.name for path in results if f"results/{path.name}" not in texts] == []
+
+
 # Tools
 
 
