@@ -77,6 +77,6 @@ def _counts(
     except QueryTimeoutError:
         return ()
     return tuple(
-        ClauseCount(str(phrase), count, leaf=True)
+        ClauseCount(str(phrase), count, phrase.root)
         for phrase, count in zip(phrases, counts, strict=True)
     )

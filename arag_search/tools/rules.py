@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from arag_search.corpus import split_at
 from arag_search.query import analysis
+from arag_search.query.fields import TITLE
 from arag_search.query.problems import shortened
 from arag_search.search.advice.told import ClauseCount, count_text
 from arag_search.search.hits import SearchHit
@@ -291,7 +292,6 @@ IN_NO_SENTENCE = "In no single sentence, but in these passages:"
 BEST_FOR = "Best for "
 NEAREST = "Nearest, without "
 OTHER_TITLES = "Other titles:"
-_TITLE_ALONE = re.compile(r'title:"?([^"():^~*/]+)"?')
 
 
 def blocks_beside(result: SearchResult, read_set: ReadSet, whole_up_to: int | None) -> list[Block]:
@@ -320,9 +320,11 @@ def blocks_beside(result: SearchResult, read_set: ReadSet, whole_up_to: int | No
 def list_other_titles(result: SearchResult, blocks: Sequence[Block]) -> None:
     """Leave only the titles of what a search for a title alone finds beside the passages that have
     exactly this title, if the first has it."""
-    asked = _TITLE_ALONE.fullmatch(result.understood)
-    wanted = analysis.terms(asked[1]) if asked and result.hits and not result.offset else []
-    if not wanted or analysis.terms(result.hits[0].title) != wanted:
+    query = None if result.highlighter is None else result.highlighter.query
+    if query is None or query.field != TITLE or not result.hits or result.offset:
+        return
+    wanted = analysis.terms(query.typed)
+    if query.kind not in ("word", "phrase") or analysis.terms(result.hits[0].title) != wanted:
         return
     others = [block for block in blocks if analysis.terms(block.title) != wanted]
     for block in others:

@@ -59,10 +59,10 @@ def feedback(subject: Subject) -> Advice[Told]:
     answers: Answers = yield Questions(queries)
     counts = answers.counts
     alone = [
-        ClauseCount(part.text, counts[part, granularity], not part.parts, excluded)
+        ClauseCount(part.text, counts[part, granularity], None if part.parts else part, excluded)
         for part, excluded in parts.items()
     ]
-    without = [ClauseCount(str(clause), counts[node, granularity], False) for clause, node in rest]
+    without = [ClauseCount(str(clause), counts[node, granularity], None) for clause, node in rest]
     nowhere = {row.clause for row in alone if row.leaf and not row.count and not row.excluded}
     unmatched = [leaf for leaf in wanted_leaves(query) if leaf.is_metadata and leaf.text in nowhere]
     unmatched = list(dict.fromkeys(unmatched))[:MAX_FIELDS]

@@ -168,7 +168,7 @@ def parts(subject: Subject, page: Page | None) -> Advice[Told]:
             ClauseCount(
                 part.text,
                 counts[part],
-                not part.parts,
+                None if part.parts else part,
                 lacks=nearest[part].lacks if part in nearest else (),
                 is_shown=not is_all_shown and counts[part] == on_page.get(part, 0) > 0,
                 titles=tuple(

@@ -21,7 +21,7 @@ from arag_search.query.fields import CONTENT, TITLE
 from arag_search.query.operators import SPELLED
 from arag_search.query.tree import EXACT_MARK, Fuzzy
 from arag_search.search.advice.questions import Advice, Answers, Questions, Subject
-from arag_search.search.advice.told import Told, count_text
+from arag_search.search.advice.told import Told, Unseen, count_text
 
 MAX_WORDS = 3
 """The number of words without a match for which others are looked up."""
@@ -52,20 +52,22 @@ def spelling(subject: Subject, page: Page) -> Advice[Told]:
         word: ", ".join(f"{other} {count_text(count)}" for other, count in others.items())
         for word, others in nearest.items()
     }
-    return Told(unseen=tuple((word.text, near.get(word, "")) for word in nowhere))
+    return Told(unseen=tuple(Unseen(word, words[word], near.get(word, "")) for word in nowhere))
 
 
-def _unseen(query: Clause, hits: Sequence[Hit], in_fields: bool) -> list[Clause]:
-    """Return the words that a query looks for, also in phrases, that no hit has as written. A word
-    that the analyser splits stays whole, because it may be one in the index. Unless ``in_fields``,
-    a word of a title may be anywhere: models write titles that may not exist to rank by them.
+def _unseen(query: Clause, hits: Sequence[Hit], in_fields: bool) -> dict[Clause, str]:
+    """Return the words that a query looks for, also in phrases, that no hit has as written, with
+    the exact phrase around each, if there is one. A word that the analyser splits stays whole,
+    because it may be one in the index. Unless ``in_fields``, a word of a title may be anywhere:
+    models write titles that may not exist to rank by them.
     """
     titles, contents = _low(hit.heading for hit in hits), _low(hit.content or "" for hit in hits)
-    words: dict[Clause, None] = {}
+    words: dict[Clause, str] = {}
     for leaf in wanted_leaves(query):
         if leaf.kind not in ("word", "phrase"):
             continue
         field = leaf.text_field if in_fields else None
+        is_exact = leaf.typed.startswith(EXACT_MARK)
         for piece in leaf.typed.removeprefix(EXACT_MARK).split():
             low = analysis.fold(piece)
             is_seen = (field != CONTENT and _has(titles, low)) or (
@@ -75,8 +77,9 @@ def _unseen(query: Clause, hits: Sequence[Hit], in_fields: bool) -> list[Clause]
                 continue
             if tokens := analysis.tokens(piece):
                 word = piece[tokens[0].start : tokens[-1].end]
-                words[words_clause(word, leaf.language, field, "word")] = None
-    return list(words)[:_MAX_LOOKED_UP]
+                clause = words_clause(word, leaf.language, field, "word")
+                words[clause] = leaf.text if is_exact else ""
+    return dict(list(words.items())[:_MAX_LOOKED_UP])
 
 
 def _low(texts: Iterable[str]) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from arag_search.engines.base import MAX_TOTAL, Hit, ValueCount
+from arag_search.plan.clauses import Clause
 from arag_search.query.printing import quoted
+from arag_search.query.tree import EXACT_MARK
 from arag_search.search.hits import BranchHit, NearestHit
 from arag_search.system.progress import counted
 
@@ -84,12 +86,12 @@ def quoted_value(value: str) -> str:
 class ClauseCount:
     """A clause and its hits on its own; ``count`` above MAX_TOTAL means "more than 1,000".
     ``titles`` are those of its hits that are not shown, if they are few; ``is_shown`` says that
-    the page has all of its hits; ``lacks`` are the conditions that the passage nearest to it lacks,
-    if it has no hits."""
+    the page has all of its hits; ``leaf`` is the clause itself, None of a group; ``lacks`` are the
+    conditions that the passage nearest to it lacks, if it has no hits."""
 
     clause: str
     count: int
-    leaf: bool
+    leaf: Clause | None
     excluded: bool = False
     titles: tuple[str, ...] = ()
     is_shown: bool = False
@@ -146,13 +148,16 @@ class Feedback:
 def notes_on(advice: Told) -> list[str]:
     """Return the notes on words that occur nowhere, which is said once."""
     alone = advice.feedback.alone if advice.feedback is not None else advice.branches
-    named = {part.clause.partition("^")[0].strip('"') for part in alone if not part.count}
+    leaves = [part.leaf for part in alone if part.leaf is not None and not part.count]
+    named = {(leaf.field, leaf.typed.removeprefix(EXACT_MARK)) for leaf in leaves}
     notes: list[str] = []
-    for word, near in advice.unseen:
-        if word not in named:
-            notes.append(f"{word} occurs nowhere{f'; nearest: {near}' if near else ''}.")
+    for word, phrase, near in advice.unseen:
+        if (word.field, word.typed) not in named:
+            what = f"{word.typed} of {phrase}" if phrase else word.text
+            where = "nowhere as written" if phrase else "nowhere"
+            notes.append(f"{what} occurs {where}{f'; nearest: {near}' if near else ''}.")
         elif near:
-            notes.append(f"nearest to {word}: {near}.")
+            notes.append(f"nearest to {word.text}: {near}.")
     return notes
 
 
@@ -161,13 +166,21 @@ def count_text(count: int) -> str:
     return f"{count:,}" if count <= MAX_TOTAL else f"more than {MAX_TOTAL:,}"
 
 
+class Unseen(NamedTuple):
+    """A word that occurs nowhere, the exact phrase that asks for it, if one does, and the words
+    nearest to it."""
+
+    word: Clause
+    phrase: str
+    near: str
+
+
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a piece of advice tells: see ``SearchResult``. ``unseen`` are words that occur nowhere,
-    each with the nearest words. ``hits`` are those of the page, if an alternative has no place on
-    it by its score."""
+    """What a piece of advice tells: see ``SearchResult``. ``hits`` are those of the page, if an
+    alternative has no place on it by its score."""
 
-    unseen: tuple[tuple[str, str], ...] = ()
+    unseen: tuple[Unseen, ...] = ()
     feedback: Feedback | None = None
     nearest: tuple[NearestHit, ...] = ()
     branches: tuple[ClauseCount, ...] = ()

@@ -35,6 +35,11 @@ def notes(query: str, **options: object) -> tuple[str, ...]:
         ("teriimaevarua", ('nearest to teriimaevarua: "terii maevarua" 1.',)),
         ("title:vivladi", ("nearest to title:vivladi: title:vivaldi 1.",)),
         ('"antonio vivladi"', ("vivladi occurs nowhere; nearest: vivaldi 1.",)),
+        # Before: "waled occurs nowhere; ...", which said nothing of the phrase that asks for it.
+        (
+            'title:wales OR "=waled land"',
+            ('waled of "=waled land" occurs nowhere as written; nearest: wale 3, wales 2.',),
+        ),
         ("hillz", ("nearest to hillz: hills 1.",)),
         ("strengthy", ()),
         ("strangthons OR river", ("strangthons occurs nowhere.",)),  # two edits, one passage
