@@ -67,7 +67,6 @@ _FLAGS = (
 
 # Everything goes to standard output, the log of the node, also before logging is configured.
 _LOGGING = """\
-status = error
 appender.console.type = Console
 appender.console.name = console
 appender.console.layout.type = PatternLayout
@@ -113,6 +112,9 @@ class Node:
                 os.kill(pid, number)
 
 
+Children = dict[Node, subprocess.Popen[bytes]]
+
+
 def address(nodes: Sequence[Node]) -> str:
     """Return the first part of the address of an index, which lists all nodes."""
     return "http://" + ",".join(node.host for node in nodes)
@@ -146,7 +148,7 @@ def up(
             allowed=f"--nodes {len(nodes)}",
             do="Name another folder with --data.",
         )
-    children: dict[Node, subprocess.Popen[bytes]] = {}
+    children: Children = {}
     try:
         for node in [node for node in nodes if node.pid is None]:
             prepare(node.folder, _settings(data.absolute(), node, nodes), heap, *flags)
@@ -258,9 +260,7 @@ def _start(node: Node, *, owned: bool) -> subprocess.Popen[bytes]:
     return child
 
 
-def _wait_until_ready(
-    nodes: Sequence[Node], children: Mapping[Node, subprocess.Popen[bytes]]
-) -> None:
+def _wait_until_ready(nodes: Sequence[Node], children: Children) -> None:
     last = time.monotonic() + 180.0
     # Ask every node: the first may know of all nodes before the last one answers.
     while not all(_is_healthy(node, len(nodes)) for node in nodes):
@@ -326,8 +326,8 @@ def run(folder: Path, *, owned: bool) -> NoReturn:
     runner.onBuild(jpype.JProxy(f"{_RUNNER}$Builder", dict={"build": build}))
     runner.setMaxHttpPort(-1)
     words = ["-numOfNode", "1", "-moduleTypes", ",".join(MODULES), "-basePath", str(folder)]
-    for name in ("config", "data", "logs"):
-        words += [f"-{name.removesuffix('ig')}Path", str(folder / name)]
+    for option, name in (("-confPath", "config"), ("-dataPath", "data"), ("-logsPath", "logs")):
+        words += [option, str(folder / name)]
     try:
         runner.build(jpype.JArray(jpype.JString)(words))
     except jpype.JException as error:

@@ -64,7 +64,7 @@ class Rates:
         rows = [
             Row(what, value, "")
             for side in self.sides.values()
-            for what, value in side.rows().items()
+            for what, value in side.measured.items()
         ]
         for kind, side in self.sides.items():
             for number in clients if kind.beside else ():

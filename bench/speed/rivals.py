@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -93,7 +94,7 @@ class Side:
 
     ``beside`` is the side of ours that gets the same input, ``option`` the name by which it is left
     out, ``aims`` the rate of ours over its own by clients, and ``same_work`` whether both must find
-    the same.
+    the same. ``measured`` has what else was measured while it was built.
     """
 
     name: ClassVar[str]
@@ -102,6 +103,7 @@ class Side:
     aims: ClassVar[Mapping[int, float]] = {}
     same_work: ClassVar[bool] = False
     version: str | None = None
+    measured: Mapping[str, float] = {}
 
     def __init__(self, setup: Setup, stack: ExitStack, ours: Any) -> None:
         self.setup, self.stack, self.ours = setup, stack, ours
@@ -126,10 +128,6 @@ class Side:
     def count(self) -> int:
         """The number of queries of a round."""
         return len(self.passages.queries)
-
-    def rows(self) -> Mapping[str, float]:
-        """Return what else was measured while building."""
-        return {}
 
 
 class Ours(Side):
@@ -321,18 +319,19 @@ class Hybrid(Side):
         nearest = self._nearest(exact)
         codes = exact.open_vectors().encoder.identity.dimension // NUMBERS_A_CODE
         lists = max(1, min(lists_for(rows), rows // LEAST_POINTS_A_LIST))
-        self._factory = f"IVF{2 ** int(math.log2(lists))},PQ{codes}"
-        self._index = self._open(self._factory)
+        factory = f"IVF{2 ** int(math.log2(lists))},PQ{codes}"
+        self._index = self._open(factory)
         pairs = zip(nearest, self._nearest(self._index), strict=True)
-        self._recalls = [len(of & hits) / len(of) for of, hits in pairs]
+        recall = statistics.mean(len(of & hits) / len(of) for of, hits in pairs)
+        self.measured = {f"hybrid, recall@{RECALLED} of {factory}": recall}
 
     def _open(self, factory: str) -> Index:
-        vectors, encoder = self.passages.folder / f"vectors-{factory}", self.setup.encoder
+        """Open the index with its vectors, which are encoded once, in an index of this kind."""
+        location, encoder = self.passages.index.location, self.setup.encoder
         assert encoder is not None
-        location = self.passages.index.location
-        embed_index(
-            location, encoder, EmbedOptions(vectors=vectors, units=("passage",), index=factory)
-        )
+        vectors = self.passages.folder / "vectors"
+        options = EmbedOptions(vectors=vectors, units=("passage",), index=factory)
+        embed_index(location, encoder, options)
         opened = open_index(location, vectors=vectors, encoder=encoder, search_timeout_s=None)
         return self.stack.enter_context(opened)
 
@@ -341,10 +340,6 @@ class Hybrid(Side):
         search = index.naive_embedding_search
         results = [search(text, top_k=RECALLED, snippets=False) for text in texts]
         return [{hit.id for hit in result.hits} for result in results]
-
-    def rows(self) -> Mapping[str, float]:
-        recall = sum(self._recalls) / len(self._recalls)
-        return {f"hybrid, recall@{RECALLED} of {self._factory}": recall}
 
     def search(self, number: int) -> Scored:
         text = " ".join(self.passages.queries[number].words)

@@ -108,7 +108,7 @@ def _measured(options: argparse.Namespace, command: str) -> int:
             names += ["hybrid"] * bool(options.encoder)
             rates = Rates(stack, setup, names) if RATES in parts else None
             measure = lambda passages: _beside_rivals(options, parts, passages, rates)  # noqa: E731
-        passages = stack.enter_context(_passages(options, folder))
+        passages = stack.enter_context(_passages(options, folder, asked=parts != [BUILDING]))
         about = circumstances(command, passages.index.manifest, seed=SEED)
         if about["load"] > _QUIET_LOAD:
             say(f"The machine is not quiet (load {about['load']}): times will be off.")
@@ -154,8 +154,8 @@ def _beside_commit(
 
 
 @contextmanager
-def _passages(options: argparse.Namespace, folder: Path) -> Generator[Passages]:
-    """Build the index, and yield it with its queries."""
+def _passages(options: argparse.Namespace, folder: Path, *, asked: bool) -> Generator[Passages]:
+    """Build the index, and yield it, with its queries if they are ``asked``."""
     source, build = corpus_in(options.data).resolve(), BuildOptions()
     if options.passages is not None:
         check_room(folder, options.passages * _BYTES_A_PASSAGE)
@@ -168,7 +168,7 @@ def _passages(options: argparse.Namespace, folder: Path) -> Generator[Passages]:
     say("building the index")
     build_index([str(source)], folder / "index", build)
     with open_index(folder / "index", search_timeout_s=None) as index:
-        queries = _queries(options, index, source, folder)
+        queries = _queries(options, index, source, folder) if asked else []
         if len(queries) > options.queries:
             numbers = sorted(Random(SEED).sample(range(len(queries)), options.queries))
             queries = [queries[number] for number in numbers]
