@@ -20,11 +20,13 @@ from index_jobs.updates.addition import add_documents
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.commands import file_of
 from tests.support.examples import examples, some_of
+from tests.support.named_passages import check_pointers, chunks_with_names
 from tests.support.opensearch_indexes import Site
 from tests.support.opensearch_server import Server
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.pages import check_random_pages
 from tests.support.parts import check_random_parts
+from tests.support.passages import SCHEMA
 from tests.support.updated_corpora import document
 
 
@@ -37,6 +39,19 @@ def test_pages_of_an_or_show_each_match_once(opensearch_url: str, tmp_path: Path
         engine = server.publish("pages", chunks, MemoryEngine(chunks).manifest, 2)
         with Index(engine, "the server") as index:
             check_random_pages(index, Random(7), examples(20))
+    finally:
+        server.clean()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_pointers_are_in_scope_once_and_true_to_their_texts(opensearch_url: str, seed: int) -> None:
+    random, server = Random(seed), Server(opensearch_url)
+    chunks = chunks_with_names(random)
+    memory = MemoryEngine(chunks, metadata=SCHEMA.metadata)
+    try:
+        with Index(server.publish("named", chunks, memory.manifest, 2), "the server") as index:
+            check_pointers(index, chunks, random, None)
+            check_pointers(index.within("lang:en"), chunks, random, "lang:en")
     finally:
         server.clean()
 

@@ -31,7 +31,7 @@ CEILINGS = {
     ("tests/",): 62_594,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 138_534
+ALL = 138_541
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -8,15 +8,14 @@ import pytest
 
 from arag_search.corpus import Chunk
 from arag_search.query.names import name_of, names_of
-from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import ReadSet, ToolResult
 from arag_search.tools.logical_search import LogicalSearch
 from arag_search.tools.pointers import POINTED, SENTENCE_TOKENS
 from arag_search.tools.preset import plain_preset
-from arag_search.tools.rendering import check_spans
 from arag_search.tools.reply_text import read_spans
 from tests.support.hostile_passages import hostile_chunks
+from tests.support.named_passages import check_pointers, chunks_with_names
 from tests.support.passages import chunk, index_of
 
 LATER = "He died in Paris. "
@@ -212,49 +211,13 @@ def test_no_title_and_no_text_of_a_pointer_can_write_a_line_or_an_id(sign: str) 
     assert {span.id for span in read_spans(brackets.text)} == {"guide/a.md.1", "d1.1", "d2.1"}
 
 
-NAMES = ("Antonio Vivaldi", "Venice", "Carlo Goldoni", "La Griselda", "Opera House")
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_pointers_are_in_scope_once_and_true_to_their_texts(seed: int) -> None:
     random = Random(seed)
-    chunks: dict[str, Chunk] = {}
-    for number in range(12):
-        sentences = [
-            f"{random.choice(('An opera', 'The poet', 'He'))} of {random.choice(NAMES)} in "
-            f"{random.choice(NAMES)}. "
-            for _ in range(random.randint(1, 4))
-        ]
-        lang = random.choice(("en", "it"))
-        title = random.choice((*NAMES, ""))
-        made = chunk(1_000 + number, f"d{number}", title, *sentences, lang=lang)
-        chunks[made.id] = made
+    chunks = chunks_with_names(random)
     hostile = hostile_chunks(random)
     for scope in (None, "lang:en"):
-        index = index_of(*chunks.values(), *hostile, scope=scope)
-        check_pointers(index, chunks, random, scope)
-
-
-def check_pointers(
-    index: Index, chunks: dict[str, Chunk], random: Random, scope: str | None
-) -> None:
-    tool, read_set = LogicalSearch(index, plain_preset(pointers=5)), ReadSet()
-    for word in random.sample(("opera", "poet", "he", "venice", "griselda"), 4):
-        before = set(read_set.seen)
-        result = tool.run({"query": word, "top_k": 2}, read_set)
-        check_spans(result.passages, result.text)
-        ids = [span.id for span in result.passages]
-        assert len(ids) == len(set(ids))
-        for span in result.passages:
-            if span.kind != "pointer":
-                continue
-            passage = chunks[span.id]
-            assert scope is None or passage.metadata["lang"] == "en"
-            assert span.id not in before
-            shown = span.text_in(result.text)
-            sentences = [passage.sentences()[n - 1] for n in span.sentences or ()]
-            assert shown in "".join(sentences)
-            assert f"{POINTED}[" in result.text[: span.start + 1].rpartition("\n")[2]
+        check_pointers(index_of(*chunks, *hostile, scope=scope), chunks, random, scope)
 
 
 @pytest.mark.parametrize(
