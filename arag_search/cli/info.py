@@ -379,8 +379,7 @@ def _state(
         return Description(content, f"{path}: damaged: {why} {do}", False)
     rows: dict[VectorUnit, int] = {unit: store.rows(unit) for unit in state.units}
     tails: dict[VectorUnit, int] = {
-        unit: rows[unit] - index.rows if index and index.files else 0
-        for unit, index in made.items()
+        unit: rows[unit] - index.rows if index and index.file else 0 for unit, index in made.items()
     }
     kinds: dict[VectorUnit, str] = {
         unit: index.factory if index else FLAT for unit, index in made.items()

@@ -1,21 +1,16 @@
-"""FAISS indexes with inverted files: choice, training on a sample, merging on disk, search.
+"""FAISS indexes with inverted files: choice, training on a sample, filling, search.
 
 An index stands beside the rows of a store and covers the first of them; FAISS ids are row numbers.
-``<unit>.index.json`` names its files, which are complete before it appears. Lists stay on disk and
-are mapped; only the coarse quantiser is in memory.
+``<unit>.index.json`` names its file, which is complete before it appears. It is made in memory. To
+be searched it is mapped: lists stay on disk, only the coarse quantiser is in memory.
 """
 
 from __future__ import annotations
 
-import ctypes
-import errno
 import hashlib
 import importlib
 import math
-import os
-import shutil
-import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from arag_search.errors import ArgumentError, VectorsDamagedError, VectorsError
-from arag_search.system.durable import replacing, sync, write_atomically
+from arag_search.system.durable import replacing, write_atomically
 from arag_search.system.extras import check_extra
 from arag_search.system.processes import share_cores
 from arag_search.system.progress import Progress
@@ -47,16 +42,13 @@ MOST_POINTS_A_LIST = 64
 SEED = 1234
 DUE_SHARE = 0.1
 """The share of rows that an index does not cover, above which it is made anew."""
-PART_BYTES = 64 << 20
-"""The codes and ids that are in memory while lists are filled."""
 
 _MOST_PARTS = 64  # of a code: a byte for each four numbers
 _PART_NUMBERS = 4
 _CODES = 256  # of a part
-_MERGED = ("IndexIVFFlat", "IndexIVFPQ", "IndexIVFScalarQuantizer")
+_MAPPED = ("IndexIVFFlat", "IndexIVFPQ", "IndexIVFScalarQuantizer")
 _LARGE_SAMPLE_BYTES = 2 << 30
 _BLOCK_ROWS = 1 << 16
-_ID_BYTES = 8
 _BUILD_AGAIN = "Make the index again, which encodes nothing: arag-search embed INDEX"
 _ALLOWED = (
     "auto, flat, or a FAISS factory with an inverted file, such as IVF1024,Flat or "
@@ -71,30 +63,26 @@ _ALLOWED = (
 class IndexRecord:
     """The description of an index: what ``factory`` makes of the first ``rows`` rows of a unit.
 
-    ``files`` are the index, its inverted lists, and the trained index without rows, in this order,
-    with their sizes; none if it was asked for as "flat".
+    ``file`` is its name, with its size; "" if it was asked for as "flat".
     """
 
     format_version: int = VECTORS_VERSION
     factory: str
-    rows: int
-    files: dict[str, int]
-
-    def paths(self, folder: Path) -> tuple[Path, Path, Path]:
-        """Return the paths of index, lists and trained index."""
-        index, lists, trained = (folder / name for name in self.files)
-        return index, lists, trained
+    rows: int = 0
+    file: str = ""
+    file_bytes: int = 0
 
     def check(self, folder: Path, dimension: int = 0) -> None:
         """Raise VectorsDamagedError for a file that is missing or has another size, and if the
         ``dimension`` is given, for an index that FAISS cannot open or that is one of other rows."""
-        for name, expected in self.files.items():
-            path = folder / name
-            size = path.stat().st_size if path.exists() else -1
-            if size != expected:
-                what = f"has {size:,} bytes, not {expected:,}" if size >= 0 else "is missing"
-                raise _damaged(f"The file {what}.", path)
-        if dimension and self.files:
+        if not self.file:
+            return
+        path = folder / self.file
+        size = path.stat().st_size if path.exists() else -1
+        if size != self.file_bytes:
+            what = f"has {size:,} bytes, not {self.file_bytes:,}" if size >= 0 else "is missing"
+            raise _damaged(f"The file {what}.", path)
+        if dimension:
             IvfIndex(self, folder, dimension)
 
 
@@ -122,23 +110,38 @@ def build(
     ``index`` is "auto", "flat" or a FAISS factory; None keeps the one before, whatever its size.
     The quantiser stays, and only new rows are added, if the factory is the same, or with "auto"
     would not have more than twice as many lists; a flat index that was asked for stays flat with
-    "auto". ``before`` is the folder of a store whose index is taken likewise. Memory grows with the
-    training sample, not with the number of rows. An interrupted call leaves the index before in
-    place, and its training to the next. Raises ArgumentError for an index that cannot be made or
+    "auto". ``before`` is the folder of a store whose index is taken likewise. The index and its
+    training sample are in memory. An interrupted call leaves the index before in place, and its
+    training to the next. Raises ArgumentError for an index that cannot be made or
     trained, MissingExtraError, OSError.
     """
     folder, stored = store.folder, store.vectors(unit)
     made = _suiting(folder, unit, index, stored)
     if made and (made.factory == FLAT or stored.rows - made.rows <= DUE_SHARE * stored.rows):
         return False
-    donor = made or (None if before is None else _suiting(before, unit, index, stored))
+    donor, source = made, folder
+    if before is not None and not made:
+        donor, source = _suiting(before, unit, index, stored), before
     factory = donor.factory if donor else factory_of(index or AUTO, stored.rows, stored.dimension)
     path = _record_path(folder, unit)
     record: IndexRecord | None = None
     if factory != FLAT:
-        record = _made(store, unit, factory, made, before, progress)
+        name = f"{unit}-{hashlib.blake2b(factory.encode(), digest_size=4).hexdigest()}"
+        filled = folder / f"{name}-{stored.rows}.faiss"
+        with _faiss() as faiss:
+            if donor:
+                begun = faiss.read_index(str(source / donor.file))
+                if not made:  # the rows of another store have other numbers
+                    begun.reset()
+            else:
+                trained = _trained(factory, stored, folder / f"{name}.trained.faiss", progress)
+                begun = faiss.read_index(str(trained))
+            _fill(begun, stored, unit, progress)
+            _write(faiss, begun, filled)
+        size = filled.stat().st_size
+        record = IndexRecord(factory=factory, rows=stored.rows, file=filled.name, file_bytes=size)
     elif index == FLAT or donor:
-        record = IndexRecord(factory=factory, rows=0, files={})
+        record = IndexRecord(factory=factory)
     elif not path.exists():
         return False
     if record is not None:
@@ -146,46 +149,9 @@ def build(
     else:
         path.unlink()
     for file in folder.glob(f"{unit}-*"):
-        if record is None or file.name not in record.files:
+        if record is None or file.name != record.file:
             file.unlink()
     return True
-
-
-def _made(
-    store: Store,
-    unit: VectorUnit,
-    factory: str,
-    made: IndexRecord | None,
-    before: Path | None,
-    progress: Progress,
-) -> IndexRecord:
-    """Make the files of an index, behind the rows of the one that was ``made`` before, if there is
-    one, and with the quantiser of the folder ``before``, if that has one for this factory."""
-    folder, stored = store.folder, store.vectors(unit)
-    needed = points_needed(factory, stored.dimension)
-    if stored.rows < needed:
-        raise ArgumentError(
-            f"{factory} needs at least {needed:,} rows for training, and there are "
-            f"{stored.rows:,}.",
-            where=f"the {unit} vectors in {folder}",
-            allowed=_ALLOWED,
-            do="Use --index flat, or a factory with fewer lists.",
-        )
-    name = f"{unit}-{hashlib.blake2b(factory.encode(), digest_size=4).hexdigest()}"
-    trained = folder / f"{name}.trained.faiss"
-    if not trained.exists():
-        progress.stage(f"training {unit} vectors", 0, 1)
-        if before is not None and (before / trained.name).exists():
-            with replacing(trained) as temporary:
-                shutil.copyfile(before / trained.name, temporary)
-        else:  # no name holds the sample, so that its memory is free while lists are filled
-            _train(factory, sample(stored, factory), trained)
-        progress.stage(f"training {unit} vectors", 1, 1)
-    target, lists = (folder / f"{name}-{stored.rows}.{kind}" for kind in ("faiss", "ivfdata"))
-    parts = _fill(trained, stored, made.rows if made else 0, target, progress)
-    _merge(trained, made.paths(folder)[:2] if made else None, parts, target, lists)
-    files = {path.name: path.stat().st_size for path in (target, lists, trained)}
-    return IndexRecord(factory=factory, rows=stored.rows, files=files)
 
 
 def _suiting(
@@ -196,7 +162,7 @@ def _suiting(
         made = read_index(folder, unit)
         if made is None or index not in (None, made.factory, AUTO):
             return None
-        if made.files:
+        if made.file:
             lists = IvfIndex(made, folder, stored.dimension).lists
             if index == AUTO and lists_for(stored.rows) > 2 * lists:
                 return None
@@ -267,6 +233,25 @@ def sample(stored: StoredRows, factory: str) -> FloatArray:
 # Making
 
 
+def _trained(factory: str, stored: StoredRows, path: Path, progress: Progress) -> Path:
+    """Return the path of an index without rows that was trained on some of these, which an
+    interrupted call may have left."""
+    needed = points_needed(factory, stored.dimension)
+    if stored.rows < needed:
+        raise ArgumentError(
+            f"{factory} needs at least {needed:,} rows for training, and there are "
+            f"{stored.rows:,}.",
+            where=f"the {path.name.partition('-')[0]} vectors in {path.parent}",
+            allowed=_ALLOWED,
+            do="Use --index flat, or a factory with fewer lists.",
+        )
+    if not path.exists():
+        progress.stage("training vectors", 0, 1)
+        _train(factory, sample(stored, factory), path)
+        progress.stage("training vectors", 1, 1)
+    return path
+
+
 def _train(factory: str, points: FloatArray, path: Path) -> None:
     with _faiss() as faiss:
         index, ivf = _created(factory, points.shape[1])
@@ -283,61 +268,13 @@ def _train(factory: str, points: FloatArray, path: Path) -> None:
         _write(faiss, index, path)
 
 
-def _fill(
-    trained: Path, stored: StoredRows, first: int, target: Path, progress: Progress
-) -> list[Path]:
-    """Write copies of a trained index with the rows from ``first`` on, a part of them in each,
-    which are named after ``target``. Each part has a copy of the centroids too. Raises OSError."""
+def _fill(index: Any, stored: StoredRows, unit: VectorUnit, progress: Progress) -> None:
+    """Add the rows behind those that an index has."""
     import numpy as np
 
-    parts: list[Path] = []
-    with _faiss() as faiss:
-        index = faiss.read_index(str(trained))
-        row_bytes = int(faiss.extract_index_ivf(index).code_size) + _ID_BYTES
-        size = max(1, min(_BLOCK_ROWS, PART_BYTES // row_bytes))
-        for start, vectors in stored.blocks(size, first):
-            ids = np.arange(start, start + len(vectors), dtype=np.int64)
-            index.add_with_ids(np.ascontiguousarray(vectors), ids)
-            end = start + len(vectors)
-            progress.stage(f"adding {target.name.partition('-')[0]} vectors", end, stored.rows)
-            if index.ntotal * row_bytes >= PART_BYTES or end == stored.rows:
-                parts.append(target.with_suffix(f".{start}.part"))
-                _write(faiss, index, parts[-1])
-                index.reset()
-    return parts
-
-
-def _merge(
-    trained: Path,
-    before: tuple[Path, Path] | None,
-    filled: Sequence[Path],
-    path: Path,
-    lists: Path,
-) -> None:
-    """Write the index of all rows, with its inverted lists in a file of their own, which is mapped,
-    so that no list is in memory as a whole. ``before`` are the index and the lists of the first
-    rows, if an earlier merge wrote them; ``filled`` are those of the others, and are removed.
-    Raises OSError.
-
-    FAISS' own ``merge_ondisk`` does the same, but never unmaps the files that it has read.
-    """
-    with _faiss() as faiss:
-        parts = [] if before is None else [_mapped_index(faiss, *before)]
-        parts += [faiss.read_index(str(part), faiss.IO_FLAG_MMAP) for part in filled]
-        pointers = faiss.InvertedListsPtrVector()
-        for part in parts:
-            pointers.push_back(faiss.extract_index_ivf(part).invlists)
-        index = faiss.read_index(str(trained))
-        ivf = faiss.extract_index_ivf(index)
-        _check_room(path.parent, sum(part.ntotal for part in parts) * (ivf.code_size + _ID_BYTES))
-        merged = faiss.OnDiskInvertedLists(ivf.nlist, ivf.code_size, str(lists))
-        with _stdout_discarded():
-            rows = merged.merge_from_multiple(pointers.data(), pointers.size(), False)
-        index.ntotal = ivf.ntotal = rows
-        ivf.replace_invlists(merged, True)
-        merged.this.disown()
-        sync(lists)
-        _write(faiss, index, path)
+    for start, vectors in stored.blocks(_BLOCK_ROWS, index.ntotal):
+        index.add(np.ascontiguousarray(vectors))
+        progress.stage(f"adding {unit} vectors", start + len(vectors), stored.rows)
 
 
 # Searching
@@ -351,10 +288,14 @@ class IvfIndex:
         """Map an index in the folder of a store. Raises VectorsDamagedError, also for one of other
         rows."""
         record.check(folder)
-        path, lists, _ = record.paths(folder)
+        path = folder / record.file
         with _faiss() as faiss:
             try:
-                self._index = _mapped_index(faiss, path, lists)
+                flags = faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY
+                self._index = faiss.read_index(str(path), flags)
+                ivf = faiss.extract_index_ivf(self._index)
+                # otherwise each search starts 32 threads
+                faiss.downcast_InvertedLists(ivf.invlists).prefetch_nthread = 0
             except (RuntimeError, AttributeError) as error:
                 raise _damaged(
                     f"FAISS cannot read the index ({_last_line(error)}).", path
@@ -363,7 +304,7 @@ class IvfIndex:
             if header != (record.rows, dimension, faiss.METRIC_INNER_PRODUCT):
                 raise _damaged("The index is one of other rows.", path)
             self.rows = record.rows
-            self.lists = int(faiss.extract_index_ivf(self._index).nlist)
+            self.lists = int(ivf.nlist)
             self.nprobe = usual_nprobe(self.lists)
 
     def search(
@@ -383,17 +324,6 @@ class IvfIndex:
                 parameters = faiss.SearchParametersIVF(sel=selector, nprobe=nprobe)
             rows: NDArray[np.int64] = self._index.search(queries, n, params=parameters)[1]
             return rows
-
-
-def _mapped_index(faiss: Any, path: Path, lists: Path) -> Any:
-    """Read an index whose inverted lists are in a file of their own, which is mapped."""
-    # Like IO_FLAG_ONDISK_SAME_DIR, which works in a moved folder, but without its output on stdout.
-    index = faiss.read_index(str(path), faiss.IO_FLAG_SKIP_IVF_DATA | faiss.IO_FLAG_READ_ONLY)
-    stored = faiss.downcast_InvertedLists(faiss.extract_index_ivf(index).invlists)
-    stored.filename = str(lists)
-    stored.do_mmap()
-    stored.prefetch_nthread = 0  # otherwise each search starts 32 threads
-    return index
 
 
 def _library() -> Any:
@@ -416,31 +346,6 @@ def _faiss(most_threads: int | None = None) -> Generator[Any]:
         faiss.omp_set_num_threads(before)
 
 
-@contextmanager
-def _stdout_discarded() -> Generator[None]:
-    """Discard what C code prints: FAISS reports each file that it enlarges, amid our results."""
-    flush = ctypes.CDLL(None).fflush
-    sys.stdout.flush()
-    flush(None)
-    kept = os.dup(1)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 1)
-        yield
-        flush(None)
-    finally:
-        os.dup2(kept, 1)
-        os.close(kept)
-        os.close(nowhere)
-
-
-def _check_room(folder: Path, needed_bytes: int) -> None:
-    """Raise OSError if the disk has no room: FAISS maps the file that it writes, so a full disk
-    would kill the process."""
-    if shutil.disk_usage(folder).free < needed_bytes:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
-
-
 def _created(factory: str, dimension: int) -> tuple[Any, Any]:
     faiss = _library()
     try:
@@ -453,9 +358,9 @@ def _created(factory: str, dimension: int) -> tuple[Any, Any]:
             allowed=_ALLOWED,
         ) from None
     ivf = None if ivf is None else faiss.downcast_index(ivf)
-    if type(ivf).__name__ not in _MERGED:
+    if type(ivf).__name__ not in _MAPPED:
         raise ArgumentError(
-            f'The index "{factory}" has no inverted file that is merged on disk.',
+            f'The index "{factory}" has no inverted file that can be mapped.',
             allowed=_ALLOWED,
         )
     return index, ivf

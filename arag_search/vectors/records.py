@@ -21,7 +21,7 @@ from arag_search.vectors.base import EncoderIdentity, VectorUnit, differences
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-VECTORS_VERSION = 6
+VECTORS_VERSION = 7
 """The number of the format of stores and states: every change of what is stored raises it, and
 others are not read."""
 

@@ -94,7 +94,7 @@ class _Unit:
         self.keys = store.keys(unit)
         made = read_index(store.folder, unit)
         dimension = self.rows.dimension
-        self.ivf = IvfIndex(made, store.folder, dimension) if made and made.files else None
+        self.ivf = IvfIndex(made, store.folder, dimension) if made and made.file else None
         self.covered = 0 if self.ivf is None else self.ivf.rows
 
     @cached_property
