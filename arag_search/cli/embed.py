@@ -113,8 +113,8 @@ def embed_command(
     The text comes from the index. Vectors are stored as they are made, under their texts, and
     published at once for the index in its current state. Texts that have a vector are not encoded:
     run the same command again to resume an interrupted embedding (Ctrl-C, a full disk, a crash),
-    after a new build, or for documents that --no-embed has added. All vectors are read, and those
-    that are damaged are made again.
+    after a new build, or for documents that --no-embed has added. Damaged vectors, which
+    arag-search info --checksums finds, are made again with --overwrite.
 
     arag-search delete, and index with --add or --sync, bring the vectors along. Vectors that do not
     fit their index are not searched. Those of deleted texts are removed once they are more than a

@@ -22,7 +22,6 @@ from arag_search.errors import (
     IndexDamagedError,
     IndexNotFoundError,
     IndexProblemError,
-    VectorsDamagedError,
     VectorsError,
     VectorsNotNamedError,
 )
@@ -43,7 +42,7 @@ from arag_search.vectors.faiss_index import (
     read_index,
 )
 from arag_search.vectors.folder import embed_command, states, states_of, vectors_root
-from arag_search.vectors.records import EMBED_MISSING, StateRecord
+from arag_search.vectors.records import StateRecord
 from index_jobs.updates.folder_index import FolderIndex
 
 if TYPE_CHECKING:
@@ -331,13 +330,8 @@ class _Stores:
         if name in self._open:
             return self._open[name]
         store = Store.open(self._root / name)
-        if self.checksums and (damaged := store.damaged()):
-            rows = sum(block.rows for block in damaged)
-            raise VectorsDamagedError(
-                f"{counted(rows, 'row')} have changed since they were written.",
-                where=str(store.folder),
-                do=EMBED_MISSING,
-            )
+        if self.checksums:
+            store.verify()
         needed = needed_rows(store, [state.texts for state in states_of(self._root, name)])
         dead: dict[VectorUnit, int] = {
             unit: len(rows) - int(rows.sum()) for unit, rows in needed.items()
@@ -366,12 +360,6 @@ def _state(
         }
         for index in filter(None, made.values()):
             index.check(store.folder, store.vectors("passage").dimension if stores.checksums else 0)
-        if not all(store.sound(unit)[state.unit(unit).rows].all() for unit in state.units):
-            raise VectorsDamagedError(
-                "Some of its rows were found to be damaged.",
-                where=str(store.folder),
-                do=EMBED_MISSING,
-            )
     except VectorsError as error:
         why = error.what if error is record else f"{error.what} ({error.where})"
         do = error.do.replace("arag-search embed INDEX", command)

@@ -69,8 +69,7 @@ class Block:
     """Rows that were appended to a store at once; ``first`` is the row of the first in its unit.
 
     ``cut`` is the number of texts that the encoder did not read to their end. ``vectors`` and
-    ``keys`` are the BLAKE2 checksums of their bytes. The rows of a block that was found to be
-    ``damaged`` are of no text.
+    ``keys`` are the BLAKE2 checksums of their bytes.
     """
 
     number: int
@@ -80,7 +79,6 @@ class Block:
     cut: int
     vectors: str
     keys: str
-    damaged: bool = False
 
     @property
     def end(self) -> int:

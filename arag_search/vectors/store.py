@@ -19,7 +19,6 @@ import os
 import shutil
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -145,47 +144,35 @@ class Store:
     def find(self, unit: VectorUnit, keys: Collection[bytes]) -> dict[bytes, int]:
         """Return the rows of those of these keys that have one.
 
-        Of several rows with one key the last is returned; those of damaged blocks are ignored. All
-        stored keys are read once.
+        Of several rows with one key the last is returned. All stored keys are read once.
         """
         wanted = set(keys)
         is_near = np.zeros(1 << _NEAR_BITS, np.bool_)
         is_near[_first_bits(np.frombuffer(b"".join(wanted), np.uint64)[::2])] = True
         rows: dict[bytes, int] = {}
-        sound = self.sound(unit)
         for first in range(0, self.rows(unit) if wanted else 0, _SCANNED_KEYS):
             stored = self._keys[unit][first : first + _SCANNED_KEYS].view(np.ndarray)
             near = is_near[_first_bits(stored.view(np.uint64)[:, 0])]
-            for row in np.flatnonzero(near & sound[first : first + _SCANNED_KEYS]).tolist():
+            for row in np.flatnonzero(near).tolist():
                 if (own := stored[row].tobytes()) in wanted:
                     rows[own] = first + row
         return rows
 
-    def sound(self, unit: VectorUnit) -> NDArray[np.bool_]:
-        """Return for each row whether it is in no block that was dropped."""
-        sound = np.ones(self.rows(unit), np.bool_)
-        for block in self._blocks:
-            if block.unit == unit and block.damaged:
-                sound[block.first : block.end] = False
-        return sound
-
     def cut_texts(self, unit: VectorUnit) -> int:
         """Return how many texts the encoder did not read to their end; at most so many if dead
         rows were left out since."""
-        return sum(block.cut for block in self._blocks if block.unit == unit and not block.damaged)
+        return sum(block.cut for block in self._blocks if block.unit == unit)
 
-    def damaged(self, progress: Progress | None = None) -> list[Block]:
-        """Read all rows, and return the blocks that are not as they were written, without those
-        that were dropped."""
-        shown = progress or Progress()
-        changed: list[Block] = []
+    def verify(self, progress: Progress | None = None) -> None:
+        """Read all rows. Raises VectorsDamagedError if some are not as they were written."""
         for done, block in enumerate(self._blocks, 1):
-            rows = slice(block.first, block.end)
-            arrays = self._vectors[block.unit][rows], self._keys[block.unit][rows]
-            if not block.damaged and (block.vectors, block.keys) != (*map(checksum, arrays),):
-                changed.append(block)
-            shown.stage("verifying vectors", done, len(self._blocks))
-        return changed
+            for arrays, role in ((self._vectors, "vectors"), (self._keys, "keys")):
+                part = arrays[block.unit][block.first : block.end]
+                if checksum(part) != getattr(block, role):
+                    changed = f"Rows {block.first} to {block.end - 1} have changed."
+                    raise damaged(changed, self._file(block.unit, role))
+            if progress is not None:
+                progress.stage("verifying vectors", done, len(self._blocks))
 
     # Writing
 
@@ -220,21 +207,17 @@ class Store:
             self._note(journal, Block(len(self._blocks), unit, first, len(keys), cut, *sums))
         return first
 
-    def drop(self, block: Block) -> None:
-        """Note that a block is damaged, so that its texts have no rows. Raises OSError."""
-        with self._journal() as journal:
-            self._note(journal, replace(block, damaged=True))
-
     def copy_to(
-        self, folder: Path, live: Mapping[VectorUnit, Rows]
+        self, folder: Path, live: Mapping[VectorUnit, Rows], progress: Progress | None = None
     ) -> tuple[Store, dict[VectorUnit, Rows]]:
         """Copy rows of each unit, distinct and in ascending order, to a new store, which appears
         whole or not at all.
 
         Return it, with an array for each unit that has the new row of each old one, -1 for those
-        that were left out. Memory does not grow with the vectors. What is copied is taken to be
-        sound: the caller has read it all (``damaged``). Raises OSError.
+        that were left out. Memory does not grow with the vectors. Raises OSError, and
+        VectorsDamagedError, since damaged rows would look sound in the copy.
         """
+        self.verify(progress)
         moved: dict[VectorUnit, Rows] = {}
         with _appearing(folder, self.record) as copy:
             for unit, rows in live.items():
@@ -266,8 +249,8 @@ class Store:
     def _note(self, journal: JsonLinesFile, block: Block) -> None:
         line = orjson.dumps(block) + b"\n"
         journal.append(line)
-        self._blocks[block.number : block.number + 1] = [block]
-        self._map(block.unit, max(self.rows(block.unit), block.end))
+        self._blocks.append(block)
+        self._map(block.unit, block.end)
         self._size += len(line)  # last: after an interruption all is read again
 
     # Files
@@ -289,11 +272,12 @@ class Store:
             block = read_block(line)
             if block is None and number == len(lines) and not line.endswith(b"}"):
                 break  # torn by a crash, or being written
-            if block is None or not _follows(block, blocks, ends):
+            expected = block and (len(blocks), ends[block.unit])
+            if block is None or (block.number, block.first) != expected or block.rows <= 0:
                 raise unreadable(f"line {number} is not that of a block", path)
             self._size += len(line) + 1
-            blocks[block.number : block.number + 1] = [block]
-            ends[block.unit] = max(ends[block.unit], block.end)
+            blocks.append(block)
+            ends[block.unit] = block.end
         self._blocks = blocks
         self._keys: dict[VectorUnit, Keys] = {}
         self._vectors: dict[VectorUnit, NDArray[Any]] = {}
@@ -346,15 +330,6 @@ def checksum(array: NDArray[Any]) -> str:
 
 def _first_bits(halves: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return halves >> np.uint64(64 - _NEAR_BITS)
-
-
-def _follows(block: Block, blocks: Sequence[Block], ends: Mapping[VectorUnit, int]) -> bool:
-    """Return whether a block can be the next line, or notes that one of the blocks is damaged."""
-    if block.damaged:
-        return 0 <= block.number < len(blocks) and block == replace(
-            blocks[block.number], damaged=True
-        )
-    return block.number == len(blocks) and block.first == ends[block.unit] and block.rows > 0
 
 
 def _mapped(path: Path, dtype: str, shape: tuple[int, int]) -> NDArray[Any]:

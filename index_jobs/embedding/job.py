@@ -82,11 +82,10 @@ def embed_index(
     ``encoder`` is a name that ``open_encoder`` accepts, or an open encoder if neither workers nor
     Ray are used. None chooses the encoder of the vectors that fit the index, else that of all
     others in the folder, else the default one. Texts that have a row already are not encoded, even
-    if an interrupted embedding made it or the text has moved. All rows are read, and those that are
-    damaged made again. Raises what ``open_index`` and ``open_encoder`` raise, MissingExtraError,
-    ArgumentError, VectorsMismatchError if there are vectors made with other options or by another
-    model, VectorsLockedError, SourceError for an index that has no text or changes in the meantime,
-    BuildError.
+    if an interrupted embedding made it or the text has moved. Raises what ``open_index`` and
+    ``open_encoder`` raise, MissingExtraError, ArgumentError, VectorsMismatchError if there are
+    vectors made with other options or by another model, VectorsDamagedError, VectorsLockedError,
+    SourceError for an index that has no text or changes in the meantime, BuildError.
     """
     check_extra("vectors", "numpy")
     shown = progress or Progress()
@@ -124,7 +123,6 @@ class _Embedding:
         self._left = [path for path in left if path in known]
         self._options = options
         self._progress = progress
-        self._damaged_rows = 0
         self._rows: TextRows | None = None
 
     def next_run(self) -> str:
@@ -217,8 +215,8 @@ class _Embedding:
         return [records[name] for name in dict.fromkeys(named) if name in records] + unnamed
 
     def _store(self, encoding: Encoding, fitting: State | None) -> tuple[StoreRecord, Store | None]:
-        """Return the record that the vectors must have, and the store to continue, if there is one,
-        without its damaged rows. Options that are not given are as in existing vectors by the same
+        """Return the record that the vectors must have, and the store to continue, if there is one.
+        Options that are not given are as in existing vectors by the same
         encoder. Raises VectorsMismatchError if the vectors that fit the index are others or another
         model has made them, unless they are to be overwritten."""
         from arag_search.vectors.store import Store
@@ -255,19 +253,8 @@ class _Embedding:
                 if options.overwrite:
                     continue
                 raise
-            self._drop_damaged(store)
             return record, store
         return record, None
-
-    def _drop_damaged(self, store: Store) -> None:
-        for block in store.damaged(self._progress):
-            self._progress.note(
-                f"{block.rows:,} {block.unit} rows of {store.folder} are damaged, and their texts"
-                " are being encoded again."
-            )
-            self._damaged_rows += block.rows
-            with writing(self._root, math.inf):
-                store.drop(block)
 
     def _known(self, store: Store, fitting: State | None) -> Texts | None:
         """Return the rows of the texts of the index if the state that fits has them all."""
@@ -277,9 +264,7 @@ class _Embedding:
             or set(self._options.units) - set(fitting.units)
         ):
             return None
-        texts = fitting.texts
-        is_sound = all(store.sound(unit)[own.rows].all() for unit, own in texts.items())
-        return texts if is_sound else None
+        return fitting.texts
 
     def _embedded(
         self, encoding: Encoding, store: Store | None, record: StoreRecord, fitting: State | None
@@ -346,7 +331,6 @@ class _Embedding:
             up_to_date=not published.has_changed,
             encoded_rows=encoded,
             reused_rows=0 if rows is None else sum(live.values()) - encoded,
-            damaged_rows=self._damaged_rows,
             encode_seconds=round(encode_s, 3),
             seconds=round(time.monotonic() - self._began, 3),
             notes=(_CHANGED,) if self._index.is_outdated() else (),

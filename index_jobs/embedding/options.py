@@ -80,8 +80,8 @@ class EmbedReport(Report):
     counts the texts with a vector, ``rows`` the rows of the store, by unit; equal texts share a
     row. ``dead_rows`` are of no text any more, ``cut_texts`` were longer than the encoder reads.
     This run encoded ``encoded_rows`` in ``encode_seconds`` of ``seconds``; ``reused_rows`` had been
-    encoded before, ``damaged_rows`` were found damaged and made again. ``bytes`` is the size on
-    disk. ``up_to_date`` is true if the vectors existed and nothing was done.
+    encoded before. ``bytes`` is the size on disk. ``up_to_date`` is true if the vectors existed and
+    nothing was done.
     """
 
     location: str
@@ -98,7 +98,6 @@ class EmbedReport(Report):
     up_to_date: bool
     encoded_rows: int
     reused_rows: int
-    damaged_rows: int
     encode_seconds: float
     seconds: float
     notes: tuple[str, ...]

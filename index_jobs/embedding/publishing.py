@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-from arag_search.errors import VectorsDamagedError
 from arag_search.manifest import Manifest
 from arag_search.system.progress import Progress
 from arag_search.vectors.base import VectorUnit
@@ -28,7 +27,7 @@ from arag_search.vectors.folder import (
     unnamed_stores,
     writing,
 )
-from arag_search.vectors.records import EMBED_MISSING, SHARED, StateRecord, state_path
+from arag_search.vectors.records import SHARED, StateRecord, state_path
 from arag_search.vectors.state import State, Texts, UnitTexts, needed_rows
 from arag_search.vectors.store import Rows, Store
 
@@ -84,7 +83,7 @@ def publish(
             live = _live(root, source, texts, gone)
             dead, rows = _dead(live, source)
             progress.note(f"Leaving out {dead:,} of {rows:,} rows, which have no text any more.")
-            store, moved = source.copy_to(new_store(root), live)
+            store, moved = source.copy_to(new_store(root), live, progress)
             for unit in texts:
                 build(store, unit, faiss, progress, source.folder)
             _move_others(root, source, store, moved, gone)
@@ -101,7 +100,7 @@ def _live(root: Path, store: Store, texts: Texts, gone: Collection[Path]) -> dic
     """Return the rows of a store that these texts have, or those of a state that is not gone."""
     states = states_of(root, store.folder.name, gone)
     needed = needed_rows(store, [texts, *(state.texts for state in states)])
-    return {unit: np.flatnonzero(mask & store.sound(unit)) for unit, mask in needed.items()}
+    return {unit: np.flatnonzero(mask) for unit, mask in needed.items()}
 
 
 def _dead(live: Mapping[VectorUnit, Rows], store: Store) -> tuple[int, int]:
@@ -116,15 +115,13 @@ def _move_others(
     rows: Mapping[VectorUnit, Rows],
     gone: Collection[Path],
 ) -> None:
-    """Write the states of other placements anew, with the rows that theirs became; one with a
-    damaged row goes. A deletion may write one meanwhile, and then sees the others moved."""
+    """Write the states of other placements anew, with the rows that theirs became. A deletion may
+    write one meanwhile, and then sees the others moved."""
     while others := states_of(root, source.folder.name, gone):
         for state in reversed(others):
-            texts, record = _moved(state.texts, rows), state.record
-            if all((own.rows >= 0).all() for own in texts.values()):
-                _write(root, record, target, texts, record.before, record.owner)
-            else:
-                state.path.unlink(missing_ok=True)
+            record = state.record
+            texts = _moved(state.texts, rows)
+            _write(root, record, target, texts, record.before, record.owner)
 
 
 def leave_out_dead(root: Path, location: str, index: Manifest, progress: Progress) -> int:
@@ -136,12 +133,6 @@ def leave_out_dead(root: Path, location: str, index: Manifest, progress: Progres
         if state is None:
             return 0
         store = store_of(root, state)
-        if store.damaged(progress):
-            raise VectorsDamagedError(
-                "Some vectors have changed since they were written.",
-                where=str(store.folder),
-                do=EMBED_MISSING,
-            )
         left = left_behind(root, location, index.placement, keeps_last=False)
         return publish(
             root,

@@ -24,7 +24,6 @@ from tests.support.embeddings import (
     NotingProgress,
     build_small_index,
     check_embedded,
-    fitting,
     names,
     texts_of,
     with_options,
@@ -210,33 +209,15 @@ def flip(path: Path) -> None:
     path.write_bytes(content)
 
 
-def test_damaged_rows_are_found_and_their_texts_encoded_again_in_a_sound_store() -> None:
+def test_damaged_rows_are_replaced_by_those_of_another_embedding() -> None:
     build_small_index(40)
     before = embed_index("index", ENCODER, SMALL)
     flip(Path(before.store) / "sentence.vectors")
-    noting = NotingProgress()
-    report = embed_index("index", ENCODER, SMALL, noting)
-    assert noting.notes[1].startswith(f"41 sentence rows of {before.store} are damaged, and their")
-    assert (report.damaged_rows, report.encoded_rows) == (41, 41)
-    check_embedded()
     assert embed_index("index", ENCODER, SMALL).up_to_date
-
-
-def test_a_state_of_another_index_with_damaged_rows_goes_when_rows_are_moved() -> None:
-    shared = with_options(vectors="shared")
-    build_small_index(40)
-    embed_index("index", ENCODER, shared)
-    lines = Path("index.jsonl").read_text().splitlines()
-    build_index([file_of("c.jsonl", *lines[:30])], Path("other"), OVERWRITE)
-    embed_index("other", ENCODER, shared)
-    for name in ("sentence", "passage"):
-        path = fitting("index", "shared")[1].folder / f"{name}.vectors"
-        path.write_bytes(bytes(path.stat().st_size))
-    assert embed_index("index", ENCODER, shared).encoded_rows == texts_of(40)
-    check_embedded("index", "shared")
-    assert len(names("shared")[0]) == 1
-    assert embed_index("other", ENCODER, shared).encoded_rows == 0
-    check_embedded("other", "shared")
+    report = embed_index("index", ENCODER, with_options(overwrite=True))
+    assert report.encoded_rows == texts_of(40)
+    check_embedded()
+    assert names()[1] == [Path(report.store).name] != [Path(before.store).name]
 
 
 def test_vectors_that_lost_a_file_are_an_error_until_they_are_overwritten() -> None:

@@ -85,7 +85,7 @@ def check_embedded(
         expected_ordinals, expected_vectors = expected_rows(location, unit, open_model)
         assert ordinals.tolist() == expected_ordinals.tolist()
         np.testing.assert_allclose(vectors, expected_vectors, atol=1e-6)
-    assert store.damaged() == []
+    store.verify()
 
 
 class NotingProgress(Progress):

@@ -1,7 +1,7 @@
 """Random changes to an index, after which searches by vectors are compared with a fresh embedding.
 
 Documents are rebuilt (also in another order, or other documents), added, changed, changed back,
-deleted and compacted; they are embedded in every form, and rows are damaged; and a second index of
+deleted and compacted; they are embedded in every form; and a second index of
 the same documents in another order shares the folder of vectors. At times a job is killed, finds
 the disk full or is interrupted, and is then run again. After each step semantic, hybrid and naive
 search, with and without a scope, are compared with the same searches over vectors that are encoded
@@ -127,7 +127,6 @@ class _Sequence:
         """The placements that vectors must fit, each the one of an index."""
         self.encoder = CountingEncoder()
         self._done: list[str] = []
-        self._is_damaged = False
         self.outcome = Outcome()
 
     def run(self, steps: int) -> Outcome:
@@ -142,7 +141,6 @@ class _Sequence:
             (3, self._delete),
             (1, self._compact),
             (6, self._embed),
-            (1, self._damage),
             (2, self._share),
         )
         weights = [weight for weight, _ in actions]
@@ -245,20 +243,6 @@ class _Sequence:
             is_new=options.overwrite,
         )
 
-    def _damage(self) -> None:
-        """Damage a row; ``embed`` encodes the texts of its block again."""
-        path, _ = stores(self._root)[0]
-        unit = self._random.choice(VECTOR_UNITS)
-        file = path / f"{unit}.{self._random.choice(('vectors', 'keys'))}"
-        if size := file.stat().st_size:
-            data = bytearray(file.read_bytes())
-            data[self._random.randrange(size)] ^= 1 << self._random.randrange(8)
-            file.write_bytes(data)
-            self._done.append("damage")
-        self._is_damaged = True
-        self._embedded(self._location, replace(self._form(), overwrite=False))
-        self._is_damaged = False
-
     def _share(self) -> None:
         self._write_index(self._twin, "share")
         self._embedded(self._twin, replace(self._form(), overwrite=False))
@@ -297,8 +281,7 @@ class _Sequence:
                 return
             if state_path(self._root, now).exists():
                 self._fitting.add(now)
-            if not self._is_damaged:
-                self._check(location)
+            self._check(location)
             self.outcome.stops += 1
             stopped = False
 
@@ -342,13 +325,8 @@ class _Sequence:
         for path, _ in stores(self._root):
             if named is None or path.name == named.store:
                 store = Store.open(path)
-                damaged = store.damaged()
                 for unit in VECTOR_UNITS:
-                    sound = store.sound(unit)
-                    for block in damaged:
-                        if block.unit == unit:
-                            sound[block.first : block.end] = False
-                    known |= {(unit, key.tobytes()) for key in store.keys(unit)[sound]}
+                    known |= {(unit, key.tobytes()) for key in store.keys(unit)}
         return known
 
     def _check_encoded(self, known: set[tuple[VectorUnit, bytes]]) -> None:

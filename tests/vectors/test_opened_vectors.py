@@ -94,7 +94,9 @@ def test_opening_reads_no_vectors_and_their_damage_is_found_on_demand(root: Path
     data[-1] ^= 1
     file.write_bytes(data)
     open_vectors(root, manifest_of(CHUNKS), "index").close()
-    assert [block.unit for block in Store.open(file.parent).damaged()] == ["sentence"]
+    with pytest.raises(VectorsDamagedError) as damaged:
+        Store.open(file.parent).verify()
+    assert damaged.value.where == str(file)
 
 
 def test_a_reader_whose_store_a_job_has_replaced_opens_the_new_one(

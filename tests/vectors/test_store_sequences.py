@@ -31,23 +31,19 @@ def _vector(row: tuple[int, int]) -> list[float]:
 
 
 class _Sequence:
-    """A store, its states, and what they must hold: for each row its text and its version, None if
-    its block was dropped."""
+    """A store, its states, and what they must hold: for each row its text and its version."""
 
     def __init__(self, seed: int, folder: Path) -> None:
         self.random = Random(seed)
         self.root = folder / "vectors"
         self.root.mkdir()
         self.store = Store.create(new_store(self.root), record_of())
-        self.rows: dict[VectorUnit, list[tuple[int, int] | None]] = {
-            unit: [] for unit in VECTOR_UNITS
-        }
-        self.blocks: list[tuple[VectorUnit, int, int]] = []
+        self.rows: dict[VectorUnit, list[tuple[int, int]]] = {unit: [] for unit in VECTOR_UNITS}
         self.states: dict[str, Texts] = {}
         self.versions = self.documents = 0
 
     def run(self) -> None:
-        actions = [self.append, self.append, self.append, self.change, self.drop, self.copy]
+        actions = [self.append, self.append, self.append, self.change, self.copy]
         for _ in range(_STEPS):
             self.random.choice(actions)()
             self.store = Store.open(self.store.folder)
@@ -83,31 +79,6 @@ class _Sequence:
         assert stored in (before, before + len(new))
         if new and stored > before:
             self.rows[unit] += new
-            self.blocks.append((unit, before, stored))
-
-    def drop(self) -> None:
-        """Damage a block, and note it."""
-        if not self.blocks:
-            return
-        unit, first, end = self.blocks.pop(self.random.randrange(len(self.blocks)))
-        role, width = self.random.choice((("vectors", 4 * DIMENSION), ("keys", 16)))
-        with (self.store.folder / f"{unit}.{role}").open("r+b") as file:
-            file.seek(self.random.randrange(first * width, end * width))
-            (byte,) = file.read(1)
-            file.seek(-1, 1)
-            file.write(bytes([byte ^ 1 << self.random.randrange(8)]))
-        (block,) = self.store.damaged()
-        assert (block.unit, block.first, block.end) == (unit, first, end)
-        while not self.stopped(lambda: self.store.drop(block)):
-            self.store = Store.open(self.store.folder)
-        self.rows[unit][first:end] = [None] * (end - first)
-        for texts in self.states.values():  # a job writes these states again
-            known = {row[0] for row in self.rows[unit] if row}
-            kept = {at: text for at, text in texts.get(unit, {}).items() if text in known}
-            texts[unit] = kept
-        for placement in list(self.states):
-            while not self.stopped(lambda name=placement: self.write(name, self.states[name])):
-                pass
 
     def change(self) -> None:
         """Write a state that follows another, or a first one."""
@@ -115,7 +86,7 @@ class _Sequence:
         added: Texts = {}
         self.documents += 1
         for unit in VECTOR_UNITS:
-            known = sorted({row[0] for row in self.rows[unit] if row})
+            known = sorted({row[0] for row in self.rows[unit]})
             count = self.random.randint(0, 12) if known else 0
             places = sorted(self.random.sample(range(30), count))
             added[unit] = {
@@ -155,11 +126,8 @@ class _Sequence:
         if folder == self.store.folder:
             return
         self.store = Store.open(folder)
-        self.blocks = []
         for unit in VECTOR_UNITS:
             self.rows[unit] = [self.rows[unit][row] for row in live[unit]]
-            if self.rows[unit]:
-                self.blocks.append((unit, 0, len(self.rows[unit])))
 
     def copied(self, state: State, live: dict[VectorUnit, Rows]) -> None:
         copy, moved = self.store.copy_to(new_store(self.root), live)
@@ -177,10 +145,6 @@ class _Sequence:
         return UnitTexts(
             np.array(list(texts), np.int64), np.array([rows[key] for key in keys], int)
         )
-
-    def write(self, placement: str, texts: Texts) -> None:
-        units = {unit: self.texts_with_rows(unit, part) for unit, part in texts.items()}
-        self.publish(placement, units, "")
 
     def publish(
         self,
@@ -213,13 +177,13 @@ class _Sequence:
         every = keys_of(range(_TEXTS))
         for unit, rows in self.rows.items():
             assert self.store.rows(unit) == len(rows)
-            last = {row[0]: number for number, row in enumerate(rows) if row}
+            last = {row[0]: number for number, row in enumerate(rows)}
             expected = {every[text]: row for text, row in last.items()}
             assert self.store.find(unit, every) == expected
             vectors = self.store.vectors(unit).gather(np.arange(len(rows)))
             for row, vector in zip(rows, vectors.tolist(), strict=True):
-                assert row is None or vector == _vector(row)
-        assert self.store.damaged() == []
+                assert vector == _vector(row)
+        self.store.verify()
         for placement, texts in self.states.items():
             state = self.opened(placement)
             for unit in state.units:
