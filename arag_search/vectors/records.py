@@ -65,28 +65,6 @@ class StoreRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """Rows that were appended to a store at once; ``first`` is the row of the first in its unit.
-
-    ``cut`` is the number of texts that the encoder did not read to their end. ``vectors`` and
-    ``keys`` are the BLAKE2 checksums of their bytes.
-    """
-
-    number: int
-    unit: VectorUnit
-    first: int
-    rows: int
-    cut: int
-    vectors: str
-    keys: str
-
-    @property
-    def end(self) -> int:
-        """The row after the last."""
-        return self.first + self.rows
-
-
-@dataclass(frozen=True, slots=True)
 class UnitRecord:
     """The sizes of the arrays of a unit: its texts, and the rows of the store at the time."""
 
@@ -170,16 +148,6 @@ def open_state(path: Path) -> Generator[tuple[StateRecord, BinaryIO]]:
         ) from None
     with file:
         yield read_record(StateRecord, file.readline(_MOST_BYTES), str(path)), file
-
-
-def read_block(line: bytes) -> Block | None:
-    """Read the line of a block; None for anything else."""
-    from pydantic import ValidationError
-
-    try:
-        return _strict(Block).validate_json(line)
-    except ValidationError:
-        return None
 
 
 def unreadable(why: str, where: Path | str) -> VectorsDamagedError:

@@ -152,7 +152,7 @@ class State:
         if len(data) != expected:
             sizes_differ = f"The file has {first + len(data):,} bytes, not {first + expected:,}."
             raise damaged(sizes_differ, path)
-        if (is_read or len(data) <= CHECKED_BYTES) and checksum(data) != record.arrays:
+        if (is_read or len(data) <= CHECKED_BYTES) and checksum(data).hex() != record.arrays:
             raise damaged(_CHANGED, path)
         ends = np.cumsum([0, *(_aligned(size) for size, _ in sizes)])
         # plain views: each operation on a memmap takes some microseconds longer

@@ -5,9 +5,10 @@ A store has the rows of one encoder, stored as one type, in a folder:
 ``store.json``       the StoreRecord
 ``<unit>.vectors``   the vectors of a unit, one after the other
 ``<unit>.keys``      their keys in the same order, 16 bytes each
-``blocks.jsonl``     a line for each block of rows, with its checksums
+``<unit>.blocks``    for each block of rows that were appended at once: how many, of how many texts
+                     the encoder did not read the end, and a checksum of vectors and keys
 
-A row exists once the line of its block does: bytes behind the last block are what an interrupted
+A row exists once its block does: bytes behind the last block are what an interrupted
 writer left, and the next one cuts them off. One process at a time appends, the one that holds the
 lock of the folder of the store (folder.py); readers map the rows that they found, and need no lock.
 """
@@ -28,21 +29,17 @@ from numpy.typing import NDArray
 
 from arag_search.errors import ArgumentError, VectorsNotFoundError
 from arag_search.system.durable import sync, write_atomically
-from arag_search.system.journal import ForeignLineError, JsonLinesFile, split_lines
 from arag_search.system.progress import Progress
 from arag_search.vectors.base import KEY_BYTES, VECTOR_UNITS, FloatArray, VectorUnit
 from arag_search.vectors.records import (
     EMBED_MISSING,
     STORE_RECORD,
-    Block,
     StoreRecord,
     damaged,
-    read_block,
     read_record,
-    unreadable,
 )
 
-_BLOCKS = "blocks.jsonl"
+_BLOCK = np.dtype([("rows", "<i8"), ("cut", "<i8"), ("checksum", "V16")])
 _SCANNED_KEYS = 1 << 18
 _NEAR_BITS = 22  # of a key, by which almost all others are passed
 _COPIED_ROWS = 1 << 14
@@ -99,7 +96,11 @@ class Store:
         """Read the blocks and map the rows; callers use ``Store.open``."""
         self.folder = folder
         self.record = record
-        self._load()
+        self._blocks: dict[VectorUnit, NDArray[Any]] = {}
+        self._keys: dict[VectorUnit, Keys] = {}
+        self._vectors: dict[VectorUnit, NDArray[Any]] = {}
+        for unit in VECTOR_UNITS:
+            self._load(unit)
 
     @staticmethod
     def create(folder: Path, record: StoreRecord) -> Store:
@@ -161,18 +162,21 @@ class Store:
     def cut_texts(self, unit: VectorUnit) -> int:
         """Return how many texts the encoder did not read to their end; at most so many if dead
         rows were left out since."""
-        return sum(block.cut for block in self._blocks if block.unit == unit)
+        return int(self._blocks[unit]["cut"].sum())
 
     def verify(self, progress: Progress | None = None) -> None:
         """Read all rows. Raises VectorsDamagedError if some are not as they were written."""
-        for done, block in enumerate(self._blocks, 1):
-            for arrays, role in ((self._vectors, "vectors"), (self._keys, "keys")):
-                part = arrays[block.unit][block.first : block.end]
-                if checksum(part) != getattr(block, role):
-                    changed = f"Rows {block.first} to {block.end - 1} have changed."
-                    raise damaged(changed, self._file(block.unit, role))
-            if progress is not None:
-                progress.stage("verifying vectors", done, len(self._blocks))
+        for unit, blocks in self._blocks.items():
+            end = 0
+            for rows, _, expected in blocks.tolist():
+                first, end = end, end + rows
+                parts = self._vectors[unit][first:end], self._keys[unit][first:end]
+                if checksum(*parts) != expected:
+                    raise damaged(
+                        f"The {unit} rows {first} to {end - 1} have changed.", self.folder
+                    )
+                if progress is not None:
+                    progress.stage(f"verifying {unit} vectors", end, self.rows(unit))
 
     # Writing
 
@@ -182,9 +186,9 @@ class Store:
         """Append the vectors of texts with these keys, of shape (texts, dimension), as a block;
         return the row of the first.
 
-        The rows are on disk on return, and none of them exists after an error. ``cut`` is that of
-        Block. Raises ArgumentError unless there is one finite vector for each key, OSError that
-        names the file, VectorsDamagedError.
+        The rows are on disk on return, and none of them exists after an error. ``cut`` is how many
+        of the texts the encoder did not read to their end. Raises ArgumentError unless there is one
+        finite vector for each key, OSError that names the file, VectorsDamagedError.
         """
         joined = np.frombuffer(b"".join(keys), np.uint8).reshape(-1, KEY_BYTES)
         shape = (len(keys), self.record.encoder.dimension)
@@ -197,14 +201,15 @@ class Store:
                 where=f"unit {unit}",
                 allowed=f"a key of {KEY_BYTES} bytes and {shape[1]} finite numbers a row",
             )
-        with self._journal() as journal:
-            first = self.rows(unit)
-            if not len(keys):
-                return first
-            for array, role in ((stored, "vectors"), (joined, "keys")):
-                _extend(self._file(unit, role), first * array[0].nbytes, array)
-            sums = checksum(stored), checksum(joined)
-            self._note(journal, Block(len(self._blocks), unit, first, len(keys), cut, *sums))
+        if self._file(unit, "blocks").stat().st_size != self._blocks[unit].nbytes:
+            self._load(unit)  # another process has appended, or was interrupted
+        first = self.rows(unit)
+        if len(keys):
+            block = np.array([(len(keys), cut, checksum(stored, joined))], _BLOCK)
+            _extend(self._file(unit, "vectors"), first * stored[0].nbytes, stored)
+            _extend(self._file(unit, "keys"), first * KEY_BYTES, joined)
+            _extend(self._file(unit, "blocks"), self._blocks[unit].nbytes, block)
+            self._load(unit)
         return first
 
     def copy_to(
@@ -230,65 +235,26 @@ class Store:
                     copy.append(unit, keys, vectors.gather(part), 0 if start else cut)
         return Store.open(folder), moved
 
-    @contextmanager
-    def _journal(self) -> Generator[JsonLinesFile]:
-        """Open the file of blocks without a torn last line, after reading what others appended."""
-        path = self.folder / _BLOCKS
-        try:
-            journal = JsonLinesFile(path, "number", read_block)
-            try:
-                journal.repair()
-                if journal.size != self._size:
-                    self._load()
-                yield journal
-            finally:
-                journal.close()
-        except ForeignLineError as error:
-            raise unreadable("its last line is of another kind", path) from error
-
-    def _note(self, journal: JsonLinesFile, block: Block) -> None:
-        line = orjson.dumps(block) + b"\n"
-        journal.append(line)
-        self._blocks.append(block)
-        self._map(block.unit, block.end)
-        self._size += len(line)  # last: after an interruption all is read again
-
     # Files
 
     def _file(self, unit: VectorUnit, role: str) -> Path:
         return self.folder / f"{unit}.{role}"
 
-    def _load(self) -> None:
-        """Read the lines of all blocks, and map their rows. Raises VectorsDamagedError."""
-        path = self.folder / _BLOCKS
+    def _load(self, unit: VectorUnit) -> None:
+        """Read the blocks of a unit, without a torn one, and map its rows. Raises
+        VectorsDamagedError."""
+        path = self._file(unit, "blocks")
         try:
-            lines = split_lines(path.read_bytes())
+            blocks = np.fromfile(path, _BLOCK)
         except FileNotFoundError:
             raise damaged("A file is missing.", path) from None
-        blocks: list[Block] = []
-        self._size = 0
-        ends = dict.fromkeys(VECTOR_UNITS, 0)
-        for number, line in enumerate(lines, 1):
-            block = read_block(line)
-            if block is None and number == len(lines) and not line.endswith(b"}"):
-                break  # torn by a crash, or being written
-            expected = block and (len(blocks), ends[block.unit])
-            if block is None or (block.number, block.first) != expected or block.rows <= 0:
-                raise unreadable(f"line {number} is not that of a block", path)
-            self._size += len(line) + 1
-            blocks.append(block)
-            ends[block.unit] = block.end
-        self._blocks = blocks
-        self._keys: dict[VectorUnit, Keys] = {}
-        self._vectors: dict[VectorUnit, NDArray[Any]] = {}
-        for unit, rows in ends.items():
-            self._map(unit, rows)
-
-    def _map(self, unit: VectorUnit, rows: int) -> None:
-        dimension = self.record.encoder.dimension
-        vectors = _mapped(self._file(unit, "vectors"), self.record.dtype, (rows, dimension))
+        rows = sum(blocks["rows"].tolist())
+        if (blocks["rows"] < 0).any():
+            raise damaged("A block has fewer than no rows.", path)
+        shape = (rows, self.record.encoder.dimension)
+        vectors = _mapped(self._file(unit, "vectors"), self.record.dtype, shape)
         keys = _mapped(self._file(unit, "keys"), "uint8", (rows, KEY_BYTES))
-        self._vectors[unit], self._keys[unit] = vectors, keys
+        self._blocks[unit], self._vectors[unit], self._keys[unit] = blocks, vectors, keys
 
 
 @contextmanager
@@ -298,9 +264,8 @@ def _appearing(folder: Path, record: StoreRecord) -> Generator[Store]:
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir()
     for unit in VECTOR_UNITS:
-        (aside / f"{unit}.vectors").touch()
-        (aside / f"{unit}.keys").touch()
-    (aside / _BLOCKS).touch()
+        for role in ("vectors", "keys", "blocks"):
+            (aside / f"{unit}.{role}").touch()
     write_atomically(aside / STORE_RECORD, orjson.dumps(record))
     yield Store.open(aside)
     os.rename(aside, folder)
@@ -314,7 +279,7 @@ def _extend(path: Path, size: int, array: NDArray[Any]) -> None:
         with path.open("r+b") as file:
             file.truncate(size)
             file.seek(size)
-            file.write(array.data)
+            file.write(array.view(np.uint8).data)
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
@@ -322,10 +287,12 @@ def _extend(path: Path, size: int, array: NDArray[Any]) -> None:
         raise
 
 
-def checksum(array: NDArray[Any]) -> str:
-    """Return the BLAKE2 checksum of the bytes of an array, 32 hexadecimal digits."""
-    data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    return hashlib.blake2b(data.data, digest_size=16).hexdigest()
+def checksum(*arrays: NDArray[Any]) -> bytes:
+    """Return the BLAKE2 checksum of the bytes of arrays, 16 bytes."""
+    digest = hashlib.blake2b(digest_size=16)
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    return digest.digest()
 
 
 def _first_bits(halves: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -112,7 +112,7 @@ def test_info_reports_a_truncated_file_and_with_checksums_a_flipped_byte(
     if path != state.path:
         assert arag("info", "index").code == 0
         assert verified.lines[-1].endswith(
-            f"damaged: Rows 0 to 9 have changed. ({path}) Embed the index again: arag-search embed"
+            f"rows 0 to 9 have changed. ({store.folder}) Embed the index again: arag-search embed"
             " index --overwrite"
         )
     path.write_bytes(content[:-1])

@@ -203,7 +203,9 @@ def test_compacting_does_not_copy_rows_that_are_damaged() -> None:
     data = bytearray(path.read_bytes())
     data[100] ^= 4
     path.write_bytes(data)
-    with pytest.raises(VectorsDamagedError, match=r"Rows \d+ to \d+ have changed") as caught:
+    with pytest.raises(
+        VectorsDamagedError, match=r"passage rows \d+ to \d+ have changed"
+    ) as caught:
         compact_index("index")
     assert caught.value.do == "Embed the index again: arag-search embed INDEX --overwrite"
     assert names() == before

@@ -96,7 +96,7 @@ def test_opening_reads_no_vectors_and_their_damage_is_found_on_demand(root: Path
     open_vectors(root, manifest_of(CHUNKS), "index").close()
     with pytest.raises(VectorsDamagedError) as damaged:
         Store.open(file.parent).verify()
-    assert damaged.value.where == str(file)
+    assert damaged.value.where == str(file.parent)
 
 
 def test_a_reader_whose_store_a_job_has_replaced_opens_the_new_one(
