@@ -23,7 +23,11 @@ MAX_WORDS = 8
 _IN_PARENTHESES = re.compile(r"\([^()]*\)")
 _FILE = re.compile(r"(?:[^\n]*[/\\])?([^/\\\n]+)\.[A-Za-z]\w{0,7}")
 _OF_ANY_FOLDER = frozenset(("index", "readme", "init", "main", "changelog", "license", "toc"))
-_OPENERS = frozenset(("a", "an", "at", "by", "for", "from", "in", "it", "of", "on", "the", "to"))
+_OPENERS = frozenset({
+    "a", "an", "at", "by", "for", "from", "he", "her", "his", "in", "it", "of", "on", "she", "the",
+    "they", "to",
+})  # fmt: skip
+"""Words that begin sentences: no name goes on with one after a full stop (Rao. It)."""
 _MAX_ABBREVIATION = 3
 _GAP = re.compile(r"[^\w\n()\[\]{}<>|;?!\"“”„«»*]{1,3}")
 """What may stand between two words of a name."""
@@ -75,9 +79,13 @@ def names_in(text: str, words: Sequence[Token], common: Collection[str]) -> Iter
     gaps = [text[word.end : after.start] for word, after in pairwise(words)] + ["\n"]
     is_upper = [text[word.start].isupper() for word in words]
     is_sign = [up or text[word.start].isdigit() for word, up in zip(words, is_upper, strict=True)]
+    opens = [word.term in _OPENERS for word in words]
+    is_short = [
+        up and len(word.term) <= _MAX_ABBREVIATION for word, up in zip(words, is_upper, strict=True)
+    ]
     goes_on = [
-        _GAP.fullmatch(gap) and ("." not in gap or (up and len(word.term) <= _MAX_ABBREVIATION))
-        for word, gap, up in zip(words, gaps, is_upper, strict=True)
+        _GAP.fullmatch(gap) and ("." not in gap or (short and not before_opener))
+        for gap, short, before_opener in zip(gaps, is_short, [*opens[1:], False], strict=True)
     ]
     is_run = [
         on and up and _BESIDE.fullmatch(gap)
@@ -85,8 +93,7 @@ def names_in(text: str, words: Sequence[Token], common: Collection[str]) -> Iter
     ]
     for first, word in enumerate(words):
         if first and is_upper[first] and is_run[first - 1]:
-            opener = words[first - 1].term
-            is_common = opener in common or opener in _OPENERS
+            is_common = opens[first - 1] or words[first - 1].term in common
             if (first > 1 and goes_on[first - 2]) or not is_common:
                 continue
         if not is_sign[first] and not (word.term == "the" and any(is_upper[first + 1 : first + 2])):

@@ -71,6 +71,7 @@ def lines(result: ToolResult) -> list[str]:
         ("by Juan Carlos Martín Corral.", ["Juan Carlos", "Martín Corral"], []),
         ("by Juan Carlos, Martín and Ana.", ["Juan Carlos"], ["Juan Carlos"]),
         ("the film Last Tango in Halifax.", ["The Last Tango"], []),
+        ("by Rama Rao. It stars Paris.", ["Rama Rao"], ["Rama Rao"]),  # before: none, as in Dr. It
         ("in 1909. In Paris he sang.", ["Paris"], ["Paris"]),
         ("one. Maria Paris sang.", ["Paris"], []),
         ("a Paris. London is far.", ["Paris London"], []),
