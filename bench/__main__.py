@@ -23,6 +23,7 @@ BENCHES = {
     "prepare": "bench.published.prepare",
     "retrieval": "bench.quality.retrieval",
     "scale": "bench.scale.scale",
+    "sets": "bench.sets.sets",
     "speed": "bench.speed.speed",
     "verify": "bench.report.verify",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def test_the_command_of_each_entry_is_understood(
         return 0
 
     monkeypatch.setattr(BenchParser, "run", parsed)
-    assert main([*EXPECTATIONS[name].command.split(), "--json", "results.json"]) == 0
+    assert main([*shlex.split(EXPECTATIONS[name].command), "--json", "results.json"]) == 0
 
 
 @pytest.mark.parametrize("name", EXPECTATIONS)
