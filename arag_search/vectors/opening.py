@@ -162,11 +162,10 @@ class QueryCache:
     cut_texts = 0  # of queries, none is counted
 
     def __init__(self, encoder: Encoder, size: int = CACHED_QUERIES, *, owns: bool = True) -> None:
-        self.identity = encoder.identity
-        self.encode = encoder.encode
+        self.identity, self.encode = encoder.identity, encoder.encode
+        self.close = encoder.close if owns else lambda: None
         self._encoder = encoder
         self._size = size
-        self._owns = owns
         self._rows: dict[str, Any] = {}  # the most recently used is last
         self._lock = threading.Lock()
 
@@ -192,8 +191,3 @@ class QueryCache:
     def forget(self) -> None:
         """Empty the cache, for measuring the cost of encoding."""
         self._rows = {}
-
-    def close(self) -> None:
-        """Close the encoder that this one owns."""
-        if self._owns:
-            self._encoder.close()
