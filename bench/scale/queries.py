@@ -127,7 +127,6 @@ class _Drawer:
             self._frequency.update(set(analysis.terms(chunk.content)))
 
     def query(self) -> str:
-        """Draw a query as text."""
         home = self._passage()
         shape = self._random.choice(SHAPES[_drawn(self._random, LEAF_SHARES)])
         clauses: dict[str, str] = {}
@@ -155,7 +154,6 @@ class _Drawer:
         raise BenchError(f"The passages give no {kind} for a query.", do="Take a larger corpus.")
 
     def keywords(self) -> tuple[str, ...]:
-        """Draw a set of keywords."""
         home = self._passage()
         kinds = self._random.choices(("phrase", "word"), k=self._random.randint(1, 3))
         return tuple(self._text_leaf(kind, home).text for kind in kinds)
