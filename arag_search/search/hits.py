@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 from arag_search.corpus import NO_OUTLINE, MetadataValue, PassageOutline, split_at
 from arag_search.engines.base import Hit, LeafScore
 
+GAP = "..."
+"""Stands in a snippet for sentences that are left out."""
+
 
 class HybridRanks(NamedTuple):
     """The ranks (from 1) of a passage by BM25 of the words and by vectors; None if not among the
@@ -139,15 +142,20 @@ def hit_of(
     )
 
 
-def join_sentences(sentences: Sequence[str], shown: Sequence[int]) -> str:
-    """Return the shown sentences joined by blanks, with ``...`` at each gap."""
+def snippet_pieces(sentences: Sequence[str], shown: Sequence[int]) -> list[str]:
+    """Return the shown sentences without white space at their ends, with GAP for others."""
     pieces: list[str] = []
     expected = 0
     for number in shown:
         if number != expected:
-            pieces.append("...")
+            pieces.append(GAP)
         pieces.append(sentences[number].strip())
         expected = number + 1
     if shown and expected != len(sentences):
-        pieces.append("...")
-    return " ".join(piece for piece in pieces if piece)
+        pieces.append(GAP)
+    return list(filter(None, pieces))
+
+
+def join_sentences(sentences: Sequence[str], shown: Sequence[int]) -> str:
+    """Return the shown sentences joined by blanks, with GAP for others."""
+    return " ".join(snippet_pieces(sentences, shown))

@@ -6,7 +6,7 @@ Only the content counts, and not leaves on the title. A snippet is a list of sen
 
 from __future__ import annotations
 
-from bisect import bisect_right
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ from arag_search.query.analysis import spellings_of
 from arag_search.query.fields import CONTENT, TITLE
 from arag_search.query.forms import HOLE, is_code
 from arag_search.query.regexes import Stopwatch, stopwatch
-from arag_search.search.hits import SearchHit, hit_of
+from arag_search.search.hits import GAP, SearchHit, hit_of, snippet_pieces
 from arag_search.search.occurrences import Mark, Sentences, TextField, merged, spans
 from arag_search.vectors.base import Nearest, VectorUnit, row_key, rows_of
 
@@ -281,9 +281,8 @@ def _by_chunk(sentences: list[Nearest]) -> list[NearPassage]:
 
 # Where the words of a query occur in what a result shows: its titles and snippets
 #
-# Occurrences are looked for in the whole text, as the index has it, and then located in the
-# snippet. So a phrase may begin in one sentence and end in the next, and is never found across
-# sentences that are left out.
+# A phrase may begin in one sentence and end in the next, and is never found across sentences that
+# are left out.
 
 
 class Highlights(NamedTuple):
@@ -299,16 +298,6 @@ class Highlights(NamedTuple):
             "title": [list(mark) for mark in self.title],
             "snippet": [list(mark) for mark in self.snippet],
         }
-
-
-class Shown(NamedTuple):
-    """A sentence in a snippet: its number, where it is in the content without white space at its
-    ends, and where it begins in the snippet."""
-
-    number: int
-    start: int
-    end: int
-    offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,16 +332,20 @@ class Highlighter:
         """Return the marks in a title and in the snippet of the given sentences (0-based numbers).
         ``code`` is that of ``normal_forms``. O(length of the texts x (leaves + substrings))."""
         leaves = [] if self.query is None else wanted_leaves(self.query)
-        shown = list(shown_sentences(content, ends, sentences))
+        texts: list[str] = []
+        for piece in snippet_pieces(split_at(content, tuple(ends)), sentences):
+            if texts and not self.by_sentence and GAP not in (piece, texts[-1]):
+                texts[-1] += f" {piece}"
+            else:
+                texts.append(piece)
         located: list[Mark] = []
-        for start, end in self._content_pieces(ends, shown, len(content)):
-            text = content[start:end]
-            for first, last in self._spans(text, leaves, CONTENT, code):
-                mark = _located(content, (start + first, start + last), shown, self._is_same)
-                if mark is not None:
-                    located.append(mark)
+        offset = 0
+        for text in texts:
+            marks = merged(self._spans(text, leaves, CONTENT, code))
+            located += [(offset + start, offset + end) for start, end in marks]
+            offset += len(text) + 1
         in_title = merged(self._spans(title, leaves, TITLE, code))
-        return Highlights(tuple(in_title), tuple(merged(sorted(set(located)))))
+        return Highlights(tuple(in_title), tuple(located))
 
     def typed_in(self, hit: SearchHit) -> int:
         """Return how many words and phrases that match in any form a hit has as they were typed."""
@@ -375,93 +368,12 @@ class Highlighter:
                 return start, end
         return next(iter(marks), None)
 
-    def _content_pieces(
-        self, ends: Sequence[int], shown: Sequence[Shown], length: int
-    ) -> list[Mark]:
-        """Return the stretches of the content to look into, each by itself."""
-        if not self.by_sentence:
-            return [(0, length)] if shown else []
-        return [
-            (ends[sentence.number - 1] if sentence.number else 0, ends[sentence.number])
-            for sentence in shown
-        ]
-
     def _spans(
         self, text: str, leaves: Sequence[Clause], field: TextField, code: bool
     ) -> list[Mark]:
         with self.watch:
             places = set(spans(text, leaves, field, code))
-        if self.substrings:
-            low, offsets = _lowered(text)
-            for substring in self.substrings:
-                places.update(_occurrences(substring.lower(), low, offsets))
+        for substring in self.substrings:
+            matches = re.finditer(re.escape(substring), text, re.IGNORECASE) if substring else ()
+            places.update(match.span() for match in matches)
         return sorted(places)
-
-    def _is_same(self, first: str, second: str) -> bool:
-        """Return whether two texts, which may differ in white space, match alike."""
-        if self.substrings:
-            return first.lower() == second.lower()
-        return analysis.terms(first) == analysis.terms(second)
-
-
-def shown_sentences(content: str, ends: Sequence[int], sentences: Sequence[int]) -> Iterator[Shown]:
-    """Yield where the sentences of a snippet are, as ``join_sentences`` writes it."""
-    offset = 0
-    expected = 0
-    for number in sentences:
-        if number != expected:
-            offset += len("... ")
-        expected = number + 1
-        start, end = ends[number - 1] if number else 0, ends[number]
-        piece = content[start:end]
-        start += len(piece) - len(piece.lstrip())
-        end = start + len(piece.strip())
-        if start < end:
-            yield Shown(number, start, end, offset)
-            offset += end - start + 1
-
-
-def _located(
-    content: str, span: Mark, shown: Sequence[Shown], is_same: Callable[[str, str], bool]
-) -> Mark | None:
-    """Return where a stretch of the content is in the snippet; None if it is not, or not whole."""
-    start, end = span
-    at = bisect_right(shown, start, key=lambda sentence: sentence.start) - 1
-    if at < 0 or start >= shown[at].end:
-        return None
-    last = at
-    while end > shown[last].end:
-        last += 1
-        if last == len(shown) or shown[last].number != shown[last - 1].number + 1:
-            return None
-    if end <= shown[last].start:
-        return None
-    mark = (
-        shown[at].offset + start - shown[at].start,
-        shown[last].offset + end - shown[last].start,
-    )
-    if at < last:  # joined by blanks, which must not cut a word
-        joined = " ".join(
-            content[max(start, sentence.start) : min(end, sentence.end)]
-            for sentence in shown[at : last + 1]
-        )
-        if not is_same(joined, content[start:end]):
-            return None
-    return mark
-
-
-def _lowered(text: str) -> tuple[str, Sequence[int]]:
-    """Return a text in lower case and, for each of its characters, the offset in the text."""
-    low = text.lower()
-    if len(low) == len(text):
-        return low, range(len(text))
-    return low, [at for at, character in enumerate(text) for _ in character.lower()]
-
-
-def _occurrences(wanted: str, low: str, offsets: Sequence[int]) -> Iterator[Mark]:
-    """Yield the places of a text, without overlaps, as the search counts them."""
-    at = low.find(wanted)
-    while wanted and at >= 0:
-        end = at + len(wanted)
-        yield offsets[at], offsets[end - 1] + 1
-        at = low.find(wanted, end)

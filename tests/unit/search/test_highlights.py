@@ -186,21 +186,6 @@ def test_a_phrase_is_not_marked_across_sentences_of_which_some_are_left_out() ->
     assert marked(sentences, sentences.hits[0]) == ([], ["red blue", "red blue"])
 
 
-def test_a_word_that_a_sentence_ends_in_is_not_marked_as_two() -> None:
-    passage = Chunk("d.1", "d", "", "foobar foo", 1, 1, 0, (3, 10), {})
-    result = index_of(passage).logical_search("foobar OR foo")
-    assert result.hits[0].snippet == "foo bar foo"
-    assert marked(result, result.hits[0]) == ([], ["foo"])
-    assert result.highlights(result.hits[0]).snippet == ((8, 11),)  # type: ignore[union-attr]
-
-
-def test_substrings_are_marked_where_the_lower_case_is_longer() -> None:
-    result = index_of(chunk(0, "d", "İİxyİ", "aXYa xy")).keyword_search(
-        ["XY", "i̇"], matching="substring"
-    )
-    assert marked(result, result.hits[0]) == (["İ", "İ", "xy", "İ"], ["XY", "xy"])
-
-
 def test_without_text_only_titles_are_marked(index: Index) -> None:
     result = index.logical_search("vivaldi", snippets=False, top_k=1)
     highlights = result.highlights(result.hits[0])
