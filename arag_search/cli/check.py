@@ -15,13 +15,10 @@ from arag_search.query.problems import QueryError
 from arag_search.query.reading import parse
 from arag_search.query.tree import (
     And,
-    Demote,
     MetadataLeaf,
     Modifier,
     Node,
-    Not,
     Or,
-    Prefer,
     TextLeaf,
     condition_of,
 )
@@ -79,9 +76,9 @@ def _node_json(node: Node | Modifier, language: str, among: str = "") -> dict[st
             among = str(condition_of(node))
             children = [_node_json(child, language, among) for child in node.children]
             return {"kind": kind, "weight": node.weight, "children": children}
-        case Not() | Prefer() | Demote():
-            described: dict[str, Any] = {"kind": kind}
-            if isinstance(node, Demote):
+        case Modifier():
+            described: dict[str, Any] = {"kind": node.operator.word.title()}
+            if node.operator.factor is not None:
                 described["factor"] = node.factor
             if node.operator.needs_ranking:
                 described["among"] = among

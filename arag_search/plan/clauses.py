@@ -52,6 +52,7 @@ _METADATA = frozenset({"value", "range"})
 
 
 _OPERATORS: dict[Role, OperatorWord] = {"excluded": NOT, "preferred": PREFER, "demoted": DEMOTE}
+ROLES = {operator.word: role for role, operator in _OPERATORS.items()}
 
 
 class Passage(Protocol):
@@ -115,10 +116,7 @@ class Clause:
 
     def __str__(self) -> str:
         operator = _OPERATORS.get(self.role)
-        if operator is None:
-            return self.text
-        factor = None if operator.factor is None else self.factor
-        return f"{operator_text(operator, factor)} {self.text}"
+        return f"{operator_text(operator, self.factor)} {self.text}" if operator else self.text
 
     @property
     def text_field(self) -> TextField:

@@ -8,6 +8,7 @@ from typing import assert_never
 
 from arag_search.plan.algebra import Interval, Spread, Unknown
 from arag_search.plan.clauses import (
+    ROLES,
     Clause,
     Kind,
     Lookup,
@@ -21,17 +22,15 @@ from arag_search.plan.lookup import RegexLookup
 from arag_search.query.analysis import spellings_of
 from arag_search.query.fields import FORMS, searched_fields
 from arag_search.query.forms import folded
+from arag_search.query.operators import NOT
 from arag_search.query.tree import (
     And,
-    Demote,
     Fuzzy,
     KeywordEquals,
     Modifier,
     Node,
-    Not,
     Or,
     Phrase,
-    Prefer,
     Prefix,
     Range,
     Regex,
@@ -50,8 +49,8 @@ def lower(tree: Node, language: str = "") -> Clause:
 def lower_scope(scope: Scope, language: str = "") -> Clause:
     """Return the clauses of a filter, which may consist of exclusions alone."""
     lowering = _Lowering(language)
-    wanted = [lowering.clause(node) for node in scope.include]
-    return all_of([*wanted, *(lowering.part(Not(node)) for node in scope.exclude)])
+    excluded = [Modifier(NOT, node) for node in scope.exclude]
+    return all_of([lowering.part(node) for node in (*scope.include, *excluded)])
 
 
 class _Lowering:
@@ -63,15 +62,10 @@ class _Lowering:
 
     def part(self, node: Node | Modifier) -> Clause:
         """Return a clause of an And, with its role."""
-        match node:
-            case Not():
-                return replace(self.clause(node.child), role="excluded")
-            case Prefer():
-                return replace(self.clause(node.child), role="preferred")
-            case Demote():
-                return replace(self.clause(node.child), role="demoted", factor=node.factor)
-            case _:
-                return self.clause(node)
+        if isinstance(node, Modifier):
+            clause = self.clause(node.child)
+            return replace(clause, role=ROLES[node.operator.word], factor=node.factor)
+        return self.clause(node)
 
     def clause(self, node: Node) -> Clause:
         match node:

@@ -15,6 +15,7 @@ from arag_search.query.analysis import has_token
 from arag_search.query.fields import CONTENT, TITLE, FieldRef, Schema
 from arag_search.query.lexer import PATTERN, REGEX, find_special, unescape
 from arag_search.query.limits import (
+    DEFAULT_FACTOR,
     MAX_DEPTH,
     MAX_DEPTH_WITHOUT_LIMITS,
     MAX_WEIGHT,
@@ -32,8 +33,6 @@ from arag_search.query.operators import (
 from arag_search.query.problems import RANGE_SYNTAX, fill
 from arag_search.query.signs import plain_signs
 from arag_search.query.tree import (
-    MODIFIERS,
-    Demote,
     Fuzzy,
     KeywordEquals,
     MetadataLeaf,
@@ -149,15 +148,14 @@ class _Group:
         self.connectors: list[str] = []
         self.connector = ""
         self.modifier: OperatorWord | None = None
-        self.factor: float | None = None
+        self.factor = DEFAULT_FACTOR
         self.has_modifiers = False
 
     def add(self, node: Node) -> None:
         """Add a clause under the modifier before it."""
         if self.modifier is not None:
-            kind = MODIFIERS[self.modifier]
-            self.nodes.append(kind(node) if self.factor is None else Demote(node, self.factor))
-            self.modifier = self.factor = None
+            self.nodes.append(Modifier(self.modifier, node, self.factor))
+            self.modifier, self.factor = None, DEFAULT_FACTOR
             self.has_modifiers = True
         else:
             self.nodes.append(node)

@@ -28,7 +28,7 @@ def weight_text(weight: float) -> str:
 
 def operator_text(operator: OperatorWord, factor: float | None) -> str:
     """Return an operator with its factor, if that is not the default, without an exponent."""
-    is_default = factor is None or factor == operator.factor
+    is_default = factor is None or operator.factor in (None, factor)
     return operator.word if is_default else f"{operator.word}^{Decimal(repr(factor)):f}"
 
 

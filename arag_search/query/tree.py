@@ -3,10 +3,10 @@
 Nodes are values. A tree that the language rejects cannot be constructed: constructors
 raise ArgumentError. Printing is canonical, and ``parse(str(tree)) == tree`` for every tree.
 
-A query is any node but a modifier (Not, Prefer, Demote). Text leaves (Term, Phrase, Prefix, Fuzzy)
+A query is any node but a Modifier. Text leaves (Term, Phrase, Prefix, Fuzzy)
 are searched in ``field``, or in title and content if it is None, and so is a Regex. Metadata leaves
 (KeywordEquals, Range) filter; they and a Regex never score. An And holds its positive children
-first, then its Nots, Prefers and Demotes, each kind in the order typed.
+first, then its Modifiers: NOTs, PREFERs and DEMOTEs, each kind in the order typed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from itertools import chain
-from typing import ClassVar, Literal, assert_never, cast
+from typing import Literal, assert_never, cast
 
 from arag_search.errors import ArgumentError
 from arag_search.query.analysis import (
@@ -36,7 +36,7 @@ from arag_search.query.limits import (
     MIN_PREFIX_CHARACTERS,
     MIN_WEIGHT,
 )
-from arag_search.query.operators import DEMOTE, NOT, OPERATORS, PREFER, OperatorWord
+from arag_search.query.operators import OPERATORS, PREFER, OperatorWord
 from arag_search.query.printing import (
     field_text,
     keyword_text,
@@ -224,49 +224,30 @@ class Range(_Printed):
 
 
 @value
-class Not(_Printed):
-    """The exclusion of everything that the child matches. It occurs only within an And."""
+class Modifier(_Printed):
+    """What a child does within an And. NOT excludes everything that it matches; PREFER adds its
+    score where it matches; there, DEMOTE multiplies the score of the And by ``factor``, more than 0
+    and less than 1."""
 
-    operator: ClassVar[OperatorWord] = NOT
-    child: Node
-
-    def __post_init__(self) -> None:
-        _check_condition(self.child, "NOT")
-
-
-@value
-class Prefer(_Printed):
-    """The addition of the child's score where it matches. It occurs only within an And."""
-
-    operator: ClassVar[OperatorWord] = PREFER
-    child: Node
-
-    def __post_init__(self) -> None:
-        if isinstance(self.child, Modifier) or not scores(self.child):
-            raise ArgumentError("A PREFER of what has no score.", do="Prefer words or phrases.")
-
-
-@value
-class Demote(_Printed):
-    """The multiplication of the score by ``factor``, more than 0 and less than 1, where the child
-    matches. It occurs only within an And, whose score it lowers."""
-
-    operator: ClassVar[OperatorWord] = DEMOTE
+    operator: OperatorWord
     child: Node
     factor: float = DEFAULT_FACTOR
 
     def __post_init__(self) -> None:
-        _check_condition(self.child, "DEMOTE")
+        if self.operator is not PREFER:
+            _check_condition(self.child, self.operator.word)
+        elif isinstance(self.child, Modifier) or not scores(self.child):
+            raise ArgumentError("A PREFER of what has no score.", do="Prefer words or phrases.")
         if not 0 < self.factor < 1:
             raise ArgumentError(f"A DEMOTE by {self.factor:g}.", allowed="more than 0, less than 1")
 
 
 @value
 class And(_Printed):
-    """The condition that all positive children match and no Not does. At least one is positive.
+    """The condition that all positive children match and no NOT does. At least one is positive.
 
-    The score is the sum of those of the positive children and of the Prefers that match, multiplied
-    by the factors of the Demotes that match.
+    The score is the sum of those of the positive children and of the PREFERs that match, multiplied
+    by the factors of the DEMOTEs that match.
     """
 
     children: tuple[Node | Modifier, ...]
@@ -274,15 +255,15 @@ class And(_Printed):
 
     def __post_init__(self) -> None:
         _check_compound(self, And)
-        if _PLACES.keys().isdisjoint(map(type, self.children)):
+        if Modifier not in map(type, self.children):
             return
-        places = [_PLACES.get(type(child), 0) for child in self.children]
+        places = list(map(_place, self.children))
         if 0 not in places:
             raise ArgumentError("A group of nothing but NOTs.", do="Add what is to be found.")
         if any(places) and places != sorted(places):
             raise ArgumentError(
                 "A NOT, PREFER or DEMOTE out of order.",
-                allowed="positive children, then Nots, Prefers and Demotes",
+                allowed="positive children, then NOTs, PREFERs and DEMOTEs",
             )
 
 
@@ -301,10 +282,6 @@ TextLeaf = Term | Phrase | Prefix | Fuzzy
 MetadataLeaf = KeywordEquals | Range
 Leaf = TextLeaf | MetadataLeaf | Regex
 Node = Leaf | And | Or
-Modifier = Not | Prefer | Demote
-MODIFIERS: dict[OperatorWord, type[Modifier]] = {
-    kind.operator: kind for kind in (Not, Prefer, Demote)
-}
 Compound = And | Or
 
 
@@ -339,8 +316,8 @@ def all_of(*children: Node | Modifier, weight: float = 1.0) -> Node:
             flat.extend(child.children)
         else:
             flat.append(child)
-    if not _PLACES.keys().isdisjoint(map(type, flat)):
-        flat.sort(key=lambda child: _PLACES.get(type(child), 0))
+    if Modifier in map(type, flat):
+        flat.sort(key=_place)
     if len(flat) == 1 and not isinstance(flat[0], Modifier):
         return weighted(flat[0], weight)
     return And(tuple(flat), weight)
@@ -386,25 +363,25 @@ def leaves(node: Node | Modifier) -> list[Leaf]:
 
 
 def scores(node: Node | Modifier) -> bool:
-    """Return whether a match can have a score: whether a text leaf is not under a Not or Demote."""
+    """Return whether a match can have a score: whether a text leaf is not under NOT or DEMOTE."""
     if isinstance(node, TextLeaf):
         return True
     if isinstance(node, Compound):
         return any(map(scores, node.children))
-    return isinstance(node, Prefer)
+    return isinstance(node, Modifier) and node.operator is PREFER
 
 
 def condition_of(node: Node) -> Node:
-    """Return what a node matches, without its Prefers and Demotes; the same node if it has none."""
+    """Return what a node matches, without PREFERs and DEMOTEs; the same node if it has none."""
     if not isinstance(node, Compound) or not _has_scoring(node):
         return node
-    kept = [
-        child if isinstance(child, Not) else condition_of(child)
-        for child in node.children
-        if not isinstance(child, Prefer | Demote)
-    ]
     if isinstance(node, Or):
-        return any_of(*(child for child in kept if not isinstance(child, Not)))
+        return any_of(*map(condition_of, node.children))
+    kept = [
+        child if isinstance(child, Modifier) else condition_of(child)
+        for child in node.children
+        if not (isinstance(child, Modifier) and child.operator.needs_ranking)
+    ]
     plain = all_of(*kept)
     return weighted(plain, node.weight) if scores(plain) else plain
 
@@ -436,15 +413,15 @@ def render(node: Node | Modifier, operators: bool = True) -> str:
         case And():
             inside = render(node.children[0])
             for child in node.children[1:]:
-                inside += f"{' ' if isinstance(child, Prefer | Demote) else ' AND '}{render(child)}"
+                is_beside = isinstance(child, Modifier) and child.operator.needs_ranking
+                inside += f"{' ' if is_beside else ' AND '}{render(child)}"
             return f"({inside}){weight_text(node.weight)}"
         case Or():
             between = " OR " if operators else " "
             inside = between.join([render(child, operators) for child in node.children])
             return f"({inside}){weight_text(node.weight)}"
-        case Not() | Prefer() | Demote():
-            factor = node.factor if isinstance(node, Demote) else None
-            return f"{operator_text(node.operator, factor)} {render(node.child)}"
+        case Modifier():
+            return f"{operator_text(node.operator, node.factor)} {render(node.child)}"
         case Prefix():
             return f"{word_text(node.text, node.field)}*{weight_text(node.weight)}"
         case Fuzzy():
@@ -510,24 +487,23 @@ def _span(node: Node | Modifier) -> Span:
     return _span(node.child) if isinstance(node, Modifier) else None
 
 
-_PLACES: dict[type, int] = {
-    kind: OPERATORS.index(operator) + 1 for operator, kind in MODIFIERS.items()
-}
+def _place(node: Node | Modifier) -> int:
+    return OPERATORS.index(node.operator) + 1 if isinstance(node, Modifier) else 0
 
 
 def _has_scoring(node: Node | Modifier) -> bool:
-    """Return whether there is a Prefer or a Demote in a node. O(nodes)."""
+    """Return whether there is a PREFER or a DEMOTE in a node. O(nodes)."""
     if isinstance(node, TextLeaf):
         return False
     if isinstance(node, Compound):
         return any(map(_has_scoring, node.children))
-    return isinstance(node, Prefer | Demote)
+    return isinstance(node, Modifier) and node.operator.needs_ranking
 
 
 def _check_condition(node: Node | Modifier, within: str) -> None:
-    """Check what only has to match: a weight on it, or a Prefer or Demote in it, has no effect."""
+    """Check what only has to match: a weight on it, or a PREFER or DEMOTE in it, has no effect."""
     if isinstance(node, Modifier):
-        raise ArgumentError(f"A {type(node).__name__.upper()} as a {within}.", do="Leave it out.")
+        raise ArgumentError(f"A {node.operator.word} as a {within}.", do="Leave it out.")
     if _has_scoring(node):
         raise ArgumentError(f"A PREFER or DEMOTE within a {within}.", do="Leave it out.")
     if isinstance(node, TextLeaf | And | Or) and node.weight != 1:
@@ -540,8 +516,8 @@ def _check_compound(node: And | Or, kind: type[And] | type[Or]) -> None:
     if len(node.children) < 2:
         raise ArgumentError(f"An {kind.__name__} of {len(node.children)}.", allowed="2 or more")
     kinds = set(map(type, node.children))
-    if kind is Or and not _PLACES.keys().isdisjoint(kinds):
-        name = next(type(c).__name__.upper() for c in node.children if type(c) in _PLACES)
+    if kind is Or and Modifier in kinds:
+        name = next(c.operator.word for c in node.children if isinstance(c, Modifier))
         raise ArgumentError(f"A {name} as an alternative of Or.", do="Put it into an And.")
     if kind in kinds and any(isinstance(c, kind) and c.weight == 1 for c in node.children):
         raise ArgumentError(f"An {kind.__name__} in an {kind.__name__}.", do="Join them.")

@@ -28,11 +28,12 @@ from arag_search.errors import (
     UnknownChunkError,
 )
 from arag_search.manifest import FORMAT_VERSION
+from arag_search.query.operators import NOT
 from arag_search.query.tree import (
     And,
     KeywordEquals,
+    Modifier,
     Node,
-    Not,
     Or,
     Phrase,
     Prefix,
@@ -67,7 +68,13 @@ def random_chunks(random: Random, count: int) -> list[Chunk]:
 
 CHUNKS = random_chunks(Random(1), 120)
 QUERIES: list[Node] = [
-    And((Term("opera"), Or((Phrase("born in"), Prefix("libr", weight=2.0))), Not(Term("winter")))),
+    And(
+        (
+            Term("opera"),
+            Or((Phrase("born in"), Prefix("libr", weight=2.0))),
+            Modifier(NOT, Term("winter")),
+        )
+    ),
     Or((Term("vivaldi", "title", 3.0), Phrase("the season", 2), KeywordEquals("lang", "de"))),
     And((Term("venice"), Range("year", "number", "1672", "1675"))),
     Or((KeywordEquals("lang", "en"), Range("year", "number", None, "1671"))),

@@ -31,13 +31,14 @@ from arag_search.engines.base import (
 from arag_search.query.analysis import is_prefix
 from arag_search.query.fields import DOC_ID, TEXT_FIELDS
 from arag_search.query.names import names_of
+from arag_search.query.operators import NOT
 from arag_search.query.problems import QueryError
 from arag_search.query.reading import parse, parse_filter
 from arag_search.query.tree import (
     And,
     KeywordEquals,
+    Modifier,
     Node,
-    Not,
     Phrase,
     Regex,
     Scope,
@@ -209,7 +210,7 @@ def agree_on_relaxing(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:
             )
         )  # which are missed first
         plain = [node for node in map(condition_of, excluded) if getattr(node, "weight", 1) == 1]
-        query = all_of(*map(condition_of, clauses), *map(Not, plain))
+        query = all_of(*map(condition_of, clauses), *(Modifier(NOT, node) for node in plain))
         assert isinstance(query, And)
         if has_a_loose_repetition(query):
             return
@@ -231,9 +232,9 @@ def agree_on_relaxing(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:
         ordinals: dict[str, int] = {}
         without: set[str] = set()
         for clause in query.children:
-            asked = clause.child if isinstance(clause, Not) else clause
+            asked = clause.child if isinstance(clause, Modifier) else clause
             for hit in right.search(SearchRequest(planned(asked), _EVERYTHING, scope=within)).hits:
-                if isinstance(clause, Not):
+                if isinstance(clause, Modifier):
                     without.add(hit.id)
                 else:
                     met.setdefault(hit.id, []).append(str(clause))

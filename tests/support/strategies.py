@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from typing import TypeVar, get_args
+from typing import TypeVar
 
 from hypothesis import strategies as st
 
@@ -23,17 +23,15 @@ from arag_search.corpus import (
 )
 from arag_search.errors import ArgumentError
 from arag_search.query.fields import MetadataType, Schema
+from arag_search.query.operators import DEMOTE, NOT, PREFER
 from arag_search.query.tree import (
     EXACT_MARK,
-    Demote,
     Fuzzy,
     KeywordEquals,
     Leaf,
     Modifier,
     Node,
-    Not,
     Phrase,
-    Prefer,
     Prefix,
     Range,
     Regex,
@@ -289,17 +287,19 @@ class _TreeMaker:
         clauses = [self._metadata_leaf() for _ in range(self.random.randint(1, 2))]
         if self.random.random() < 0.5:
             return any_of(*clauses)
-        excluded = [Not(self._metadata_leaf())] if self.random.random() < 0.5 else []
+        excluded = [Modifier(NOT, self._metadata_leaf())] if self.random.random() < 0.5 else []
         return all_of(*clauses, *excluded)
 
     def _modifier(self, depth: int) -> Modifier:
-        """Draw a Not, Prefer or Demote. A Prefer of metadata alone is invalid."""
+        """Draw a NOT, PREFER or DEMOTE. A PREFER of metadata alone is invalid."""
         child = self.node(depth)
-        kind: type[Modifier] = self.random.choice(get_args(Modifier))
-        if kind is Prefer:
-            return Prefer(child)
+        operator = self.random.choice((NOT, PREFER, DEMOTE))
+        if operator is PREFER:
+            return Modifier(PREFER, child)
         child = unweighted(condition_of(child))
-        return Demote(child, self.random.choice(FACTORS)) if kind is Demote else kind(child)
+        if operator is DEMOTE:
+            return Modifier(DEMOTE, child, self.random.choice(FACTORS))
+        return Modifier(NOT, child)
 
     def _again(self, node: Node) -> Node:
         """Repeat a node, perhaps with another weight, because engines merge equal clauses."""

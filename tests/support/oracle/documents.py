@@ -20,12 +20,12 @@ from arag_search.plan.matching import Pattern
 from arag_search.query.field_types import FIELD_TYPES, MOMENTS, MetadataType, columns, moment_ms
 from arag_search.query.fields import DOC_ID, NAMES, TEXT_FIELDS, Schema
 from arag_search.query.names import names_of
+from arag_search.query.operators import NOT
 from arag_search.query.reading import parse
 from arag_search.query.tree import (
     And,
     KeywordEquals,
     Node,
-    Not,
     Or,
     Range,
     Regex,
@@ -99,7 +99,7 @@ class Documents:
                     node.column, (node.kind,), lambda value: _within(node, value)
                 )
             case And():
-                return self._all(positive(node), [child.child for child in having(node, Not)])
+                return self._all(positive(node), [child.child for child in having(node, NOT)])
             case Or():
                 return set[int]().union(*map(self.matches, node.children))
             case Regex():

@@ -40,7 +40,8 @@ from arag_search.query import analysis
 from arag_search.query.analysis import spellings_of
 from arag_search.query.fields import CONTENT, DOC_ID, FORMS, TEXT_FIELDS, TITLE, MetadataType
 from arag_search.query.forms import is_code, normal_terms, steps
-from arag_search.query.tree import And, Demote, Node, Not, Or, Prefer, TextLeaf, render
+from arag_search.query.operators import PREFER
+from arag_search.query.tree import And, Modifier, Node, Or, TextLeaf, render
 from arag_search.tokens import count_tokens
 from tests.support.oracle.documents import Documents
 from tests.support.oracle.field import TextField, float32
@@ -425,9 +426,9 @@ def _explain(
     elif isinstance(node, And | Or):
         boost = float32(boost * float32(node.weight))
         for child in node.children:
-            if isinstance(child, Prefer):
+            if isinstance(child, Modifier) and child.operator is PREFER:
                 child = child.child
-            if not isinstance(child, Not | Demote):
+            if not isinstance(child, Modifier):
                 _explain(documents, child, boost, matched & documents.matches(child), leaves)
 
 

@@ -13,23 +13,20 @@ before it looks for equal parts.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
 
 from arag_search.plan.matching import Pattern
 from arag_search.query.analysis import spellings_of
 from arag_search.query.fields import FORMS, TEXT_FIELDS
 from arag_search.query.forms import folded, normal_spellings
+from arag_search.query.operators import DEMOTE, NOT, PREFER, OperatorWord
 from arag_search.query.tree import (
     EXACT_MARK,
     And,
-    Demote,
     Fuzzy,
     Modifier,
     Node,
-    Not,
     Or,
     Phrase,
-    Prefer,
     Prefix,
     Term,
     TextLeaf,
@@ -37,7 +34,6 @@ from arag_search.query.tree import (
 )
 from tests.support.oracle.field import float32
 
-K = TypeVar("K", bound=Modifier)
 Alternative = tuple[str, Pattern]
 """A field, and the pattern of one spelling that its text matches."""
 
@@ -101,7 +97,7 @@ def plan_of(node: Node, language: str) -> Plan:
         return Filter(node)
     if isinstance(node, And):
         plan = _all_of(node, language)
-        if demoted := having(node, Demote):
+        if demoted := having(node, DEMOTE):
             factors = ((demote.child, float32(demote.factor)) for demote in demoted)
             plan = Demoted(plan, tuple(factors))
         return _boosted(node.weight, plan)
@@ -147,17 +143,18 @@ def positive(node: And) -> list[Node]:
     return [child for child in node.children if not isinstance(child, Modifier)]
 
 
-def having(node: And, kind: type[K]) -> list[K]:
-    """Return the children that are modifiers of a kind."""
-    return [child for child in node.children if isinstance(child, kind)]
+def having(node: And, operator: OperatorWord) -> list[Modifier]:
+    """Return the children that are modifiers of an operator."""
+    modifiers = [child for child in node.children if isinstance(child, Modifier)]
+    return [modifier for modifier in modifiers if modifier.operator is operator]
 
 
 def _all_of(node: And, language: str) -> Plan:
     """Return the plan of all children but the demoted ones."""
     filters = {child for child in positive(node) if not scores(child)}
-    excluded = {child.child for child in having(node, Not)}
+    excluded = {child.child for child in having(node, NOT)}
     parts: list[Plan] = [plan_of(child, language) for child in positive(node) if scores(child)]
-    preferred = tuple(plan_of(child.child, language) for child in having(node, Prefer))
+    preferred = tuple(plan_of(child.child, language) for child in having(node, PREFER))
     optional = _any_of(preferred) if preferred else None
     while True:
         merged = _merged(tuple(parts))

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from arag_search.corpus import MetadataValue
 from arag_search.engines.base import KeywordRequest, SearchRequest
+from arag_search.query.operators import NOT
 from arag_search.query.tree import (
     And,
     KeywordEquals,
+    Modifier,
     Node,
-    Not,
     Phrase,
     Range,
     Term,
@@ -104,7 +105,7 @@ def test_sentences_are_matched_separately_and_chunks_rank_by_their_best_sentence
             *document_chunks(1, "Bach", [["A c d e f. "], ["Born a. ", "A. "]], {}),
         ]
     )
-    query = And((Term("a"), Not(Term("b"))))
+    query = And((Term("a"), Modifier(NOT, Term("b"))))
     page = engine.search(SearchRequest(written(query), granularity="sentence"))
     # The best sentence of d1.2 is the shortest of all; d0.1 has "a" twice.
     assert [(hit.id, hit.matched_sentences) for hit in page.hits] == [

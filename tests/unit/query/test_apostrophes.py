@@ -9,7 +9,8 @@ from arag_search.corpus import nfc
 from arag_search.engines.base import Granularity, KeywordRequest, SearchRequest
 from arag_search.query import analysis
 from arag_search.query.analysis import APOSTROPHES, spellings_of
-from arag_search.query.tree import Not, Phrase, Prefix, Term, all_of
+from arag_search.query.operators import NOT
+from arag_search.query.tree import Modifier, Phrase, Prefix, Term, all_of
 from arag_search.search.occurrences import marks
 from tests.support.examples import examples
 from tests.support.passages import chunk, index_of
@@ -54,7 +55,9 @@ def test_either_apostrophe_in_a_text_is_found_marked_shown_counted_and_excluded(
     leaf, everything = Phrase(query_text), Term("nothing")
     expected = {"0.1", "1.1", "2.1"}
     assert {hit.id for hit in engine.search(SearchRequest(written(leaf))).hits} == expected
-    excluded_hits = engine.search(SearchRequest(written(all_of(everything, Not(leaf))))).hits
+    excluded_hits = engine.search(
+        SearchRequest(written(all_of(everything, Modifier(NOT, leaf))))
+    ).hits
     assert [hit.id for hit in excluded_hits] == ["9.1"]
     granularities: tuple[Granularity, ...] = ("chunk", "sentence")
     for granularity in granularities:

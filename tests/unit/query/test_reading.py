@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from arag_search.errors import ArgumentError
 from arag_search.query.fields import ANY_SCHEMA, Schema
+from arag_search.query.operators import NOT
 from arag_search.query.problems import QueryError
 from arag_search.query.reading import parse, parse_scope
 from arag_search.query.tree import (
     And,
     KeywordEquals,
-    Not,
+    Modifier,
     Or,
     Phrase,
     Prefix,
@@ -470,12 +471,12 @@ def test_an_unknown_field_in_a_scope_is_rejected_with_the_fields_of_filters() ->
 def test_an_invalid_tree_cannot_be_built() -> None:
     a, b = Term("a"), Term("b")
     wrong = [
-        lambda: Or((a, Not(b))),  # type: ignore[arg-type]
-        lambda: And((Not(a), Not(b))),
-        lambda: And((Not(a), b)),
+        lambda: Or((a, Modifier(NOT, b))),  # type: ignore[arg-type]
+        lambda: And((Modifier(NOT, a), Modifier(NOT, b))),
+        lambda: And((Modifier(NOT, a), b)),
         lambda: And((a,)),
         lambda: Or((a, Or((a, b)))),
-        lambda: Not(Not(a)),  # type: ignore[arg-type]
+        lambda: Modifier(NOT, Modifier(NOT, a)),  # type: ignore[arg-type]
         lambda: Term("..."),
         lambda: Term("a", weight=0.001),
         lambda: Or((Term("a", weight=100), b), weight=100),

@@ -16,7 +16,7 @@ from arag_search.query import analysis
 from arag_search.query.fields import Schema
 from arag_search.query.problems import QueryError
 from arag_search.query.reading import parse
-from arag_search.query.tree import Node, Not
+from arag_search.query.tree import Modifier, Node
 from arag_search.query.typography import HYPHENS
 from tests.support.examples import examples
 from tests.support.strategies import SCHEMA as TREE_SCHEMA
@@ -261,7 +261,7 @@ def test_what_is_accepted_without_a_note_searches_every_word_as_it_is(query: str
     )
     assert understood == wanted
     if not re.search(r"(?:^|[\s(\")])[-!－−]", query):
-        assert not any(isinstance(node, Not) for node in parts(parsed.tree))
+        assert not any(isinstance(node, Modifier) for node in parts(parsed.tree))
 
 
 def parts(node: object) -> list[object]:
