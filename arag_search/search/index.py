@@ -8,6 +8,7 @@ with arag_search.open_index("my-index") as index:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from types import TracebackType
@@ -16,6 +17,7 @@ from typing import TypeVar
 from arag_search.corpus import Chunk, nfc
 from arag_search.engines.base import (
     DEFAULT_SEARCH_TIMEOUT_S,
+    Calls,
     Hit,
     SearchEngine,
     check_search_timeout,
@@ -27,7 +29,12 @@ from arag_search.query.reading import Operator, Query, parse
 from arag_search.query.regexes import Stopwatch
 from arag_search.search.asked import Hybrid, Keywords, Meaning, Naive, Search
 from arag_search.search.by_keywords import keyword_search
-from arag_search.search.by_vectors import NearSentence, VectorSearch
+from arag_search.search.by_vectors import (
+    NearSentence,
+    encode_queries,
+    nearest_sentences,
+    vector_search,
+)
 from arag_search.search.documents import (
     IndexDocument,
     ReadChunk,
@@ -86,9 +93,11 @@ class Index:
             engine,
             location,
             scope,
-            VectorSearch(engine, location, scope, vectors, search_timeout_s),
+            vectors,
             search_timeout_s,
             is_outdated,
+            Calls(location),
+            ThreadPoolExecutor(thread_name_prefix="by-words"),  # starts none by itself
         )
         self._use: Use = lambda asked, within: nullcontext(state)
         self._closes = (state.close, *([] if on_close is None else [on_close]))
@@ -222,7 +231,7 @@ class Index:
             return logical_search(state, asked)
         if isinstance(asked, Keywords):
             return keyword_search(state, asked)
-        result = state.by_vectors.search(asked)
+        result = vector_search(state, asked)
         if asked.where is None or result.passages != 0:
             return result
         # No passage meets the condition, and a logical search for it says why.
@@ -347,7 +356,7 @@ class Index:
         """Return the sentences with the greatest cosine with the query, best first, each with its
         passage. ``n`` is 1 to 1,000. Raises the errors of ``semantic_search``."""
         with self._use(None, ()) as state:
-            return state.by_vectors.sentences(query, n, filter)
+            return nearest_sentences(state, query, n, filter)
 
     def open_vectors(self) -> OpenVectors:
         """Open the vectors and their encoder; otherwise the first search by vectors opens them.
@@ -355,13 +364,13 @@ class Index:
         Raises NotServedError if the index has none, and what opening them raises.
         """
         with self._use(None, ()) as state:
-            return state.by_vectors.open()
+            return state.open_vectors()
 
     @checked
     def encode_queries(self, queries: Sequence[str]) -> None:
         """Encode queries of later searches together, which is faster than separately."""
         with self._use(None, ()) as state:
-            state.by_vectors.encode_queries(queries)
+            encode_queries(state, queries)
 
     # What the index holds
 

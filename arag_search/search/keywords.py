@@ -103,21 +103,18 @@ def _is_end(word: str) -> bool:
     return word.endswith(".") and "." not in word[:-1] and len(word) != 2
 
 
-def missing_names_note(
+def missing_names(
     engine: SearchEngine, text: str, scope: ResolvedPlan | None, deadline: Deadline | None
-) -> str:
-    """Return the note on the names in a query that no passage in scope contains; empty if there are
-    none. One round trip, and none for a query without names."""
-    names = names_in(text)
-    if not names:
-        return ""
-    language = engine.manifest.language
+) -> list[str]:
+    """Return the note on the names in a text that no passage in scope contains, if there are some.
+    One round trip, and none for a text without names."""
+    names, language = names_in(text), engine.manifest.language
     queries: list[tuple[ResolvedPlan, Granularity]] = [
         (ResolvedPlan(words_clause(name, language)), "chunk") for name in names
     ]
     try:
-        counts = engine.counts(queries, scope, deadline)
+        counts = engine.counts(queries, scope, deadline) if names else []
     except QueryTimeoutError:
-        return ""
+        return []
     missing = [quoted(name) for name, count in zip(names, counts, strict=True) if not count]
-    return f"no passage contains {', '.join(missing)}." if missing else ""
+    return [f"no passage contains {', '.join(missing)}."] if missing else []

@@ -12,7 +12,7 @@ from arag_search.engines.open import open_engine
 from arag_search.engines.opensearch.address import is_address
 from arag_search.search.following import FollowedState, Follower, followed
 from arag_search.search.index import Index
-from arag_search.search.scope import narrowed
+from arag_search.search.state import narrowed
 from arag_search.system.arguments import made_of
 from arag_search.vectors.base import Encoder, EncoderIdentity
 from arag_search.vectors.opening import vector_source

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 from arag_search.corpus import ordinal_of
-from arag_search.engines.base import Deadline, SearchEngine
-from arag_search.errors import AragError
+from arag_search.engines.base import Calls, Deadline, SearchEngine
+from arag_search.errors import AragError, NotServedError
 from arag_search.manifest import Manifest
-from arag_search.plan.clauses import ResolvedPlan
+from arag_search.plan.clauses import ResolvedPlan, joined
+from arag_search.plan.lower import lower_scope
 from arag_search.query.fields import Schema
+from arag_search.query.reading import parse_filter
+from arag_search.query.tree import Scope
 from arag_search.search.advice.timeouts import advising_on_timeout
-from arag_search.search.by_vectors import VectorSearch
 from arag_search.search.fields import Contents, FieldSummary, contents_of, metadata_fields
 from arag_search.search.lines import LinesCache
-from arag_search.search.scope import narrowed
 from arag_search.search.standing import Standing, read_standing, standing_file
+from arag_search.vectors.opening import OpenVectors, VectorSource
 
 _READ = 8
 _NAMED = 3
@@ -33,9 +36,11 @@ class IndexState:
     engine: SearchEngine
     location: str
     scope: ResolvedPlan | None
-    by_vectors: VectorSearch
+    source: VectorSource | None
     search_timeout_s: float | None
     is_outdated: Callable[[], bool]
+    calls: Calls
+    pool: ThreadPoolExecutor
     lines: LinesCache = field(default_factory=LinesCache)
 
     @property
@@ -81,8 +86,7 @@ class IndexState:
 
     def within(self, filter: str) -> IndexState:
         """Return the part that a filter admits. Raises QueryError."""
-        scope, _ = self.narrowed(filter)
-        return replace(self, scope=scope, by_vectors=self.by_vectors.within(scope))
+        return replace(self, scope=self.narrowed(filter)[0])
 
     def narrowed(self, filter: str | None) -> tuple[ResolvedPlan | None, str]:
         """Return the scope of a call, and the words for its filter; see ``narrowed``."""
@@ -92,7 +96,42 @@ class IndexState:
         """Begin the time of a query. One that takes too long is told the limit, and the advice."""
         return advising_on_timeout(Deadline.after(self.search_timeout_s), self.location, advice)
 
+    def open_vectors(self) -> OpenVectors:
+        """Open vectors and encoder, unless they are open.
+
+        Raises NotServedError if the index has none, and what opening them raises.
+        """
+        if self.source is None:
+            raise NotServedError(
+                "The index was opened without vectors.",
+                where=self.location,
+                do="Open it with open_index, or give Index its vectors.",
+            )
+        return self.source.open()
+
     def close(self) -> None:
         """Wait for searches in flight, and close engine and vectors."""
-        self.by_vectors.close()
+        if self.calls.close():
+            self.pool.shutdown()
+            if self.source is not None:
+                self.source.close()
         self.engine.close()
+
+
+def narrowed(
+    scope: ResolvedPlan | None, filter: str | None, schema: Schema
+) -> tuple[ResolvedPlan | None, str]:
+    """Return the scope of the documents that both the scope and the filter admit, and the words for
+    the filter, such as `` within lang:en``.
+
+    The filter can narrow the scope and never widen it. Raises QueryError for the filter.
+    """
+    if filter is None:
+        return scope, ""
+    own = parse_filter(filter, schema)
+    return joined(scope, scope_of(own)), f" within {own}"
+
+
+def scope_of(filter: Scope) -> ResolvedPlan:
+    """Return the scope of a filter, which has no patterns."""
+    return ResolvedPlan(lower_scope(filter))

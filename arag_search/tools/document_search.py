@@ -19,9 +19,9 @@ from arag_search.search.hits import SearchHit
 from arag_search.search.index import Index
 from arag_search.search.lines import DocumentLines
 from arag_search.search.results import SearchResult
-from arag_search.search.scope import narrowed
 from arag_search.search.shown.writing import shown_title
 from arag_search.search.snippets import MAX_SENTENCES, sentences_with
+from arag_search.search.state import narrowed
 from arag_search.system.progress import counted
 from arag_search.tokens import count_up_to, cut_to
 from arag_search.tools.base import Arguments, ReadSet, Tool, ToolResult, error_result

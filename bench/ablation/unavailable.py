@@ -18,7 +18,7 @@ from arag_search.evaluation.text_match import stands_in, whole_words
 from arag_search.query.fields import DOC_ID
 from arag_search.query.tree import KeywordEquals, Scope, any_of
 from arag_search.questions.question import Question
-from arag_search.search.scope import scope_of
+from arag_search.search.state import scope_of
 
 
 @dataclass(frozen=True, slots=True)
