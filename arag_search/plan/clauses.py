@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from operator import is_
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 from arag_search.plan.algebra import (
     AllOf,
@@ -27,6 +27,7 @@ from arag_search.plan.algebra import (
     float32,
     is_scored,
 )
+from arag_search.plan.lookup import RegexLookup
 from arag_search.query.analysis import Spellings, spellings_of
 from arag_search.query.fields import CONTENT, FORMS, TITLE, index_field, searched_fields
 from arag_search.query.forms import normal_spellings
@@ -39,7 +40,6 @@ from arag_search.query.printing import (
     weight_text,
     word_text,
 )
-from arag_search.query.regexes import Stopwatch
 from arag_search.query.tree import EXACT_MARK, TextField
 from arag_search.system.values import value
 
@@ -53,38 +53,6 @@ _METADATA = frozenset({"value", "range"})
 
 _OPERATORS: dict[Role, OperatorWord] = {"excluded": NOT, "preferred": PREFER, "demoted": DEMOTE}
 ROLES = {operator.word: role for role, operator in _OPERATORS.items()}
-
-
-class Passage(Protocol):
-    """What a lookup reads: a Chunk, or a Hit that carries its text."""
-
-    @property
-    def doc_id(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def content(self) -> str | None: ...
-    @property
-    def sentence_ends(self) -> tuple[int, ...]: ...
-
-
-class Lookup(Protocol):
-    """What must be looked up in the texts of an index before an engine runs a query. It is all that
-    the rest of the project knows of it; ``plan.lookup`` has the kinds."""
-
-    def matches(self, passage: Passage, watch: Stopwatch | None = None) -> bool:
-        """Return whether a passage, or what a sentence makes one, matches. Raises
-        SlowPatternError."""
-        ...
-
-    def sentences(self, passage: Passage) -> set[int]:
-        """Return the numbers of the sentences of a passage that show why it matches."""
-        ...
-
-    def places(self, text: str) -> list[tuple[int, int]]:
-        """Return the offsets of the first character and after the last of each match in a text;
-        none if that takes too long, which hides a mark and no passage."""
-        ...
 
 
 @value
@@ -111,7 +79,7 @@ class Clause:
     slop: int = dataclasses.field(default=0, compare=False)
     edits: int = dataclasses.field(default=0, compare=False)
     factor: float = dataclasses.field(default=DEFAULT_FACTOR, compare=False)
-    lookup: Lookup | None = dataclasses.field(default=None, compare=False)
+    lookup: RegexLookup | None = dataclasses.field(default=None, compare=False)
     parts: tuple[Clause, ...] = dataclasses.field(default=(), compare=False)
 
     def __str__(self) -> str:
@@ -249,6 +217,22 @@ def resolved(clause: Clause, ordinals: Sequence[Sequence[int]]) -> Clause:
     if isinstance(clause.operation, Unknown):
         return replace(clause, operation=Known(tuple(ordinals[clause.operation.number])))
     return _with_parts(clause, [resolved(part, ordinals) for part in clause.parts])
+
+
+def candidates(clause: Clause) -> Clause | None:
+    """Return a condition that everything meets that a clause may match, with each lookup taken as
+    true; None if that is everything."""
+    if clause.lookup is not None:
+        return None
+    if clause.kind == "any":
+        parts = [candidates(part) for part in clause.parts]
+        return None if None in parts else any_of([part for part in parts if part is not None])
+    if clause.kind != "all":
+        return wanted(clause)
+    parts = [candidates(part) for part in clause.having("wanted")]
+    kept = [part for part in parts if part is not None]
+    excluded = [part for part in clause.having("excluded") if not has_lookups(part)]
+    return all_of([*kept, *excluded]) if kept else None
 
 
 def _with_parts(clause: Clause, parts: Sequence[Clause]) -> Clause:

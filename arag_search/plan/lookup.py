@@ -1,15 +1,25 @@
-"""What must be asked of the index before a plan can be run: the kinds of lookups, and what a query
-that has some may match."""
+"""What must be looked up in the texts of an index before an engine runs a query: patterns."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from typing import Protocol
 
-from arag_search.plan.clauses import Clause, Passage, all_of, any_of, has_lookups, wanted
 from arag_search.query.fields import CONTENT, TITLE
 from arag_search.query.regexes import Stopwatch, is_found, stopwatch
 from arag_search.query.tree import TextField
 from arag_search.system.values import value
+
+
+class Passage(Protocol):
+    """What a lookup reads: a Chunk, or a Hit that carries its text."""
+
+    @property
+    def title(self) -> str: ...
+    @property
+    def content(self) -> str | None: ...
+    @property
+    def sentence_ends(self) -> tuple[int, ...]: ...
 
 
 @value
@@ -21,7 +31,8 @@ class RegexLookup:
     field: TextField
 
     def matches(self, passage: Passage, watch: Stopwatch | None = None) -> bool:
-        """See ``Lookup``."""
+        """Return whether a passage, or what a sentence makes one, matches. Raises
+        SlowPatternError."""
         watch = watch or stopwatch()
         return any(
             is_found(self.pattern, self.ignore_case, text, watch)
@@ -30,32 +41,13 @@ class RegexLookup:
         )
 
     def sentences(self, passage: Passage) -> set[int]:
-        """See ``Lookup``: those in which a match begins."""
+        """Return the numbers of the sentences of a passage in which a match begins."""
         if self.field == TITLE:
             return set()
         starts = (start for start, _ in self.places(passage.content or ""))
         return {bisect_right(passage.sentence_ends, start) for start in starts}
 
     def places(self, text: str) -> list[tuple[int, int]]:
-        """See ``Lookup``."""
+        """Return the offsets of the first character and after the last of each match in a text;
+        none if that takes too long, which hides a mark and no passage."""
         return stopwatch().kept_places(self.pattern, self.ignore_case, text)
-
-
-def candidates(clause: Clause) -> Clause | None:
-    """Return a condition that everything meets that a clause may match; None if that is everything.
-
-    A lookup is taken as true.
-    """
-    if clause.lookup is not None:
-        return None
-    match clause.kind:
-        case "all":
-            parts = [candidates(part) for part in clause.having("wanted")]
-            kept = [part for part in parts if part is not None]
-            excluded = [part for part in clause.having("excluded") if not has_lookups(part)]
-            return all_of([*kept, *excluded]) if kept else None
-        case "any":
-            parts = [candidates(part) for part in clause.parts]
-            return None if None in parts else any_of([part for part in parts if part is not None])
-        case _:
-            return wanted(clause)

@@ -11,7 +11,6 @@ from arag_search.plan.clauses import (
     ROLES,
     Clause,
     Kind,
-    Lookup,
     all_of,
     any_of,
     boosted,
@@ -82,9 +81,9 @@ class _Lowering:
             case Fuzzy():
                 return self._spread(node, "fuzzy", node.edits)
             case Regex():
-                return self._looked_up(
-                    node, RegexLookup(node.pattern, node.ignore_case, node.field)
-                )
+                lookup = RegexLookup(node.pattern, node.ignore_case, node.field)
+                operation, self._lookups = Unknown(self._lookups), self._lookups + 1
+                return Clause(render(node), "lookup", operation, field=node.field, lookup=lookup)
             case KeywordEquals():
                 return value_of(node.field, node.value)
             case Range():
@@ -92,10 +91,6 @@ class _Lowering:
                 return Clause(render(node), "range", interval, field=node.field)
             case _:
                 assert_never(node)
-
-    def _looked_up(self, node: Regex, lookup: Lookup) -> Clause:
-        operation, self._lookups = Unknown(self._lookups), self._lookups + 1
-        return Clause(render(node), "lookup", operation, field=node.field, lookup=lookup)
 
     def _words(self, node: Term | Phrase, kind: Kind, slop: int) -> Clause:
         return words_clause(node.text, self._language, node.field, kind, slop, node.weight)

@@ -15,8 +15,7 @@ from itertools import islice
 from arag_search.corpus import Chunk, chunk_ordinal
 from arag_search.engines.base import Deadline, Granularity, SearchEngine
 from arag_search.plan.algebra import Unknown
-from arag_search.plan.clauses import Clause, ResolvedPlan, joined, leaves, resolved
-from arag_search.plan.lookup import candidates
+from arag_search.plan.clauses import Clause, ResolvedPlan, candidates, joined, leaves, resolved
 from arag_search.query.lexer import pattern_start
 from arag_search.query.problems import (
     SLOW_PATTERN,
