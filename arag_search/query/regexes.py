@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 import time
-from collections import OrderedDict
+from collections.abc import Generator
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from threading import Lock
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ MAX_NODES = 10_000
 """The most nodes of a pattern with its repetitions, such as {3}, written out, as they are in
 memory."""
 
-_KEPT_NODES = 100_000
-"""How many nodes of compiled patterns are kept (40 MB)."""
+_KEPT = 32
+"""How many compiled patterns are kept, of at most 4 MB each."""
 
 _SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()/]")
 _ESCAPED = re.compile(r"\\.", re.DOTALL)
@@ -81,29 +82,14 @@ def written_nodes(pattern: str) -> int:
     return sum(totals)
 
 
-_kept: OrderedDict[tuple[str, bool], tuple[Pattern[str], int]] = OrderedDict()
-_keeping = Lock()
-
-
+@lru_cache(maxsize=_KEPT)
 def _compiled(pattern: str, ignore_case: bool) -> Pattern[str]:
-    """Return a compiled pattern. Those that were used last are kept."""
-    key = (pattern, ignore_case)
-    with _keeping:
-        if key in _kept:
-            _kept.move_to_end(key)
-            return _kept[key][0]
     import regex
 
-    flags = regex.IGNORECASE if ignore_case else 0
     try:
-        compiled = regex.compile(pattern, flags, cache_pattern=False)
+        return regex.compile(pattern, regex.IGNORECASE if ignore_case else 0, cache_pattern=False)
     except (regex.error, ValueError, OverflowError, RecursionError, KeyError) as error:
         raise ValueError(str(error)) from None
-    with _keeping:
-        _kept[key] = compiled, written_nodes(pattern)
-        while sum(nodes for _, nodes in _kept.values()) > _KEPT_NODES:
-            _kept.popitem(last=False)
-    return compiled
 
 
 _Places = list[tuple[int, int]]
@@ -126,6 +112,20 @@ class Stopwatch:
 
     def __exit__(self, *exception: object) -> None:
         _running.reset(self._tokens.pop())
+
+    @contextmanager
+    def timing(self, most_s: float) -> Generator[float]:
+        """Yield the seconds that a pattern may take for a text; they are taken off those left.
+        Raises SlowPatternError if it takes longer, or none are left."""
+        if self.left_s <= 0:
+            raise SlowPatternError
+        started = time.perf_counter()
+        try:
+            yield min(most_s, self.left_s)
+        except TimeoutError:
+            raise SlowPatternError from None
+        finally:
+            self.left_s -= time.perf_counter() - started
 
     def kept_places(self, pattern: str, ignore_case: bool, text: str) -> _Places:
         """Return what ``places`` does, of a text that is asked for again too; none where that takes
@@ -151,16 +151,8 @@ def stopwatch() -> Stopwatch:
 def is_found(pattern: str, ignore_case: bool, text: str, watch: Stopwatch) -> bool:
     """Return whether a pattern matches somewhere. Raises SlowPatternError if that takes longer than
     MAX_TEXT_S, or than the ``watch`` has left."""
-    if watch.left_s <= 0:
-        raise SlowPatternError
-    started = time.perf_counter()
-    try:
-        limit_s = min(MAX_TEXT_S, watch.left_s)
+    with watch.timing(MAX_TEXT_S) as limit_s:
         return bool(_compiled(pattern, ignore_case).search(text, timeout=limit_s))
-    except TimeoutError:
-        raise SlowPatternError from None
-    finally:
-        watch.left_s -= time.perf_counter() - started
 
 
 def places(
@@ -169,17 +161,9 @@ def places(
     """Return where a pattern matches, without empty places: the offsets of the first character and
     after the last. Raises SlowPatternError if that takes longer than ``most_s``, or than the
     ``watch`` has left."""
-    if watch.left_s <= 0:
-        raise SlowPatternError
-    started = time.perf_counter()
-    try:
-        limit_s = min(most_s, watch.left_s)
+    with watch.timing(most_s) as limit_s:
         matches = _compiled(pattern, ignore_case).finditer(text, timeout=limit_s)
         return [match.span() for match in matches if match.end() > match.start()]
-    except TimeoutError:
-        raise SlowPatternError from None
-    finally:
-        watch.left_s -= time.perf_counter() - started
 
 
 def literal(text: str) -> str:

@@ -91,12 +91,3 @@ def test_the_size_of_a_pattern_is_that_of_its_repetitions_written_out(
     pattern: str, nodes: int
 ) -> None:
     assert written_nodes(pattern) == nodes
-
-
-def test_the_kept_patterns_are_bounded_by_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(regexes, "_KEPT_NODES", 100)
-    regexes._kept.clear()
-    for number in range(40):
-        regexes.check_regex(f"a{{10}}{number}", False)
-    assert 5 < len(regexes._kept) <= 9
-    assert ("a{10}39", False) in regexes._kept
