@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from arag_search.agent.models.offline import STOP_WORDS, one_query
 from arag_search.query import analysis
 from arag_search.query.limits import MAX_LEAVES
+from arag_search.search.asked import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS
 from arag_search.search.index import Index
-from arag_search.search.keywords import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS
 from arag_search.tools.base import Tool, tool_class
 from arag_search.tools.document_tool import vector_units
 from arag_search.tools.registry import TOOLS

@@ -10,15 +10,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Literal, NamedTuple
 
+from arag_search.corpus import is_unicode, nfc
 from arag_search.engines.base import Granularity, Matching
 from arag_search.errors import ArgumentError
 from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.query.reading import Operator
-from arag_search.search.keywords import checked_keywords
 from arag_search.search.shown.form import MAX_LISTED, MAX_REACH, Form
 from arag_search.search.shown.registry import FORMS, Show, shows
 from arag_search.vectors.base import VectorUnit
 
+MAX_KEYWORDS = 20
+MAX_KEYWORD_CHARACTERS = 200
 MAX_TOP_K = 1_000
 MAX_TOOL_TOP_K = 20
 MAX_TOOL_OFFSET = MAX_REACH - MAX_LISTED
@@ -227,3 +229,26 @@ def check_page(top_k: int, offset: int) -> None:
             allowed=f"offset from 0, and offset + top_k at most {MAX_REACH:,}",
             do=do,
         )
+
+
+def checked_keywords(keywords: Sequence[str]) -> tuple[str, ...]:
+    """Return the keywords in NFC. Raises ArgumentError for too many, empty or too long ones."""
+    if not 1 <= len(keywords) <= MAX_KEYWORDS:
+        raise ArgumentError(
+            f"There are {len(keywords)} keywords.", allowed=f"1 to {MAX_KEYWORDS} keywords"
+        )
+    for keyword in keywords:
+        if not keyword.strip():
+            raise ArgumentError("A keyword is empty.", allowed="words or short phrases")
+        if len(keyword) > MAX_KEYWORD_CHARACTERS:
+            raise ArgumentError(
+                f'The keyword "{keyword[:40]}..." has {len(keyword)} characters.',
+                allowed=f"1 to {MAX_KEYWORD_CHARACTERS} characters",
+            )
+        if not is_unicode(keyword):
+            raise ArgumentError(
+                "A keyword holds half of a character (a lone surrogate).",
+                allowed="valid Unicode",
+                do="Leave it out.",
+            )
+    return tuple(nfc(keyword) for keyword in keywords)

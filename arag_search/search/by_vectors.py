@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import wait
@@ -14,11 +15,13 @@ from arag_search.corpus import Chunk, chunk_ordinal, is_unicode, nfc
 from arag_search.engines.base import (
     MAX_LISTED,
     Deadline,
+    Granularity,
     Hit,
     Mask,
     Ordinals,
     SearchRequest,
 )
+from arag_search.errors import QueryTimeoutError
 from arag_search.plan.clauses import (
     Clause,
     ResolvedPlan,
@@ -30,22 +33,23 @@ from arag_search.plan.clauses import (
 from arag_search.plan.lower import lower
 from arag_search.query import analysis
 from arag_search.query.limits import MAX_CHARACTERS, MAX_LEAVES
+from arag_search.query.printing import quoted
 from arag_search.query.problems import LONE_SURROGATE, TOO_LONG, Problem, QueryError
 from arag_search.query.reading import condition_error, parse, parse_where
 from arag_search.query.tree import unweighted
-from arag_search.search.advice.timeouts import HYBRID_NARROWING, NARROWING
 from arag_search.search.asked import Hybrid, Meaning, Naive, check_page
 from arag_search.search.hits import HybridRanks, SearchHit, hit_of
-from arag_search.search.keywords import missing_names
 from arag_search.search.resolve import resolve
 from arag_search.search.results import SearchResult
 from arag_search.search.snippets import NearPassage, Snippets, near_passages
-from arag_search.search.state import IndexState
+from arag_search.search.state import NARROWING, IndexState
 from arag_search.system.progress import counted
 from arag_search.vectors.base import FloatArray, Nearest, Selection, VectorUnit
 
 FUSION_DEPTH = 100
 """The number of passages of each part that are fused."""
+
+_NARROWING_WORDS = "Write fewer words, and rarer ones."
 
 EMPTY_QUERY = "the query is empty. Write a question, or a few words."
 NO_MATCH = "no passage matches the logical query; the passages are the nearest by meaning."
@@ -153,11 +157,6 @@ class _Query:
         left_out = f"{counted(missing, 'passage')} left out"
         return hits, [f"{left_out}: changed or deleted since the vectors were opened."], missing
 
-    def notes_on_names(self) -> list[str]:
-        """Return the note on names that no passage contains, if there are any."""
-        deadline = Deadline.after(self.state.search_timeout_s)
-        return missing_names(self.state.engine, self.text, self.scope, deadline)
-
 
 def vector_search(state: IndexState, asked: Meaning) -> SearchResult:
     """Return the passages nearest to a query: see the methods of ``Index``."""
@@ -170,7 +169,8 @@ def vector_search(state: IndexState, asked: Meaning) -> SearchResult:
         near = near_passages(query.nearest(unit), unit, asked.offset + asked.top_k)
         shown = near.passages[asked.offset :]
         hits, notes, missing = query.hits(shown, shown, asked.snippets)
-    notes += [*query.notes, *(query.notes_on_names() if asked.names and hits else ())]
+    notes += query.notes
+    notes += missing_names(state, query.text, query.scope) if asked.names and hits else ()
     end_of_all = len(near.passages) - missing if near.complete else None
     return SearchResult.of(asked, query.words, hits, notes, started, passages=end_of_all)
 
@@ -200,7 +200,7 @@ def _fused(state: IndexState, asked: Hybrid, started: float) -> SearchResult:
     notes += [*query.notes, *wanted.notes]
     if wanted.logical and near.passages and not ordinals:
         notes.append(NO_MATCH)
-    notes += query.notes_on_names() if asked.names and hits else ()
+    notes += missing_names(state, query.text, query.scope) if asked.names and hits else ()
     meant = f"{wanted.logical} with meaning " if wanted.logical else ""
     understood, end = f"{meant}{query.words}", len(fused) - missing
     return SearchResult.of(asked, understood, hits, notes, started, passages=end)
@@ -222,7 +222,7 @@ def _hybrid(state: IndexState, query: str, meaning: str | None) -> _Hybrid:
         text = _checked(query if meaning is None else meaning)
         plan, notes = words_query(text, "" if meaning is None else state.manifest.language)
         logical = "" if meaning is None or plan is None else plan.text
-        return _Hybrid(plan, text, tuple(notes), HYBRID_NARROWING, logical)
+        return _Hybrid(plan, text, tuple(notes), _NARROWING_WORDS, logical)
     parsed = parse(query, state.schema)
     plan = lower(parsed.tree, parsed.language)
     if not meaning.strip():
@@ -303,6 +303,60 @@ def _hit(
         shown = chooser.choose(hit) if chooser else range(len(chunk.sentence_ends))
     is_named = chooser is not None and chooser.names(hit)
     return hit_of(hit, shown, None, is_named=is_named)._replace(ranks=ranks)
+
+
+# The names in a query by meaning, and which of them no passage contains: vectors find something
+# near to every query, even to one about a name that is not in the corpus.
+
+
+MAX_NAMES = 8
+_MAX_CHARACTERS = 60
+_QUOTED = re.compile(r'"([^"]+)"|“([^”]+)”|«([^»]+)»')
+_ENDS = re.compile("[.?!]")
+_WORD = re.compile(r"[^\W_][\w'’.-]*", re.UNICODE)
+
+
+def names_in(text: str) -> list[str]:
+    """Return the names in a text: texts in quotation marks, and runs of words that begin with a
+    capital, apart from the first word of a sentence. At most MAX_NAMES, each once."""
+    names = [next(filter(None, match.groups())) for match in _QUOTED.finditer(text)]
+    run: list[str] = []
+    previous = "."
+    end = 0
+    plain = _QUOTED.sub(" . ", text)
+    for word in _WORD.finditer(plain):
+        between = plain[end : word.start()].strip()
+        if run and (between or not word[0][0].isupper()):
+            names.append(" ".join(run))
+            run = []
+        if word[0][0].isupper() and not (_ENDS.search(between) or _is_end(previous)):
+            run.append(word[0].rstrip("."))
+        previous, end = word[0], word.end()
+    if run:
+        names.append(" ".join(run))
+    short = [name for name in names if len(name) <= _MAX_CHARACTERS and analysis.terms(name)]
+    return list(dict.fromkeys(short))[:MAX_NAMES]
+
+
+def _is_end(word: str) -> bool:
+    """Return whether a sentence seems to end with a word: not with an initial, or U.S."""
+    return word.endswith(".") and "." not in word[:-1] and len(word) != 2
+
+
+def missing_names(state: IndexState, text: str, scope: ResolvedPlan | None) -> list[str]:
+    """Return the note on the names in a text that no passage in scope contains, if there are some.
+    One round trip, and none for a text without names."""
+    names, language = names_in(text), state.manifest.language
+    queries: list[tuple[ResolvedPlan, Granularity]] = [
+        (ResolvedPlan(words_clause(name, language)), "chunk") for name in names
+    ]
+    try:
+        deadline = Deadline.after(state.search_timeout_s)
+        counts = state.engine.counts(queries, scope, deadline) if names else []
+    except QueryTimeoutError:
+        return []
+    missing = [quoted(name) for name, count in zip(names, counts, strict=True) if not count]
+    return [f"no passage contains {', '.join(missing)}."] if missing else []
 
 
 # Reciprocal rank fusion (Cormack, Clarke and Buettcher 2009): several rankings into one

@@ -28,7 +28,6 @@ from arag_search.query.problems import NOTE_UNMARKED
 from arag_search.query.reading import Operator, Query, parse
 from arag_search.query.regexes import Stopwatch
 from arag_search.search.asked import Hybrid, Keywords, Meaning, Naive, Search
-from arag_search.search.by_keywords import keyword_search
 from arag_search.search.by_vectors import (
     NearSentence,
     encode_queries,
@@ -50,6 +49,7 @@ from arag_search.search.fields import (
     fields_of,
 )
 from arag_search.search.following import Use, part_of
+from arag_search.search.keywords import keyword_search
 from arag_search.search.lines import DocumentLines
 from arag_search.search.logical import logical_search
 from arag_search.search.named import named

@@ -1,45 +1,99 @@
-"""The keywords of a keyword search (A-RAG): which are allowed, and what each adds to a score."""
+"""The search of A-RAG for keywords (Eq. 1 and Eq. 2)."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 
-from arag_search.corpus import is_unicode, nfc
-from arag_search.engines.base import Deadline, Granularity, Hit, LeafScore, Matching, SearchEngine
-from arag_search.errors import ArgumentError, QueryTimeoutError
-from arag_search.plan.clauses import ResolvedPlan, words_clause
+from arag_search.engines.base import (
+    Deadline,
+    Hit,
+    KeywordRequest,
+    LeafScore,
+    Matching,
+    SearchRequest,
+)
+from arag_search.errors import QueryTimeoutError
+from arag_search.plan.clauses import ResolvedPlan, any_of, words_clause
 from arag_search.plan.matching import Pattern
 from arag_search.query import analysis
 from arag_search.query.analysis import spellings_of
 from arag_search.query.fields import CONTENT, TITLE
-from arag_search.query.printing import quoted
+from arag_search.search.advice.parts import MAX_COUNTED
+from arag_search.search.advice.told import ClauseCount
+from arag_search.search.asked import Keywords
+from arag_search.search.hits import hit_of
+from arag_search.search.results import SearchResult
+from arag_search.search.shown.form import counted_all
+from arag_search.search.snippets import Highlighter, keyword_sentences
+from arag_search.search.state import IndexState
 
-MAX_KEYWORDS = 20
-MAX_KEYWORD_CHARACTERS = 200
+_NARROWING: Mapping[Matching, str] = {
+    "token": "Give fewer keywords, and shorter phrases.",
+    "substring": "Use token matching: substring matching reads every passage.",
+}
 
 
-def checked_keywords(keywords: Sequence[str]) -> tuple[str, ...]:
-    """Return the keywords in NFC. Raises ArgumentError for too many, empty or too long ones."""
-    if not 1 <= len(keywords) <= MAX_KEYWORDS:
-        raise ArgumentError(
-            f"There are {len(keywords)} keywords.", allowed=f"1 to {MAX_KEYWORDS} keywords"
+def keyword_search(state: IndexState, asked: Keywords) -> SearchResult:
+    """See ``Index.keyword_search``."""
+    started = time.perf_counter()
+    engine, form, wanted, matching = state.engine, asked.form, asked.keywords, asked.matching
+    shows_text = asked.snippets and form.reads_text
+    scope, within = state.narrowed(asked.filter)
+    with state.timed(_NARROWING[matching]) as deadline:
+        page = engine.keyword_search(
+            KeywordRequest(
+                tuple(wanted),
+                asked.top_k,
+                asked.offset,
+                matching,
+                scope,
+                shows_text or asked.explain,
+                deadline,
+            )
         )
-    for keyword in keywords:
-        if not keyword.strip():
-            raise ArgumentError("A keyword is empty.", allowed="words or short phrases")
-        if len(keyword) > MAX_KEYWORD_CHARACTERS:
-            raise ArgumentError(
-                f'The keyword "{keyword[:40]}..." has {len(keyword)} characters.',
-                allowed=f"1 to {MAX_KEYWORD_CHARACTERS} characters",
-            )
-        if not is_unicode(keyword):
-            raise ArgumentError(
-                "A keyword holds half of a character (a lone surrogate).",
-                allowed="valid Unicode",
-                do="Leave it out.",
-            )
-    return tuple(nfc(keyword) for keyword in keywords)
+        phrases = [words_clause(word, "") for word in wanted if analysis.terms(word)]
+        if form.is_list and phrases:
+            counted = SearchRequest(ResolvedPlan(any_of(phrases)), scope=scope, deadline=deadline)
+            page = counted_all(engine, page, counted)
+    hits = [
+        hit_of(
+            hit,
+            keyword_sentences(hit, wanted, matching) if shows_text else (),
+            tuple(keyword_scores(hit, wanted, matching)) if asked.explain else None,
+        )
+        for hit in page.hits
+    ]
+    has_counts = asked.branches and matching == "token" and bool(hits)
+    return SearchResult.of(
+        asked,
+        f"{asked.query}{within}",
+        hits,
+        keyword_notes(wanted) if matching == "token" else [],
+        started,
+        page,
+        branches=_counts(state, asked, scope, deadline) if has_counts else (),
+        highlighter=Highlighter.of_keywords(wanted, as_substrings=matching == "substring"),
+    )
+
+
+def _counts(
+    state: IndexState, asked: Keywords, scope: ResolvedPlan | None, deadline: Deadline | None
+) -> tuple[ClauseCount, ...]:
+    """Return how many passages have each keyword, of the first MAX_COUNTED; none if there is only
+    one, or no time left."""
+    words = [word for word in dict.fromkeys(asked.keywords) if analysis.terms(word)]
+    if len(words) < 2:
+        return ()
+    phrases = [ResolvedPlan(words_clause(word, "")) for word in words[:MAX_COUNTED]]
+    try:
+        counts = state.engine.counts([(phrase, "chunk") for phrase in phrases], scope, deadline)
+    except QueryTimeoutError:
+        return ()
+    return tuple(
+        ClauseCount(str(phrase), count, phrase.root)
+        for phrase, count in zip(phrases, counts, strict=True)
+    )
 
 
 def keyword_notes(keywords: Sequence[str]) -> list[str]:
@@ -63,58 +117,3 @@ def _count(keyword: str, text: str, matching: Matching) -> int:
     if matching == "substring":
         return text.lower().count(keyword.lower())
     return sum(1 for _ in Pattern(spellings_of(keyword)).runs(analysis.terms(text)))
-
-
-# The names in a query by meaning, and which of them no passage contains: vectors find something
-# near to every query, even to one about a name that is not in the corpus.
-
-
-MAX_NAMES = 8
-_MAX_CHARACTERS = 60
-_QUOTED = re.compile(r'"([^"]+)"|“([^”]+)”|«([^»]+)»')
-_ENDS = re.compile("[.?!]")
-_WORD = re.compile(r"[^\W_][\w'’.-]*", re.UNICODE)
-
-
-def names_in(text: str) -> list[str]:
-    """Return the names in a text: texts in quotation marks, and runs of words that begin with a
-    capital, apart from the first word of a sentence. At most MAX_NAMES, each once."""
-    names = [next(filter(None, match.groups())) for match in _QUOTED.finditer(text)]
-    run: list[str] = []
-    previous = "."
-    end = 0
-    plain = _QUOTED.sub(" . ", text)
-    for word in _WORD.finditer(plain):
-        between = plain[end : word.start()].strip()
-        if run and (between or not word[0][0].isupper()):
-            names.append(" ".join(run))
-            run = []
-        if word[0][0].isupper() and not (_ENDS.search(between) or _is_end(previous)):
-            run.append(word[0].rstrip("."))
-        previous, end = word[0], word.end()
-    if run:
-        names.append(" ".join(run))
-    short = [name for name in names if len(name) <= _MAX_CHARACTERS and analysis.terms(name)]
-    return list(dict.fromkeys(short))[:MAX_NAMES]
-
-
-def _is_end(word: str) -> bool:
-    """Return whether a sentence seems to end with a word: not with an initial, or U.S."""
-    return word.endswith(".") and "." not in word[:-1] and len(word) != 2
-
-
-def missing_names(
-    engine: SearchEngine, text: str, scope: ResolvedPlan | None, deadline: Deadline | None
-) -> list[str]:
-    """Return the note on the names in a text that no passage in scope contains, if there are some.
-    One round trip, and none for a text without names."""
-    names, language = names_in(text), engine.manifest.language
-    queries: list[tuple[ResolvedPlan, Granularity]] = [
-        (ResolvedPlan(words_clause(name, language)), "chunk") for name in names
-    ]
-    try:
-        counts = engine.counts(queries, scope, deadline) if names else []
-    except QueryTimeoutError:
-        return []
-    missing = [quoted(name) for name, count in zip(names, counts, strict=True) if not count]
-    return [f"no passage contains {', '.join(missing)}."] if missing else []

@@ -21,7 +21,6 @@ from arag_search.search.advice.preferences import lowered_by, unmet_preferences
 from arag_search.search.advice.questions import Advice, Subject, answered
 from arag_search.search.advice.relaxing import relaxed
 from arag_search.search.advice.spelling import spelling
-from arag_search.search.advice.timeouts import NARROWING
 from arag_search.search.advice.told import Told, notes_on
 from arag_search.search.asked import Search
 from arag_search.search.documents import unknown_chunks
@@ -31,7 +30,7 @@ from arag_search.search.resolve import resolve
 from arag_search.search.results import CORPUS_ORDER, SearchResult
 from arag_search.search.shown.form import Listing
 from arag_search.search.snippets import Highlighter, Snippets
-from arag_search.search.state import IndexState
+from arag_search.search.state import NARROWING, IndexState
 
 
 def logical_search(state: IndexState, asked: Search) -> SearchResult:

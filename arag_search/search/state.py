@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 from arag_search.corpus import ordinal_of
 from arag_search.engines.base import Calls, Deadline, SearchEngine
-from arag_search.errors import AragError, NotServedError
+from arag_search.errors import AragError, NotServedError, QueryTimeoutError
 from arag_search.manifest import Manifest
 from arag_search.plan.clauses import ResolvedPlan, joined
 from arag_search.plan.lower import lower_scope
 from arag_search.query.fields import Schema
 from arag_search.query.reading import parse_filter
 from arag_search.query.tree import Scope
-from arag_search.search.advice.timeouts import advising_on_timeout
 from arag_search.search.fields import Contents, FieldSummary, contents_of, metadata_fields
 from arag_search.search.lines import LinesCache
 from arag_search.search.standing import Standing, read_standing, standing_file
 from arag_search.vectors.opening import OpenVectors, VectorSource
 
+NARROWING = (
+    "Write fewer clauses, shorter phrases and longer prefixes, or join with AND a rare word."
+)
+"""The advice on a logical query that takes too long."""
 _READ = 8
 _NAMED = 3
 
@@ -92,9 +95,19 @@ class IndexState:
         """Return the scope of a call, and the words for its filter; see ``narrowed``."""
         return narrowed(self.scope, filter, self.schema)
 
-    def timed(self, advice: str) -> AbstractContextManager[Deadline | None]:
+    @contextmanager
+    def timed(self, advice: str) -> Generator[Deadline | None]:
         """Begin the time of a query. One that takes too long is told the limit, and the advice."""
-        return advising_on_timeout(Deadline.after(self.search_timeout_s), self.location, advice)
+        deadline = Deadline.after(self.search_timeout_s)
+        try:
+            yield deadline
+        except QueryTimeoutError as error:
+            if deadline is None:
+                raise
+            complete = deadline.exceeded()
+            complete.where = self.location
+            complete.do = advice
+            raise complete from error
 
     def open_vectors(self) -> OpenVectors:
         """Open vectors and encoder, unless they are open.

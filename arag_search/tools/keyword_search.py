@@ -7,9 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from arag_search.errors import ArgumentError
-from arag_search.search.asked import Keywords
+from arag_search.search.asked import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS, Keywords
 from arag_search.search.index import Index
-from arag_search.search.keywords import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS
 from arag_search.search.shown.registry import forms_with, shows
 from arag_search.tools.base import Arguments, ReadSet, ToolResult, error_result, not_run
 from arag_search.tools.index_description import described

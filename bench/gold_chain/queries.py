@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 from arag_search.evaluation.interfaces import content_words
 from arag_search.query import analysis
 from arag_search.query.printing import quoted
-from arag_search.search.keywords import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS
+from arag_search.search.asked import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS
 
 Interface = Literal["logical", "no operators", "sentence", "keyword", "semantic", "hybrid"]
 INTERFACES: tuple[Interface, ...] = get_args(Interface)

@@ -15,8 +15,8 @@ from arag_search.query import analysis
 from arag_search.query.limits import MAX_LEAVES
 from arag_search.query.problems import QueryError
 from arag_search.runs.folder import read_records
+from arag_search.search.asked import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS
 from arag_search.search.index import Index
-from arag_search.search.keywords import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS
 from bench import BenchError
 from bench.scale.queries import logical_queries
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arag_search.query.reading import parse_scope
-from arag_search.search.keywords import MAX_NAMES, missing_names, names_in
+from arag_search.search.by_vectors import MAX_NAMES, missing_names, names_in
 from arag_search.tools.base import ReadSet
 from arag_search.tools.preset import plain_preset
 from arag_search.tools.search import reply
@@ -41,14 +41,14 @@ def test_any_text_has_few_short_names(text: str) -> None:
 
 
 def test_names_that_no_passage_in_scope_contains_are_named() -> None:
-    engine = index_of(*VIVALDI).engine
+    state = index_of(*VIVALDI).state
     text = "Did Antonio Vivaldi meet Alexander Korda and Goldoni?"
-    assert missing_names(engine, text, None, None) == ['no passage contains "Alexander Korda".']
+    assert missing_names(state, text, None) == ['no passage contains "Alexander Korda".']
     scope = scoped(parse_scope("year:<1700", SCHEMA))
-    assert missing_names(engine, text, scope, None) == [
+    assert missing_names(state, text, scope) == [
         'no passage contains "Alexander Korda", "Goldoni".'
     ]
-    assert missing_names(engine, "the opera", None, None) == []
+    assert missing_names(state, "the opera", None) == []
 
 
 def test_replies_to_searches_by_vectors_show_the_cosine() -> None:
