@@ -24,8 +24,6 @@ PREFIX_SHARES = {3: 4, 4: 2}
 So the terms that all prefixes of a query stand for are at most about as many as those of four
 prefixes of 3 characters.
 """
-MAX_PUBLISHED_PREFIXES = 4
-"""Prefixes of any length, without the additions to the language."""
 MAX_WORDS = 192
 """Words of all phrases together; those of a leaf with several spellings count in each.
 

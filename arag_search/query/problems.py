@@ -142,9 +142,6 @@ TOO_MANY_PREFIXES = (
     f"counts as {PREFIX_SHARES[3]}, one of 4 as {PREFIX_SHARES[4]}). Write longer ones, or whole "
     "words for some."
 )
-TOO_MANY_PUBLISHED_PREFIXES = (
-    "the query has {count} prefixes; at most {limit} are allowed. Write whole words for the others."
-)
 TOO_MANY_WORDS = (
     "the phrases of the query have {count:,} words; at most {limit:,} are allowed (a word with an "
     "apostrophe counts in each of its spellings). Write shorter phrases, or several queries."

@@ -27,7 +27,6 @@ from arag_search.query.limits import (
     MAX_LEAVES,
     MAX_MENDED,
     MAX_PREFIXES,
-    MAX_PUBLISHED_PREFIXES,
     MAX_WORDS,
     PREFIX_SHARES,
 )
@@ -274,17 +273,13 @@ def _exceeded(tree: Node, text: str, options: Options) -> list[str]:
         return []
     all_leaves = leaves(tree)
     texts = [leaf for leaf in all_leaves if isinstance(leaf, TextLeaf)]
-    prefixes = [leaf.text for leaf in texts if isinstance(leaf, Prefix)]
-    of_prefixes = (len(prefixes), MAX_PUBLISHED_PREFIXES, problems.TOO_MANY_PUBLISHED_PREFIXES)
-    if options.has_additions:
-        prefixes += [leaf.text for leaf in texts if isinstance(leaf, Fuzzy)]
-        shares = sum(PREFIX_SHARES.get(letters_of(prefix), 1) for prefix in prefixes)
-        of_prefixes = (shares, MAX_PREFIXES, problems.TOO_MANY_PREFIXES)
+    prefixes = [leaf.text for leaf in texts if isinstance(leaf, Prefix | Fuzzy)]
+    shares = sum(PREFIX_SHARES.get(letters_of(prefix), 1) for prefix in prefixes)
     spellings = 3 if has_apostrophes(text) else 1
     may_exceed = spellings * sum(len(leaf.text) for leaf in texts) > MAX_WORDS
     counts = (
         (len(all_leaves), MAX_LEAVES, problems.TOO_MANY_LEAVES),
-        of_prefixes,
+        (shares, MAX_PREFIXES, problems.TOO_MANY_PREFIXES),
         (sum(map(spelled_words, texts)) if may_exceed else 0, MAX_WORDS, problems.TOO_MANY_WORDS),
     )
     return [m.format(count=count, limit=limit) for count, limit, m in counts if count > limit]

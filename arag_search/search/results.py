@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import field, fields
+from dataclasses import field
 from typing import Any
 
 from arag_search.engines.base import Page
@@ -110,15 +110,6 @@ class SearchResult:
         if self.total is None:
             return "unknown"
         return f"{self.total:,}" if self.total_is_exact else f"more than {self.total:,}"
-
-    def __repr__(self) -> str:
-        shown = {
-            part.name: self.total_text if part.name == "total" else repr(getattr(self, part.name))
-            for part in fields(self)
-            if part.repr and part.name != "total_is_exact"
-        }
-        inside = ", ".join(f"{name}={text}" for name, text in shown.items())
-        return f"SearchResult({inside})"
 
     @property
     def retrieved_tokens(self) -> int:

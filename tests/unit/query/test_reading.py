@@ -354,16 +354,11 @@ def test_a_blank_query_is_rejected() -> None:
             parse(query, SCHEMA)
 
 
-def test_short_prefixes_count_as_several_and_without_additions_four_are_allowed() -> None:
+def test_short_prefixes_count_as_several() -> None:
     for query in ("aaa* bbb* cccc* dddd* eeee* fffff* ggggg*", " ".join(["abcde*"] * 16)):
         assert parse(query, SCHEMA).text
         with pytest.raises(QueryError, match="count as 17; at most 16"):
             parse(f"{query} abcdef*", SCHEMA)
-        with pytest.raises(QueryError, match="prefixes; at most 4 are allowed"):
-            parse(query, SCHEMA, published=True)
-        with pytest.raises(QueryError, match="prefixes; at most 4 are allowed"):
-            parse(query, SCHEMA, operators=False)
-    assert parse("aaa* bbb* ccc* ddd*", SCHEMA, published=True).text
 
 
 def test_queries_beyond_the_limits_are_rejected_with_the_numbers() -> None:

@@ -99,7 +99,6 @@ def test_totals_are_counted_up_to_a_thousand_and_beyond_for_a_single_clause() ->
     result = LogicalSearch(index).run({"query": "opera OR x", "top_k": 1})
     assert result.text.splitlines()[0] == "1 of more than 1,000 passages"
     assert (result.total, result.total_is_exact) == (1000, False)
-    assert "total=more than 1,000, " in repr(index.logical_search("opera OR x"))
     assert index.logical_search("opera OR x").total_text == "more than 1,000"
     assert index.logical_search("opera").total_text == "1,001"
     result = LogicalSearch(index_of(*many[1:], sentences=False)).run({"query": "opera"})
