@@ -60,7 +60,6 @@ class _Lowering:
         self._lookups = 0
 
     def part(self, node: Node | Modifier) -> Clause:
-        """Return a clause of an And, with its role."""
         if isinstance(node, Modifier):
             clause = self.clause(node.child)
             return replace(clause, role=ROLES[node.operator.word], factor=node.factor)

@@ -350,7 +350,6 @@ def _plain_signs(text: str) -> str:
 
 
 def _words(text: str) -> list[Token]:
-    """Return the words of a text whose forms are indexed."""
     if (text.isascii() and "`" not in text) or not _MARKED.search(text):
         return analysis.tokens(text)
     words: list[Token] = []
@@ -525,7 +524,6 @@ class _Lemmas:
         )
 
     def __call__(self, word: str) -> str:
-        """Return the lemma of a word, or the word itself."""
         if self._language in _ELIDING:
             word = _ELIDED.sub("", word)
         head, spelling = "", self._inflected(word)
@@ -574,7 +572,6 @@ class _Lemmas:
         return word if is_lemma else None
 
     def _known(self, word: str) -> str | None:
-        """Return a word if the dictionary has it."""
         is_in = len(word) > 2 and self._dictionary.get_lemma(word, self._language) is not None
         return word if is_in else None
 

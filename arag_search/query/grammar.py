@@ -152,7 +152,6 @@ class _Group:
         self.has_modifiers = False
 
     def add(self, node: Node) -> None:
-        """Add a clause under the modifier before it."""
         if self.modifier is not None:
             self.nodes.append(Modifier(self.modifier, node, self.factor))
             self.modifier, self.factor = None, DEFAULT_FACTOR
@@ -164,7 +163,6 @@ class _Group:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a clause must follow."""
         return bool(self.connector) or self.modifier is not None or not self.nodes
 
     def modifiers(self) -> list[Modifier]:
@@ -386,7 +384,6 @@ class _Reader:
         return Regex(pattern, bool(flag), text_field)
 
     def _clause(self, piece: str, group: _Group) -> Node | None:
-        """Return the leaf of a clause that is not a plain word."""
         match = _CLAUSE.fullmatch(piece)
         if match is None:
             return None
@@ -508,6 +505,5 @@ def range_leaf(text: str, field: FieldRef) -> Range:
 def _between(
     field: FieldRef, lower: str | None, upper: str | None, include_lower: bool, include_upper: bool
 ) -> Range:
-    """Return the leaf of a range; None is open."""
     kind = field.type_of_range(lower or upper).name
     return Range(field.name, kind, lower, upper, include_lower, include_upper)

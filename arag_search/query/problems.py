@@ -159,9 +159,8 @@ TRAILING_BACKSLASH = (
 )
 
 NOT_ALTERNATIVE = (
-    "a NOT cannot be an alternative of OR; alone it matches nearly every passage. Write "
-    "AND NOT, or "
-    "a space before NOT."
+    "a NOT cannot be an alternative of OR; alone it matches nearly every passage. Write AND NOT, "
+    "or a space before NOT."
 )
 MODIFIER_ALTERNATIVE = (
     "PREFER and DEMOTE cannot be an alternative of OR. Write them after a space, for everything in "
@@ -192,9 +191,8 @@ NOTHING_RIGHT = (
     "\\{operator} to search the word."
 )
 OPERATORS_OFF = (
-    "operators are off here. Words, phrases, fields and weights are allowed; write them "
-    "with spaces "
-    "between."
+    "operators are off here. Words, phrases, fields and weights are allowed; write them with "
+    "spaces between."
 )
 PLUS = (
     "+ is not an operator here. Join what must be found with AND, or write \\+ for the character."
@@ -283,9 +281,8 @@ RANGE_ON_TEXT = (
     "1680]; for text write words, for the characters \\[."
 )
 RANGE_SYNTAX = (
-    "this is not a range. Write {name}:[low TO high], with * for an open end and {{ }} to "
-    "exclude a "
-    "bound."
+    "this is not a range. Write {name}:[low TO high], with * for an open end and {{ }} to exclude "
+    "a bound."
 )
 RANGE_ON_TERMS = "a range on the {1} field {0}. Its values are matched whole; write {2}."
 NOT_A_VALUE = "{0} is a {1} field, and this is not a {1}. Write {2}."

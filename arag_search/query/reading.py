@@ -522,7 +522,6 @@ class _Reader:
     def _field_without_value(
         self, ref: FieldRef, start: int, end: int, following: Lexeme | None
     ) -> None:
-        """Reject a field with nothing or a blank after its colon."""
         takes_next = (
             following is not None
             and following.kind in ("word", "phrase", "regex", "open")
@@ -610,7 +609,6 @@ class _Reader:
     # What is before a clause
 
     def _before_clause(self, operator: OperatorWord, lexeme: Lexeme) -> None:
-        """Record an operator before the next clause."""
         group, start, end = self.group, lexeme.start, lexeme.end
         if not self._is_allowed(operator):
             self.reject(start, end, operator.unranked or problems.OPERATORS_OFF)

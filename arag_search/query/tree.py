@@ -79,8 +79,7 @@ class Term(_Printed):
     weight: float = 1.0
 
     def __post_init__(self) -> None:
-        _set_text(self)
-        _check_words(self)
+        _check_text(self)
 
 
 @value
@@ -96,8 +95,7 @@ class Phrase(_Printed):
     weight: float = 1.0
 
     def __post_init__(self) -> None:
-        _set_text(self)
-        _check_words(self)
+        _check_text(self)
         if not 0 <= self.slop <= MAX_SLOP:
             raise ArgumentError(f"A slop of {self.slop}.", allowed=f"0 to {MAX_SLOP}")
         if self.slop and len(spellings_of(self.text)[0]) < 2:
@@ -113,8 +111,7 @@ class Prefix(_Printed):
     weight: float = 1.0
 
     def __post_init__(self) -> None:
-        _set_text(self)
-        _check_words(self)
+        _check_text(self)
         if not is_prefix(self.text):
             raise ArgumentError(
                 f'The prefix "{self.text}*".',
@@ -135,8 +132,7 @@ class Fuzzy(_Printed):
     weight: float = 1.0
 
     def __post_init__(self) -> None:
-        _set_text(self)
-        _check_words(self)
+        _check_text(self)
         if self.edits not in MIN_FUZZY_CHARACTERS or not is_fuzzy(self.text, self.edits):
             raise ArgumentError(f'The word "{self.text}~{self.edits}".', allowed=FUZZY_WORDS)
 
@@ -445,21 +441,15 @@ def _set(node: object, name: str, value: object) -> None:
     object.__setattr__(node, name, value)
 
 
-def _set_text(leaf: TextLeaf) -> None:
-    """Check text and weight of a leaf; store the text in NFC."""
-    if not leaf.text.isascii():
-        _set(leaf, "text", checked_text(leaf.text))
+def _check_text(leaf: TextLeaf) -> None:
+    """Check the weight of a leaf, and that its text has words; store the text in NFC."""
     if leaf.weight != 1:
         _check_weight(leaf.weight, leaf.weight)
-
-
-def _check_words(leaf: TextLeaf) -> None:
-    """Check that a text has words, without cutting it into these."""
-    text = leaf.text
-    if text.isalnum() and text.isascii():
+    if leaf.text.isascii() and leaf.text.isalnum():
         return
-    if not has_token(text):
-        raise ArgumentError(f'"{text}" holds nothing to search.', do="Use letters or digits.")
+    _set(leaf, "text", checked_text(leaf.text))
+    if not has_token(leaf.text):
+        raise ArgumentError(f'"{leaf.text}" holds nothing to search.', do="Use letters or digits.")
 
 
 def are_weights(lowest: float, highest: float) -> bool:
@@ -492,7 +482,6 @@ def _place(node: Node | Modifier) -> int:
 
 
 def _has_scoring(node: Node | Modifier) -> bool:
-    """Return whether there is a PREFER or a DEMOTE in a node. O(nodes)."""
     if isinstance(node, TextLeaf):
         return False
     if isinstance(node, Compound):

@@ -217,7 +217,6 @@ def _by_words(state: IndexState, wanted: _Hybrid, scope: ResolvedPlan | None) ->
 
 
 def _hybrid(state: IndexState, query: str, meaning: str | None) -> _Hybrid:
-    """Read the arguments of a hybrid search. Raises QueryError."""
     if meaning is None or not query.strip():
         text = _checked(query if meaning is None else meaning)
         plan, notes = words_query(text, "" if meaning is None else state.manifest.language)

@@ -58,7 +58,6 @@ class _Terms:
         self._set = frozenset(self._all)
 
     def matching(self, pattern: Pattern) -> set[int]:
-        """Return the numbers of the sentences that match."""
         if pattern.is_expanded:
             return {
                 at for at, terms in enumerate(self._sets) if any(map(pattern.expands_to, terms))
@@ -71,7 +70,6 @@ class _Terms:
         }
 
     def match(self, pattern: Pattern) -> bool:
-        """Return whether the text as a whole matches."""
         if pattern.is_expanded:
             return any(map(pattern.expands_to, self._set))
         likely = [words for words in pattern.spellings if self._set.issuperset(words)]

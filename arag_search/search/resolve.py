@@ -92,7 +92,6 @@ def _passages(
 
 
 def _refused(plan: Clause, leaf: Clause, message: str, typed: str) -> QueryError:
-    """Return the error for a lookup whose matches cannot be found."""
     number = leaf.operation.number if isinstance(leaf.operation, Unknown) else 0
     problem = Problem(pattern_start(typed, number) + 1, shortened(leaf.text), message)
     return QueryError(str(plan), (problem,), None)

@@ -189,7 +189,6 @@ def _best(
 
 
 def _words_of(text: str, language: str) -> list[Pattern]:
-    """Return a pattern for each distinct word of a text."""
     words = dict.fromkeys(Words(text).terms(language))
     return [Pattern(((word,),), language=language) for word in words if word != HOLE]
 

@@ -75,7 +75,6 @@ class _Passage:
         }
 
     def has_value(self, operation: Operation) -> bool:
-        """Return whether a value of the hit matches."""
         match operation:
             case Values():
                 return not set(operation.values).isdisjoint(self._values(operation.field, "term"))
