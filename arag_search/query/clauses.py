@@ -222,7 +222,8 @@ class ClauseReader:
         text = self._unescaped(inside)
         if not text.strip():
             self.reject(start, end, problems.EMPTY_PHRASE)
-            return None
+            is_unknown = field is not None and field.kind == "unknown"
+            return self.literal(field.name) if field and is_unknown else None
         if field is not None and field.kind == "unknown":
             self.reject_unknown(field.name, start - len(field.name) - 1)
             return self.literal(f"{field.name} {text}")

@@ -557,6 +557,7 @@ def test_any_text_either_parses_or_raises_a_query_error(
 )  # fmt: skip
 @example('(-"bob"/)1', "OR")
 @example("bob -1 AND /", "OR")
+@example('bob 1:"', "OR")
 def test_a_corrected_query_parses_and_keeps_every_letter_and_digit_of_the_words(
     text: str, default: Literal["OR", "AND"]
 ) -> None:
