@@ -92,6 +92,8 @@ MARKS: Mapping[tuple[str, str], str] = {
         "downloads data, needs a key and costs money",
     ("bench/studies/papers.md", "python -m bench ablate bench/suites/recorded_arag.yaml"):
         "reads data that is not in the repository",
+    ("bench/studies/counterfactual.md", "python -m bench counterfactual"):
+        "reads data that is not in the repository",
     ("bench/studies/replay.md", "uv venv --python 3.12"): "downloads 6 GB, and needs a JDK",
     ("bench/studies/retrieval.md", "python -m bench retrieval"): SLOW,
     ("bench/studies/sets.md", "python -m bench sets --limit ../shared/data/limit"): SLOW,
