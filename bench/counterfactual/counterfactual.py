@@ -1,4 +1,4 @@
-"""A corpus and its questions with invented names and later years, unknown to any model.
+"""A corpus and its questions with invented names and later years, to foil memory.
 
     python -m bench counterfactual CORPUS QUESTIONS --out DIR --seed 1
 
