@@ -81,6 +81,8 @@ MARKS: Mapping[tuple[str, str], str] = {
         "reads data that is not in the repository, and the second command needs a model key",
     ("bench/studies/agent.md", "python -m bench ablate bench/suites/rules.yaml"):
         "takes half a minute, and reads data that is not in the repository",
+    ("bench/studies/counterfactual.md", "python -m bench counterfactual"):
+        "reads data that is not in the repository",
     ("bench/studies/gold_chain.md", "python -m bench ablate bench/suites/gold_chain.yaml"):
         "takes up to an hour, and reads data that is not in the repository",
     ("bench/studies/growth.md", "python -m bench scale"): "takes hours",
@@ -91,8 +93,6 @@ MARKS: Mapping[tuple[str, str], str] = {
     ("bench/studies/papers.md", "python -m bench prepare browsecomp_plus"):
         "downloads data, needs a key and costs money",
     ("bench/studies/papers.md", "python -m bench ablate bench/suites/recorded_arag.yaml"):
-        "reads data that is not in the repository",
-    ("bench/studies/counterfactual.md", "python -m bench counterfactual"):
         "reads data that is not in the repository",
     ("bench/studies/replay.md", "uv venv --python 3.12"): "downloads 6 GB, and needs a JDK",
     ("bench/studies/retrieval.md", "python -m bench retrieval"): SLOW,
