@@ -114,7 +114,7 @@ def open_experiment(
     if isinstance(suite.experiment, AgentRuns):
         return AgentExperiment(suite, suite.experiment, folders, _prices(options), choose, judging)
     if isinstance(suite.experiment, RecordedRuns):
-        return RecordedExperiment(suite.experiment, folders.data)
+        return RecordedExperiment(suite.experiment, folders.data, folders.kept)
     from bench.gold_chain.experiment import GoldChainExperiment
 
     return GoldChainExperiment(suite.experiment, folders)

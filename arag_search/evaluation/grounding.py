@@ -44,12 +44,14 @@ def grounding_of(
     """
     if record is not None and record.status != "failed" and record.citation is None:
         return None
+    is_seen = record is None or _says_what_it_shows(record)
+    pieces: list[list[bool]] = []
     shown = [] if record is None else _cited_and_shown(record)
-    if sets is None:
+    if sets is None and is_seen:
         wanted = (question.gold_titles, *question.alternative_titles)
         names = _names(shown, of_subjects=not question.supporting_titles)
         pieces = [[normalise(title) in names for title in titles] for titles in wanted if titles]
-    else:
+    elif sets is not None:
         ids = set[str]() if record is None else _cited_ids(record)
         pieces = [
             [not ids.isdisjoint(piece.chunk_ids) for piece in of_set]
@@ -59,7 +61,7 @@ def grounding_of(
     if pieces:
         return Grounding("evidence", any(map(all, pieces)))
     telling = _telling_answers(question)
-    if not telling:
+    if not telling or not is_seen:
         return None
     texts = [whole_words(passage.text) for passage in shown]
     holds = any(stands_in(answer, text) for answer in telling for text in texts)
@@ -72,6 +74,11 @@ def _telling_answers(question: Question) -> list[str]:
     asked = whole_words(question.text)
     known = any(stands_in(text, asked) or normalise(text) in YES_OR_NO for text in question.answers)
     return [] if known else [text for text in question.answers if whole_words(text)]
+
+
+def _says_what_it_shows(record: Record) -> bool:
+    """Return whether the places of passages in replies are recorded, or nothing was shown."""
+    return all(step.passages or not step.hit_ids for step in record.trajectory)
 
 
 def _cited_ids(record: Record) -> set[str]:

@@ -11,20 +11,25 @@ from arag_search.agent.record import Record
 from arag_search.errors import AragError, ConfigError
 from arag_search.evaluation.resolution import LocatedEvidence, Passages
 from arag_search.questions.files import Question, load_questions
+from arag_search.search.opening import open_index
 from arag_search.system.yaml_file import numbered
 from bench.ablation.cells import Cell
 from bench.ablation.scoring import rows_of
 from bench.ablation.suite import Key, RecordedRuns, chosen
+from bench.workbench import kept_index
 
 
 class RecordedExperiment:
-    """An Experiment over files of records below a folder of data.
+    """An Experiment over files of records below a folder of data. Indexes of the corpora that were
+    searched are kept in ``work``, to locate evidence in.
 
-    Evidence is not measured, because the index that was searched is not at hand. Raises ConfigError
-    naming every file that is missing or cannot be read.
+    Raises ConfigError naming every file that is missing or cannot be read.
     """
 
-    def __init__(self, runs: RecordedRuns, data: Path) -> None:
+    def __init__(self, runs: RecordedRuns, data: Path, work: Path) -> None:
+        self._corpora = {name: data / runs.corpus.format(set=name) for name in runs.sets}
+        self._work = work
+        self._located: dict[str, LocatedEvidence] = {}
         self._asked: dict[str, list[Question]] = {}
         self._records: dict[tuple[str, str], dict[str, Record]] = {}
         self._files: dict[tuple[str, str], tuple[Path, Path]] = {}
@@ -39,6 +44,11 @@ class RecordedExperiment:
                     self._records[at] = _records_of(records)
                 except AragError as error:
                     problems.append(" ".join(str(error).split("\n")))
+        problems += [
+            f"The corpus does not exist. Where: {corpus}"
+            for corpus in self._corpora.values()
+            if not corpus.exists()
+        ]
         if problems:
             said = numbered("suite", list(dict.fromkeys(problems)))
             raise ConfigError(said, do="Name their folder with --data.")
@@ -47,10 +57,16 @@ class RecordedExperiment:
         """See Experiment. A question without a record counts as one that failed."""
         name, label = key["set"], key["run"]
         asked = self._asked[name]
-        nothing = LocatedEvidence(Passages(()), {question.id: () for question in asked})
+        if name not in self._located:
+            corpus = self._corpora[name]
+            location = kept_index(corpus, self._work / f"{name}-{corpus.stem}")
+            with open_index(location) as index:
+                self._located[name] = LocatedEvidence.of(asked, Passages(index.scan()))
         files = zip(("questions", "records"), self._files[name, label], strict=True)
         digests = {what: hashlib.sha256(path.read_bytes()).hexdigest()[:16] for what, path in files}
-        return Cell(key, digests, rows_of(asked, self._records[name, label], 1, nothing))
+        return Cell(
+            key, digests, rows_of(asked, self._records[name, label], 1, self._located[name])
+        )
 
     def close(self) -> None:
         """See Experiment."""

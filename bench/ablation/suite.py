@@ -149,12 +149,14 @@ class RecordedRun(Part):
 
 
 class RecordedRuns(Conditions):
-    """Recorded runs over question sets, of which nothing is asked again."""
+    """Recorded runs over question sets, of which nothing is asked again. ``corpus`` is the file
+    that was searched."""
 
     FACTORS = {"run": "runs"}
 
     kind: Literal["recorded"]
     questions_file: Place
+    corpus: Place
     runs: Annotated[tuple[RecordedRun, ...], Field(min_length=1)]
 
 

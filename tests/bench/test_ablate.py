@@ -576,7 +576,7 @@ def test_all_problems_of_a_suite_are_reported_before_anything_runs(
     errors = capsys.readouterr().err
     assert errors.startswith("The suite has ")
     for part in (
-        '"packed by hand" is not a packing of passages. Allowed: "published", "packed N" with N',
+        '"packed by hand" is not a packing of passages. Allowed: "published", or "packed N" with N',
         'There is no data set "nowhere".',
         'preset a: The preset has 1 problem. 1. key "max_lops"',
         "preset arag_full: semantic_search needs vectors, and no encoder is named.",

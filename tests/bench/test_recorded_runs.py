@@ -32,6 +32,11 @@ def data(tmp_path: Path) -> Path:
         record("b", "Mayor Ada Lane", search("p.2", tokens=400)),
     ]
     half = [record("a", "Rome", search("p.1", tokens=50)), record("b", "", status="failed")]
+    for name in ("2wikimultihopqa", "musique"):
+        (folder / name).mkdir(parents=True)
+        passage = json.dumps({"title": "Paris", "text": "Ada Lane is mayor of Paris."})
+        (folder / name / "corpus.jsonl").write_text(passage)
+        (folder / name / "arag_chunks.json").write_text('["0:ada lane is mayor of paris."]')
     for sets in ("2wikimultihopqa", "2wikimultihopqa_chunks", "musique"):
         lines = "\n".join(map(json.dumps, rows))
         path = folder / "model_runs" / f"{sets}.questions.jsonl"
@@ -82,10 +87,12 @@ def test_missing_and_broken_files_of_records_are_named_before_anything_is_measur
 ) -> None:
     (data / "model_runs" / "2wikimultihopqa.arag_full.jsonl").unlink()
     (data / "model_runs" / "musique.logical_read.jsonl").write_text("{}")
+    (data / "musique" / "corpus.jsonl").unlink()
     assert main(command("recorded_arag", data)) == 1
     errors = capsys.readouterr().err
     assert "1. The records cannot be read (No such file or directory)." in errors
     assert "2. A record cannot be read: " in errors
+    assert "3. The corpus does not exist. Where: " in errors
     assert errors.endswith("Do: Name their folder with --data.\n")
 
 
