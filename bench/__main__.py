@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[1]
 
 BENCHES = {
     "ablate": "bench.ablate",
+    "agents": "bench.agents.agents",
     "counterfactual": "bench.counterfactual.counterfactual",
     "gold_chain": "bench.gold_chain.counts",
     "prepare": "bench.published.prepare",

@@ -81,6 +81,8 @@ MARKS: Mapping[tuple[str, str], str] = {
         "reads data that is not in the repository, and the second command needs a model key",
     ("bench/studies/agent.md", "python -m bench ablate bench/suites/rules.yaml"):
         "takes half a minute, and reads data that is not in the repository",
+    ("bench/studies/agents.md", "apt-get install ripgrep"):
+        "needs ripgrep and two packages, and takes minutes",
     ("bench/studies/counterfactual.md", "python -m bench counterfactual"):
         "reads data that is not in the repository",
     ("bench/studies/gold_chain.md", "python -m bench ablate bench/suites/gold_chain.yaml"):

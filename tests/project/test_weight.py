@@ -17,7 +17,7 @@ CEILINGS = {
     ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 11_719,
     ("arag_search/tools/",): 5_007,
     ("arag_search/agent/",): 4_440,
-    ("arag_search/evaluation/",): 3_182,
+    ("arag_search/evaluation/",): 3_187,
     ("arag_search/vectors/", "index_jobs/embedding/"): 4_531,
     ("arag_search/engines/opensearch/",): 4_671,
     ("arag_search/engines/",): 7_096,
@@ -27,11 +27,11 @@ CEILINGS = {
     ("arag_search/endpoints/", "arag_search/system/"): 1_934,
     ("index_jobs/sources/",): 8_065,
     ("index_jobs/",): 5_367,
-    ("bench/",): 8_984,
+    ("bench/",): 9_545,
     ("tests/",): 62_594,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 139_717
+ALL = 140_414
 
 
 def _counts() -> Counter[tuple[str, ...]]:
