@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -14,7 +15,15 @@ from bench.agents.notes import FACTS, QUESTIONS, write_notes
 from bench.agents.policy import MAX_CALLS, Reading, ask
 from bench.agents.tools import HEAD_LINES, Ripgrep
 
-NEEDS_RIPGREP = pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is not installed")
+
+@pytest.fixture
+def ripgrep() -> None:
+    """Skip where ripgrep is not installed, which in CI is a failure."""
+    if shutil.which("rg") is None:
+        reason = "ripgrep is not installed: apt-get install ripgrep"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
 
 
 def test_notes_are_the_same_for_a_seed_and_answer_every_need_once(tmp_path: Path) -> None:
@@ -85,7 +94,7 @@ def test_the_policy_follows_names_until_its_calls_are_spent() -> None:
     assert ask(Script(), "what helps against rust").calls == 1
 
 
-@NEEDS_RIPGREP
+@pytest.mark.usefixtures("ripgrep")
 def test_ripgrep_reads_around_names_with_signs_and_stops_at_its_head(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("C++ (the language) has a budget.\nNext line.\n", "utf-8")
     (tmp_path / "b.txt").write_text("C++ (the language)\n" * 300, "utf-8")
@@ -97,7 +106,7 @@ def test_ripgrep_reads_around_names_with_signs_and_stops_at_its_head(tmp_path: P
     assert max(len(of.splitlines()) for of in reading.texts) == HEAD_LINES
 
 
-@NEEDS_RIPGREP
+@pytest.mark.usefixtures("ripgrep")
 def test_both_tools_are_measured_over_the_same_needs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -31,7 +31,7 @@ CEILINGS = {
     ("tests/",): 62_594,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 140_414
+ALL = 140_423
 
 
 def _counts() -> Counter[tuple[str, ...]]:
