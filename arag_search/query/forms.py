@@ -31,7 +31,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from importlib.metadata import version
 from itertools import combinations, zip_longest
 from operator import itemgetter
@@ -309,6 +309,7 @@ def normal_spellings(text: str, language: str) -> Spellings:
     return tuple(dict.fromkeys([words, *others]))
 
 
+@lru_cache(1 << 16)
 def folded(word: str) -> str:
     """Return a word or its beginning in normal form, but for its lemma."""
     return _QUOTES.sub("", _accents_off(_letters(analysis.fold(word)))) or word

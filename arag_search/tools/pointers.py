@@ -56,9 +56,9 @@ def with_pointers(
     of_query = [name for name, hit in zip(titles, hits, strict=True) if hit.is_named]
     names: dict[str, list[Name]] = {}
     for id, text in texts.items():
-        own = [*of_query, name_of(by_id[id].title)]
+        own = _apart([*of_query, name_of(by_id[id].title)])
         both = [*links_in(text, by_id[id].doc_id), *names_in(text, words[id], common)]
-        names[id] = [name for name in both if name.name and not _is_part(name.name, own)]
+        names[id] = [name for name in both if name.name and f" {name.name} " not in own]
     asked = {
         name.name: "" if name.surely else texts[id][name.start : name.end]
         for id in names
@@ -77,7 +77,8 @@ def with_pointers(
     query = None if result.highlighter is None else result.highlighter.query
     leaves = [] if query is None or not pointers else wanted_leaves(query)
     typed = [leaf.typed for leaf in leaves if leaf.is_text and leaf.field != TITLE]
-    loose = " ".join(words for words in typed if not _is_part(name_of(words), titles))
+    shown = _apart(titles)
+    loose = " ".join(words for words in typed if f" {name_of(words)} " not in shown)
     for documents in pointers[: preset.pointers]:
         sentence = _sentence(documents, loose, index.manifest.language)
         reply = _pointed(reply, documents, sentence, preset.max_result_tokens, read_set)
@@ -90,10 +91,9 @@ def _longest(
     """Yield the names in a text of documents that were found, in order, if not too many documents
     have them: links, and of names that overlap the longest, which may be one of the ``titles``."""
     taken: list[Name] = []
-    for name in sorted(names, key=lambda name: (not name.surely, name.start - name.end)):
-        if (name.name in by_name or name.name in titles) and all(
-            name.end <= other.start or other.end <= name.start for other in taken
-        ):
+    known = [name for name in names if name.name in by_name or name.name in titles]
+    for name in sorted(known, key=lambda name: (not name.surely, name.start - name.end)):
+        if all(name.end <= other.start or other.end <= name.start for other in taken):
             taken.append(name)
     for name in sorted(taken):
         documents, _ = by_name.get(name.name, ([], 0))
@@ -108,8 +108,9 @@ def _is_frequent(name: str, by_name: _ByName, passages: int) -> bool:
     return by_name[name][1] > min(most, MAX_TOTAL)
 
 
-def _is_part(name: str, titles: Sequence[str]) -> bool:
-    return any(f" {name} " in f" {title} " for title in titles)
+def _apart(titles: Sequence[str]) -> str:
+    """Return titles with a blank around each word, on a line each."""
+    return "".join(f" {title} \n" for title in titles if title)
 
 
 def _sentence(documents: Sequence[Hit], words: str, language: str) -> tuple[int, str] | None:

@@ -14,7 +14,7 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
-    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 11_719,
+    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 11_720,
     ("arag_search/tools/",): 5_007,
     ("arag_search/agent/",): 4_440,
     ("arag_search/evaluation/",): 3_187,
@@ -31,7 +31,7 @@ CEILINGS = {
     ("tests/",): 62_594,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 140_423
+ALL = 140_425
 
 
 def _counts() -> Counter[tuple[str, ...]]:
