@@ -9,7 +9,7 @@ yes or no: such questions have no rule.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -44,26 +44,25 @@ def grounding_of(
     """
     if record is not None and record.status != "failed" and record.citation is None:
         return None
+    ids = set[str]() if record is None else _cited_ids(record)
     is_seen = record is None or _says_what_it_shows(record)
     pieces: list[list[bool]] = []
-    shown = [] if record is None else _cited_and_shown(record)
-    if sets is None and is_seen:
-        wanted = (question.gold_titles, *question.alternative_titles)
-        names = _names(shown, of_subjects=not question.supporting_titles)
-        pieces = [[normalise(title) in names for title in titles] for titles in wanted if titles]
-    elif sets is not None:
-        ids = set[str]() if record is None else _cited_ids(record)
+    if sets is not None:
         pieces = [
             [not ids.isdisjoint(piece.chunk_ids) for piece in of_set]
             for of_set in sets
             if of_set and all(piece.chunk_ids for piece in of_set)
         ]
+    elif is_seen:
+        names = _names(_shown(record, ids), of_subjects=not question.supporting_titles)
+        wanted = (question.gold_titles, *question.alternative_titles)
+        pieces = [[normalise(title) in names for title in titles] for titles in wanted if titles]
     if pieces:
         return Grounding("evidence", any(map(all, pieces)))
     telling = _telling_answers(question)
     if not telling or not is_seen:
         return None
-    texts = [whole_words(passage.text) for passage in shown]
+    texts = [whole_words(passage.text) for passage in _shown(record, ids)]
     holds = any(stands_in(answer, text) for answer in telling for text in texts)
     return Grounding("answer", holds)
 
@@ -91,10 +90,9 @@ def _cited_ids(record: Record) -> set[str]:
     return ids
 
 
-def _cited_and_shown(record: Record) -> list[ShownPassage]:
-    ids = _cited_ids(record)
-    passages = (passage for step in record.trajectory for passage in step.shown_passages())
-    return [passage for passage in passages if passage.id in ids]
+def _shown(record: Record | None, ids: Collection[str]) -> list[ShownPassage]:
+    steps = () if record is None else record.trajectory
+    return [passage for step in steps for passage in step.shown_passages() if passage.id in ids]
 
 
 def _names(shown: Sequence[ShownPassage], *, of_subjects: bool) -> set[str]:

@@ -26,7 +26,7 @@ MAX_VALUES = 3
 _MAX_CHARACTERS = 40
 """A longer value or name of a field is left out, because a query could not use a part of it."""
 DOCUMENTS = "the documents"
-"""What a description calls all that can be searched."""
+"""What the description of a tool calls the documents that it searches."""
 _DOCUMENTS = "<documents>"
 _FIELDS = "<fields>"
 _CONDITION = re.compile(r"\{(!?)(\w+)\?([^{}]*)\}")

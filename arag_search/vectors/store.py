@@ -241,7 +241,7 @@ class Store:
         return self.folder / f"{unit}.{role}"
 
     def _load(self, unit: VectorUnit) -> None:
-        """Read the blocks of a unit, without a torn one, and map its rows. Raises
+        """Read the blocks of a unit, but for one that was cut short, and map its rows. Raises
         VectorsDamagedError."""
         path = self._file(unit, "blocks")
         try:

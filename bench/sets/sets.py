@@ -38,7 +38,7 @@ NAME, CORPUS = "sets", "corpus.jsonl"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure the lines and return the exit code."""
+    """Measure the chosen interfaces and return the exit code."""
     parser = BenchParser(NAME, __doc__)
     parser.add_default("--documents", whole_from(1_000), 10_000, "made people, from 1,000")
     parser.add_default("--needs", whole_from(12), 60, "needs of each depth, from 12")

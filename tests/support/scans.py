@@ -34,7 +34,7 @@ Condition = tuple[str, Callable[[Row], bool]]
 
 
 def row(number: int) -> dict[str, Any]:
-    """Return a row, whose fields are sorted, repeated, rare or absent."""
+    """Return a row with fields to sort by, some of which repeat values, are rare or are absent."""
     chance = Random(number)
     fields: dict[str, Any] = {
         "id": f"r{number}",
