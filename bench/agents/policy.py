@@ -9,7 +9,7 @@ model would stop earlier, with either tool.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -31,11 +31,12 @@ class Reading:
     tokens: int = 0
     texts: list[str] = field(default_factory=list[str])
 
-    def note(self, text: str) -> str:
-        """Count a call and its reply, and return the reply; calls beyond MAX_CALLS reply
-        nothing."""
+    def call(self, run: Callable[[], str]) -> str:
+        """Make a call, count it and its reply, and return the reply; calls beyond MAX_CALLS are
+        not made and reply nothing."""
         if self.calls >= MAX_CALLS:
             return ""
+        text = run()
         self.calls += 1
         self.tokens += count_tokens(text)
         self.texts.append(text)
@@ -43,7 +44,7 @@ class Reading:
 
 
 class Hands(Protocol):
-    """A tool in the hands of the agent. Each method makes one or more calls, notes them, and
+    """A tool in the hands of the agent. Each method makes one or more calls of a ``Reading``, and
     returns the most relevant text that it read."""
 
     def beside(self, name: str, words: Sequence[str], reading: Reading) -> str:

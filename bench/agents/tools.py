@@ -45,7 +45,7 @@ class Ripgrep:
     def _lines(self, pattern: str, name: str, stems: Sequence[str], reading: Reading) -> str:
         """Grep lines, and read around the name in the file of the line with most of the words; of
         equals, that with most lines."""
-        output = reading.note(self._run("-n", "-H", "--no-heading", "-e", pattern))
+        output = self._run(reading, "-n", "-H", "--no-heading", "-e", pattern)
         lines = [line.split(":", 2) for line in output.splitlines() if line.count(":") > 1]
         counts = Counter(file for file, *_ in lines)
 
@@ -55,34 +55,36 @@ class Ripgrep:
         best = max(lines, key=rank, default=None)
         if best is None:
             return ""
-        return f"{best[2]}\n{self._around(name, best[0], reading)}"
+        return f"{best[2]}\n{self._around(_literal(name), best[0], reading)}"
 
     def about(self, words: Sequence[str], reading: Reading) -> str:
         """Narrow the files by one word after the other, the longest first, and read around the
         words in the first of those that are left."""
         files: list[str] = []
         for word in sorted(words, key=len, reverse=True):
-            listed = reading.note(self._run("-l", "-F", "-e", stem(word), places=files))
+            listed = self._run(reading, "-l", "-F", "-e", stem(word), places=files)
             files = listed.splitlines() or files
             if 0 < len(files) <= 2:
                 break
         either = "|".join(_literal(stem(word)) for word in words)
-        texts = [self._around(either, file, reading, is_pattern=True) for file in files[:2]]
-        return "\n".join(texts)
+        return "\n".join(self._around(either, file, reading) for file in files[:2])
 
-    def _around(self, text: str, file: str, reading: Reading, *, is_pattern: bool = False) -> str:
-        pattern = text if is_pattern else _literal(text)
+    def _around(self, pattern: str, file: str, reading: Reading) -> str:
         if (pattern, file) in self._read:
             return ""
         self._read.add((pattern, file))
         # Without the numbers of lines, which would stand between the words of a sentence.
-        return reading.note(self._run("-N", "-I", "-C", str(AROUND), "-e", pattern, places=[file]))
+        return self._run(reading, "-N", "-I", "-C", str(AROUND), "-e", pattern, places=[file])
 
-    def _run(self, *options: str, places: Sequence[str] = ()) -> str:
+    def _run(self, reading: Reading, *options: str, places: Sequence[str] = ()) -> str:
         command = ["rg", "-i", "--sort", "path", "--max-columns", str(_COLUMNS),
                    "--max-columns-preview", *options, *(places or ["."])]  # fmt: skip
-        done = subprocess.run(command, cwd=self._folder, capture_output=True, check=False)
-        return "\n".join(done.stdout.decode("utf-8", "replace").splitlines()[:HEAD_LINES])
+
+        def run() -> str:
+            done = subprocess.run(command, cwd=self._folder, capture_output=True, check=False)
+            return "\n".join(done.stdout.decode("utf-8", "replace").splitlines()[:HEAD_LINES])
+
+        return reading.call(run)
 
 
 class LogicalSearch:
@@ -107,10 +109,16 @@ class LogicalSearch:
         return self._asked(words_query(" ".join(words)), reading)
 
     def _asked(self, query: str, reading: Reading, **arguments: Any) -> str:
-        result = self._tool.run({"query": query, **arguments}, self._shown)
-        reading.note(result.text)
-        spans = result.passages if result.status == "ok" else ()
-        return "\n".join(result.text[span.text_start : span.end] for span in spans)
+        passages: list[str] = []
+
+        def run() -> str:
+            result = self._tool.run({"query": query, **arguments}, self._shown)
+            spans = result.passages if result.status == "ok" else ()
+            passages.extend(span.text_in(result.text) for span in spans)
+            return result.text
+
+        reading.call(run)
+        return "\n".join(passages)
 
 
 def _literal(text: str) -> str:

@@ -70,14 +70,14 @@ class Script:
         self.asked: list[str] = []
 
     def beside(self, name: str, words: object, reading: Reading) -> str:
-        return reading.note(self._note(f"{name} beside {words}"))
+        return reading.call(lambda: self._note(f"{name} beside {words}"))
 
     def alone(self, name: str, reading: Reading) -> str:
-        reading.note(self._note(name))
+        reading.call(lambda: self._note(name))
         return f"{name} knows Ada Number{len(self.asked)}, Ben Number{len(self.asked)}."
 
     def about(self, words: object, reading: Reading) -> str:
-        return reading.note(self._note(str(words)))
+        return reading.call(lambda: self._note(str(words)))
 
     def _note(self, asked: str) -> str:
         self.asked.append(asked)

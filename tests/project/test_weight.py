@@ -27,11 +27,11 @@ CEILINGS = {
     ("arag_search/endpoints/", "arag_search/system/"): 1_934,
     ("index_jobs/sources/",): 8_065,
     ("index_jobs/",): 5_367,
-    ("bench/",): 9_545,
+    ("bench/",): 9_554,
     ("tests/",): 62_594,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 140_425
+ALL = 140_432
 
 
 def _counts() -> Counter[tuple[str, ...]]:
