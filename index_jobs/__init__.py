@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from index_jobs.build.options import BuildOptions
     from index_jobs.embedding.job import embed_index as embed
     from index_jobs.embedding.options import EmbedOptions
-    from index_jobs.updates.addition import AddOptions
     from index_jobs.updates.addition import add_documents as add
-    from index_jobs.updates.addition import sync_documents as sync
     from index_jobs.updates.deletion import delete_documents as delete
+    from index_jobs.updates.options import AddOptions
+    from index_jobs.updates.synchronisation import sync_documents as sync
 
 __all__ = [
     "AddOptions",
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AddOptions": "index_jobs.updates.addition:AddOptions",
+    "AddOptions": "index_jobs.updates.options:AddOptions",
     "BuildOptions": "index_jobs.build.options:BuildOptions",
     "EmbedOptions": "index_jobs.embedding.options:EmbedOptions",
     "Progress": "arag_search.system.progress:CallbackProgress",
@@ -51,7 +51,7 @@ _HOMES = {
     "build_index": "index_jobs.build.new_index:build_index",
     "delete": "index_jobs.updates.deletion:delete_documents",
     "embed": "index_jobs.embedding.job:embed_index",
-    "sync": "index_jobs.updates.addition:sync_documents",
+    "sync": "index_jobs.updates.synchronisation:sync_documents",
 }
 
 

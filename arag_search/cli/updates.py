@@ -15,9 +15,11 @@ from arag_search.corpus import nfc
 from arag_search.errors import ArgumentError, IndexNotFoundError
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import AddReport, BuildReport
-from index_jobs.updates.addition import AddOptions, add_documents, sync_documents
+from index_jobs.updates.addition import add_documents
 from index_jobs.updates.deletion import delete_documents
 from index_jobs.updates.maintenance import compact_index
+from index_jobs.updates.options import AddOptions
+from index_jobs.updates.synchronisation import sync_documents
 
 
 def delete_command(

@@ -1,55 +1,44 @@
-"""Adding documents to an existing index, and bringing an index in line with its sources.
+"""Adding documents to an existing index.
 
 A document whose id is in the index is compared with the earlier one: it is left alone if it is the
-same, and replaced otherwise. A synchronisation also deletes what its sources no longer have.
+same, and replaced otherwise.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import os
 import shlex
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from arag_search.corpus import (
-    SHARD_BITS,
     Chunk,
-    document_number,
-    ordinal_of,
     source_shard,
 )
 from arag_search.engines.write import IndexUpdate, UpdateRecord
-from arag_search.errors import ArgumentError, BuildError, MassDeletionError, SourceError
+from arag_search.errors import BuildError
 from arag_search.field_counts import no_counts
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
-from arag_search.search.standing import note_standing, now, standing_of
 from arag_search.system.arguments import checked
 from arag_search.system.processes import Interrupts
-from arag_search.system.progress import Progress, counted
+from arag_search.system.progress import Progress
 from index_jobs.build.corpus import Corpus, is_being_packed, summed
-from index_jobs.build.language import AUTO
-from index_jobs.build.options import DEFAULT_FIELDS
-from index_jobs.build.report import SHOWN_EXAMPLES, AddReport, index_counts, shown_ids
+from index_jobs.build.report import AddReport, index_counts
 from index_jobs.cutting.chunking import Packed, cut_only, program_version
 from index_jobs.cutting.counts import Counts, Cut
-from index_jobs.sources.file_table import FileTable, Following, Look, note_read, unread_of
-from index_jobs.sources.files import path_id
-from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import open_sources
-from index_jobs.sources.reading import CorpusReader, Position, SeenIds, Source
-from index_jobs.sources.records import Fields
-from index_jobs.sources.registry import PRE_CHUNKED, Format
-from index_jobs.sources.selection import SHOWN_LARGE_FILES, USUAL_FILES, FileSelection
+from index_jobs.sources.reading import CorpusReader, Position, SeenIds
+from index_jobs.sources.selection import FileSelection
+from index_jobs.updates.options import AddOptions, check_formats, check_options, metadata_reader
+from index_jobs.updates.ordinals import Ordinals
 from index_jobs.updates.tally import (
     Tally,
-    check_not_empty,
     digest_of,
     existing_chunks,
     recover_update,
@@ -60,54 +49,6 @@ from index_jobs.workers.pool import open_executor
 
 _TIME_FIELD = "modified"
 """The metadata field whose change alone does not make a document different."""
-
-_ADD, _SYNC = "--add", "--sync"
-
-
-@dataclass(frozen=True, slots=True)
-class Followed:
-    """What a watcher of folders knows, for one of the synchronisations by which an index follows
-    them.
-
-    ``paths`` are absolute paths: only documents of these files, and of those below them, can have
-    changed; None if any can. ``peak`` is the largest number of documents that the index
-    had of late, because a folder may vanish in several steps. With ``keeps_vanished`` nothing is
-    deleted. Sources may change while they are read, because the watcher will hear of it.
-    """
-
-    paths: frozenset[str] | None = None
-    peak: int = 0
-    keeps_vanished: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class AddOptions:
-    """The options of an addition or a synchronisation.
-
-    ``format``, ``fields``, ``skip_bad_lines``, ``files`` and ``workers`` are as in BuildOptions.
-    The others are properties of the index: each is None or the value that the index already has.
-    ``bm25`` is k1 and b. With ``allow_deletes``, a synchronisation may delete more than half of the
-    documents of a source. With ``dry_run`` nothing is written, and the report has the ids.
-    Vectors in the folder ``vectors`` (see ``vectors_root``) that fit the index fit it afterwards
-    too: new texts are encoded by the encoder that made them, unless ``embed`` is False. A
-    synchronisation by a watcher has what it ``followed``.
-    """
-
-    format: Format | None = None
-    fields: Fields = DEFAULT_FIELDS
-    skip_bad_lines: bool = False
-    files: FileSelection = USUAL_FILES
-    chunk_tokens: int | None = None
-    bm25: tuple[float, float] | None = None
-    metadata: Mapping[str, MetadataType] | None = None
-    without: tuple[str, ...] | None = None
-    language: str | None = None
-    workers: int | None = None
-    allow_deletes: bool = False
-    dry_run: bool = False
-    vectors: Path | str | None = None
-    embed: bool = True
-    followed: Followed | None = None
 
 
 @checked
@@ -126,36 +67,11 @@ def add_documents(
     SourceError, ArgumentError for options that contradict those of the index, BuildError,
     EngineError. After a KeyboardInterrupt, the update is undone.
     """
-    return _updated(_Addition, sources, location, options, progress)
+    return updated(Addition, sources, location, options, progress)
 
 
-@checked
-def sync_documents(
-    sources: Sequence[str],
-    location: str | Path,
-    options: AddOptions | None = None,
-    progress: Progress | None = None,
-) -> AddReport:
-    """Make the index at ``location`` equal to ``sources`` as they are now.
-
-    New and changed documents are added as in ``add_documents``; those that came from one of these
-    sources and are no longer in it are deleted. Documents of other sources are left alone, and
-    counted in the report. Of a file or folder that cannot be read and is skipped, no document is
-    deleted; nor of a whole file of records in which bad records are skipped. A source is what its
-    name stands for, made absolute. A source of the index that is the same file or folder under
-    another name, or that is gone while one of these sources has documents of its ids, counts as
-    this one from then on.
-
-    Reads every passage of the index once, unless a watcher names the changed paths; memory grows
-    with the number of documents of the sources. Raises what ``add_documents`` raises; ArgumentError
-    if it would delete all documents, MassDeletionError if more than half of those of a source
-    without ``allow_deletes``; SourceError for a document whose id belongs to another source.
-    """
-    return _updated(_Sync, sources, location, options, progress)
-
-
-def _updated(
-    kind: type[_Addition],
+def updated(
+    kind: type[Addition],
     sources: Sequence[str],
     location: str | Path,
     options: AddOptions | None,
@@ -167,10 +83,10 @@ def _updated(
         return kind(list(sources), location, options or AddOptions(), progress, target).run()
 
 
-class _Addition:
+class Addition:
     """One run of an addition; ``_ids`` are the ids of the documents of its sources so far."""
 
-    option = _ADD
+    option = "--add"
 
     def __init__(
         self,
@@ -185,14 +101,14 @@ class _Addition:
         self._options = options
         self._progress = progress
         self._target = target
-        _check_options(target.manifest, options, self._where)
+        check_options(target.manifest, options, self._where)
         self._paths: frozenset[str] | None = None
         metadata = metadata_reader(target.manifest)
         self._followed = options.followed
         files = self._selected(names)
         opened = open_sources(names, options.format, options.fields, metadata, files)
         self._corpus = Corpus(opened, metadata)
-        _check_formats(target.manifest, opened, self._where)
+        check_formats(target.manifest, opened, self._where)
         self._position = Position()
         self._record = self._new_record()
         self._has_begun = False
@@ -223,7 +139,7 @@ class _Addition:
                 return self._report(self._before, finished=True)
             self._record = replace(self._record, update=self._before.update + 1)
             self._tally = Tally(self._before)
-            self._ordinals = _Ordinals(self._target.first_ordinal(), self._before, self._where)
+            self._ordinals = Ordinals(self._target.first_ordinal(), self._before, self._where)
             try:
                 self._write_all(interrupts)
                 return self._finish()
@@ -391,253 +307,6 @@ class _Addition:
         )
 
 
-class _Sync(_Addition):
-    """A synchronisation. ``_paths`` are those of the files that can have changed, None if any can:
-    only they are read."""
-
-    option = _SYNC
-
-    def __init__(self, *arguments: Any) -> None:
-        self._began_at = now()
-        self._table: FileTable | None = None
-        self._look: Look | None = None
-        super().__init__(*arguments)
-        self._owners = self._target.manifest.shard_sources
-        real = {os.path.realpath(name): name for name in self._corpus.identities}
-        known = set(self._corpus.identities)
-        self._renamed = {
-            owner: real[os.path.realpath(owner)]
-            for owner in set(self._owners) - known
-            if os.path.isabs(owner) and os.path.realpath(owner) in real
-        }
-
-    def _selected(self, names: Sequence[str]) -> FileSelection:
-        """Return the files that have changed since the index read them, as its table says; all if
-        there is none, if the index was changed otherwise, or if ids do not tell files."""
-        options, manifest = self._options, self._target.manifest
-        self._following = Following.of(names, options.format, options.fields, options.files)
-        within = None if self._followed is None else self._followed.paths
-        table = FileTable.read(self._where, self._following.digest())
-        knows_paths = "path" in manifest.file_metadata and options.fields.id is None
-        if (
-            table is None
-            or not knows_paths
-            or table.fingerprint != manifest.fingerprint
-            or (self._following.is_remote and within is None)
-        ):
-            table = within = None
-        self._look = self._following.look(within)
-        if table is not None and self._look is not None:
-            self._table = table
-            self._paths = frozenset(table.changed(self._look, within))
-            if within is None:
-                self._paths |= frozenset(table.unread)
-        roots = frozenset(map(os.path.realpath, names))
-        if self._paths is None:
-            return options.files if self._followed is None else replace(options.files, only=roots)
-        return replace(options.files, only=self._paths)
-
-    def _finish(self) -> AddReport:
-        report, look, table = super()._finish(), self._look, self._table
-        is_whole = self._followed is None or self._followed.paths is None
-        if table is not None and look is not None and is_whole:
-            # Files that were not read again count as unchanged.
-            left_alone = len(look.files.keys() - (self._paths or ()))
-            report = replace(
-                report,
-                unchanged=report.unchanged + left_alone,
-                left_out=look.left_out,
-                large_files=tuple(look.large_files[:SHOWN_LARGE_FILES]),
-            )
-        # An update that was completed before has made other texts than those of the table.
-        is_of_table = table is None or table.fingerprint == self._before.fingerprint
-        if is_of_table and not self._options.dry_run:
-            self._note(look, report, is_whole=is_whole or table is None)
-        return report
-
-    def _note(self, look: Look | None, report: AddReport, *, is_whole: bool) -> None:
-        """Note the files that the index has read now, and how it stands beside its sources."""
-        keeps_vanished = self._followed is not None and self._followed.keeps_vanished
-        table = self._table
-        if look is not None:
-            table = table or FileTable(self._following.digest(), "", {})
-            read: Collection[str] = look.files if self._paths is None else self._paths
-            if keeps_vanished:
-                read = [path for path in read if path in look.files]
-            damaged = (id for source in self._corpus.sources for id in source.damaged)
-            table = table.after(look, read, unread_of(look, damaged), report.fingerprint)
-        if is_whole and not keeps_vanished:
-            left_out, began = report.left_out_lines(), self._began_at
-            note_read(self._where, self._following, look, table, began=began, left_out=left_out)
-            return
-        if table is not None:
-            table.save(self._where)
-        if not keeps_vanished and (before := standing_of(self._where)) is not None:
-            note_standing(before.now_in_step(self._began_at))
-
-    def _previous(self, cuts: Sequence[Cut]) -> dict[str, list[Chunk]]:
-        previous = super()._previous(cuts)
-        for chunks, _ in cuts:
-            doc_id = chunks[0].doc_id
-            if doc_id in previous:
-                owner = self._owner(previous[doc_id][0])
-                if owner not in self._corpus.identities:
-                    source = self._corpus.identities[source_shard(chunks[0].ordinal)]
-                    self._rename(owner, source, doc_id)
-        return previous
-
-    def _rename(self, owner: str, source: str, doc_id: str) -> None:
-        """Treat ``owner``, a source of the index that no longer exists, as ``source``, a source of
-        this command that has a document with one of its ids. Raises SourceError if it exists."""
-        if not os.path.isabs(owner) or os.path.lexists(owner):
-            raise SourceError(
-                f'Document "{doc_id}" of these sources is in the index from another source.',
-                where=owner or "an update or a source that the index does not know",
-                do="Name all sources that share ids in one command, or build an index for each."
-                f" To replace these documents once: {_ADD}.",
-            )
-        self._renamed[owner] = source
-        self._progress.note(f"{owner} is gone: its documents are taken for those of {source}.")
-
-    def _after(self) -> Manifest:
-        vanished = self._vanished()
-        for chunk in existing_chunks(self._target, vanished):
-            self._tally.remove(chunk)
-        check_not_empty(self._tally, self._where)
-        after = super()._after()
-        after = replace(
-            after,
-            shard_sources=tuple(self._renamed.get(name, name) for name in after.shard_sources),
-        )
-        self._changes["deleted"] = vanished
-        if vanished and not self._options.dry_run:
-            self._begin()
-            self._target.remove(vanished)
-        return after
-
-    def _vanished(self) -> list[str]:
-        """Return the ids of the documents that their source no longer has. Raises ArgumentError if
-        they are too many, and none were allowed."""
-        had: Counter[str] = Counter()
-        sources = zip(self._corpus.identities, self._corpus.sources, strict=True)
-        damaged = {name: source.damaged for name, source in sources}
-        vanished: dict[str, dict[str, None]] = {name: {} for name in self._corpus.identities}
-        for chunk in self._may_have_vanished():
-            owner = self._owner(chunk)
-            if chunk.part != 1:
-                continue
-            if owner not in vanished:
-                self._others[owner] += 1
-                continue
-            had[owner] += 1
-            if chunk.doc_id not in self._ids and chunk.doc_id not in vanished[owner]:
-                if self._may_be_unread(chunk, damaged[owner]):
-                    self._kept += 1
-                else:
-                    vanished[owner][chunk.doc_id] = None
-        gone = [doc_id for ids in vanished.values() for doc_id in ids]
-        if self._followed is not None and self._followed.keeps_vanished:
-            self._kept += len(gone)
-            return []
-        if gone and not self._options.allow_deletes:
-            had = had if self._paths is None else self._documents_by_source()
-            self._check_deletions(vanished, had)
-        return gone
-
-    def _may_have_vanished(self) -> Iterator[Chunk]:
-        """Yield the chunks of the documents that may be gone, some of them perhaps twice."""
-        if self._paths is None:
-            return self._target.existing(None)
-        names = [name for name, _ in self._corpus.formats]
-        files = self._options.files.rooted(names)
-        ids: list[str] = []
-        for name in names:
-            real = f"{os.path.realpath(name)}/"
-            below = [path[len(real) :] for path in self._paths if path.startswith(real)]
-            ids += [path_id(os.path.join(files.relative(name), path)) for path in below]
-        return existing_chunks(self._target, [*ids, *(f"{id}/" for id in ids)], "path")
-
-    def _documents_by_source(self) -> Counter[str]:
-        owners = {self._renamed.get(owner, owner) for owner in self._owners}
-        if len(owners) == 1:
-            return Counter(dict.fromkeys(owners, self._before.documents))
-        chunks = self._target.existing(None)
-        return Counter(self._owner(chunk) for chunk in chunks if chunk.part == 1)
-
-    def _check_deletions(
-        self, vanished: Mapping[str, Collection[str]], had: Mapping[str, int]
-    ) -> None:
-        """Raise MassDeletionError if too many documents of a source are gone. For a watcher, those
-        that others replace do not count, because files were moved; those that its last updates
-        deleted do."""
-        added = len(self._changes["added"]) if self._followed is not None else 0
-        peak = 0 if self._followed is None else self._followed.peak
-        left = self._before.documents + added - sum(map(len, vanished.values()))
-        for name, ids in vanished.items():
-            if ids and (2 * (len(ids) - added) > had[name] or 2 * (peak - left) > peak):
-                raise MassDeletionError(
-                    f"{len(ids):,} of the {counted(had[name], 'document')} from this source are no"
-                    f" longer in it: {shown_ids(list(ids))}.",
-                    where=name,
-                    allowed="deletions of at most half of the documents of a source",
-                    do="Check that the source is complete; then repeat with --allow-deletes.",
-                )
-
-    def _owner(self, chunk: Chunk) -> str:
-        """Return the source that a chunk of the index came from; empty if it is not known."""
-        shard = source_shard(chunk.ordinal)
-        owner = self._owners[shard] if shard < len(self._owners) else ""
-        return self._renamed.get(owner, owner)
-
-    def _may_be_unread(self, chunk: Chunk, damaged: Collection[str]) -> bool:
-        if not damaged:
-            return False
-        path = chunk.metadata.get("path") if "path" in self._before.file_metadata else None
-        if path is None and self._options.fields.id is not None:
-            return True  # the id does not tell the file
-        file = str(path[-1]) if isinstance(path, tuple) else chunk.doc_id
-        return any(
-            file == part or not part or file.startswith((f"{part}/", f"{part}#"))
-            for part in damaged
-        )
-
-
-class _Ordinals:
-    """The ordinals of an update's documents, after all others. A source continues in the last shard
-    of the index if that shard is its own, and takes a new shard otherwise.
-
-    ``sources`` has the source of each shard.
-    """
-
-    def __init__(self, first: int, manifest: Manifest, where: str) -> None:
-        """``first`` is the first ordinal that is free."""
-        self._where = where
-        self._shard, self._number = source_shard(first), document_number(first)
-        known = manifest.shard_sources
-        self.sources = (*known, *[""] * (self._shard + (self._number > 0) - len(known)))
-        self._source = self.sources[self._shard] if self._number else None
-
-    def numbered(self, chunks: Sequence[Chunk], source: str) -> list[Chunk]:
-        """Return the chunks of a document with the next ordinals of its source."""
-        if source != self._source:
-            self._shard += self._number > 0
-            self._number = 0
-            self._source = source
-            if self._shard >= 1 << SHARD_BITS:
-                raise BuildError(
-                    f"The index has had {self._shard:,} sources, and cannot hold more.",
-                    where=self._where,
-                    allowed=f"{1 << SHARD_BITS:,} sources, counting those of all updates",
-                    do="Build it again from all of its sources with --overwrite.",
-                )
-            self.sources = (*self.sources[: self._shard], source)
-        number, self._number = self._number, self._number + 1
-        return [
-            replace(chunk, ordinal=ordinal_of(self._shard, number, part))
-            for part, chunk in enumerate(chunks)
-        ]
-
-
 def _is_same(before: Sequence[Chunk], after: Sequence[Chunk]) -> bool:
     """Return whether a document is the same, regardless of its place in the index and of the time
     of its file."""
@@ -651,73 +320,3 @@ def _is_same(before: Sequence[Chunk], after: Sequence[Chunk]) -> bool:
 
 def _lasting(items: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     return {name: value for name, value in items if name != _TIME_FIELD}
-
-
-def metadata_reader(manifest: Manifest) -> MetadataReader:
-    """Return the reader of metadata for documents that join an index."""
-    declared: dict[str, MetadataType] = {}
-    automatic: dict[str, MetadataType] = {}
-    for name, kind in manifest.metadata.items():
-        (automatic if name in manifest.file_metadata else declared)[name] = kind
-    return MetadataReader(declared, automatic)
-
-
-def _check_formats(manifest: Manifest, sources: Sequence[Source], where: str) -> None:
-    wrong = [
-        source
-        for source in sources
-        if (source.format in PRE_CHUNKED) is not manifest.already_chunked
-    ]
-    if wrong:
-        kind = "pre-chunked passages" if manifest.already_chunked else "documents"
-        formats = ", ".join(sorted(PRE_CHUNKED))
-        raise SourceError(
-            f"The index holds {kind}, but these sources do not: "
-            + ", ".join(f"{source.name} ({source.format})" for source in wrong[:SHOWN_EXAMPLES])
-            + ".",
-            where=where,
-            allowed=formats if manifest.already_chunked else f"every format but {formats}",
-            do="Build a separate index for them.",
-        )
-
-
-def _check_options(manifest: Manifest, options: AddOptions, where: str) -> None:
-    checks: tuple[tuple[str, object, object, Callable[[Any], str]], ...] = (
-        ("--chunk-tokens", options.chunk_tokens, manifest.chunk_tokens, lambda n: f"{n:,}"),
-        (
-            "--bm25",
-            options.bm25,
-            (manifest.k1, manifest.b),
-            lambda pair: ",".join(f"{value:g}" for value in pair),
-        ),
-        (
-            "--metadata",
-            None if options.metadata is None else dict(options.metadata),
-            metadata_reader(manifest).declared,
-            lambda fields: ",".join(f"{n}:{kind}" for n, kind in fields.items()) or "none",
-        ),
-        (
-            "--without",
-            None if options.without is None else tuple(sorted(set(options.without))),
-            tuple(sorted(manifest.without)),
-            lambda names: ",".join(names) or "none",
-        ),
-        (
-            "--language",
-            None if options.language == AUTO else options.language,
-            manifest.language,
-            lambda language: language or "words as they are written",
-        ),
-    )
-    wrong = [
-        f"{name} {show(value)} (the index has {show(built)})"
-        for name, value, built, show in checks
-        if value is not None and value != built
-    ]
-    if wrong:
-        raise ArgumentError(
-            f"The index was built with other options: {'; '.join(wrong)}.",
-            where=where,
-            allowed="with --add, the options of the index, which need not be given",
-            do="Leave them out, or build the index again with --overwrite.",
-        )

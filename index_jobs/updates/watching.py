@@ -47,7 +47,8 @@ from index_jobs.build.report import AddReport, BuildReport
 from index_jobs.sources.file_table import MOST_FILES, FileTable, Following, Look, is_small
 from index_jobs.sources.files import path_id
 from index_jobs.sources.selection import IGNORE_FILE, IGNORED_FOLDERS, REPOSITORY
-from index_jobs.updates.addition import AddOptions, Followed, sync_documents
+from index_jobs.updates.options import AddOptions, Followed
+from index_jobs.updates.synchronisation import sync_documents
 
 LOOK_S = 15.0
 """Seconds between two comparisons of all files."""

@@ -11,8 +11,9 @@ from arag_search.search.opening import open_index
 from index_jobs.build.new_index import build_index
 from index_jobs.embedding.job import embed_index
 from index_jobs.embedding.options import EmbedReport
-from index_jobs.updates.addition import AddOptions, add_documents
+from index_jobs.updates.addition import add_documents
 from index_jobs.updates.deletion import delete_documents
+from index_jobs.updates.options import AddOptions
 from tests.support.builds import OVERWRITE, corpus, in_own_folder  # noqa: F401
 from tests.support.commands import file_of
 from tests.support.embeddings import (

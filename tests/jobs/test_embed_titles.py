@@ -13,7 +13,8 @@ from arag_search.vectors.base import row_key, rows_of
 from index_jobs.build.new_index import build_index
 from index_jobs.embedding.job import embed_index
 from index_jobs.embedding.options import EmbedOptions
-from index_jobs.updates.addition import AddOptions, add_documents
+from index_jobs.updates.addition import add_documents
+from index_jobs.updates.options import AddOptions
 from tests.support.builds import PLAIN, in_own_folder  # noqa: F401
 from tests.support.commands import file_of
 from tests.support.embeddings import ENCODER, InterruptingProgress, fitting

@@ -14,10 +14,12 @@ from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.sources import file_table, files
 from index_jobs.sources.selection import FileSelection
-from index_jobs.updates import addition, watching
-from index_jobs.updates.addition import AddOptions, AddReport, add_documents, sync_documents
+from index_jobs.updates import synchronisation, watching
+from index_jobs.updates.addition import AddReport, add_documents
 from index_jobs.updates.deletion import delete_documents
 from index_jobs.updates.folder_index import OPTIONS
+from index_jobs.updates.options import AddOptions
+from index_jobs.updates.synchronisation import sync_documents
 from index_jobs.updates.watching import Watcher
 from tests.support.examples import examples
 from tests.support.watched_folders import Notes, digest_of, fresh_digest, make_notes
@@ -37,13 +39,13 @@ def a_folder_of_notes(tmp_path: Path) -> Path:
 def the_files_that_are_read(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Return the set of ids of documents that synchronisations read from now on."""
     read: set[str] = set()
-    finish = addition._Sync._finish
+    finish = synchronisation.Synchronisation._finish
 
-    def noted(self: addition._Sync) -> AddReport:
+    def noted(self: synchronisation.Synchronisation) -> AddReport:
         read.update(self._ids)
         return finish(self)
 
-    monkeypatch.setattr(addition._Sync, "_finish", noted)
+    monkeypatch.setattr(synchronisation.Synchronisation, "_finish", noted)
     return read
 
 
@@ -126,7 +128,9 @@ def test_a_file_that_cannot_be_read_is_tried_again_by_a_synchronisation_and_not_
     (notes / "broken.docx").write_bytes(b"no archive")
     assert sync(notes).skipped_files == 1
     assert sync(notes).skipped_files == 1
-    monkeypatch.setattr(addition._Sync, "_finish", lambda self: pytest.fail("read again"))
+    monkeypatch.setattr(
+        synchronisation.Synchronisation, "_finish", lambda self: pytest.fail("read again")
+    )
     standing = compared(notes)
     assert not standing.line()
     assert "1 docx could not be read" in standing.missing()
@@ -184,7 +188,9 @@ def test_files_of_another_machine_are_compared_by_size_and_time_and_read_by_a_sy
     times = os.stat(notes / "note2.md")
     os.utime(notes / "copy.md", ns=(times.st_atime_ns, times.st_mtime_ns))
     os.replace(notes / "copy.md", notes / "note2.md")  # another inode, as some systems make up
-    monkeypatch.setattr(addition._Sync, "_finish", lambda self: pytest.fail("read"))
+    monkeypatch.setattr(
+        synchronisation.Synchronisation, "_finish", lambda self: pytest.fail("read")
+    )
     assert not compared(notes).line()
 
 

@@ -9,7 +9,9 @@ from arag_search.search.opening import open_index
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.sources.metadata import EXTRA, MAX_FRONT_FIELDS
-from index_jobs.updates.addition import AddOptions, add_documents, sync_documents
+from index_jobs.updates.addition import add_documents
+from index_jobs.updates.options import AddOptions
+from index_jobs.updates.synchronisation import sync_documents
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.commands import Command
 from tests.support.front_matter import NOTES, follow_changes, found, write_notes

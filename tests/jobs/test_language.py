@@ -115,7 +115,8 @@ def test_an_index_made_by_other_steps_is_refused() -> None:
 
 
 def test_updates_keep_the_language() -> None:
-    from index_jobs.updates.addition import AddOptions, add_documents
+    from index_jobs.updates.addition import add_documents
+    from index_jobs.updates.options import AddOptions
 
     built([ENGLISH], BuildOptions(language="en"))
     Path("more.jsonl").write_text(json.dumps({"id": "x", "text": f"{GERMAN} The films."}))

@@ -14,7 +14,9 @@ from index_jobs.build.report import AddReport
 from index_jobs.sources.converters.registry import FileType
 from index_jobs.sources.records import Fields
 from index_jobs.sources.selection import FileSelection
-from index_jobs.updates.addition import AddOptions, add_documents, sync_documents
+from index_jobs.updates.addition import add_documents
+from index_jobs.updates.options import AddOptions
+from index_jobs.updates.synchronisation import sync_documents
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.commands import Command, file_of
 from tests.support.updated_corpora import document, error_message

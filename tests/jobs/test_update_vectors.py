@@ -21,9 +21,11 @@ from arag_search.vectors.folder import writing
 from index_jobs.build.report import AddReport
 from index_jobs.embedding.job import embed_index
 from index_jobs.embedding.options import EmbedOptions
-from index_jobs.updates.addition import AddOptions, add_documents, sync_documents
+from index_jobs.updates.addition import add_documents
 from index_jobs.updates.deletion import delete_documents
 from index_jobs.updates.maintenance import compact_index
+from index_jobs.updates.options import AddOptions
+from index_jobs.updates.synchronisation import sync_documents
 from index_jobs.updates.vectors import VectorUpdate
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.commands import file_of

@@ -22,9 +22,10 @@ from arag_search.search.opening import open_index
 from arag_search.system.progress import Progress
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.updates.addition import AddOptions, add_documents
+from index_jobs.updates.addition import add_documents
 from index_jobs.updates.deletion import delete_documents
 from index_jobs.updates.maintenance import compact_index
+from index_jobs.updates.options import AddOptions
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.commands import SAMPLE, Command, file_of, process
 from tests.support.examples import examples

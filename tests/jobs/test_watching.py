@@ -15,7 +15,7 @@ from arag_search.cli.app import run
 from arag_search.errors import IndexLockedError
 from arag_search.search.opening import open_index
 from arag_search.search.standing import standing_of
-from index_jobs.updates import addition, watching
+from index_jobs.updates import synchronisation, watching
 from index_jobs.updates.folder_index import OPTIONS
 from index_jobs.updates.watching import Watcher
 from tests.support.examples import examples
@@ -194,16 +194,16 @@ def test_only_the_files_that_changed_are_read(
 ) -> None:
     index = tmp_path / "i"
     read: list[int] = []
-    write = addition._Sync._write
+    write = synchronisation.Synchronisation._write
 
-    def counted(self: addition._Sync, packed: object, position: object) -> None:
+    def counted(self: synchronisation.Synchronisation, packed: object, position: object) -> None:
         write(self, packed, position)  # type: ignore[arg-type]
         read.append(len(self._ids))
 
     with running(Watcher([str(notes)], index, OPTIONS)):
         eventually(lambda: index.exists() and standing_of(index) is not None)
         eventually(lambda: count(index, "sea") == 10)
-        monkeypatch.setattr(addition._Sync, "_write", counted)
+        monkeypatch.setattr(synchronisation.Synchronisation, "_write", counted)
         (notes / "note3.md").write_text("# Changed\n\nThe harbour.\n")
         eventually(lambda: count(index, "harbour") == 1)
         assert read

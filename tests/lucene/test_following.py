@@ -13,8 +13,9 @@ from arag_search.search.opening import open_index
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.embedding.job import embed_index
-from index_jobs.updates.addition import AddOptions, sync_documents
 from index_jobs.updates.maintenance import compact_index
+from index_jobs.updates.options import AddOptions
+from index_jobs.updates.synchronisation import sync_documents
 from index_jobs.updates.vectors import VectorUpdate
 from tests.support.commands import file_of
 

@@ -21,7 +21,7 @@ from arag_search.search.following import FollowedState, Follower
 from arag_search.search.standing import standing_of
 from index_jobs.build.new_index import build_index
 from index_jobs.embedding.job import embed_index
-from index_jobs.updates.addition import sync_documents
+from index_jobs.updates.synchronisation import sync_documents
 from tests.support.commands import Command
 from tests.support.guides import ROOT, blocks_of, guide_text
 from tests.support.mcp_servers import LocalServer, text_of

@@ -8,7 +8,7 @@ from arag_search.search import opening
 from arag_search.search.opening import open_index
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.updates.addition import sync_documents
+from index_jobs.updates.synchronisation import sync_documents
 from tests.support.commands import file_of
 from tests.support.opensearch_indexes import Site
 

@@ -18,9 +18,10 @@ from arag_search.search.opening import open_index
 from arag_search.system.progress import Progress
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.updates.addition import add_documents, sync_documents
+from index_jobs.updates.addition import add_documents
 from index_jobs.updates.deletion import delete_documents
 from index_jobs.updates.maintenance import compact_index
+from index_jobs.updates.synchronisation import sync_documents
 from tests.support import front_matter
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.commands import Command, file_of

@@ -8,8 +8,8 @@ from arag_search.search.opening import open_index
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import AddReport
-from index_jobs.updates.addition import sync_documents
 from index_jobs.updates.maintenance import compact_index
+from index_jobs.updates.synchronisation import sync_documents
 from tests.support.updated_corpora import assert_equal
 
 OPTIONS = BuildOptions(language="en")

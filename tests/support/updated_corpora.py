@@ -21,9 +21,11 @@ from arag_search.search.opening import open_index
 from arag_search.search.results import SearchResult
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.updates.addition import AddOptions, add_documents, sync_documents
+from index_jobs.updates.addition import add_documents
 from index_jobs.updates.deletion import delete_documents
 from index_jobs.updates.maintenance import compact_index
+from index_jobs.updates.options import AddOptions
+from index_jobs.updates.synchronisation import sync_documents
 from tests.support.commands import file_of
 
 OPTIONS = BuildOptions(

@@ -42,9 +42,10 @@ from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.embedding.job import embed_index
 from index_jobs.embedding.options import EmbedOptions
-from index_jobs.updates.addition import AddOptions, add_documents
+from index_jobs.updates.addition import add_documents
 from index_jobs.updates.deletion import delete_documents
 from index_jobs.updates.maintenance import compact_index
+from index_jobs.updates.options import AddOptions
 from tests.support.oracle.vectors import MemoryVectors
 from tests.support.stopped_writes import Killed, stopping
 
