@@ -31,7 +31,7 @@ from arag_search.search.standing import (
 from arag_search.system.durable import write_atomically
 from index_jobs.cutting.chunking import program_version
 from index_jobs.sources.converters.registry import file_type_of
-from index_jobs.sources.files import path_id
+from index_jobs.sources.file_ids import path_id
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.mounts import is_remote
 from index_jobs.sources.opening import open_sources

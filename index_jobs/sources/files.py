@@ -1,48 +1,47 @@
 """Files as a source: those below a folder, a single one, or standard input. A file is one document,
 or has several.
-
-Standard input can be read only once, so it is stored in a temporary file.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import re
-import sys
-import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TextIO
-from weakref import WeakKeyDictionary
+from typing import Any
 
-from arag_search.corpus import Document, MetadataValue, nfc
+from arag_search.corpus import Document, MetadataValue
 from arag_search.errors import (
     BadFileError,
     LeftOutError,
-    MissingExtraError,
     SourceError,
-    on_one_line,
 )
 from arag_search.query.forms import is_code
 from index_jobs.sources.conversion import Conversion, Conversions
 from index_jobs.sources.converters.child import Request
 from index_jobs.sources.converters.registry import (
-    FILE_TYPES,
     ConvertedDocument,
     Converter,
-    FileType,
-    file_type_of,
 )
-from index_jobs.sources.formats import MAX_ID_BYTES, checked_id, clean, metadata_of, title_of
+from index_jobs.sources.file_ids import ESCAPED_BLANK, folders_of, path_id
+from index_jobs.sources.formats import checked_id, clean, metadata_of, title_of
+from index_jobs.sources.listing import (
+    PLAIN_TEXT,
+    TICK_NS,
+    FolderListing,
+    LeftOut,
+    Listing,
+    SourceFile,
+    listed,
+    one_file,
+)
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.place import Place
 from index_jobs.sources.reading import Entry, FileState, SourcePart
@@ -50,137 +49,20 @@ from index_jobs.sources.records import SKIP, SKIP_FILE, Fields, readable
 from index_jobs.sources.registry import Format
 from index_jobs.sources.repeats import Repeats
 from index_jobs.sources.selection import (
-    EXCLUDED,
-    LARGE_DATA,
     PRIVATE_KEY,
-    SHOWN_LARGE_FILES,
     STDIN,
-    TOO_LARGE,
     FileSelection,
-    folder_entries,
-    shown_size,
-    spec_of,
 )
+from index_jobs.sources.standard_input import SpooledInput
 
-_PIECE_BYTES = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class SpooledInput:
-    """Standard input, stored in a file that is removed with this object or when the process ends.
-
-    Equal input has an equal signature, so that a build resumes if the same input is given again.
-    """
-
-    path: Path
-    size: int
-    sha256: str
-    file: Any = field(repr=False, compare=False)
-
-    id = "stdin"
-    where = "standard input"
-
-    def signature(self) -> dict[str, Any]:
-        """Return a value that changes when the input changes."""
-        return {"source": self.where, "size": self.size, "sha256": self.sha256}
-
-
-_spools: WeakKeyDictionary[TextIO, SpooledInput] = WeakKeyDictionary()
-
-
-def spooled_input() -> SpooledInput:
-    """Return standard input, which the first call reads to its end.
-
-    The file is in the folder of temporary files (TMPDIR), and as large as the input. Raises
-    SourceError if there is no input, or no room for it.
-    """
-    if sys.stdin is None or sys.stdin.closed:  # pyright: ignore[reportUnnecessaryComparison]
-        raise SourceError("There is no standard input.", do="Name files or folders.")
-    if sys.stdin not in _spools:
-        _spools[sys.stdin] = _spool(sys.stdin.buffer)
-    return _spools[sys.stdin]
-
-
-def _spool(stream: IO[bytes]) -> SpooledInput:
-    digest = hashlib.sha256()
-    size = 0
-    try:
-        file = tempfile.NamedTemporaryFile(prefix="arag-search-stdin-")  # noqa: SIM115
-        while piece := stream.read(_PIECE_BYTES):
-            file.write(piece)
-            digest.update(piece)
-            size += len(piece)
-        file.flush()
-    except OSError as error:
-        raise SourceError(
-            f"Standard input cannot be stored ({error.strerror}).",
-            where=tempfile.gettempdir(),
-            do="Make room there, or name another folder with the variable TMPDIR.",
-        ) from error
-    if not size:
-        raise SourceError("Standard input is empty.")
-    return SpooledInput(Path(file.name), size, digest.hexdigest(), file)
-
-
-PLAIN_TEXT = FILE_TYPES["text"]
 HELD_CHARACTERS = 1 << 22
 """The maximum part of a file with many documents that is held in memory until all of it has been
 read."""
-
 _MOST_PART_FILES = 1_000
 _ROW_BITS = 32
 _CHECKED_ROWS = 4_096
-_TICK_NS = 2 * 10**7
-_COARSE_TICK_NS = 2 * 10**9
-"""The longest steps of the times that file systems keep, in nanoseconds and in seconds."""
 _AHEAD = 8
 """How many files are looked at before they are needed, so that their conversion can begin."""
-
-
-class LeftOut:
-    """The entries of a source that are not read: their number by ending or kind, and the first that
-    are too large. ``existing`` are the files, by their ids, whose type needs a package that is not
-    installed."""
-
-    def __init__(self) -> None:
-        self.counts: dict[str, int] = {}
-        self.existing: set[str] = set()
-        self.large: list[str] = []
-
-    def count(self, kind: str) -> None:
-        kind = on_one_line(kind)
-        self.counts[kind] = self.counts.get(kind, 0) + 1
-
-    def count_large(self, relative: str, size: int) -> None:
-        self.count(TOO_LARGE)
-        if len(self.large) < SHOWN_LARGE_FILES:
-            self.large.append(f"{on_one_line(relative)} ({shown_size(size)})")
-
-
-class SourceFile(NamedTuple):
-    """A file to read. ``relative`` is its path below the root of ids, from which its id is made;
-    messages call it ``where``. It is read from its ``place``. ``state`` changes when the file does:
-    with its times of writing and of any change, and its inode. A file that is known to be
-    unreadable has its ``problem``."""
-
-    relative: str
-    place: Place
-    where: str
-    type: FileType
-    size: int
-    state: str
-    modified_s: float | None = None
-    problem: SourceError | None = None
-    changed_ns: int = 0
-
-    @property
-    def tick_ns(self) -> int:
-        """The time for which the file could be written again without another time of change."""
-        return _TICK_NS if self.changed_ns % 10**6 else _COARSE_TICK_NS
-
-
-Listing = Callable[[LeftOut], Iterator[SourceFile]]
-"""A function that lists the files of a source in order, and counts what is left out."""
 
 
 def open_input(
@@ -190,7 +72,7 @@ def open_input(
     file = SourceFile(
         spool.id, Place(str(spool.path)), spool.where, PLAIN_TEXT, spool.size, spool.sha256
     )
-    listing = partial(_listed, [file])
+    listing = partial(listed, [file])
     return FileSource(name, "text", listing, fields, metadata, FileSelection(), recognised=True)
 
 
@@ -282,8 +164,8 @@ class FileSource:
             digest.update(line.encode("utf-8", "surrogateescape"))
             state = file.state
             if file.changed_ns > now_ns - (tick_ns := file.tick_ns):
-                wait_ns = min(tick_ns, _TICK_NS)
-                state = state if tick_ns <= _TICK_NS else ""
+                wait_ns = min(tick_ns, TICK_NS)
+                state = state if tick_ns <= TICK_NS else ""
             states[file.relative] = file.size, state
         time.sleep(wait_ns / 10**9)
         signature = {
@@ -366,7 +248,7 @@ class FileSource:
 
     def _only(self, files: Sequence[SourceFile], last: int) -> FileSource:
         """Return a source of these files, the last of which has the number ``last``."""
-        source = self._of(partial(_listed, files))
+        source = self._of(partial(listed, files))
         source._files_before = last - len(files)
         return source
 
@@ -467,7 +349,7 @@ class FileSource:
         values: dict[str, MetadataValue] = {
             "file": name,
             "type": ending or PLAIN_TEXT.name,
-            "path": (*_folders(identifier), identifier),
+            "path": (*folders_of(identifier), identifier),
         }
         if moment := _moment(file.modified_s):
             values["modified"] = moment
@@ -493,7 +375,7 @@ class FileSource:
             if is_file and not self._reads_keys and key(text):
                 raise LeftOutError("a private key", where=where)
             name = identifier if is_code(identifier) else Path(identifier).stem
-            name = _ESCAPED_BLANK.sub(" ", name)
+            name = ESCAPED_BLANK.sub(" ", name)
             title = title_of(converted.title or name, "title", where)
             metadata, left = metadata_of(converted.metadata, self._metadata, self._named, where)
             front, in_extra = self._metadata.read_front(converted.front)
@@ -516,135 +398,6 @@ class FileSource:
         )
 
 
-def _listed(files: Sequence[SourceFile], left_out: LeftOut) -> Iterator[SourceFile]:
-    return iter(files)
-
-
-class _FolderListing:
-    def __init__(self, name: str, files: FileSelection, *, only_text: bool = False) -> None:
-        self._name = name.rstrip("/") or "/"
-        self._root = os.path.realpath(name)
-        self._files = files
-        self._only_text = only_text
-        self._include = spec_of("--include", files.include)
-        self._exclude = spec_of("--exclude", files.exclude)
-        prefix = files.relative(name)
-        self._prefix = f"{prefix}/" if prefix else ""
-        self._installed: dict[str, bool] = {}
-
-    def __call__(self, left_out: LeftOut) -> Iterator[SourceFile]:
-        files = self._files
-        entries = folder_entries(
-            self._name, Path(self._name), no_ignore=files.no_ignore, only=files.only
-        )
-        limit = files.max_bytes
-        for relative, entry, kind, problem in entries:
-            if not kind and self._exclude is not None and self._exclude.match_file(relative):
-                kind = EXCLUDED
-            if kind:
-                left_out.count(kind)
-                continue
-            where = f"{self._name}/{relative}"
-            if problem is not None:
-                yield self._unreadable(relative, entry, problem)
-                continue
-            type = self._type(relative, entry.name)
-            if type is not None and not self._is_installed(type):
-                left_out.existing.add(path_id(self._prefix + relative))
-                type = None
-            if type is None:
-                left_out.count(os.path.splitext(entry.name)[1].lower() or "without ending")
-                continue
-            try:
-                with readable(where):
-                    path, status = self._resolved(relative, entry)
-            except SourceError as error:
-                yield self._unreadable(relative, entry, error)
-                continue
-            size = status.st_size
-            if type.most_bytes is not None and size > type.most_bytes:
-                if not self._is_included(relative):
-                    left_out.count(LARGE_DATA)
-                    continue
-                type = PLAIN_TEXT
-            if limit is not None and size > limit:
-                left_out.count_large(self._prefix + relative, size)
-                continue
-            yield SourceFile(
-                self._prefix + relative,
-                Place(path, self._root, status.st_dev, status.st_ino),
-                where,
-                type,
-                size,
-                state_of(status),
-                status.st_mtime,
-                changed_ns=status.st_ctime_ns,
-            )
-
-    def _resolved(self, relative: str, entry: os.DirEntry[str]) -> tuple[str, os.stat_result]:
-        """Return the path of an entry below the root, without links, and what it is."""
-        if not entry.is_symlink():
-            return relative, entry.stat(follow_symlinks=False)
-        target = os.path.realpath(entry.path)
-        return os.path.relpath(target, self._root), os.lstat(target)
-
-    def _type(self, relative: str, name: str) -> FileType | None:
-        type = file_type_of(name)
-        is_text = type is PLAIN_TEXT or (type is not None and type.may_be_other)
-        if type is not None and (is_text or not self._only_text):
-            return type
-        return PLAIN_TEXT if self._is_included(relative) else None
-
-    def _is_included(self, relative: str) -> bool:
-        return self._include is not None and self._include.match_file(relative)
-
-    def _is_installed(self, type: FileType) -> bool:
-        if type.name not in self._installed:
-            try:
-                type.check()
-            except MissingExtraError:
-                self._installed[type.name] = False
-            else:
-                self._installed[type.name] = True
-        return self._installed[type.name]
-
-    def _unreadable(
-        self, relative: str, entry: os.DirEntry[str], problem: SourceError
-    ) -> SourceFile:
-        path = self._prefix + relative.rstrip("/")
-        where = problem.where or f"{self._name}/{relative}"
-        place = Place(entry.path)
-        return SourceFile(path, place, where, PLAIN_TEXT, 0, "unreadable", problem=problem)
-
-
-def state_of(status: os.stat_result) -> str:
-    """Return what changes when a file does, except its size."""
-    return f"{status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}"
-
-
-def _one_file(name: str, files: FileSelection, type: FileType | None = None) -> Listing:
-    """Return the listing of a file that is named as a source, which is read whatever its size, as
-    text if its ending is not known."""
-    type = type or file_type_of(name) or PLAIN_TEXT
-    type.check()
-
-    def listing(left_out: LeftOut) -> Iterator[SourceFile]:
-        with readable(name):
-            status = os.stat(name)
-        yield SourceFile(
-            files.relative(name),
-            Place(os.path.abspath(name)),
-            name,
-            type,
-            status.st_size,
-            state_of(status),
-            status.st_mtime,
-            changed_ns=status.st_ctime_ns,
-        )
-
-    return listing
-
-
 def _opener(
     format: Format, listing_of: Callable[[str, FileSelection], Listing]
 ) -> Callable[..., FileSource]:
@@ -664,43 +417,16 @@ def _opener(
     return open_source
 
 
-open_folder = _opener("files", _FolderListing)
-open_text_folder = _opener("text", partial(_FolderListing, only_text=True))
-open_file = _opener("files", _one_file)
-open_text_file = _opener("text", partial(_one_file, type=PLAIN_TEXT))
+open_folder = _opener("files", FolderListing)
 
 
-_ODD = re.compile(
-    r"(?:(?<![^/])\s+|\s+(?![^/])|\\(?=x[0-9a-f]{2})"
-    # what follows could be composed with the last digit
-    r"|[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff])[\u0300-\u036f]*"
-)
-_ESCAPED_BLANK = re.compile(r"\\x(?:0[9a-d]|20)")
-_CUT = r"\x00"
-"""A mark that is in no other id, since no name of a file has this byte."""
-
-_MAX_ID_BYTES = MAX_ID_BYTES - 32
-"""The longest id of a file, to which its rows add their numbers."""
+open_text_folder = _opener("text", partial(FolderListing, only_text=True))
 
 
-def path_id(relative: str) -> str:
-    """Return the id of the file with this path, in NFC. Paths that are not equal in NFC have
-    different ids.
-
-    Blanks at either end of a name, controls and bytes that are not UTF-8 are escaped by their bytes
-    (``caf\\xe9.txt``), and so is the backslash of what would be such an escape. Of a long path, the
-    beginning is kept, a digest, and the ending.
-    """
-    identifier = nfc(_ODD.sub(_escaped, relative))
-    data = identifier.encode()
-    if len(data) <= _MAX_ID_BYTES:
-        return identifier
-    end = _CUT + hashlib.sha256(data).hexdigest()[:32] + os.path.splitext(identifier)[1][-32:]
-    return data[: _MAX_ID_BYTES - len(end.encode())].decode("utf-8", "ignore") + end
+open_file = _opener("files", one_file)
 
 
-def _escaped(odd: re.Match[str]) -> str:
-    return "".join(f"\\x{byte:02x}" for byte in os.fsencode(odd[0]))
+open_text_file = _opener("text", partial(one_file, type=PLAIN_TEXT))
 
 
 def bad_file(error: SourceError) -> BadFileError:
@@ -709,12 +435,6 @@ def bad_file(error: SourceError) -> BadFileError:
     if "--skip-bad-files" not in do:
         do = f"{do} {SKIP_FILE}".strip()
     return BadFileError(error.what, where=error.where, allowed=error.allowed, do=do)
-
-
-def _folders(identifier: str) -> Iterator[str]:
-    for place, character in enumerate(identifier, 1):
-        if character == "/":
-            yield identifier[:place]
 
 
 def _moment(seconds: float) -> str:

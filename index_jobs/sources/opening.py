@@ -15,13 +15,14 @@ from arag_search.corpus import SHARD_BITS
 from arag_search.errors import ArgumentError, SourceError
 from index_jobs.sources.converters.registry import file_type_of
 from index_jobs.sources.encodings import stream_encoding
-from index_jobs.sources.files import open_file, open_input, spooled_input
+from index_jobs.sources.files import open_file, open_input
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.reading import Source
 from index_jobs.sources.record_file import LOOKED_AT_BYTES, RecordFile, holds_passages
 from index_jobs.sources.records import Fields, readable
 from index_jobs.sources.registry import FORMATS, PRE_CHUNKED, Format, folder_help
 from index_jobs.sources.selection import STDIN, USUAL_FILES, FileSelection
+from index_jobs.sources.standard_input import spooled_input
 
 MAX_SOURCES = 1 << SHARD_BITS
 

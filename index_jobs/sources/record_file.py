@@ -10,7 +10,6 @@ from typing import Any, cast
 
 from arag_search.corpus import Document
 from arag_search.errors import SourceError
-from index_jobs.sources.files import SpooledInput
 from index_jobs.sources.formats import Layout
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.reading import RecordSource, SourcePart
@@ -26,6 +25,7 @@ from index_jobs.sources.records import (
     row_records,
 )
 from index_jobs.sources.registry import FORMATS, Format, SourceFormat
+from index_jobs.sources.standard_input import SpooledInput
 
 LOOKED_AT_BYTES = 1 << 16
 """How much of a file is examined to detect its format."""

@@ -22,8 +22,8 @@ from arag_search.system.arguments import checked
 from arag_search.system.progress import Progress, counted
 from index_jobs.build.report import AddReport, shown_ids
 from index_jobs.cutting.counts import Cut
+from index_jobs.sources.file_ids import path_id
 from index_jobs.sources.file_table import FileTable, Following, Look, note_read, unread_of
-from index_jobs.sources.files import path_id
 from index_jobs.sources.selection import SHOWN_LARGE_FILES, FileSelection
 from index_jobs.updates.addition import Addition, updated
 from index_jobs.updates.options import AddOptions

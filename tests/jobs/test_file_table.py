@@ -12,7 +12,7 @@ from arag_search.search.opening import open_index
 from arag_search.search.standing import Standing, standing_of
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.sources import file_table, files
+from index_jobs.sources import file_table, listing
 from index_jobs.sources.selection import FileSelection
 from index_jobs.updates import synchronisation, watching
 from index_jobs.updates.addition import AddReport, add_documents
@@ -91,7 +91,7 @@ def test_a_file_that_may_have_changed_again_within_a_tick_is_read_again(
 ) -> None:
     with monkeypatch.context() as patched:
         coarse = property(lambda self: 3_600 * 10**9)
-        patched.setattr(files.SourceFile, "tick_ns", coarse)
+        patched.setattr(listing.SourceFile, "tick_ns", coarse)
         sync(notes)  # all notes are young
     read.clear()
     sync(notes)

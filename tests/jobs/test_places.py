@@ -10,7 +10,7 @@ from arag_search.corpus import Document
 from arag_search.errors import BadFileError, SourceError
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.sources import files
+from index_jobs.sources import listing
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import open_source
 from index_jobs.sources.reading import Source
@@ -53,15 +53,17 @@ def test_what_takes_the_place_of_a_listed_file_is_not_read(
     secret = pdf_bytes([[(12, "secret")]]) if ending == ".pdf" else b"From: a@b.c\n\n<p>secret"
     path = written(folder / f"x{ending}", b"x")
     written(outside, secret)
-    listed = files._FolderListing.__call__
+    listed = listing.FolderListing.__call__
 
-    def late(self: files._FolderListing, left_out: files.LeftOut) -> Iterator[files.SourceFile]:
+    def late(
+        self: listing.FolderListing, left_out: listing.LeftOut
+    ) -> Iterator[listing.SourceFile]:
         for file in list(listed(self, left_out)):
             swapped(path, outside, how)
             yield file
 
     source = opened(tmp_path / "a")
-    monkeypatch.setattr(files._FolderListing, "__call__", late)
+    monkeypatch.setattr(listing.FolderListing, "__call__", late)
     (error,) = [entry for _, entry in source.documents()]
     assert isinstance(error, BadFileError)
     assert "secret" not in str(error)

@@ -25,13 +25,13 @@ CEILINGS = {
     ("arag_search/cli/",): 4_768,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_305,
     ("arag_search/endpoints/", "arag_search/system/"): 1_934,
-    ("index_jobs/sources/",): 8_065,
+    ("index_jobs/sources/",): 8_120,
     ("index_jobs/",): 5_387,
     ("bench/",): 9_554,
     ("tests/",): 62_594,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 140_515
+ALL = 140_574
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -23,8 +23,10 @@ from arag_search.errors import (
 )
 from index_jobs.build.report import left_out_kinds
 from index_jobs.sources.converters.registry import ConvertedDocument, FileType
-from index_jobs.sources.files import FileSource, LeftOut, SourceFile, path_id
+from index_jobs.sources.file_ids import path_id
+from index_jobs.sources.files import FileSource
 from index_jobs.sources.formats import checked_id
+from index_jobs.sources.listing import LeftOut, SourceFile
 from index_jobs.sources.metadata import FILE_FIELDS, MetadataReader
 from index_jobs.sources.opening import open_source, open_sources
 from index_jobs.sources.place import Place

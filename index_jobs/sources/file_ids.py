@@ -1,0 +1,48 @@
+"""The ids of files, which are made of their paths."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+
+from arag_search.corpus import nfc
+from index_jobs.sources.formats import MAX_ID_BYTES
+
+_ODD = re.compile(
+    r"(?:(?<![^/])\s+|\s+(?![^/])|\\(?=x[0-9a-f]{2})"
+    # what follows could be composed with the last digit
+    r"|[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff])[\u0300-\u036f]*"
+)
+ESCAPED_BLANK = re.compile(r"\\x(?:0[9a-d]|20)")
+_CUT = r"\x00"
+"""A mark that is in no other id, since no name of a file has this byte."""
+_MAX_ID_BYTES = MAX_ID_BYTES - 32
+"""The longest id of a file, to which its rows add their numbers."""
+
+
+def path_id(relative: str) -> str:
+    """Return the id of the file with this path, in NFC. Paths that are not equal in NFC have
+    different ids.
+
+    Blanks at either end of a name, controls and bytes that are not UTF-8 are escaped by their bytes
+    (``caf\\xe9.txt``), and so is the backslash of what would be such an escape. Of a long path, the
+    beginning is kept, a digest, and the ending.
+    """
+    identifier = nfc(_ODD.sub(_escaped, relative))
+    data = identifier.encode()
+    if len(data) <= _MAX_ID_BYTES:
+        return identifier
+    end = _CUT + hashlib.sha256(data).hexdigest()[:32] + os.path.splitext(identifier)[1][-32:]
+    return data[: _MAX_ID_BYTES - len(end.encode())].decode("utf-8", "ignore") + end
+
+
+def _escaped(odd: re.Match[str]) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in os.fsencode(odd[0]))
+
+
+def folders_of(identifier: str) -> Iterator[str]:
+    for place, character in enumerate(identifier, 1):
+        if character == "/":
+            yield identifier[:place]
