@@ -105,7 +105,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Ended:
+class Ended:
     """The end of a question; ``failure`` is kind and message if it failed, and ``text`` is then
     the incomplete answer."""
 
@@ -208,12 +208,12 @@ class Agent:
         while True:
             step = _advance(steps, state)
             state.seconds = time.perf_counter() - began
-            if isinstance(step, _Ended):
+            if isinstance(step, Ended):
                 return self._record(state, step)
             if on_step is not None:
                 on_step(step)
 
-    def _steps(self, state: State) -> Generator[Step, None, _Ended]:
+    def _steps(self, state: State) -> Generator[Step, None, Ended]:
         """Yield each step when it is done; return how the question ended."""
         if self.reader is not None:
             yield from self._read_in_order(state, self.reader)
@@ -272,10 +272,10 @@ class Agent:
             call, result = reader.calls[number], reader.results[number]
             thoughts = "\n".join(filter(None, (reply.reasoning, reply.text)))
             state.shown_ids.update(result.ids)
-            yield _add_step(state, ChunkRead.name, call, thoughts, result, began)
+            yield add_step(state, ChunkRead.name, call, thoughts, result, began)
         state.replace(1, Message("user", reader.answer_request(state.question, state.memory)))
 
-    def _switch(self, state: State) -> Generator[Step, None, _Ended | None]:
+    def _switch(self, state: State) -> Generator[Step, None, Ended | None]:
         """Route a question. Return its end if one search answers it; otherwise the loop continues
         with the documents that the search found."""
         if state.route is None:
@@ -295,7 +295,7 @@ class Agent:
         answer = self._answer(reply.text, state)
         state.add(Message("assistant", reply.text))
         if reply.cut is None and answer.citation == "cited" and not is_refusal(answer.short):
-            return _Ended(reply.text, "answered")
+            return Ended(reply.text, "answered")
         state.route = Route("escalated", f"{state.route.why}, which one search did not answer")
         state.add(Message("user", prompt_text("escalated")))
         return None
@@ -307,11 +307,11 @@ class Agent:
         request = ModelRequest(asked, (), state.question_id)
         return read_route(self._ask(state, request, sum(map(message_tokens, asked))).text)
 
-    def _end_of(self, state: State, reply: ModelReply, status: Outcome) -> _Ended:
+    def _end_of(self, state: State, reply: ModelReply, status: Outcome) -> Ended:
         """Return the end of a question with this reply; an incomplete reply is not an answer."""
         state.add(Message("assistant", reply.text))
         if reply.cut is None:
-            return _Ended(reply.text, status)
+            return Ended(reply.text, status)
         what = f"The answer was cut off: {_cut_off(reply.cut)}."
         do = "Allow the model longer replies"
         if reply.cut == REFUSED:
@@ -321,7 +321,7 @@ class Agent:
             where=f"model {self.model.name}, finish reason {reply.cut}",
             do=f"{do}, or try another model.",
         )
-        return _Ended(reply.text, "failed", _failure(error))
+        return Ended(reply.text, "failed", _failure(error))
 
     def _add_given(self, state: State, given: Given) -> Step:
         """Add the results of a search for the question below it, or above it as in A-RAG's
@@ -335,7 +335,7 @@ class Agent:
         if self.preset.replies == "A-RAG":
             text = f"{PASSAGES_ABOVE}{result.text}{QUESTION_BELOW}{asked.content}"
         state.replace(-1, Message(asked.role, text))
-        return _add_step(state, search.name, arguments, "", result, began)
+        return add_step(state, search.name, arguments, "", result, began)
 
     def _reply(
         self, state: State, schemas: Sequence[Mapping[str, Any]], tool_choice: str | None = None
@@ -424,7 +424,7 @@ class Agent:
                 result = context.summarized(state, result, "voluntary")
             elif is_last:
                 result = context.warned(state, result)
-        step = _add_step(
+        step = add_step(
             state,
             pending.call.name,
             arguments,
@@ -442,7 +442,7 @@ class Agent:
             state.pending.clear()
         return step
 
-    def _summarize(self, state: State, context: Context) -> Generator[Step, None, _Ended | None]:
+    def _summarize(self, state: State, context: Context) -> Generator[Step, None, Ended | None]:
         """Demand a call of summarize before the next turn; this does not count as a turn. Return
         the end of the question if the model answers instead. If the model twice names no reference
         that exists, or makes no call, the documents that it looked at last are kept.
@@ -472,7 +472,7 @@ class Agent:
         state.add(Message("assistant", "", (call,)))
         chosen = ToolResult("", "ok", kept=tuple(kept))
         result = context.summarized(state, chosen, "forced")
-        yield _add_step(
+        yield add_step(
             state, SUMMARIZE, arguments, "", result, began, call_id=call.id, turn=state.loops
         )
         return None
@@ -491,7 +491,7 @@ class Agent:
             arguments, result = first.arguments, no_such_tool(first.name, (SUMMARIZE,))
         if result.kept is not None:
             result = context.summarized(state, result, "forced")
-        step = _add_step(
+        step = add_step(
             state,
             SUMMARIZE,
             arguments,
@@ -505,7 +505,7 @@ class Agent:
             state.add(Message("tool", _not_run(1), (), other.id))
         return step
 
-    def _force_answer(self, state: State, too_long: ContextLengthError | None = None) -> _Ended:
+    def _force_answer(self, state: State, too_long: ContextLengthError | None = None) -> Ended:
         """Ask for the answer without tools.
 
         After a context-length error, the newest tool result is left out, then the older half of the
@@ -531,7 +531,7 @@ class Agent:
         assert too_long is not None
         raise too_long
 
-    def _record(self, state: State, ended: _Ended) -> Record:
+    def _record(self, state: State, ended: Ended) -> Record:
         steps = tuple(state.steps[state.first_step :])
         answer = self._answer("" if ended.status == "failed" else ended.text, state)
         known, now = state.read_set.references, state.read_set.references.question
@@ -587,16 +587,16 @@ class Agent:
             return parse_answer(text, state.shown_ids)
 
 
-def _advance(steps: Generator[Step, None, _Ended], state: State) -> Step | _Ended:
+def _advance(steps: Generator[Step, None, Ended], state: State) -> Step | Ended:
     try:
         return next(steps)
     except StopIteration as end:
-        return cast(_Ended, end.value)
+        return cast(Ended, end.value)
     except AragError as error:
-        return _Ended("", "failed", _failure(error))
+        return Ended("", "failed", _failure(error))
     except Exception as error:  # a bug of ours ends one question and is logged; the run continues
         _log.exception("Question %s failed.", state.question_id or state.question)
-        return _Ended("", "failed", _failure(error))
+        return Ended("", "failed", _failure(error))
 
 
 def _cut_off(ending: str) -> str:
@@ -607,7 +607,7 @@ def _failure(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _add_step(
+def add_step(
     state: State,
     tool: str,
     arguments: Any,

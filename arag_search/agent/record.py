@@ -193,6 +193,8 @@ def hits_text(step: Step) -> str:
     if step.tool_name == "summarize":
         return "context freed"
     shown = len(step.hit_ids) - sum(span.kind == "pointer" for span in step.passages)
+    if step.total_hits is None and not step.hit_ids and step.status == "ok":
+        return "replied"  # a model in one of the roles of a system
     if step.total_hits is None:
         return f"{shown} {'read' if step.is_read else 'nearest'}"
     total = f"{step.total_hits:,}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
@@ -129,8 +129,10 @@ def run(
     options: RunOptions | None = None,
     prices: Prices | None = None,
     progress: Progress | None = None,
+    answerer: Callable[[Index, Preset, ChatModel], Agent] = Agent,
 ) -> RunOutcome:
-    """Answer the questions that have no record in the folder ``out`` yet, or a failed one.
+    """Answer the questions that have no record in the folder ``out`` yet, or a failed one, by the
+    agent or another ``answerer`` of its kind.
 
     In the main thread, the first Ctrl-C starts no more questions and waits for those in
     progress; the second one raises KeyboardInterrupt and abandons them. A failure of the model
@@ -148,7 +150,7 @@ def run(
         check_cost_limit(options.max_cost_usd, prices, model.name)
     progress = progress or Progress()
     watched = _WatchedModel(model)
-    agent = Agent(index, preset, watched)
+    agent = answerer(index, preset, watched)
     description = _description(agent, questions, options)
     try:
         with RunFolder(Path(out), description) as folder:

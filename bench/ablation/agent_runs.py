@@ -32,7 +32,7 @@ from arag_search.system.yaml_file import numbered
 from arag_search.tools.preset import Preset
 from bench import BenchError
 from bench.ablation.cells import Cell, CellRow
-from bench.ablation.estimate import Estimate, estimate, estimate_judge
+from bench.ablation.estimate import Estimate, estimate, estimate_judge, estimate_rival
 from bench.ablation.folders import Folders
 from bench.ablation.judging.judges import Judging
 from bench.ablation.measure import COSTS
@@ -43,15 +43,18 @@ from bench.ablation.suite import (
     Key,
     ModelEntry,
     PresetEntry,
+    RivalEntry,
     Suite,
     chosen,
 )
 from bench.ablation.unavailable import TakenAway, must_be_read, take_away
 from bench.quality.packed import PUBLISHED, Packing, check_packable, open_set
 from bench.report.fingerprints import code_fingerprint, prompt_fingerprint
+from bench.rivals.answerer import Built
+from bench.rivals.registry import Rival
 from bench.workbench import say
 
-RUNS = "runs"
+RUNS, BUILT = "runs", "built"
 MAX_READ_PASSAGES = 500_000
 """In larger indexes, not all passages are read into memory to locate evidence."""
 
@@ -93,6 +96,8 @@ class AgentExperiment:
         self._judging = judging
         self._measures = (*suite.shown_measures, *COSTS)
         self._presets: dict[str, Preset] = {}
+        self._rivals: dict[str, Rival] = {}
+        self._built: dict[tuple[str, ...], Built] = {}
         self._models = {entry.level: entry for entry in runs.models}
         self._open = ExitStack()
         self._candidates = cache(self._load_candidates)
@@ -119,7 +124,9 @@ class AgentExperiment:
                 located = self._shown(at, records)
             rows += rows_of(asked, records, seed, located, self._measures, self._judging, passages)
         prompt = prompt_fingerprint(system_prompt(self._presets[key["preset"]]))
-        return Cell(key, {**fingerprints, "prompt": prompt, **self._judging.fingerprints}, rows)
+        fingerprints = {**fingerprints, "prompt": prompt, **self._judging.fingerprints}
+        built = self._built.get(tuple(key.values()))
+        return Cell(key, fingerprints, rows, built and built.building)
 
     def estimates(
         self, keys: Sequence[Key], judge: str | None, *, trajectories: bool
@@ -133,12 +140,17 @@ class AgentExperiment:
             if name == ENVIRONMENT:
                 name = first_set(os.environ, (MODEL_VARIABLE,))[0] or name
             for _ in self._seeds(key):
-                yield estimate(preset, name, answers)
+                if (rival := self._rivals.get(key["preset"])) is not None:
+                    yield estimate_rival(rival.usual_calls(), name, answers)
+                else:
+                    yield estimate(preset, name, answers)
                 if judge is not None:
                     yield estimate_judge(preset, judge, answers, trajectories=trajectories)
 
     def close(self) -> None:
         """See Experiment."""
+        for built in self._built.values():
+            built.close()
         self._open.close()
 
     # The records of a condition and a seed
@@ -150,7 +162,8 @@ class AgentExperiment:
         entry, preset = self._models[key["model"]], self._presets[key["preset"]]
         asked, index = self._asked(key["set"]), self._searched(key)
         with closing(self._choose(entry, seed if entry.takes_seeds else None)) as model:
-            of_agent = Agent(index, preset, model).fingerprints
+            answerer = self._answerer(key, index, preset, model)
+            of_agent = answerer(index, preset, model).fingerprints
             made_of = {**of_agent, "questions": questions_fingerprint(asked)}
             made_of = {name: made_of[name] for name in COMPARED if name in made_of}
             if not entry.takes_seeds:  # rules cost nothing, and change with the code
@@ -162,10 +175,28 @@ class AgentExperiment:
             folder = self._folders.work / RUNS / levels / f"{digest}-seed-{seed}"
             options = RunOptions(self._runs.workers)
             outcome = run(index, asked, preset, model, folder, options=options,
-                          prices=self._prices, progress=open_progress())  # fmt: skip
+                          prices=self._prices, progress=open_progress(),
+                          answerer=answerer)  # fmt: skip
         if outcome.stopped == "interrupted":
             raise KeyboardInterrupt
         return read_records(folder).by_id, made_of
+
+    def _answerer(
+        self, key: Key, index: Index, preset: Preset, model: ChatModel
+    ) -> Callable[[Index, Preset, ChatModel], Agent]:
+        """Return what answers under a condition: our agent, or a rival, which first builds what it
+        needs for this index."""
+        rival = self._rivals.get(key["preset"])
+        if rival is None:
+            return Agent
+        at = tuple(key.values())
+        if at not in self._built:
+            of_agent = Agent(index, preset, model).fingerprints
+            made_of = [of_agent.get(name) for name in ("index", "encoder")]
+            digest = hashlib.sha256(repr(made_of).encode()).hexdigest()[:8]
+            folder = self._folders.work / BUILT / f"{rival.name}-{digest}"
+            self._built[at] = rival.build(index, model.name, folder)
+        return partial(rival.answerer, settings=rival.settings, built=self._built[at])
 
     def _seeds(self, key: Key) -> tuple[int, ...]:
         """Return the seeds that may make a difference: rules give the same answer for every
@@ -246,6 +277,7 @@ class AgentExperiment:
             *((f"passages {level}", Packing.of, level) for level in runs.passages),
             *((f"set {name}", self._check_set, name) for name in runs.sets),
             *((f"preset {entry.level}", self._load_preset, entry) for entry in runs.presets),
+            *((f"rival {entry.level}", self._load_rival, entry) for entry in runs.rivals),
             *((f"model {entry.level}", self._check_model, entry) for entry in runs.models),
         ]
         for place, check, argument in checks:
@@ -267,9 +299,17 @@ class AgentExperiment:
         changes = {**entry.set, **({"name": entry.label} if entry.label else {})}
         preset = load_preset(entry.preset)
         preset = changed_preset(preset, changes, "its changes") if changes else preset
-        self._presets[entry.level] = preset
+        self._take(entry.level, preset)
         if preset.given == "evidence" and self._runs.withheld:
             raise ConfigError("It is given the evidence, which is withheld.")
+
+    def _load_rival(self, entry: RivalEntry) -> None:
+        """Load the system of an entry. Raises ConfigError if it cannot be used."""
+        rival = self._rivals[entry.level] = Rival.of(entry.rival, entry.set)
+        self._take(entry.level, rival.answerer.preset_of(entry.level))
+
+    def _take(self, level: str, preset: Preset) -> None:
+        self._presets[level] = preset
         if preset.needed_vectors and self._runs.encoder is None:
             using = ", ".join(preset.needed_vectors)
             raise ConfigError(f"{using} needs vectors, and no encoder is named.")

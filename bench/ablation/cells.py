@@ -10,6 +10,7 @@ from typing import Protocol
 from arag_search.system.progress import duration
 from bench.ablation.judging.intents import Intents
 from bench.ablation.suite import Key
+from bench.rivals.answerer import Building
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +36,13 @@ class CellRow:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One condition, the fingerprints of all that its values depend on, and its rows."""
+    """One condition, the fingerprints of all that its values depend on, its rows, and what a system
+    took to build before the first question."""
 
     key: Key
     fingerprints: Mapping[str, str]
     rows: Sequence[CellRow]
+    building: Building | None = None
 
 
 class Experiment(Protocol):

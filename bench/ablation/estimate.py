@@ -15,8 +15,9 @@ from arag_search.agent.models.usage import Usage
 from arag_search.agent.prompts import system_prompt
 from arag_search.runs.prices import Prices
 from arag_search.tokens import count_tokens
-from arag_search.tools.preset import Preset
+from arag_search.tools.preset import GIVEN_PASSAGES, Preset
 from bench.ablation.judging.failures import MAX_CASES
+from bench.rivals.answerer import prompt
 
 USUAL_CALLS = 5
 REPLY_TOKENS = 1_000
@@ -44,6 +45,14 @@ def estimate(preset: Preset, model: str, answers: int) -> Estimate:
              for number in range(requests))  # fmt: skip
     tokens = sum(min(size, preset.token_budget) for size in sizes)
     return Estimate(model, answers * requests, answers * tokens)
+
+
+def estimate_rival(calls: Iterable[tuple[str, int]], model: str, answers: int) -> Estimate:
+    """Estimate a number of answers of a system, by the role and the passages of each request."""
+    a_passage = REPLY_TOKENS // GIVEN_PASSAGES
+    sizes = [count_tokens(prompt(role)) + QUESTION_TOKENS + shown * a_passage
+             for role, shown in calls]  # fmt: skip
+    return Estimate(model, answers * len(sizes), answers * sum(sizes))
 
 
 def estimate_judge(preset: Preset, judge: str, answers: int, *, trajectories: bool) -> Estimate:

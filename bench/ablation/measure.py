@@ -14,7 +14,8 @@ def _fixed(record: Record) -> float | None:
     """Return the prompt tokens but for the replies of tools, and the calls (which take as much as
     any output), as often as later requests repeat them."""
     asked = len(record.requests) or record.loops + (record.status == "forced")
-    if not asked or record.usage.source == "counted":
+    is_repeated = "system" not in record.fingerprints  # others begin each request anew
+    if not asked or record.usage.source == "counted" or not is_repeated:
         return None
     output = (record.usage.completion_tokens - record.usage.reasoning_tokens) / asked
     turns = ((step.turn or n, step.result_tokens) for n, step in enumerate(record.trajectory, 1))

@@ -99,6 +99,7 @@ def _section(analysis: Analysis, stratum: Levels) -> list[str]:
     verdicts = {at: Counter(row.verdict for row in of) for at, of in rows.items()}
     parts = {
         "Values": values_table(analysis, stratum, rows),
+        "Built before the first question": building_table(analysis, stratum),
         "Contrasts": contrast_table(analysis, stratum),
         "Searches for the same fact, by verdict": intent_table(rows),
         "Wrong answers, by their records": _table_of_counts(failures),
@@ -127,6 +128,18 @@ def values_table(analysis: Analysis, stratum: Levels, counted: Rows) -> list[str
         rows.append([group, level, *cells, *(str(n) if of else "" for n in counts)])
     head = ("data set", analysis.suite.comparison.factor, *analysis.measures)
     return table((*head, "answers", "failed", "evidence in no passage"), rows)
+
+
+def building_table(analysis: Analysis, stratum: Levels) -> list[str]:
+    """Return what systems took to build; nothing if none built anything."""
+    rows: list[list[str]] = []
+    for name, level in product(analysis.sets, analysis.suite.compared):
+        built = analysis.cells[name, analysis.suite.condition(stratum, level)].building
+        if built is not None:
+            counts = (built.calls, built.tokens, built.seconds, built.bytes)
+            rows.append([name, level, *(f"{count:,.0f}" for count in counts)])
+    head = ("data set", analysis.suite.comparison.factor, "calls", "tokens", "seconds", "bytes")
+    return table(head, rows) if rows else []
 
 
 def contrast_table(analysis: Analysis, stratum: Levels) -> list[str]:

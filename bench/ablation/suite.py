@@ -23,6 +23,7 @@ from arag_search.system.yaml_file import numbered, read_mapping
 from bench.ablation.measure import measure_of
 from bench.quality.data_sets import drawn
 from bench.quality.packed import PUBLISHED
+from bench.rivals import ROWS, RivalName
 
 ALPHA = 0.05
 ENVIRONMENT = "environment"
@@ -65,6 +66,19 @@ class PresetEntry(Part):
     def level(self) -> str:
         """The name of the entry in tables."""
         return self.label or self.preset
+
+
+class RivalEntry(Part):
+    """A system of bench/rivals, with other values for some of its settings in ``set``."""
+
+    rival: RivalName
+    label: str = ""
+    set: dict[str, Any] = {}
+
+    @property
+    def level(self) -> str:
+        """The name of the entry in tables, which says whose code it is."""
+        return f"{self.label or self.rival} ({ROWS[self.rival]})"
 
 
 class Decoding(Part):
@@ -119,21 +133,27 @@ class AgentRuns(Conditions):
     ``passages`` are as published, or "packed 500": joined up to 500 tokens. ``withheld``: a scope
     leaves out the documents with any evidence of the questions. ``nprobe`` is the number of lists
     that searches of approximate vectors probe, if not that of the vectors. ``judge`` is the
-    decoding of the model that judges.
+    decoding of the model that judges. ``rivals`` are levels of the factor "preset" as well.
     """
 
-    FACTORS = {"passages": "passages", "preset": "presets", "model": "models"}
+    FACTORS = {"passages": "passages", "preset": "systems", "model": "models"}
 
     kind: Literal["agent"]
     passages: Some = (PUBLISHED,)
     withheld: bool = False
-    presets: Annotated[tuple[Annotated[PresetEntry, _named("preset")], ...], Field(min_length=1)]
+    presets: tuple[Annotated[PresetEntry, _named("preset")], ...] = ()
+    rivals: tuple[Annotated[RivalEntry, _named("rival")], ...] = ()
     models: Annotated[tuple[Annotated[ModelEntry, _named("model")], ...], Field(min_length=1)]
     seeds: Annotated[tuple[int, ...], Field(min_length=1)] = (1,)
     encoder: str | None = None
     nprobe: int | None = Field(None, ge=1)
     judge: Decoding | None = None
     workers: int = Field(1, ge=1, le=256)
+
+    @property
+    def systems(self) -> tuple[PresetEntry | RivalEntry, ...]:
+        """What answers: the presets of our agent, and the systems that it is compared with."""
+        return (*self.presets, *self.rivals)
 
 
 class RecordedRun(Part):

@@ -16,22 +16,22 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 CEILINGS = {
     ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 11_720,
     ("arag_search/tools/",): 5_007,
-    ("arag_search/agent/",): 4_440,
+    ("arag_search/agent/",): 4_442,
     ("arag_search/evaluation/",): 3_187,
     ("arag_search/vectors/", "index_jobs/embedding/"): 4_531,
     ("arag_search/engines/opensearch/",): 4_671,
     ("arag_search/engines/",): 7_096,
     ("arag_search/mcp_server/",): 2_497,
     ("arag_search/cli/",): 4_768,
-    ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_305,
+    ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_307,
     ("arag_search/endpoints/", "arag_search/system/"): 1_934,
     ("index_jobs/sources/",): 8_120,
     ("index_jobs/",): 5_387,
-    ("bench/",): 9_554,
+    ("bench/",): 10_004,
     ("tests/",): 62_594,
     ("",): 1_154,  # what is in no other row
 }
-ALL = 140_574
+ALL = 141_200
 
 
 def _counts() -> Counter[tuple[str, ...]]:

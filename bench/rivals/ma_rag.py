@@ -1,0 +1,69 @@
+"""MA-RAG (Nguyen et al., 2025), as we read it: agents with a role each, and no training.
+
+Known: a planner takes the question apart once. For each step of the plan a step definer writes a
+query from the step and what earlier steps found; passages are retrieved by cosine; an extractor
+takes from them what helps; a question-answering agent answers the step. The answer comes from all
+steps. A-RAG ran it with a plan agent, a plan executor, and five passages.
+
+Chosen: our prompts; the plan is lines, at most ``steps`` of them, and the question itself if there
+is no line; the extractor is asked once for all passages of a step; without a query of the
+definer the step is searched for, and without an extract the passages' answerer sees none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pydantic import Field
+
+from arag_search.agent.models.base import ModelReply
+from arag_search.agent.state import State
+from bench.rivals.answerer import Answerer, Built, Settings, items
+
+USUAL_STEPS = 3
+"""The steps of a usual plan, for estimates: as many as hops of most questions, and one more."""
+NOTHING = "(nothing)"
+
+
+class MaRagSettings(Settings):
+    """``steps`` bounds the plan."""
+
+    steps: int = Field(5, ge=1, le=10)
+
+
+class MaRag(Answerer[MaRagSettings, Built]):
+    """A planner, and for each of its steps a definer, a search, an extractor and an answerer."""
+
+    settings_type = MaRagSettings
+    roles = (
+        "ma_rag_planner",
+        "ma_rag_definer",
+        "ma_rag_extractor",
+        "ma_rag_step_answerer",
+        "ma_rag_answer",
+    )
+
+    @classmethod
+    def usual_calls(cls, settings: MaRagSettings) -> Iterator[tuple[str, int]]:
+        """See Answerer."""
+        planner, definer, extractor, answerer, last = cls.roles
+        yield planner, 0
+        for _ in range(min(settings.steps, USUAL_STEPS)):
+            yield from ((definer, 0), (extractor, settings.passages), (answerer, 0))
+        yield last, 0
+
+    def answer(self, state: State) -> ModelReply:
+        """See Answerer."""
+        planner, definer, extractor, answerer, last = self.roles
+        question = state.question
+        plan = items(self.say(state, planner, question=question), self.settings.steps)
+        history: list[str] = []
+        for number, step in enumerate(plan or [question], 1):
+            so_far = "\n".join(history) or NOTHING
+            query = self.say(state, definer, question=question, found_so_far=so_far, step=step)
+            query = " ".join(items(query, 1)) or step
+            passages = self.nearest(state, query)
+            extract = self.say(state, extractor, passages, query=query) or NOTHING
+            said = self.say(state, answerer, query=query, extract=extract) or NOTHING
+            history.append(f"{number}. {query}\n{said}")
+        return self.reply(state, last, question=question, steps="\n".join(history))
