@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from random import Random
 
 import arag_search
-from arag_search.questions.files import QUERIES_FILE
+from arag_search.evaluation.bootstrap import SEED
+from arag_search.questions.files import QUERIES_FILE, Question
 from bench import BenchError
 
 DATA_SETS = Path("..") / "shared" / "data"
@@ -20,6 +22,7 @@ SAMPLE = Path(arag_search.__file__).parent / "sample"
 CORPUS = Path("2wikimultihopqa") / "corpus.jsonl"
 """The corpus of the benches that read a single one, in a folder of data sets."""
 
+SETS = ("2wikimultihopqa", "musique", "hotpotqa")
 QUESTIONS = "questions.jsonl"
 INDEX = "index"
 """The folder, in a data set, of an index of its own, which is searched instead of one that a bench
@@ -119,6 +122,15 @@ def sets_in(data: Path, names: Sequence[str]) -> dict[str, Path]:
     if corpus_file(data).is_file():
         return {data.resolve().name: data}
     return {name: set_folder(data, name) for name in names}
+
+
+def drawn(questions: Sequence[Question], count: int | None, name: str) -> list[Question]:
+    """Draw ``count`` of the questions, in their order and always the same ones for a name; return
+    all if there are no more or ``count`` is None."""
+    if count is None or count >= len(questions):
+        return list(questions)
+    chosen = Random(f"{SEED} {name}").sample(range(len(questions)), count)
+    return [questions[number] for number in sorted(chosen)]
 
 
 def is_published(data: Path) -> bool:

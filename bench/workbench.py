@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+from arag_search.engines.base import check_compact
 from arag_search.engines.lucene.jvm import java
+from arag_search.errors import AragError
+from arag_search.search.index import Index
+from arag_search.search.opening import open_index
 from arag_search.system.durable import write_atomically
+from arag_search.system.progress import open_progress
+from arag_search.vectors.base import Encoder
 from bench import BenchError
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
+from index_jobs.embedding.job import embed_index
+from index_jobs.embedding.options import EmbedOptions
 
 
 def kept_index(corpus: Path, folder: Path) -> Path:
@@ -32,6 +41,29 @@ def kept_index(corpus: Path, folder: Path) -> Path:
         build_index([str(corpus)], location, options)
         write_atomically(stamp, made_of.encode())
     return location
+
+
+def open_kept(
+    corpus: Path, folder: Path, encoder: Encoder | str | None, own: Path | None = None
+) -> Index:
+    """Open the ``kept_index`` of a corpus, or the index that its data set has of its ``own``; with
+    vectors of both units, which are kept in ``folder``, if an encoder is passed, by its name or
+    open (it then stays open)."""
+    location = own or kept_index(corpus, folder)
+    vectors: Path | None = None
+    if encoder is not None:
+        name = encoder if isinstance(encoder, str) else encoder.identity.name
+        name = f"vectors{'-of-own-index' * bool(own)}-{name}"
+        vectors = folder / re.sub(r"[^A-Za-z0-9.-]+", "-", name)
+        options = EmbedOptions(vectors=vectors, sentence_titles=False)
+        embed_index(location, encoder, options, open_progress())
+    index = open_index(location, vectors=vectors, encoder=encoder, search_timeout_s=None)
+    try:
+        check_compact(index.engine.deletions(), str(location))
+    except AragError:
+        index.close()
+        raise
+    return index
 
 
 @contextmanager

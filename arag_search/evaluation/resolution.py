@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from arag_search.agent.answers import normalise
@@ -152,23 +152,13 @@ class Passages:
         return telling or list(parts)
 
 
-def resolve_hops(
-    question: Question, passages: Passages, published: Passages | None = None
-) -> tuple[ResolvedHop, ...]:
-    """Return the passages that hold the evidence of each hop.
-
-    ``published`` are the passages as the data set has them, where those of the index are packed
-    or cut differently: hops are resolved to the published passages, which are then located in
-    the index by their texts.
-    """
-    resolved = tuple(_resolve_hop(hop, published or passages) for hop in question.hops)
-    if published is None:
-        return resolved
-    return tuple(_locate(hop, published, passages) for hop in resolved)
+def resolve_hops(question: Question, passages: Passages) -> tuple[ResolvedHop, ...]:
+    """Return the passages that hold the evidence of each hop."""
+    return tuple(_resolve_hop(hop, passages) for hop in question.hops)
 
 
 def resolve_evidence(
-    question: Question, passages: Passages, published: Passages | None = None
+    question: Question, passages: Passages
 ) -> tuple[tuple[EvidencePiece, ...], ...]:
     """Return the evidence of a question as sets of pieces, any of which is enough; no set if the
     data names no evidence.
@@ -177,13 +167,10 @@ def resolve_evidence(
     the relevant documents if the data names them.
     """
     if question.hops:
-        hops = resolve_hops(question, passages, published)
-        return (tuple(map(_hop_piece, hops)),)
+        return (tuple(map(_hop_piece, resolve_hops(question, passages))),)
     if question.supporting_titles:
         sets = (question.supporting_titles, *question.alternative_titles)
-        return tuple(
-            tuple(_titled_piece(title, passages, published) for title in titles) for titles in sets
-        )
+        return tuple(tuple(_titled_piece(title, passages) for title in titles) for titles in sets)
     if question.supporting_passages:
         # Sentences of a report are in those of other years as well.
         relevant = {id for id, grade in question.relevant_documents if grade > 0}
@@ -200,13 +187,9 @@ class LocatedEvidence:
     sets: Mapping[str, Sequence[Sequence[EvidencePiece]]]
 
     @staticmethod
-    def of(
-        questions: Iterable[Question], passages: Passages, published: Passages | None = None
-    ) -> LocatedEvidence:
-        """Resolve the evidence of questions; ``published`` as in ``resolve_hops``."""
-        sets = {
-            question.id: resolve_evidence(question, passages, published) for question in questions
-        }
+    def of(questions: Iterable[Question], passages: Passages) -> LocatedEvidence:
+        """Resolve the evidence of questions."""
+        sets = {question.id: resolve_evidence(question, passages) for question in questions}
         return LocatedEvidence(passages, sets)
 
 
@@ -239,18 +222,6 @@ def _matches_by_rule(
             yield "subject and object", matches
 
 
-def _locate(resolved: ResolvedHop, published: Passages, passages: Passages) -> ResolvedHop:
-    answer = resolved.hop.answer
-    located = {
-        passage.chunk.id: passage
-        for source in published.of_ids(resolved.chunk_ids)
-        for passage in passages.of_text(None, source.chunk.content, answer)
-    }
-    rule = resolved.rule if located else None
-    holds = any(passage.has(answer) for passage in located.values())
-    return replace(resolved, chunk_ids=tuple(located), rule=rule, holds_answer=holds)
-
-
 def _hop_piece(resolved: ResolvedHop) -> EvidencePiece:
     hop = resolved.hop
     name = hop.title or hop.subject or hop.question or hop.answer
@@ -258,11 +229,8 @@ def _hop_piece(resolved: ResolvedHop) -> EvidencePiece:
     return EvidencePiece(name, resolved.chunk_ids, resolved.rule, answer)
 
 
-def _titled_piece(title: str, passages: Passages, published: Passages | None) -> EvidencePiece:
-    rule, matches = next((published or passages).titled(title), (None, ()))
-    if published is not None:
-        texts = [passage.chunk.content for passage in matches]
-        matches = [there for text in texts for there in passages.of_text(None, text, text)]
+def _titled_piece(title: str, passages: Passages) -> EvidencePiece:
+    rule, matches = next(passages.titled(title), (None, ()))
     ids = tuple(dict.fromkeys(passage.chunk.id for passage in matches))
     return EvidencePiece(title, ids, rule if ids else None)
 

@@ -48,11 +48,11 @@ from bench.ablation.suite import (
     chosen,
 )
 from bench.ablation.unavailable import TakenAway, must_be_read, take_away
-from bench.quality.packed import PUBLISHED, Packing, check_packable, open_set
+from bench.data import own_index
 from bench.report.fingerprints import code_fingerprint, prompt_fingerprint
 from bench.rivals.answerer import Built
 from bench.rivals.registry import Rival
-from bench.workbench import say
+from bench.workbench import open_kept, say
 
 RUNS, BUILT = "runs", "built"
 MAX_READ_PASSAGES = 500_000
@@ -110,18 +110,18 @@ class AgentExperiment:
     def measure(self, key: Key) -> Cell:
         """See Experiment. Raises KeyboardInterrupt if a run was interrupted, and the errors of a
         run."""
-        name, at = key["set"], (key["set"], key["passages"])
+        name = key["set"]
         asked = self._asked(name)
         rows: list[CellRow] = []
         fingerprints: Mapping[str, str] = {}
         for seed in self._seeds(key):
             records, fingerprints = self._records(key, seed)
             passages: Sequence[IndexedPassage] = ()
-            if self._index(*at).manifest.chunks <= MAX_READ_PASSAGES:
-                located = self._located(*at)
+            if self._index(name).manifest.chunks <= MAX_READ_PASSAGES:
+                located = self._located(name)
                 passages = located.passages.all
             else:
-                located = self._shown(at, records)
+                located = self._shown(name, records)
             rows += rows_of(asked, records, seed, located, self._measures, self._judging, passages)
         prompt = prompt_fingerprint(system_prompt(self._presets[key["preset"]]))
         fingerprints = {**fingerprints, "prompt": prompt, **self._judging.fingerprints}
@@ -220,7 +220,7 @@ class AgentExperiment:
 
     def _take_away(self, name: str) -> TakenAway:
         """Choose the questions of a data set whose evidence is withheld, and its documents."""
-        index = self._index(name, PUBLISHED)
+        index = self._index(name)
         if index.manifest.chunks > MAX_READ_PASSAGES:
             raise BenchError(
                 "Evidence cannot be withheld from this index, because all of its passages are "
@@ -238,35 +238,30 @@ class AgentExperiment:
 
     def _searched(self, key: Key) -> Index:
         """Return the index as the agent searches it: without the evidence where it is withheld."""
-        index = self._index(key["set"], key["passages"])
+        index = self._index(key["set"])
         return index.within(self._taken_away(key["set"]).filter) if self._runs.withheld else index
 
-    def _open_index(self, name: str, passages: str) -> Index:
+    def _open_index(self, name: str) -> Index:
         folders, probed = self._folders, self._runs.nprobe
         needs_vectors = any(preset.needed_vectors for preset in self._presets.values())
         encoder = self._runs.encoder if needs_vectors else None
         if folders.index is not None:
             index = open_index(folders.index, encoder=encoder, nprobe=probed, search_timeout_s=None)
         else:
-            folder, corpus = folders.folder(name), folders.corpus(name)
-            index = open_set(folder, corpus, passages, folders.kept / name, encoder)
+            own = own_index(folders.folder(name))
+            index = open_kept(folders.corpus(name), folders.kept / name, encoder, own)
         return self._open.enter_context(index)
 
-    def _locate(self, name: str, passages: str) -> LocatedEvidence:
-        """Locate the evidence of the questions in the whole index: among the passages as published,
-        and by their texts where these are packed."""
-        published = None
-        if passages != PUBLISHED:
-            published = Passages(self._index(name, PUBLISHED).scan())
-        searched = Passages(self._index(name, passages).scan())
-        return LocatedEvidence.of(self._asked(name), searched, published)
+    def _locate(self, name: str) -> LocatedEvidence:
+        """Locate the evidence of the questions in the whole index."""
+        return LocatedEvidence.of(self._asked(name), Passages(self._index(name).scan()))
 
-    def _shown(self, at: tuple[str, str], records: Mapping[str, Record]) -> LocatedEvidence:
+    def _shown(self, name: str, records: Mapping[str, Record]) -> LocatedEvidence:
         """Return the passages that the records show, of an index with too many to read them all;
         evidence that is named by title or text is then not measured."""
         ids = {id for r in records.values() for step in r.trajectory for id in step.hit_ids}
-        shown = Passages(filter(None, self._index(*at).read(sorted(ids))))
-        return LocatedEvidence(shown, {question.id: () for question in self._asked(at[0])})
+        shown = Passages(filter(None, self._index(name).read(sorted(ids))))
+        return LocatedEvidence(shown, {question.id: () for question in self._asked(name)})
 
     # Before anything runs
 
@@ -274,8 +269,7 @@ class AgentExperiment:
         """Load questions and presets, and yield everything that cannot be used."""
         runs = self._runs
         checks: list[tuple[str, Callable[[Any], object], Any]] = [
-            *((f"passages {level}", Packing.of, level) for level in runs.passages),
-            *((f"set {name}", self._check_set, name) for name in runs.sets),
+            *((f"set {name}", self._candidates, name) for name in runs.sets),
             *((f"preset {entry.level}", self._load_preset, entry) for entry in runs.presets),
             *((f"rival {entry.level}", self._load_rival, entry) for entry in runs.rivals),
             *((f"model {entry.level}", self._check_model, entry) for entry in runs.models),
@@ -285,11 +279,6 @@ class AgentExperiment:
                 check(argument)
             except AragError as error:
                 yield f"{place}: {' '.join(str(error).splitlines())}"
-
-    def _check_set(self, name: str) -> None:
-        self._candidates(name)
-        for passages in self._runs.passages:
-            check_packable(name, self._folders.corpus(name), passages, self._folders.index)
 
     def _check_model(self, entry: ModelEntry) -> None:
         self._choose(entry, None).close()

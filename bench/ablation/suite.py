@@ -21,8 +21,7 @@ from arag_search.errors import ArgumentError, ConfigError
 from arag_search.questions.files import Question
 from arag_search.system.yaml_file import numbered, read_mapping
 from bench.ablation.measure import measure_of
-from bench.quality.data_sets import drawn
-from bench.quality.packed import PUBLISHED
+from bench.data import drawn
 from bench.rivals import ROWS, RivalName
 
 ALPHA = 0.05
@@ -130,16 +129,15 @@ class Conditions(Part):
 class AgentRuns(Conditions):
     """Presets x question sets x models x seeds, through the agent.
 
-    ``passages`` are as published, or "packed 500": joined up to 500 tokens. ``withheld``: a scope
-    leaves out the documents with any evidence of the questions. ``nprobe`` is the number of lists
-    that searches of approximate vectors probe, if not that of the vectors. ``judge`` is the
-    decoding of the model that judges. ``rivals`` are levels of the factor "preset" as well.
+    ``withheld``: a scope leaves out the documents with any evidence of the questions. ``nprobe`` is
+    the number of lists that searches of approximate vectors probe, if not that of the vectors.
+    ``judge`` is the decoding of the model that judges. ``rivals`` are levels of the factor "preset"
+    as well.
     """
 
-    FACTORS = {"passages": "passages", "preset": "systems", "model": "models"}
+    FACTORS = {"preset": "systems", "model": "models"}
 
     kind: Literal["agent"]
-    passages: Some = (PUBLISHED,)
     withheld: bool = False
     presets: tuple[Annotated[PresetEntry, _named("preset")], ...] = ()
     rivals: tuple[Annotated[RivalEntry, _named("rival")], ...] = ()
@@ -183,12 +181,9 @@ class RecordedRuns(Conditions):
 class GoldChain(Conditions):
     """The gold-chain agent with its factors; see bench/gold_chain."""
 
-    FACTORS = {
-        "passages": "passages", "interface": "interfaces", "names": "names", "order": "orders"
-    }  # fmt: skip
+    FACTORS = {"interface": "interfaces", "names": "names", "order": "orders"}
 
     kind: Literal["gold_chain"]
-    passages: Some
     interfaces: Some
     orders: Some
     names: Some
@@ -325,8 +320,6 @@ def _problems(suite: Suite) -> Iterator[str]:
     named = {**factors, "pair": asked.pairs, "factor": roles}
     if isinstance(experiment, AgentRuns):
         named["seed"] = experiment.seeds
-        if experiment.withheld and experiment.passages != (PUBLISHED,):
-            yield f'experiment.passages: evidence is withheld from "{PUBLISHED}" ones alone.'
     for what, names in named.items():
         if len(set(names)) < len(names):
             yield f"A {what} is named twice: {', '.join(map(str, names))}."

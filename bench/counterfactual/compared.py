@@ -13,7 +13,6 @@ from bench.gold_chain.ground import Asked, open_ground
 from bench.gold_chain.names import Names
 from bench.gold_chain.policy import ORDERS
 from bench.gold_chain.searcher import Searcher
-from bench.quality.packed import PUBLISHED
 from bench.report.rows import Row, Target
 
 _REGIMES: tuple[Names, ...] = ("canonical", "surface")
@@ -62,7 +61,7 @@ def _walked(corpus: Path, questions: Sequence[Question], work: Path) -> list[tup
     """Return each question with which of its hops are found, by the names that are searched."""
     if not questions:
         return []
-    ground = open_ground(corpus, PUBLISHED, questions, work / corpus.resolve().parent.name, None)
+    ground = open_ground(corpus, questions, work / corpus.resolve().parent.name, None)
     try:
         searcher = Searcher(ground.index, "logical")
         return [

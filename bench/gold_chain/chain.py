@@ -33,18 +33,11 @@ class Chain:
     links: tuple[Link, ...]
 
 
-def evidence_of(answer: str, published: Sequence[Chunk], searched: Mapping[str, Chunk]) -> Evidence:
-    """Return the texts that show a hop in an index: the sentences with the answer of each passage
-    that holds it, or the whole text of the published passage.
-
-    ``published`` are the passages that hold the evidence, as published; ``searched`` are those of
-    the index by id: the same or packed passages. No passage shows a text that was cut in two.
-    """
-    texts = dict.fromkeys(text for passage in published for text in telling(passage, answer))
-    shown = {
-        id: tuple(text for text in texts if text in chunk.content) for id, chunk in searched.items()
-    }
-    return {id: holding for id, holding in shown.items() if holding}
+def evidence_of(answer: str, passages: Sequence[Chunk]) -> Evidence:
+    """Return the texts that show a hop in the passages that hold it: the sentences with the answer,
+    or the whole text of a passage without such a sentence."""
+    texts = dict.fromkeys(text for chunk in passages for text in telling(chunk, answer))
+    return {chunk.id: tuple(text for text in texts if text in chunk.content) for chunk in passages}
 
 
 def telling(chunk: Chunk, answer: str) -> tuple[str, ...]:

@@ -18,8 +18,6 @@ from bench.gold_chain.outcome import row_of
 from bench.gold_chain.policy import ORDERS, POLICY_VERSION
 from bench.gold_chain.queries import INTERFACES, Interface, wordings
 from bench.gold_chain.searcher import Searcher, preset_of
-from bench.quality.packed import Packing
-from bench.workbench import say
 
 SEED = 1
 """The seed of the words that are dropped from names."""
@@ -33,7 +31,7 @@ class GoldChainExperiment:
         self._suite = suite
         self._folders = folders
         self._encoder: Encoder | None = None
-        self._ground: tuple[tuple[str, str], Ground] | None = None
+        self._ground: tuple[str, Ground] | None = None
         self._searcher: Searcher | None = None
         _check_levels(suite)
         self._questions = {
@@ -75,18 +73,16 @@ class GoldChainExperiment:
 
     def _grounded(self, key: Key) -> Ground:
         """Open the ground of a key and close any other."""
-        name, passages = at = (key["set"], key["passages"])
-        if self._ground is not None and self._ground[0] == at:
+        name = key["set"]
+        if self._ground is not None and self._ground[0] == name:
             return self._ground[1]
         if self._ground is not None:
             self._ground[1].index.close()
         if self._encoder is None and set(self._suite.interfaces) & set(BY_VECTORS):
             self._encoder = open_encoder(self._suite.encoder)
         corpus, kept = self._folders.corpus(name), self._folders.kept / name
-        ground = open_ground(corpus, passages, self._questions[name], kept, self._encoder)
-        self._ground, self._searcher = (at, ground), None
-        by_rule = ", ".join(f"{count:,} {rule}" for rule, count in ground.rules.items())
-        say(f"{name}, {passages}: hops by rule: {by_rule}")
+        ground = open_ground(corpus, self._questions[name], kept, self._encoder)
+        self._ground, self._searcher = (name, ground), None
         return ground
 
     def _queries(self, ground: Ground) -> list[str]:
@@ -111,5 +107,3 @@ def _check_levels(suite: GoldChain) -> None:
                 where="the suite",
                 allowed=", ".join(levels),
             )
-    for passages in suite.passages:
-        Packing.of(passages)

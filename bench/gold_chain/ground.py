@@ -1,24 +1,19 @@
-"""A data set in one packing: the index, and the chain of each question."""
+"""A data set: the index, and the chain of each question."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from arag_search.evaluation.resolution import Passages, resolve_hops
 from arag_search.questions.files import Question
 from arag_search.search.index import Index
-from arag_search.search.opening import open_index
 from arag_search.vectors.base import Encoder
 from bench import BenchError
 from bench.gold_chain.chain import Chain, Evidence, Link, evidence_of
 from bench.gold_chain.names import Known, Names, known
-from bench.quality.packed import PUBLISHED, open_cut
-from bench.workbench import kept_index
-
-UNRESOLVED = "unresolved"
+from bench.workbench import open_kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +23,6 @@ class Asked:
     question: Question
     known: tuple[Known, ...]
     evidence: tuple[Evidence, ...]
-    rules: tuple[str, ...]
 
     def chain(self, names: Names, seed: int) -> Chain:
         """Return the chain of the question with names of a regime."""
@@ -46,42 +40,24 @@ class Ground:
     index: Index
     asked: tuple[Asked, ...]
 
-    @property
-    def rules(self) -> Mapping[str, int]:
-        """The number of hops resolved by each rule."""
-        return Counter(rule for asked in self.asked for rule in asked.rules)
-
 
 def open_ground(
-    corpus: Path, passages: str, questions: Sequence[Question], kept: Path, encoder: Encoder | None
+    corpus: Path, questions: Sequence[Question], kept: Path, encoder: Encoder | None
 ) -> Ground:
-    """Open the ground of a corpus, whose index is kept below ``kept`` or built there. It has
-    vectors if an encoder is passed, which stays open. Raises the errors of building an index.
-    """
-    with open_index(kept_index(corpus, kept / PUBLISHED), search_timeout_s=None) as opened:
-        published = Passages(opened.scan())
-    index = open_cut(corpus, passages, kept, encoder)
-    searched = published if passages == PUBLISHED else Passages(index.scan())
-    return Ground(index, tuple(_asked(question, published, searched) for question in questions))
+    """Open the ground of a corpus, whose index is kept in ``kept`` or built there. It has vectors
+    if an encoder is passed, which stays open. Raises the errors of building an index."""
+    index = open_kept(corpus, kept, encoder)
+    passages = Passages(index.scan())
+    return Ground(index, tuple(_asked(question, passages) for question in questions))
 
 
-def _asked(question: Question, published: Passages, searched: Passages) -> Asked:
-    """Return a question with its evidence among the passages that are searched."""
-    origins = resolve_hops(question, published)
-    resolved = origins
-    if searched is not published:
-        resolved = resolve_hops(question, searched, published)
+def _asked(question: Question, passages: Passages) -> Asked:
+    """Return a question with its evidence among the passages."""
     evidence = tuple(
-        evidence_of(
-            hop.hop.answer,
-            [passage.chunk for passage in published.of_ids(origin.chunk_ids)],
-            {passage.chunk.id: passage.chunk for passage in searched.of_ids(hop.chunk_ids)},
-        )
-        for origin, hop in zip(origins, resolved, strict=True)
+        evidence_of(hop.hop.answer, [passage.chunk for passage in passages.of_ids(hop.chunk_ids)])
+        for hop in resolve_hops(question, passages)
     )
-    return Asked(
-        question, known(question), evidence, tuple(hop.rule or UNRESOLVED for hop in resolved)
-    )
+    return Asked(question, known(question), evidence)
 
 
 def check_chains(questions: Sequence[Question], name: str) -> None:

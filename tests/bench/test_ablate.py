@@ -287,15 +287,15 @@ def small_suite(name: str, questions: int) -> dict[str, Any]:
     return suite
 
 
-@pytest.mark.parametrize("name", ["arag_main", "passage_length"])
-def test_a_suite_with_vectors_or_packed_passages_runs_over_the_sample(
-    name: str, work: Path, capsys: pytest.CaptureFixture[str]
+def test_a_suite_with_vectors_runs_over_the_sample(
+    work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    name = "arag_main"
     suite = small_suite(name, 2)
     assert main(command(work, suite), SuiteModels()) == 0, capsys.readouterr().err
     report = next((work / "work" / name).rglob(f"{name}.md"))
     text = report.read_text()
-    assert ("## Not measured here" in text) == (name == "arag_main")
+    assert "## Not measured here" in text
     assert "JudgeAcc" not in text.split("## Not measured here")[0].split("### Values")[1]
     cells = read_cells(work / "work" / name)
     assert not any(row.unresolved for cell in cells for row in cell.rows)
@@ -409,7 +409,7 @@ def test_answers_without_evidence_are_judged_in_three_classes(
         assert {row.values["Refusal"] for row in cell.rows} == {not declines}
 
 
-def test_evidence_is_not_withheld_where_it_is_given_or_packed_or_the_index_is_too_large(
+def test_evidence_is_not_withheld_where_it_is_given_or_the_index_is_too_large(
     work: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -422,11 +422,6 @@ def test_evidence_is_not_withheld_where_it_is_given_or_packed_or_the_index_is_to
     suite["experiment"]["presets"] = ["oracle_evidence"]
     assert main(command(work, suite), DecliningModels({})) == 1
     assert "preset oracle_evidence: It is given the evidence, which is withheld." in (
-        capsys.readouterr().err
-    )
-    suite["experiment"] |= {"passages": ["packed 500"]}
-    assert main(command(work, suite)) == 1
-    assert 'experiment.passages: evidence is withheld from "published" ones alone.' in (
         capsys.readouterr().err
     )
 
@@ -510,7 +505,7 @@ def test_folders_of_beir_and_indexes_of_their_own_are_sets_with_cited_documents(
     report = next(work.rglob("documents.md")).read_text()
     assert "| CitedRecall@1 | documents | one query | macro-average | +0.000" in report
     assert "| beir | documents | 0.333 [0, 1] | 220 [220, 220], mean 220 | 1 [1, 1] |" in report
-    kept = {path.parent.parent.name for path in (work / "sets").rglob("made_of.sha256")}
+    kept = {path.parent.name for path in (work / "sets").rglob("made_of.sha256")}
     assert kept == {"beir"}  # the other set is searched in its own index
 
 
@@ -538,21 +533,11 @@ def test_another_number_of_questions_may_exceed_that_of_the_suite_and_is_kept_ap
     assert "questions is not KEY=VALUE" in capsys.readouterr().err
 
 
-def test_an_index_without_a_corpus_cannot_be_packed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_beir(tmp_path / "data" / "indexed", with_index=True)
-    suite = json.loads(json.dumps(DOCUMENTS)) | {"name": "packed"}
-    suite["experiment"] |= {"sets": ["indexed"], "passages": ["packed 500"]}
-    assert main(command(tmp_path, suite), CitingModels()) == 1
-    assert 'The data set "indexed" has an index, and no corpus to pack.' in capsys.readouterr().err
-
-
 def test_a_dry_run_says_what_would_be_run(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     suite = AGENTS | {"name": "dry"}
     assert main(command(work, suite, "--dry-run"), SuiteModels()) == 0
     output = capsys.readouterr().out
-    assert "- sample, published, 2 steps, offline" in output
+    assert "- sample, 2 steps, offline" in output
     assert output.endswith("4 cells, nothing was run.\n")
     assert not (work / "work" / "dry").exists()
 
@@ -571,12 +556,10 @@ def test_all_problems_of_a_suite_are_reported_before_anything_runs(
         "models": ["environment", "offline"],
     }
     suite["comparison"] |= {"pairs": [["a", "logical_read"]]}
-    suite["experiment"]["passages"] = ["packed by hand"]
     assert main(command(work, suite)) == 1
     errors = capsys.readouterr().err
     assert errors.startswith("The suite has ")
     for part in (
-        '"packed by hand" is not a packing of passages. Allowed: "published", or "packed N" with N',
         'There is no data set "nowhere".',
         'preset a: The preset has 1 problem. 1. key "max_lops"',
         "preset arag_full: semantic_search needs vectors, and no encoder is named.",

@@ -147,9 +147,6 @@ def test_a_given_index_serves_all_sets_and_nothing_is_built(
     assert asked(tmp_path / "work" / "size_one") == [["q0", "q1", "q2", "q3", "q4"]] * 4
     assert not (tmp_path / "work" / "sets").exists()
     assert sorted(path.stat().st_mtime_ns for path in location.rglob("*")) == before
-    packed = suite_of("one", passages=["packed 500"])
-    assert main(command(tmp_path, packed, "--index", str(location)), answers) == 1
-    assert 'The data set "one" has an index, and no corpus' in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")

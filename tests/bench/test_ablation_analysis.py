@@ -26,7 +26,7 @@ def analysis_of(
 
 
 def condition(interface: str, order: str = "Q1 Q2") -> Levels:
-    return (("passages", "published"), ("interface", interface), ("names", "surface"),
+    return (("interface", interface), ("names", "surface"),
             ("order", order))  # fmt: skip
 
 

@@ -17,8 +17,9 @@ from arag_search.questions.files import load_questions
 from arag_search.questions.question import Question
 from arag_search.search.hits import SearchHit
 from bench import BenchError
-from bench.quality.data_sets import drawn
-from bench.quality.retrieval import (
+from bench.data import drawn
+from bench.report.rows import MACRO
+from bench.retrieval import (
     EXCLUDED,
     SEARCHES,
     WITH_QUERIES,
@@ -29,7 +30,6 @@ from bench.quality.retrieval import (
     main,
     ranking,
 )
-from bench.report.rows import MACRO
 from tests.support.passages import VIVALDI, index_of
 from tests.support.semantic_indexes import vector_index
 

@@ -98,7 +98,7 @@ def test_all_problems_of_the_file_are_reported_at_once(tmp_path: Path) -> None:
     path = tmp_path / "e.yaml"
     write_expected(
         path,
-        one={**expectation_of("bench.quality.retrieval", a=1.0), "colour": "red"},
+        one={**expectation_of("bench.retrieval", a=1.0), "colour": "red"},
         two={**expectation_of("retrieval"), "tolerance": -1},
     )
     with pytest.raises(BenchError) as raised:

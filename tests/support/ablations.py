@@ -25,7 +25,6 @@ def suite_values(**changes: Any) -> dict[str, Any]:
         "experiment": {
             "kind": "gold_chain",
             "sets": list(SETS),
-            "passages": ["published"],
             "interfaces": ["logical", "keyword"],
             "orders": ["Q1 Q2", "Q2 Q1"],
             "names": ["surface"],

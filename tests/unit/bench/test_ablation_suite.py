@@ -131,7 +131,7 @@ def test_only_factors_that_vary_can_be_compared() -> None:
         comparison__apart=["order"],
         comparison__primary="Tokens",
     )
-    assert 'comparison: there is no factor "interfaces". Factors: passages, interface' in text
+    assert 'comparison: there is no factor "interfaces". Factors: interface' in text
     assert 'There is no measure "Tokens". Measures: EM, F1' in text
     text = problems(comparison__pairs=[["logical", "hybrid"], ["keyword", "keyword"]])
     assert "comparison.pairs: logical and hybrid are not two of logical, keyword." in text

@@ -85,44 +85,21 @@ def test_titles_and_texts_of_punctuation_alone_match_nothing() -> None:
     assert resolution_of(Hop("?", None, None, "!", "...", "--"), [empty])[:2] == (None, ())
 
 
-def test_packed_passages_are_located_by_the_text_of_the_published_ones() -> None:
-    packed = [
-        chunk(0, "a", "", "Antonio Vivaldi\n", *VIVALDI[0].sentences(), parts=2),
-        chunk(
-            0, "a", "", *VIVALDI[1].sentences(), "\nGriselda (Vivaldi)\n",
-            *VIVALDI[2].sentences()[:2], part=2, parts=2,
-        ),
-        chunk(1, "b", "", *VIVALDI[2].sentences()[2:], "\nScarlatti\nThis opera is older."),
-    ]  # fmt: skip
-    question = question_of(
-        triple("Antonio Vivaldi", "Vienna"),
-        triple("Griselda (Vivaldi)", "Carlo Goldoni"),
-        triple("Griselda (Vivaldi)", "Venice"),
-        triple("Nobody", "nothing"),
-    )
-    resolved_hops = resolve_hops(question, Passages(packed), Passages(VIVALDI))
-    assert [(hop.chunk_ids, hop.rule, hop.holds_answer) for hop in resolved_hops] == [
-        (("a.2",), "title", True),
-        (("b.1",), "title", True),
-        (("a.2",), "title", True),
-        ((), None, False),
-    ]
-
-
-def test_a_split_passage_is_located_by_its_sentences_but_not_by_short_ones() -> None:
-    published = chunk(0, "w", "W", "He was born in old Venice. ", "Yes. ", "He died in far Vienna.")
-    split = [
+def test_a_split_text_is_located_by_its_sentences_but_not_by_short_ones() -> None:
+    passages = [
         chunk(0, "w", "W", "He was born in old Venice. ", "Yes. ", parts=2),
         chunk(0, "w", "W", "He died in far Vienna.", part=2, parts=2),
         chunk(1, "o", "O", "Yes. ", "An answer of another kind."),
     ]
-    question = question_of(triple("W", "Vienna"), triple("W", "Yes"), triple("W", "1741"))
-    resolved_hops = resolve_hops(question, Passages(split), Passages([published]))
-    assert [(hop.chunk_ids, hop.holds_answer) for hop in resolved_hops] == [
-        (("w.2",), True),
-        (("w.1", "w.2"), True),
-        (("w.1", "w.2"), False),
-    ]
+    text = "He was born in old Venice. Yes. He died in far Vienna."
+    for answer, ids, holds in (
+        ("Vienna", ("w.2",), True),
+        ("Yes", ("w.1",), True),
+        ("1741", ("w.1", "w.2"), False),
+    ):
+        assert resolution_of(Hop("?", None, None, answer, "W", text), passages) == (
+            "text", ids, holds
+        )  # fmt: skip
 
 
 # Pieces
@@ -158,13 +135,6 @@ def test_alternative_titles_are_separate_sets() -> None:
         [("vivaldi.1", "vivaldi.2")],
         [("griselda.1",), ("scarlatti.1",)],
     ]
-
-
-def test_titles_are_located_in_packed_passages() -> None:
-    packed = [chunk(0, "p", "", *VIVALDI[2].sentences(), *VIVALDI[3].sentences())]
-    question = Question("q", "?", ("x",), None, ("Griselda (Vivaldi)", "Griselda (Scarlatti)"))
-    (pieces,) = resolve_evidence(question, Passages(packed), Passages(VIVALDI))
-    assert [piece.chunk_ids for piece in pieces] == [("p.1",), ("p.1",)]
 
 
 def test_a_text_is_looked_for_in_the_relevant_documents_and_where_most_of_it_is() -> None:

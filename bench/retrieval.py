@@ -34,12 +34,11 @@ from arag_search.tokens import count_tokens
 from arag_search.vectors.encoders.model_files import OFFLINE_PACKAGE
 from bench import BenchError
 from bench.arguments import BenchParser, names_from, positive
-from bench.data import corpus_file, questions_in, sets_in
-from bench.quality.data_sets import SETS, drawn, open_kept
+from bench.data import SETS, corpus_file, drawn, questions_in, sets_in
 from bench.report.estimates import mean_rows
 from bench.report.fingerprints import questions_of
 from bench.report.rows import Figure, circumstances, corpus_of, show
-from bench.workbench import say
+from bench.workbench import open_kept, say
 
 NAME = "retrieval"
 CUTS = (5, 20)
