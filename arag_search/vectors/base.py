@@ -38,6 +38,9 @@ VectorUnit = Literal["sentence", "passage"]
 VECTOR_UNITS: tuple[VectorUnit, ...] = ("sentence", "passage")
 KEY_BYTES = 16
 
+Probes: TypeAlias = tuple[tuple[float, ...], ...]
+"""The vectors that an encoder gave to PROBE_TEXTS."""
+
 PROBE_TEXTS = (
     "The first performance of the opera was in Venice in 1735.",
     "Invoice 4711: 30 pumps, delivered late, to be paid by Friday.",
@@ -50,8 +53,7 @@ the longest nor the shortest, so that it stands elsewhere in a batch that was so
 _SAME_MODEL = 0.99  # the least cosine; half precision and other runtimes stay above .999
 _ONE_VECTOR = 0.9999
 _PROBE_COPIES = 8  # in a batch; one server mixed up batches of 16 texts and more
-_PROBE_DIGITS = 6
-_SHOWN_DIGITS = 12
+_COMPARED = ("dimension", "max_tokens", "query_prefix", "document_prefix")
 _SHOWN_CHARACTERS = 60
 
 
@@ -70,23 +72,20 @@ class EncoderOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncoderIdentity:
-    """The identity of an encoder: encoders with equal identities give a text equal vectors.
+    """What an encoder says of itself. Whether two are the same, ``differences`` says.
 
-    ``name`` is what the user wrote: a model, a folder or a package. Since that may depend on the
-    machine, ``revision`` identifies the weights by the SHA-256 of their files ("" for endpoints).
-    ``kind`` is "sentence-transformers", "onnx", "endpoint" or "hashing". ``max_tokens`` is the
-    length to which the model cuts a text, None if unknown. ``query_prefix`` is put directly before
-    queries and ``document_prefix`` before documents; "" for none.
+    ``name`` is what the user wrote: a model, a folder or a package. ``kind`` is
+    "sentence-transformers", "onnx", "endpoint" or "hashing". ``max_tokens`` is the length to which
+    the model cuts a text, None if unknown. ``query_prefix`` is put directly before queries and
+    ``document_prefix`` before documents; "" for none.
     """
 
     kind: str
     name: str
-    revision: str
     dimension: int
     max_tokens: int | None = None
     query_prefix: str = ""
     document_prefix: str = ""
-    normalised: bool = True
 
     @property
     def fingerprint(self) -> str:
@@ -156,8 +155,8 @@ class Vectors(Protocol):
         ...
 
     @property
-    def probes(self) -> tuple[tuple[float, ...], ...]:
-        """The vectors that this encoder gave to PROBE_TEXTS; none if they were not kept."""
+    def probes(self) -> Probes:
+        """The vectors that this encoder gave to PROBE_TEXTS."""
         ...
 
     @property
@@ -242,39 +241,50 @@ def unit_rows(rows: Any, texts: Sequence[str], where: str) -> FloatArray:
     return vectors
 
 
-def check_same_encoder(made_by: EncoderIdentity, encoder: EncoderIdentity, where: str) -> None:
-    """Raise VectorsMismatchError, which names both encoders, if queries of ``encoder`` are not
-    comparable with the vectors of ``made_by``. ``where`` names these in errors.
+def differences(
+    made_by: EncoderIdentity, kept: Probes, encoder: EncoderIdentity, now: Probes | FloatArray
+) -> str:
+    """Describe what keeps the vectors of an encoder from being compared with those ``made_by``
+    another; "" if nothing does.
 
-    Equal weights may have different names: a folder that was moved, or a package and its folder.
+    ``kept`` and ``now`` are the vectors that they gave to PROBE_TEXTS. These say whether the model
+    is the same, whatever it is called, wherever its files are and whatever runs it.
     """
-    same_name = dataclasses.replace(encoder, name=made_by.name) if encoder.revision else encoder
-    if changed := differences(made_by, same_name):
+    import numpy as np
+
+    changed = [
+        f"{name.replace('_', ' ')} {after!r} instead of {before!r}"
+        for name in _COMPARED
+        if (before := getattr(made_by, name)) != (after := getattr(encoder, name))
+    ]
+    if not changed:
+        cosine = np.einsum("ij,ij->i", np.array(kept), np.array(now)).min()
+        if cosine < _SAME_MODEL:
+            changed = [f"it gives texts other vectors (cosine {cosine:.2f})"]
+    return ", ".join(changed)
+
+
+def check_same_encoder(
+    made_by: EncoderIdentity,
+    kept: Probes,
+    encoder: EncoderIdentity,
+    now: Probes | FloatArray,
+    where: str,
+) -> None:
+    """Raise VectorsMismatchError, which names both encoders, if there are ``differences``.
+    ``where`` names the vectors."""
+    if changed := differences(made_by, kept, encoder, now):
         raise VectorsMismatchError(
-            f"The vectors were made by {made_by.name}, but queries would be encoded by "
-            f"{encoder.name}: {changed}.",
+            f"{encoder.name} is not the encoder that made the vectors, {made_by.name}: {changed}.",
             where=where,
-            allowed="the encoder that made the vectors",
-            do="Name that one, or embed the index again with the other.",
+            allowed=f"the same lengths and prefixes, and a cosine of {_SAME_MODEL} or more",
+            do="Run or name that encoder, or embed the index again with arag-search embed "
+            "--overwrite.",
         )
 
 
-def differences(was: Any, now: Any) -> str:
-    """Describe the fields in which two records of one kind differ; "" if they do not."""
-    changed: list[str] = []
-    for field in dataclasses.fields(now):
-        before, after = getattr(was, field.name), getattr(now, field.name)
-        if isinstance(after, EncoderIdentity):
-            changed.append(differences(before, after))
-        elif before != after and field.name != "probes":
-            if field.name == "revision":
-                before, after = before[:_SHOWN_DIGITS], after[:_SHOWN_DIGITS]
-            changed.append(f"{field.name.replace('_', ' ')} {after!r} instead of {before!r}")
-    return ", ".join(filter(None, changed))
-
-
-def probe_vectors(encoder: Encoder, where: str) -> tuple[tuple[float, ...], ...]:
-    """Return the vectors of PROBE_TEXTS, to be kept beside the vectors that an encoder makes.
+def probe_vectors(encoder: Encoder, where: str) -> FloatArray:
+    """Return the vectors of PROBE_TEXTS, by which an encoder is known again.
 
     Raises EncoderReplyError for an encoder that gives all of them one vector (or zeros, or numbers
     that are not finite), or that gives a text another vector in a batch than alone, which is how
@@ -289,42 +299,11 @@ def probe_vectors(encoder: Encoder, where: str) -> tuple[tuple[float, ...], ...]
     elif (vectors @ vectors[0]).min() > _ONE_VECTOR:
         problem = "one vector to texts that have nothing in common"
     else:
-        return tuple(
-            tuple(round(number, _PROBE_DIGITS) for number in row) for row in vectors.tolist()
-        )
+        return vectors
     raise EncoderReplyError(
         f"Encoder {encoder.identity.name} gives {problem}.",
         where=where,
         allowed="a model for embeddings that gives each text its own vector, whatever is sent "
         "beside it",
         do="Name another model, or mend the server that runs this one; nothing was embedded.",
-    )
-
-
-def check_same_model(
-    probes: Sequence[Sequence[float]],
-    now: FloatArray | Sequence[Sequence[float]],
-    name: str,
-    where: str,
-) -> None:
-    """Raise VectorsMismatchError if an encoder with this name gives PROBE_TEXTS ``now`` other
-    vectors than ``probe_vectors`` returned: another model behind the same name. ``where`` names the
-    vectors in errors."""
-    import numpy as np
-
-    kept, vectors = np.array(probes, np.float32), np.array(now, np.float32)
-    if kept.shape == vectors.shape:
-        cosine = float(np.einsum("ij,ij->i", kept, vectors).min())
-        if cosine >= _SAME_MODEL:
-            return
-        difference = f"cosine {cosine:.2f}"
-    else:
-        difference = f"{vectors.shape[1]} numbers instead of {kept.shape[1]}"
-    raise VectorsMismatchError(
-        f"There is another model behind the name {name}: it gives texts other "
-        f"vectors than when the index was embedded ({difference}).",
-        where=where,
-        allowed=f"the model that made the vectors (cosine {_SAME_MODEL} or more)",
-        do="Run that model again under this name, or embed the index again with arag-search embed "
-        "--overwrite.",
     )

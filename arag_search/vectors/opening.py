@@ -18,7 +18,6 @@ from arag_search.vectors.base import (
     FloatArray,
     Vectors,
     check_same_encoder,
-    check_same_model,
 )
 
 CACHED_QUERIES = 10_000
@@ -81,10 +80,9 @@ class VectorSource:
             if self._encoder is None:
                 encoder = self._open_encoder(vectors.encoder)
                 try:
-                    check_same_encoder(vectors.encoder, encoder.identity, self._where)
-                    if vectors.probes:
-                        now, name = encoder.encode(PROBE_TEXTS), encoder.identity.name
-                        check_same_model(vectors.probes, now, name, self._where)
+                    now, where = encoder.encode(PROBE_TEXTS), self._where
+                    made_by, kept = vectors.encoder, vectors.probes
+                    check_same_encoder(made_by, kept, encoder.identity, now, where)
                 except BaseException:
                     if self._closes_encoder:
                         encoder.close()

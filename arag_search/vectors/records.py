@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeVar
 import orjson
 
 from arag_search.errors import VectorsDamagedError, VectorsNotFoundError, VectorsVersionError
-from arag_search.vectors.base import EncoderIdentity, VectorUnit, differences
+from arag_search.vectors.base import EncoderIdentity, Probes, VectorUnit, differences
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-VECTORS_VERSION = 7
+VECTORS_VERSION = 8
 """The number of the format of stores and states: every change of what is stored raises it, and
 others are not read."""
 
@@ -49,19 +49,22 @@ class StoreRecord:
     """The description of a store: what its vectors are, and how texts were written for them.
 
     ``sentence_titles`` says that sentences were encoded below the title of their passage.
-    ``probes`` are the vectors that the encoder gave to fixed texts, by which an encoder of another
-    machine proves to be the same.
+    ``probes`` are the vectors that the encoder gave to PROBE_TEXTS, by which it is known again.
     """
 
     format_version: int = VECTORS_VERSION
     encoder: EncoderIdentity
     dtype: StoredType
     sentence_titles: bool = False
-    probes: tuple[tuple[float, ...], ...] = ()
+    probes: Probes
 
-    def is_like(self, other: StoreRecord) -> bool:
-        """Return whether vectors of both may stand in one store."""
-        return not differences(self, other)
+    def differences(self, other: StoreRecord) -> str:
+        """Describe why vectors of another store may not stand in this one; "" if they may."""
+        changed = [differences(self.encoder, self.probes, other.encoder, other.probes)]
+        for name in ("dtype", "sentence_titles"):
+            if (before := getattr(self, name)) != (after := getattr(other, name)):
+                changed.append(f"{name.replace('_', ' ')} {after!r} instead of {before!r}")
+        return ", ".join(filter(None, changed))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Self
@@ -16,6 +16,7 @@ from arag_search.vectors.base import (
     Encoder,
     EncoderIdentity,
     FloatArray,
+    differences,
     probe_vectors,
 )
 from index_jobs.embedding.options import ENCODER_OPTIONS, EmbedOptions
@@ -23,7 +24,7 @@ from index_jobs.workers.cluster import Cluster
 from index_jobs.workers.executor import Executor, ThisProcess
 from index_jobs.workers.pool import ProcessPool
 
-Probes = tuple[tuple[float, ...], ...]
+_PROBE_DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +37,12 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """The vectors of a piece, and how many of its texts the encoder cut; of no texts, who it is,
-    and its vectors of PROBE_TEXTS."""
+    """The vectors of a piece by an encoder, which cut so many of its texts; of no texts, those of
+    PROBE_TEXTS."""
 
+    encoder: EncoderIdentity
     vectors: FloatArray
     cut: int = 0
-    identity: EncoderIdentity | None = None
-    probes: Probes = ()
 
 
 class EncoderChoice(NamedTuple):
@@ -72,29 +72,27 @@ class Encoding:
 
     There are ``encoders`` of one ``identity``; ``probes`` are their vectors of PROBE_TEXTS.
     Entering raises what opening an encoder raises, ArgumentError for an open encoder with workers
-    or Ray, BuildError if the encoders of the workers differ, and what ``Cluster`` raises.
+    or Ray, BuildError if the encoders of the machines differ, and what ``Cluster`` raises.
     """
 
     def __init__(self, encoder: str | Encoder | EncoderIdentity, options: EmbedOptions) -> None:
         self._encoder = encoder
         self._options = options
+        self.encoders = 1
 
     def __enter__(self) -> Self:
         with ExitStack() as opened:
-            introductions = self._open(opened)
-            identities = {own.identity for own in introductions if own.identity is not None}
-            if len(identities) > 1:
-                names = "; ".join(
-                    sorted(f"{own.name}, revision {own.revision}" for own in identities)
-                )
-                raise BuildError(
-                    f"The encoders of the workers are not the same: {names}.",
-                    allowed="the same model everywhere",
-                    do="Install the same files of the model on all machines.",
-                )
-            self.identity = identities.pop()
-            self.encoders = len(introductions)
-            self.probes = tuple(dict.fromkeys(own.probes for own in introductions))
+            first, *others = self._open(opened)
+            self.identity, vectors = first.encoder, first.vectors.tolist()
+            self.probes = tuple(tuple(round(n, _PROBE_DIGITS) for n in row) for row in vectors)
+            for other in others:
+                if changed := differences(self.identity, self.probes, other.encoder, other.vectors):
+                    raise BuildError(
+                        f"The encoders of the workers, {self.identity.name}, are not the same:"
+                        f" {changed}.",
+                        allowed="the same model everywhere",
+                        do="Install the same files of the model on all machines.",
+                    )
             self._opened = opened.pop_all()
         return self
 
@@ -110,7 +108,7 @@ class Encoding:
         yield from filter(None, self._executor.results(pieces))
 
     def _open(self, opened: ExitStack) -> list[Encoded]:
-        """Open the encoders, and return what each says of itself."""
+        """Open the encoders, and return the vectors of PROBE_TEXTS by that of each machine."""
         options, encoder = self._options, self._encoder
         workers = options.workers or 0
         self._executor: Executor[Piece, Encoded]
@@ -130,31 +128,28 @@ class Encoding:
             workers = cluster.workers(options.workers, by_machine=True, gpus=gpus)
             work = partial(_encoded, choice)
             self._executor = opened.enter_context(cluster.executor(work, workers, gpus=gpus))
+            self.encoders = workers
             return cluster.everywhere(partial(work, ()), workers, gpus=gpus)
         if workers:
-            work = partial(_encoded, choice)
-            self._executor = ProcessPool(workers, work, worker_environment(workers))
-            opened.enter_context(self._executor)
-            for _ in range(workers):
-                self._executor.submit(Piece((), ()))
-            return [self._executor.take()[1] for _ in range(workers)]
-        if isinstance(choice, EncoderChoice):
-            choice = choice.open()
-            opened.callback(choice.close)
-        work = partial(_encoded, choice)
-        self._executor = ThisProcess(work)
-        return [work(())]
+            environment = worker_environment(workers)
+            self._executor = ProcessPool(workers, partial(_encoded, choice), environment)
+            self.encoders = workers
+        else:
+            if isinstance(choice, EncoderChoice):
+                choice = opened.enter_context(closing(choice.open()))
+            self._executor = ThisProcess(partial(_encoded, choice))
+        opened.enter_context(self._executor)
+        self._executor.submit(Piece((), ()))
+        return [self._executor.take()[1]]
 
 
 def _encoded(choice: EncoderChoice | Encoder, texts: Sequence[str]) -> Encoded:
     """Encode texts, in whatever process; without texts, those by which an encoder is known."""
     encoder = _opened(choice) if isinstance(choice, EncoderChoice) else choice
+    identity, cut = encoder.identity, encoder.cut_texts
     if not texts:
-        identity = encoder.identity
-        probes = probe_vectors(encoder, f"encoder {identity.name}")
-        return Encoded(encoder.encode(()), identity=identity, probes=probes)
-    cut = encoder.cut_texts
-    return Encoded(encoder.encode(texts), encoder.cut_texts - cut)
+        return Encoded(identity, probe_vectors(encoder, f"encoder {identity.name}"))
+    return Encoded(identity, encoder.encode(texts), encoder.cut_texts - cut)
 
 
 @functools.lru_cache(maxsize=1)

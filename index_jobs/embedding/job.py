@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Collection
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,7 +33,6 @@ from arag_search.vectors.base import (
     Encoder,
     EncoderIdentity,
     VectorUnit,
-    check_same_model,
     differences,
 )
 from arag_search.vectors.encoders.choose import DEFAULT_ENCODER
@@ -140,9 +138,8 @@ class _Embedding:
             check_factory(self._options.index, encoding.identity.dimension)
             record, store = self._store(encoding, fitting)
             began = time.monotonic()
-            texts = None if store is None else self._known(store, fitting)
-            is_new = store is None or texts is None
-            if store is None or texts is None:
+            texts: Texts | None = None
+            if store is None or not _has_all(fitting, store, self._options.units):
                 store, texts = self._embedded(encoding, store, record, fitting)
         encode_s = time.monotonic() - began
         published = publish(
@@ -153,7 +150,6 @@ class _Embedding:
             texts,
             fitting,
             self._left,
-            is_new=is_new,
             faiss=self._options.index,
             all_dead=self._options.overwrite,
             progress=self._progress,
@@ -216,55 +212,39 @@ class _Embedding:
 
     def _store(self, encoding: Encoding, fitting: State | None) -> tuple[StoreRecord, Store | None]:
         """Return the record that the vectors must have, and the store to continue, if there is one.
-        Options that are not given are as in existing vectors by the same
-        encoder. Raises VectorsMismatchError if the vectors that fit the index are others or another
-        model has made them, unless they are to be overwritten."""
+        Options that are not given are as in existing vectors by the same encoder. Raises
+        VectorsMismatchError if the vectors that fit the index are others, or another model is
+        behind the name of the encoder, unless they are to be overwritten."""
         from arag_search.vectors.store import Store
 
         options, known = self._options, self._continued(fitting)
+        maker, probes = encoding.identity, encoding.probes
+        alike = [own for _, own in known if not differences(own.encoder, own.probes, maker, probes)]
+        first, titles = next(iter(alike), None), options.sentence_titles
         record = StoreRecord(
-            encoder=encoding.identity,
-            dtype="float32",
-            sentence_titles=True,
-            probes=encoding.probes[0],
+            encoder=maker,
+            dtype=options.dtype or (first.dtype if first else "float32"),
+            sentence_titles=(not first or first.sentence_titles) if titles is None else titles,
+            probes=probes,
         )
-        alike = next((own for _, own in known if own.encoder == record.encoder), record)
-        titles = options.sentence_titles
-        record = replace(
-            record,
-            dtype=options.dtype or alike.dtype,
-            sentence_titles=alike.sentence_titles if titles is None else titles,
-        )
-        if fitting and not options.overwrite and (changed := differences(known[0][1], record)):
-            raise VectorsMismatchError(
-                f"This index has vectors made with other options: {changed}.",
-                where=str(fitting.path),
-                allowed="the same options, which leave the vectors unchanged",
-                do="Use --overwrite to replace them, or give another --vectors.",
-            )
         for path, own in known:
-            if not own.is_like(record):
-                continue
-            try:
-                store = Store.open(path)
-                for probes in encoding.probes:
-                    check_same_model(own.probes, probes, record.encoder.name, str(path))
-            except VectorsError:
-                if options.overwrite:
-                    continue
-                raise
-            return record, store
+            is_fitting = fitting is not None and path.name == fitting.record.store
+            if not (changed := own.differences(record)):
+                try:
+                    return record, Store.open(path)
+                except VectorsError:
+                    if not options.overwrite:
+                        raise
+            elif not options.overwrite and (
+                is_fitting or (own.encoder == maker and own not in alike)
+            ):
+                raise VectorsMismatchError(
+                    f"There are vectors made with other options, or by another model: {changed}.",
+                    where=str(path),
+                    allowed="the same options, which leave the vectors unchanged",
+                    do="Use --overwrite to replace them, or give another --vectors.",
+                )
         return record, None
-
-    def _known(self, store: Store, fitting: State | None) -> Texts | None:
-        """Return the rows of the texts of the index if the state that fits has them all."""
-        if (
-            fitting is None
-            or fitting.record.store != store.folder.name
-            or set(self._options.units) - set(fitting.units)
-        ):
-            return None
-        return fitting.texts
 
     def _embedded(
         self, encoding: Encoding, store: Store | None, record: StoreRecord, fitting: State | None
@@ -335,3 +315,12 @@ class _Embedding:
             seconds=round(time.monotonic() - self._began, 3),
             notes=(_CHANGED,) if self._index.is_outdated() else (),
         )
+
+
+def _has_all(fitting: State | None, store: Store, units: Collection[VectorUnit]) -> bool:
+    """Return whether the state that fits gives all texts of these units a row of a store."""
+    return (
+        fitting is not None
+        and fitting.record.store == store.folder.name
+        and set(units) <= set(fitting.units)
+    )

@@ -48,27 +48,30 @@ def publish(
     location: str,
     index: Manifest,
     store: Store,
-    texts: Texts,
+    texts: Texts | None,
     before: State | None,
     left: Collection[Path],
     *,
-    is_new: bool,
     faiss: str | None,
     all_dead: bool,
     progress: Progress,
 ) -> Published:
-    """Publish the rows of the texts of an index in place of the state ``before``, which has these
-    rows already unless they are new. This process has locked the folder.
+    """Publish the rows of the texts of an index in place of the state ``before``; None are the
+    texts that this has. This process has locked the folder.
 
     The states that were ``left`` behind are removed. Rows that no text of any other state has are
     left out if they are more than a tenth, or if ``all_dead`` must go. ``faiss`` is that of
     ``build``. An interruption leaves the states before. Raises what ``build`` raises,
     VectorsDamagedError, OSError.
     """
+    is_new = texts is not None
+    if texts is None:
+        assert before is not None
+        texts = before.texts
     kept: list[str] = []
     if not (all_dead and is_own_root(location, root)):
         kept = [
-            path.name for path, record in unnamed_stores(root) if not record.is_like(store.record)
+            path.name for path, record in unnamed_stores(root) if record.differences(store.record)
         ]
     gone = (state_path(root, index.placement), *left)
     dead, rows = _dead(_live(root, store, texts, gone), store)
@@ -139,10 +142,9 @@ def leave_out_dead(root: Path, location: str, index: Manifest, progress: Progres
             location,
             index,
             store,
-            state.texts,
+            None,
             state,
             left,
-            is_new=False,
             faiss=None,
             all_dead=True,
             progress=progress,

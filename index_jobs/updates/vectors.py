@@ -17,7 +17,7 @@ from arag_search.errors import (
 from arag_search.manifest import Manifest
 from arag_search.system.extras import check_extra
 from arag_search.system.progress import Progress, counted
-from arag_search.vectors.base import VectorUnit, check_same_encoder, check_same_model
+from arag_search.vectors.base import VectorUnit, check_same_encoder
 from arag_search.vectors.folder import (
     embed_command,
     fitting_state,
@@ -158,8 +158,8 @@ class VectorUpdate:
                 f"Loading the encoder {made_by.name}, which made the vectors of the index."
             )
             encoding = self._opened.enter_context(Encoding(made_by, EmbedOptions()))
-            check_same_encoder(made_by, encoding.identity, where)
-            check_same_model(store.record.probes, encoding.probes[0], made_by.name, where)
+            kept, now = store.record.probes, encoding.probes
+            check_same_encoder(made_by, kept, encoding.identity, now, where)
         except AragError as error:
             error.do = (
                 f"{error.do} Or update the index without its vectors: --no-embed; searches by"

@@ -78,9 +78,9 @@ def test_existing_vectors_are_left_and_others_replaced_only_with_overwrite() -> 
     with pytest.raises(VectorsMismatchError) as caught:
         embed_index("index", "hashing:8", with_options(dtype="float16"))
     assert str(caught.value) == (
-        "This index has vectors made with other options: name 'hashing:8' instead of 'hashing:16',"
-        " dimension 8 instead of 16, dtype 'float16' instead of 'float32'.\n"
-        f"Where: index/vectors/{before[0][0]}\n"
+        "There are vectors made with other options, or by another model: dimension 8 instead of"
+        " 16, dtype 'float16' instead of 'float32'.\n"
+        f"Where: index/vectors/{before[1][0]}\n"
         "Allowed: the same options, which leave the vectors unchanged\n"
         "Do: Use --overwrite to replace them, or give another --vectors."
     )

@@ -220,7 +220,7 @@ def test_another_model_behind_the_name_is_refused(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(
         HashingEncoder, "encode", lambda self, texts: np.roll(encode(self, texts), 1, axis=1)
     )
-    with pytest.raises(VectorsMismatchError, match=r"^There is another model behind the name"):
+    with pytest.raises(VectorsMismatchError, match=r"by another model: it gives texts other"):
         embed_index("index", ENCODER, SMALL)
     with lock(fitting()[1].folder.parent):
         pass  # it was released

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from arag_search.vectors.encoders.model_files import ONNX_FILE, local_folder, settings_of
+from arag_search.vectors.encoders.model_files import ONNX_FILE, SETTINGS, local_folder
 from arag_search.vectors.encoders.sentence_transformer import quiet
 
 WORDS = ("vivaldi", "opera", "venice", "rain", "rome", "libretto")
@@ -70,7 +70,7 @@ def export_model(model: str, folder: Path) -> Path:
     any number of texts and of tokens."""
     original = local_folder(model)
     assert original is not None
-    for file in settings_of(original):
+    for file in (file for kind in SETTINGS for file in original.rglob(kind)):
         copy = folder / file.relative_to(original)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, copy)

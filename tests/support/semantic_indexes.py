@@ -26,9 +26,7 @@ class TableEncoder:
     that is not in the table becomes the last axis. ``encoded`` lists the batches of queries."""
 
     def __init__(self, table: Mapping[str, Sequence[float]], dimension: int = 3) -> None:
-        self.identity = EncoderIdentity(
-            kind="table", name="table", revision="1", dimension=dimension
-        )
+        self.identity = EncoderIdentity(kind="table", name="table", dimension=dimension)
         self.encoded: list[list[str]] = []
         self.closed = self.cut_texts = 0
         self._table = table

@@ -14,6 +14,7 @@ from arag_search.query.tree import Scope, Term
 from arag_search.system.progress import Progress
 from arag_search.vectors import faiss_index
 from arag_search.vectors.base import (
+    PROBE_TEXTS,
     VECTOR_UNITS,
     Encoder,
     Nearest,
@@ -129,7 +130,8 @@ def stored_chunks(
 ) -> StoredVectors:
     """Make a store and a state of an index of these chunks."""
     root.mkdir(parents=True, exist_ok=True)
-    record = StoreRecord(encoder=encoder.identity, dtype="float32")
+    probes = tuple(map(tuple, encoder.encode(PROBE_TEXTS).tolist()))
+    record = StoreRecord(encoder=encoder.identity, dtype="float32", probes=probes)
     store = Store.create(root / "store-00001", record)
     texts_of: dict[VectorUnit, UnitTexts] = {}
     for unit in units:

@@ -65,7 +65,7 @@ class CountingEncoder:
     """An Encoder that counts words, so that scores are whole numbers and exact in any order. It
     notes which texts it has encoded, and raises KeyboardInterrupt once these are ``most``."""
 
-    identity = EncoderIdentity(kind="bench", name="counts", revision="1", dimension=_DIMENSION)
+    identity = EncoderIdentity(kind="bench", name="counts", dimension=_DIMENSION)
     cut_texts = 0
 
     def __init__(self) -> None:

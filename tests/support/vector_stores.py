@@ -10,14 +10,15 @@ from numpy.typing import NDArray
 from arag_search.corpus import Chunk
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
-from arag_search.vectors.base import EncoderIdentity, VectorUnit, row_key
+from arag_search.vectors.base import PROBE_TEXTS, EncoderIdentity, VectorUnit, row_key
+from arag_search.vectors.encoders.hashing import HashingEncoder
 from arag_search.vectors.records import StoredType, StoreRecord
 from arag_search.vectors.store import Store
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.strategies import METADATA
 
 DIMENSION = 16
-ENCODER = EncoderIdentity(kind="hashing", name="words", revision="1", dimension=DIMENSION)
+ENCODER = EncoderIdentity(kind="hashing", name="words", dimension=DIMENSION)
 
 Vectors = NDArray[np.float32]
 
@@ -35,7 +36,8 @@ def keys_of(texts: Sequence[object]) -> list[bytes]:
 
 def record_of(dtype: StoredType = "float32", dimension: int = DIMENSION) -> StoreRecord:
     """Return the record of a store of such vectors."""
-    return StoreRecord(encoder=replace(ENCODER, dimension=dimension), dtype=dtype)
+    probes = tuple(map(tuple, HashingEncoder(dimension).encode(PROBE_TEXTS).tolist()))
+    return StoreRecord(encoder=replace(ENCODER, dimension=dimension), dtype=dtype, probes=probes)
 
 
 def new_store(root: Path, dtype: StoredType = "float32", dimension: int = DIMENSION) -> Store:

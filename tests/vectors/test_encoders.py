@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +18,7 @@ from arag_search.vectors.base import EncoderIdentity
 from arag_search.vectors.encoders.choose import endpoint_address, open_encoder
 from arag_search.vectors.encoders.endpoint import EndpointEncoder
 from arag_search.vectors.encoders.hashing import HashingEncoder
-from arag_search.vectors.encoders.model_files import packaged_folder, revision_of
+from arag_search.vectors.encoders.model_files import packaged_folder
 from arag_search.vectors.opening import QueryCache
 from tests.support.patience import PATIENCE_S
 
@@ -154,7 +153,7 @@ def test_threads_that_share_a_cache_get_their_own_queries_vectors() -> None:
 
 
 def test_hashing_is_named_with_or_without_its_dimension() -> None:
-    identity = EncoderIdentity(kind="hashing", name="hashing", revision="1", dimension=256)
+    identity = EncoderIdentity(kind="hashing", name="hashing", dimension=256)
     assert open_encoder("hashing").identity == identity
     assert open_encoder("hashing:256").identity == identity
     assert open_encoder("hashing:64", device="auto").identity.dimension == 64
@@ -263,41 +262,6 @@ def test_the_model_of_an_installed_package_is_found() -> None:
     assert packaged_folder("pytest") is None
     assert packaged_folder("no such package") is None
     assert packaged_folder("") is None
-
-
-def model_files(folder: Path) -> Path:
-    """Create a folder that looks like a model."""
-    (folder / "1_Dense").mkdir(parents=True)
-    (folder / "modules.json").write_text('[{"path": ""}, {"path": "1_Dense"}]')
-    (folder / "config.json").write_text("{}")
-    (folder / "model.safetensors").write_bytes(b"weights")
-    (folder / "1_Dense" / "model.safetensors").write_bytes(b"more weights")
-    return folder
-
-
-@pytest.mark.parametrize(
-    "name", ["config.json", "modules.json", "model.safetensors", "1_Dense/model.safetensors"]
-)
-def test_a_revision_changes_with_every_file_that_makes_vectors(tmp_path: Path, name: str) -> None:
-    folder = model_files(tmp_path / "one")
-    before = revision_of(folder)
-    assert before == revision_of(model_files(tmp_path / "two"))
-    (folder / name).write_bytes((folder / name).read_bytes() + b" ")
-    assert revision_of(folder) != before
-    assert len(before) == 64
-
-
-def test_a_revision_does_not_change_with_files_that_make_no_vectors(tmp_path: Path) -> None:
-    folder = model_files(tmp_path / "one")
-    before = revision_of(folder)
-    (folder / "README.md").write_text("card")
-    (folder / "pytorch_model.bin").write_bytes(b"the weights in another format")
-    (folder / "onnx").mkdir()
-    (folder / "onnx" / "model.onnx").write_bytes(b"and in another")
-    (folder / "onnx" / "config.json").write_text("{}")
-    assert revision_of(folder) == before
-    (folder / "model.safetensors").unlink()
-    assert revision_of(folder) != before
 
 
 # Missing extras

@@ -392,7 +392,7 @@ from arag_search.vectors.state import UnitTexts
 from dataclasses import replace
 root = Path(sys.argv[1])
 faiss_index.share_cores = lambda: 1
-record = StoreRecord(encoder=replace(ENCODER, dimension=512), dtype="float32")
+record = StoreRecord(encoder=replace(ENCODER, dimension=512), dtype="float32", probes=())
 store = Store.create(root / "store-00001", record)
 for number in range(24):
     keys = keys_of(range(2_000 * number, 2_000 * number + 2_000))

@@ -15,7 +15,6 @@ from arag_search.errors import (
 )
 from arag_search.system.progress import Progress
 from arag_search.vectors import faiss_index, searching
-from arag_search.vectors.base import probe_vectors
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from arag_search.vectors.opening import VectorSource
 from arag_search.vectors.searching import open_vectors
@@ -126,7 +125,9 @@ class _OtherModel(HashingEncoder):
 
 def test_another_model_behind_the_name_of_the_encoder_is_refused_at_the_first_opening() -> None:
     vectors = MemoryVectors(VIVALDI, HashingEncoder())
-    vectors.probes = probe_vectors(HashingEncoder(), "here")
     assert VectorSource.of(vectors, HashingEncoder()).open().vectors is vectors
-    with pytest.raises(VectorsMismatchError, match="There is another model behind the name"):
+    with pytest.raises(
+        VectorsMismatchError,
+        match="it gives texts other vectors",
+    ):
         VectorSource.of(vectors, _OtherModel()).open()

@@ -115,7 +115,7 @@ def test_another_encoder_is_refused_and_both_are_named(arag: Command) -> None:
     result = arag("search", "my-index", "--tool", "semantic", QUERY, "--encoder", "hashing:64")
     assert result.code == 2
     assert "hashing:64" in result.err
-    assert "Allowed: the encoder that made the vectors" in result.err
+    assert "is not the encoder that made the vectors, hashing: dimension 64" in result.err
     with pytest.raises(VectorsMismatchError, match="dimension"):
         open_index("my-index", vectors="elsewhere", encoder=HashingEncoder(64))
 

@@ -16,13 +16,12 @@ from arag_search.errors import (
     ArgumentError,
     IndexClosedError,
     NotServedError,
-    VectorsMismatchError,
 )
 from arag_search.query.problems import QueryError
 from arag_search.search.hits import HybridRanks
 from arag_search.search.index import Index
 from arag_search.search.results import SearchResult
-from arag_search.vectors.base import EncoderIdentity, VectorUnit, check_same_encoder, rows_of
+from arag_search.vectors.base import VectorUnit, rows_of
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from arag_search.vectors.opening import VectorSource
 from tests.support.oracle.engine import MemoryEngine
@@ -461,17 +460,6 @@ def test_eight_threads_get_the_results_of_one_thread() -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(work, range(8))) == [expected] * 8
-
-
-def test_weights_of_one_revision_may_have_two_names() -> None:
-    maker = EncoderIdentity(kind="st", name="package", revision="ab" * 32, dimension=3)
-    check_same_encoder(maker, replace(maker, name="/a/folder"), "here")
-    for change in ({"revision": "cd" * 32}, {"document_prefix": "passage: "}, {"dimension": 4}):
-        with pytest.raises(VectorsMismatchError):
-            check_same_encoder(maker, replace(maker, **change), "here")
-    endpoint = EncoderIdentity(kind="endpoint", name="a", revision="", dimension=3)
-    with pytest.raises(VectorsMismatchError, match="made by a, but queries would be encoded by b"):
-        check_same_encoder(endpoint, replace(endpoint, name="b"), "here")
 
 
 def test_closing_waits_for_searches_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:

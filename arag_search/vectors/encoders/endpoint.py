@@ -105,7 +105,6 @@ class EndpointEncoder(PrefixedEncoder):
         return EncoderIdentity(
             kind="endpoint",
             name=self._name,
-            revision="",
             dimension=self._dimension,
             max_tokens=self._max_tokens,
             query_prefix=self._prefixes["query"],

@@ -14,7 +14,6 @@ from arag_search.tokens import encodable
 from arag_search.vectors.base import EncoderIdentity, FloatArray, unit_rows
 
 DEFAULT_DIMENSION = 256
-_REVISION = "1"  # must change whenever a text gets another vector
 
 
 class HashingEncoder:
@@ -33,7 +32,6 @@ class HashingEncoder:
         self.identity = EncoderIdentity(
             kind="hashing",
             name="hashing" if dimension == DEFAULT_DIMENSION else f"hashing:{dimension}",
-            revision=_REVISION,
             dimension=dimension,
         )
 

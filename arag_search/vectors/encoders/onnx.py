@@ -44,7 +44,7 @@ class OnnxEncoder(LocalEncoder):
     """A model by its ONNX files: in a folder, an installed package, or on the hub.
 
     It gives the vectors of SentenceTransformerEncoder: pooling, length and prompts are read from
-    the model's own files. Its identity is of kind "onnx", with the revision of the ONNX files.
+    the model's own files. Its identity is of kind "onnx".
 
     Raises MissingExtraError, EncoderNotFoundError, and EncoderFilesError, also for a model with a
     part that would change its vectors and is not known here.

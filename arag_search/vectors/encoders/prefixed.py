@@ -12,7 +12,6 @@ from arag_search.errors import AragError, EncoderFilesError, EncoderUnavailableE
 from arag_search.tokens import encodable
 from arag_search.vectors.base import EncoderIdentity, EncoderOptions, FloatArray, unit_rows
 from arag_search.vectors.encoders.known_models import prefixes_of
-from arag_search.vectors.encoders.model_files import revision_of
 
 Task: TypeAlias = Literal["query", "document"]
 
@@ -95,7 +94,6 @@ class LocalEncoder(PrefixedEncoder):
         """Open the model in a folder. Raises EncoderFilesError, with ``advice``, for whatever its
         libraries raise, and errors of ours of ``open_model``."""
         try:
-            revision = revision_of(folder, onnx=kind == "onnx")
             model = open_model()
             dimension = int(model.rows(["a"], "", "document")[0].shape[1])
         except AragError:
@@ -112,7 +110,6 @@ class LocalEncoder(PrefixedEncoder):
         self._identity = EncoderIdentity(
             kind=kind,
             name=name,
-            revision=revision,
             dimension=dimension,
             max_tokens=model.max_tokens,
             query_prefix=self._prefixes["query"],

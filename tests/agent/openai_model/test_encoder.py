@@ -173,7 +173,6 @@ def test_the_dimension_is_learnt_once_and_an_empty_batch_is_not_sent(
     expected = EncoderIdentity(
         kind="endpoint",
         name="endpoint:m",
-        revision="",
         dimension=3,
         max_tokens=8_000,
         query_prefix="Find: ",

@@ -16,6 +16,7 @@ from arag_search.corpus import Chunk
 from arag_search.errors import IndexClosedError, NotServedError
 from arag_search.vectors.base import (
     KEY_BYTES,
+    PROBE_TEXTS,
     VECTOR_UNITS,
     Encoder,
     EncoderIdentity,
@@ -54,7 +55,7 @@ class MemoryVectors:
         held = sorted(chunks, key=lambda chunk: chunk.ordinal)
         self._ordinals = np.array([chunk.ordinal for chunk in held], np.int64)
         self._identity = encoder.identity
-        self.probes: tuple[tuple[float, ...], ...] = ()
+        self.probes = tuple(map(tuple, encoder.encode(PROBE_TEXTS).tolist()))
         self._units = tuple(units)
         self._rows: dict[VectorUnit, _Rows] = {}
         for unit in self._units:

@@ -198,12 +198,10 @@ def test_a_run_records_the_encoder_and_is_not_resumed_with_another(tmp_path: Pat
     assert json.loads((tmp_path / "run.json").read_bytes())["encoder"] == {
         "kind": "hashing",
         "name": "hashing:64",
-        "revision": "1",
         "dimension": 64,
         "max_tokens": None,
         "query_prefix": "",
         "document_prefix": "",
-        "normalised": True,
     }
     assert read_records(tmp_path).by_id["q"].fingerprints == {
         name: text for name, text in description.fingerprints.items() if name != "questions"
