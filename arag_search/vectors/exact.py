@@ -8,7 +8,7 @@ are stored.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,6 @@ from arag_search.vectors.base import FloatArray
 from arag_search.vectors.store import StoredRows
 
 Rows = NDArray[np.int64]
-
-FEW_ROWS = 50_000
-"""Fewer allowed rows than this are also kept by their numbers."""
 
 _SLACK = 1e-5
 _SCORES = 1 << 23  # of a block at once: 32 MB
@@ -33,42 +30,26 @@ _RESCORED = 1 << 14  # rows that are scored in float64 at once
 _GATHERING = 5  # the time to gather a row, as a multiple of the time to pass it in a scan
 
 
-@dataclass(frozen=True, slots=True)
 class AllowedRows:
-    """The rows that a search may find: ``count`` of them. ``bits`` has a bit for every row, the
-    lowest of a byte first; fewer than FEW_ROWS are also listed in ``few``, ascending."""
+    """The rows that a search may find: ``count`` of all, which the ``mask`` marks."""
 
-    count: int
-    bits: NDArray[np.uint8]
-    few: Rows | None
+    def __init__(self, mask: Mask) -> None:
+        self.mask = mask
+        self.count = int(np.count_nonzero(mask))
 
-    @staticmethod
-    def of(mask: Mask) -> AllowedRows:
-        """Return the rows that a mask over all rows marks."""
-        count = int(np.count_nonzero(mask))
-        few = np.flatnonzero(mask) if count < FEW_ROWS else None
-        return AllowedRows(count, np.packbits(mask, bitorder="little"), few)
+    @cached_property
+    def bits(self) -> NDArray[np.uint8]:
+        """A bit for every row, the lowest of a byte first."""
+        return np.packbits(self.mask, bitorder="little")
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The rows, ascending; asked for if they are few."""
+        return np.flatnonzero(self.mask)
 
     def before(self, end: int) -> int:
         """Return how many rows before ``end`` are allowed."""
-        if self.few is not None:
-            return int(np.searchsorted(self.few, end))
-        return int(np.bitwise_count(self.bits[: end // 8]).sum()) + int(
-            np.count_nonzero(self.mask(end // 8 * 8, end % 8))
-        )
-
-    def mask(self, first: int, count: int) -> Mask:
-        """Return whether each of ``count`` rows from ``first`` on is allowed."""
-        before = first % 8
-        part = self.bits[first // 8 : (first + count + 7) // 8]
-        return np.unpackbits(part, bitorder="little")[before : before + count].view(np.bool_)
-
-    def numbers(self, first: int, end: int) -> Rows:
-        """Return the allowed rows from ``first`` to before ``end``, ascending."""
-        if self.few is None:
-            return first + np.flatnonzero(self.mask(first, end - first))
-        start, stop = np.searchsorted(self.few, (first, end))
-        return self.few[start:stop]
+        return int(np.count_nonzero(self.mask[:end]))
 
 
 def candidates(
@@ -85,7 +66,7 @@ def candidates(
     pools = [_Pool(n) for _ in range(len(queries))]
     total = stored.rows - first
     if allowed is not None and _GATHERING * allowed.count < total:
-        rows = allowed.numbers(first, stored.rows)
+        rows = allowed.rows[allowed.before(first) :]
         size = block_rows(len(queries), stored.dimension, converted=True)
         for start in range(0, len(rows), size):
             part = rows[start : start + size]
@@ -96,7 +77,7 @@ def candidates(
         for start, vectors in stored.blocks(size, first):
             products = _products(vectors, queries)
             if allowed is not None:
-                products[:, ~allowed.mask(start, len(vectors))] = -np.inf
+                products[:, ~allowed.mask[start : start + len(vectors)]] = -np.inf
             for pool, scores in zip(pools, products, strict=True):
                 pool.add(start, scores)
     return [pool.rows() for pool in pools]
@@ -132,40 +113,31 @@ class _Pool:
     def __init__(self, n: int) -> None:
         self._n = n
         self._least = -1e30  # rejected rows have less
-        self._rows: list[Rows] = []
-        self._scores: list[FloatArray] = []
-        self._kept = 0
+        self._rows = np.empty(0, np.int64)
+        self._scores = np.empty(0, np.float32)
 
     def add(self, rows: Rows | int, scores: FloatArray) -> None:
         """Add the scores of these rows, or of those from a row on."""
-        if self._kept < self._n and len(scores) > self._n:
+        if len(self._rows) < self._n:
             self._raise_to(scores)
         at = np.flatnonzero(scores >= self._least - _SLACK)
         if len(at):
-            self._scores.append(scores[at])
-            self._rows.append(rows + at if isinstance(rows, int) else rows[at])
-            self._kept += len(at)
-        if self._kept > 4 * self._n + 1000:
-            self._shrink()
+            new = rows + at if isinstance(rows, int) else rows[at]
+            self._rows = np.concatenate([self._rows, new])
+            self._scores = np.concatenate([self._scores, scores[at]])
+        if len(self._rows) > 4 * self._n + 1000:
+            self.rows()
 
     def rows(self) -> Rows:
-        """Return the remaining rows, ascending."""
-        self._shrink()
-        return self._rows[0] if self._rows else np.empty(0, np.int64)
+        """Drop the rows that are not among the best, and return the others, ascending."""
+        self._raise_to(self._scores)
+        kept = self._scores >= self._least - _SLACK
+        self._rows, self._scores = self._rows[kept], self._scores[kept]
+        return self._rows
 
     def _raise_to(self, scores: FloatArray) -> None:
-        at = len(scores) - self._n
-        self._least = max(self._least, float(np.partition(scores, at)[at]))
-
-    def _shrink(self) -> None:
-        if not self._rows:
-            return
-        scores, rows = np.concatenate(self._scores), np.concatenate(self._rows)
-        if len(scores) > self._n:
-            self._raise_to(scores)
-        kept = scores >= self._least - _SLACK
-        self._scores, self._rows = [scores[kept]], [rows[kept]]
-        self._kept = int(kept.sum())
+        if (at := len(scores) - self._n) > 0:
+            self._least = max(self._least, float(np.partition(scores, at)[at]))
 
 
 def _products(vectors: FloatArray, queries: FloatArray) -> FloatArray:

@@ -18,7 +18,7 @@ CEILINGS = {
     ("arag_search/tools/",): 5_007,
     ("arag_search/agent/",): 4_442,
     ("arag_search/evaluation/",): 3_187,
-    ("arag_search/vectors/", "index_jobs/embedding/"): 4_531,
+    ("arag_search/vectors/", "index_jobs/embedding/"): 4_386,
     ("arag_search/engines/opensearch/",): 4_671,
     ("arag_search/engines/",): 7_096,
     ("arag_search/mcp_server/",): 2_497,

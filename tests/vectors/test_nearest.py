@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from arag_search.vectors import exact, searching
+from arag_search.vectors import searching
 from arag_search.vectors.base import VECTOR_UNITS
 from arag_search.vectors.records import StoredType
 from arag_search.vectors.state import UnitTexts
@@ -52,7 +52,6 @@ def test_neighbours_are_those_of_brute_force(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(searching, "_GATHERING", gathering)  # 1,000: always in lists
-    monkeypatch.setattr(exact, "FEW_ROWS", 50_000 if gathering == 4 else 10)
     first = stored_vectors(tmp_path, 800, seed=7, spare=spare, repeated=repeated, dtype=dtype)
     first.build(index)
     for made in (first, _grown(first, tmp_path), first):
