@@ -84,31 +84,20 @@ class Process:
             )
         )  # fmt: skip
         stack.callback(self._process.kill)
-        self._spent = 0.0
-
-    def send(self, request: Mapping[str, object]) -> None:
-        """Send a request that has no answer."""
-        assert self._process.stdin is not None
-        with suppress(BrokenPipeError):  # then there is no answer
-            self._process.stdin.write(json.dumps(request) + "\n")
-            self._process.stdin.flush()
 
     def ask(self, request: Mapping[str, object]) -> Any:
         """Send a request and return its answer. Raises BenchError if the process has ended."""
-        self.send(request)
+        assert self._process.stdin is not None
         assert self._process.stdout is not None
+        with suppress(BrokenPipeError):  # then there is no answer
+            self._process.stdin.write(json.dumps(request) + "\n")
+            self._process.stdin.flush()
         if not (line := self._process.stdout.readline()):
             self._process.wait(10)
             self._errors.seek(0)
             end = " ".join(last_lines(self._errors.read()))
             raise BenchError(f"A process ended: {end}", where=str(self._process.args)[:200])
         return json.loads(line)
-
-    def spent(self, calls: int) -> float:
-        """Return the processor time since the last time, or since the start, for one of so many
-        calls."""
-        before, self._spent = self._spent, processor_time(self._process.pid)
-        return (self._spent - before) / calls
 
 
 def processor_time(process: int) -> float:
@@ -119,9 +108,7 @@ def processor_time(process: int) -> float:
         minutes, seconds = shown.strip().rsplit(":", 1)
         return 60 * int(minutes.rpartition(":")[2]) + float(seconds)
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()
-    ended = sum(map(int, fields[13:15])) / os.sysconf("SC_CLK_TCK")
-    # The clock of a process, as clock_getcpuclockid names it: the fields count in ticks of 10 ms.
-    return time.clock_gettime((~process << 3) | 2) + ended
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def quiet_environment(**more: str) -> Mapping[str, str]:

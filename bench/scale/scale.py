@@ -19,14 +19,12 @@ import tempfile
 import urllib.request
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import orjson
 
-from arag_search.corpus import Chunk
-from arag_search.engines.base import Granularity
 from arag_search.search.index import Index
 from arag_search.search.opening import open_index
 from bench import nodes
@@ -35,7 +33,7 @@ from bench.processes import processor_time, run, size_of
 from bench.report.rounds import percentile, threads, timed
 from bench.report.rows import Figure, Row, circumstances, show
 from bench.scale import synthetic
-from bench.scale.queries import class_queries
+from bench.scale.queries import CLASSES, drawn_queries
 from bench.workbench import check_room, command_line, say, without_query_cache
 
 EngineName = Literal["lucene", "opensearch"]
@@ -57,26 +55,6 @@ CHANGED_SHARE = 100
 SAMPLE = 2_000
 SEEDS = (1607, 1714)
 """The seeds of the queries of the warm-up, and of those that count."""
-
-
-@dataclass(frozen=True, slots=True)
-class QueryClass:
-    """Queries of one shape; see ``bench.scale.queries``."""
-
-    shape: str
-    kind: str = "word"
-    granularity: Granularity = "chunk"
-
-
-CLASSES: Mapping[str, QueryClass] = {
-    "term": QueryClass("{a}"),
-    "AND": QueryClass("{a} AND {b}"),
-    "OR": QueryClass("{a} OR {b} OR {c}"),
-    "phrase": QueryClass("{a}", "phrase"),
-    "NOT": QueryClass("{a} AND NOT {n}"),
-    "prefix": QueryClass("{a}", "prefix"),
-    "sentence": QueryClass("{a} AND {b}", granularity="sentence"),
-}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -194,24 +172,6 @@ def _searched(location: str, passages: int, queries: int) -> Iterator[Row]:
             list(_latencies(index, warm_up, 1))
         for clients in CLIENTS:
             yield from _latencies(index, drawn, clients)
-
-
-def drawn_queries(sample: Sequence[Chunk], count: int, seed: int) -> dict[str, list[str]]:
-    """Draw queries of each class; clauses of queries for sentences come from a single sentence."""
-    sentences = [
-        replace(chunk, content=sentence, sentence_ends=(len(sentence),))
-        for chunk in sample
-        for sentence in chunk.sentences()
-    ]
-    drawn: dict[str, list[str]] = {}
-    for granularity, pieces in (("chunk", sample), ("sentence", sentences)):
-        classes = {
-            name: (of.shape, of.kind)
-            for name, of in CLASSES.items()
-            if of.granularity == granularity
-        }
-        drawn |= class_queries(pieces, count, classes, seed)
-    return drawn
 
 
 def _latencies(index: Index, drawn: Mapping[str, Sequence[str]], clients: int) -> Iterator[Row]:

@@ -18,7 +18,7 @@ from arag_search.runs.folder import read_records
 from arag_search.search.asked import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS
 from arag_search.search.index import Index
 from bench import BenchError
-from bench.scale.queries import logical_queries
+from bench.scale.queries import CLASSES, drawn_queries
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,9 @@ def recorded(text: str, index: Index) -> list[RecordedQuery]:
     return [RecordedQuery(text, words, tuple(keywords))] if words and keywords else []
 
 
-def drawn_queries(index: Index, chunks: Sequence[Chunk], count: int) -> list[RecordedQuery]:
-    """Draw ``count`` logical queries from chunks, as though they were recorded, less those without
-    a word. Raises BenchError if the chunks are too few."""
-    return [query for text in logical_queries(chunks, count) for query in recorded(text, index)]
+def generated(index: Index, chunks: Sequence[Chunk], count: int, seed: int) -> list[RecordedQuery]:
+    """Draw about ``count`` queries for passages from chunks, as many of each class, as though they
+    were recorded. Raises BenchError if the chunks are too few."""
+    classes = [name for name, of in CLASSES.items() if of.granularity == "chunk"]
+    drawn = drawn_queries(chunks, -(-count // len(classes)), seed)
+    return [query for name in classes for text in drawn[name] for query in recorded(text, index)]

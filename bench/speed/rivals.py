@@ -21,8 +21,6 @@ from typing import Any, ClassVar
 import orjson
 
 from arag_search import Index, open_index
-from arag_search.agent.presets import load_preset
-from arag_search.agent.toolbox import tools_of
 from arag_search.corpus import Chunk
 from arag_search.engines.base import SearchRequest
 from arag_search.engines.lucene.compile import compiled
@@ -150,18 +148,6 @@ class Ours(Side):
             text, top_k=TOP_K, operators=operators, snippets=False, feedback=False
         )
         return [(hit.id, hit.score) for hit in result.hits]
-
-
-class Reply(Side):
-    name, beside = "tool reply", Ours
-
-    def build(self, passages: Passages) -> None:
-        self.passages = passages
-        self._tool = tools_of(load_preset("logical_read"), passages.index)["logical_search"]
-
-    def search(self, number: int) -> Scored:
-        self._tool.run({"query": self.passages.queries[number].text})
-        return ()
 
 
 class BareLucene(Side):
@@ -387,7 +373,7 @@ def searched_text(chunk: Chunk) -> str:
 
 
 SIDES: Sequence[type[Side]] = (
-    Ours, Reply, BareLucene, Served, BareClient, Words, BareWords, Pyserini, Bm25s, Hybrid,
+    Ours, BareLucene, Served, BareClient, Words, BareWords, Pyserini, Bm25s, Hybrid,
     Keywords, Scan,
 )  # fmt: skip
 RIVALS = tuple(dict.fromkeys(side.option for side in SIDES if side.option not in ("", "hybrid")))

@@ -1,17 +1,14 @@
-"""Speed of building and searching, beside rivals and beside an earlier commit.
+"""Speed of building and searching, beside rivals.
 
     python -m bench speed
     python -m bench speed --only building --anserini anserini-fatjar.jar
     python -m bench speed --passages 100000 --only rates --without pyserini
-    python -m bench speed --against 12c23bb7
 
 Building is compared with a bare loop over Lucene and, if its jar is named, with Anserini. Rates are
 those of warm loops over the queries of recorded runs (--records, or the offline model on the
 questions of the data) by 1 and 16 clients, beside bare Lucene, Pyserini, bm25s, A-RAG's scan,
-OpenSearch's bare client and, with an encoder, our hybrid search. With --against, the rival is a
-commit of this repository: rates, and sessions by MCP in fresh processes that make forty calls of a
-model. Generated passages (--passages) are asked generated queries. A range is an interval of the
-median of the rounds at 95 %.
+OpenSearch's bare client and, with an encoder, our hybrid search. Generated passages (--passages)
+are asked generated queries. A range is an interval of the median of the rounds at 95 %.
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -30,27 +27,24 @@ from arag_search.agent.models.offline import OfflineModel
 from arag_search.agent.presets import DEFAULT_PRESET, load_preset
 from arag_search.questions.files import load_questions
 from arag_search.runs.run import run as answer
-from bench import BenchError
 from bench.arguments import BenchParser, names_from, positive
 from bench.data import corpus_in, questions_in
 from bench.report.rows import Figure, circumstances, show
 from bench.scale import synthetic
-from bench.scale.queries import SEED
-from bench.speed import against, building
+from bench.speed import building
 from bench.speed.rates import Rates
-from bench.speed.recorded import RecordedQuery, drawn_queries, read_queries
+from bench.speed.recorded import RecordedQuery, generated, read_queries
 from bench.speed.rivals import RIVALS, Passages, Setup
 from bench.workbench import check_room, say
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 
-BUILDING, RATES, SESSION = PARTS = ("building", "rates", "session")
+BUILDING, RATES = PARTS = ("building", "rates")
 CLIENTS = (1, 16)
 QUERIES = 500
 ROUNDS = 20
 WARM_UP = 5
-TEXTS = 200
-"""The queries of a round beside a commit."""
+SEED = 1678
 LARGE = 200_000
 """The generated passages beyond which only bare Lucene and Pyserini are rivals: the memory and the
 time of the others grow with the corpus."""
@@ -64,9 +58,8 @@ def main(arguments: Sequence[str]) -> int:
     """Measure and return the exit code; a missed aim is not a failure."""
     parser = BenchParser("speed", __doc__)
     add = parser.add_argument
-    what = f"some of {','.join(PARTS)} (default all; {SESSION} with --against, {BUILDING} without)"
+    what = f"some of {','.join(PARTS)} (default both)"
     add("--only", type=names_from(PARTS), default=PARTS, help=what)
-    add("--against", metavar="COMMIT", help="compare with a commit instead of with rivals")
     asked = parser.add_mutually_exclusive_group()
     asked.add_argument("--passages", type=positive, help="generate so many (default: the data's)")
     what = "folders that arag-search run wrote"
@@ -87,70 +80,31 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _measured(options: argparse.Namespace, command: str) -> int:
-    possible = (RATES, SESSION) if options.against else (BUILDING, RATES)
-    if not (parts := [part for part in possible if part in options.only]):
-        raise BenchError(
-            "Nothing of this can be measured.",
-            where=f"--only {','.join(options.only)}",
-            allowed=f"{SESSION} with --against, {BUILDING} without",
-        )
     with ExitStack() as stack:
         name = tempfile.TemporaryDirectory(prefix="arag-speed-", dir=options.work)
         folder = Path(stack.enter_context(name)).resolve()
-        if options.against:
-            trees = stack.enter_context(against.trees_of(options.against, folder / "commit"))
-            measure = lambda passages: _beside_commit(options, parts, passages, trees)  # noqa: E731
-        else:
-            setup = Setup(folder, options.pyserini_python, options.encoder)
-            large = (options.passages or 0) > LARGE
-            names = [name for name in RIVALS if name not in options.without]
-            names = ["pyserini"] * ("pyserini" in names) if large else names
-            names += ["hybrid"] * bool(options.encoder)
-            rates = Rates(stack, setup, names) if RATES in parts else None
-            measure = lambda passages: _beside_rivals(options, parts, passages, rates)  # noqa: E731
-        passages = stack.enter_context(_passages(options, folder, asked=parts != [BUILDING]))
+        setup = Setup(folder, options.pyserini_python, options.encoder)
+        names = [name for name in RIVALS if name not in options.without]
+        if (options.passages or 0) > LARGE:
+            names = ["pyserini"] * ("pyserini" in names)
+        names += ["hybrid"] * bool(options.encoder)
+        rates = Rates(stack, setup, names) if RATES in options.only else None
+        passages = stack.enter_context(_passages(options, folder, asked=rates is not None))
         about = circumstances(command, passages.index.manifest, seed=SEED)
         if about["load"] > _QUIET_LOAD:
             say(f"The machine is not quiet (load {about['load']}): times will be off.")
-        beside = f" beside {options.against}" if options.against else ""
-        count = passages.index.manifest.documents
-        for figure in measure(passages):
-            named = replace(figure, name=f"{figure.name}{beside}, {count:,} passages")
-            show(options.json, [named], about)
+
+        def publish(figure: Figure) -> None:
+            count = passages.index.manifest.documents
+            show(options.json, [replace(figure, name=f"{figure.name}, {count:,} passages")], about)
+
+        if BUILDING in options.only:
+            publish(building.beside_bare(passages, options.rounds))
+            if options.anserini is not None:
+                publish(building.beside_anserini(passages, options.rounds, options.anserini))
+        if rates is not None:
+            publish(rates.measure(passages, CLIENTS, options.rounds, options.warm_up))
     return 0
-
-
-def _beside_rivals(
-    options: argparse.Namespace, parts: Sequence[str], passages: Passages, rates: Rates | None
-) -> Iterator[Figure]:
-    if BUILDING in parts:
-        yield building.beside_bare(passages, options.rounds)
-        if options.anserini is not None:
-            yield building.beside_anserini(passages, options.rounds, options.anserini)
-    if rates is not None:
-        yield rates.measure(passages, CLIENTS, options.rounds, options.warm_up)
-
-
-def _beside_commit(
-    options: argparse.Namespace, parts: Sequence[str], passages: Passages, trees: Mapping[str, Path]
-) -> Iterator[Figure]:
-    folder = passages.folder / "sides"
-    folder.mkdir()
-    queries = passages.queries[:TEXTS]
-    texts = [query.text for query in queries]
-    words = [query.words_query for query in queries]
-    works = {"recorded": texts, "words": words, "reply": texts}
-    if RATES in parts:
-        yield against.rates(trees, folder, passages.source, works, options.rounds)
-    if SESSION in parts:
-        for name, tree in trees.items():
-            with ExitStack() as stack:
-                against.started(stack, tree, passages.source, folder / name).ask(
-                    {"do": "words", "texts": words[:1]}
-                )
-        data = options.data if options.passages is None else passages.folder
-        calls = against.recorded_calls(data, passages.source, texts)
-        yield against.sessions(trees, folder, calls, options.rounds)
 
 
 @contextmanager
@@ -182,12 +136,12 @@ def _queries(
     questions, drawn ones."""
     if options.passages is not None:
         sample = synthetic.sample(options.passages, _SAMPLE)
-        return drawn_queries(index, [passage.chunk() for passage in sample], options.queries)
+        return generated(index, [passage.chunk() for passage in sample], options.queries, SEED)
     if options.records:
         return read_queries(options.records, index)
     file = questions_in(source.parent)
     if not file.exists():
-        return drawn_queries(index, list(index.scan()), options.queries)
+        return generated(index, list(index.scan()), options.queries, SEED)
     questions = load_questions(file)
     say(f"{len(questions)} questions are answered by the offline model")
     answer(index, questions, load_preset(DEFAULT_PRESET), OfflineModel(), folder / "run")

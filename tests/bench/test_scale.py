@@ -7,7 +7,11 @@ from pathlib import Path
 import orjson
 import pytest
 
+from bench import BenchError
 from bench.scale import scale, synthetic
+from bench.scale.queries import CLASSES, drawn_queries
+from tests.support.bench_passages import chunk, passages
+from tests.support.drawn_queries import logical_queries
 
 
 def test_a_corpus_is_a_prefix_of_every_larger_corpus() -> None:
@@ -52,13 +56,26 @@ def test_the_vocabulary_grows_by_heaps_law_as_that_of_real_text() -> None:
 
 def test_query_classes_have_the_shapes_they_are_named_for() -> None:
     sample = [passage.chunk() for passage in synthetic.passages(200)]
-    drawn = scale.drawn_queries(sample, 8, 1)
-    assert set(drawn) == set(scale.CLASSES)
+    drawn = drawn_queries(sample, 8, 1)
+    assert set(drawn) == set(CLASSES)
     assert all(len(set(queries)) == 8 for queries in drawn.values())
     assert all(" AND NOT " in query for query in drawn["NOT"])
     assert all(query.startswith('"') for query in drawn["phrase"])
     assert all(query.endswith("*") for query in drawn["prefix"])
-    assert drawn == scale.drawn_queries(sample, 8, 1) != scale.drawn_queries(sample, 8, 2)
+    assert drawn == drawn_queries(sample, 8, 1) != drawn_queries(sample, 8, 2)
+
+
+def test_passages_without_a_word_are_an_error() -> None:
+    with pytest.raises(BenchError, match="There is no passage with words to draw from"):
+        drawn_queries([chunk(1, "...")], 1, 1)
+
+
+def test_queries_on_which_engines_are_compared_are_of_every_kind() -> None:
+    queries = logical_queries(passages(40), 150)
+    assert len(set(queries)) == 150
+    assert queries == logical_queries(passages(40), 150) != logical_queries(passages(40), 150, 2)
+    for piece in ("AND", "OR", "NOT", '"', "~", "*", "title:", "^", "("):
+        assert piece in " | ".join(queries)
 
 
 @pytest.mark.long

@@ -27,7 +27,7 @@ CEILINGS = {
     ("arag_search/endpoints/", "arag_search/system/"): 1_934,
     ("index_jobs/sources/",): 8_120,
     ("index_jobs/",): 5_387,
-    ("bench/",): 9_731,
+    ("bench/",): 9_315,
     ("tests/",): 62_594,
     ("",): 1_154,  # what is in no other row
 }

@@ -19,7 +19,7 @@ from arag_search.query.printing import quoted
 from arag_search.search.index import Index
 from arag_search.search.results import SearchResult
 from arag_search.tools.base import ReadSet
-from bench.scale.queries import keyword_sets, logical_queries
+from tests.support.drawn_queries import keyword_sets, logical_queries
 
 TOP_K = 10
 TOLERANCE = 1e-4
