@@ -37,8 +37,9 @@ from arag_search.query.printing import quoted
 from arag_search.query.problems import LONE_SURROGATE, TOO_LONG, Problem, QueryError
 from arag_search.query.reading import condition_error, parse, parse_where
 from arag_search.query.tree import unweighted
-from arag_search.search.asked import Hybrid, Meaning, Naive, check_page
+from arag_search.search.asked import Hybrid, Meaning, Naive, Search, check_page
 from arag_search.search.hits import HybridRanks, SearchHit, hit_of
+from arag_search.search.logical import logical_search
 from arag_search.search.resolve import resolve
 from arag_search.search.results import SearchResult
 from arag_search.search.snippets import NearPassage, Snippets, near_passages
@@ -159,10 +160,8 @@ class _Query:
 
 
 def vector_search(state: IndexState, asked: Meaning) -> SearchResult:
-    """Return the passages nearest to a query: see the methods of ``Index``."""
+    """See ``Index.semantic_search`` and ``Index.naive_embedding_search``."""
     started = time.perf_counter()
-    if isinstance(asked, Hybrid):
-        return _fused(state, asked, started)
     query = _Query(state, asked.query, asked.filter, asked.where)
     unit: VectorUnit = "passage" if isinstance(asked, Naive) else "sentence"
     with state.calls:
@@ -172,10 +171,13 @@ def vector_search(state: IndexState, asked: Meaning) -> SearchResult:
     notes += query.notes
     notes += missing_names(state, query.text, query.scope) if asked.names and hits else ()
     end_of_all = len(near.passages) - missing if near.complete else None
-    return SearchResult.of(asked, query.words, hits, notes, started, passages=end_of_all)
+    result = SearchResult.of(state, asked, query.words, hits, notes, started, passages=end_of_all)
+    return _or_why_none(state, result, asked)
 
 
-def _fused(state: IndexState, asked: Hybrid, started: float) -> SearchResult:
+def hybrid_search(state: IndexState, asked: Hybrid) -> SearchResult:
+    """See ``Index.hybrid_search``."""
+    started = time.perf_counter()
     wanted = _hybrid(state, asked.query, asked.meaning)
     query = _Query(state, wanted.text, asked.filter, asked.where)
     with state.calls:
@@ -203,7 +205,18 @@ def _fused(state: IndexState, asked: Hybrid, started: float) -> SearchResult:
     notes += missing_names(state, query.text, query.scope) if asked.names and hits else ()
     meant = f"{wanted.logical} with meaning " if wanted.logical else ""
     understood, end = f"{meant}{query.words}", len(fused) - missing
-    return SearchResult.of(asked, understood, hits, notes, started, passages=end)
+    result = SearchResult.of(state, asked, understood, hits, notes, started, passages=end)
+    return _or_why_none(state, result, asked)
+
+
+def _or_why_none(state: IndexState, result: SearchResult, asked: Meaning) -> SearchResult:
+    """Return a result or, where no passage meets its condition, that of a logical search for the
+    condition, which says why."""
+    if asked.where is None or result.passages != 0:
+        return result
+    why = Search(asked.where, filter=asked.filter, relax=asked.relax)
+    matches = logical_search(state, why)
+    return result if matches.total else replace(matches, asked=replace(why, query=asked.query))
 
 
 def _by_words(state: IndexState, wanted: _Hybrid, scope: ResolvedPlan | None) -> list[int]:
@@ -231,15 +244,16 @@ def _hybrid(state: IndexState, query: str, meaning: str | None) -> _Hybrid:
 
 
 def nearest_sentences(
-    state: IndexState, text: str, n: int, filter: str | None
+    state: IndexState, query: str, n: int, *, filter: str | None = None
 ) -> list[NearSentence]:
-    """See Index.nearest_sentences."""
+    """Return the sentences with the greatest cosine with the query, best first, each with its
+    passage. ``n`` is 1 to 1,000. Raises the errors of ``semantic_search``."""
     check_page(n, 0)
-    query = _Query(state, text, filter)
+    wanted = _Query(state, query, filter)
     with state.calls:
-        nearest = query.nearest("sentence")(n)
+        nearest = wanted.nearest("sentence")(n)
         ordinals = [chunk_ordinal(sentence.ordinal) for sentence in nearest]
-        chunks = state.engine.chunks_at(ordinals, query.scope)
+        chunks = state.engine.chunks_at(ordinals, wanted.scope)
     near: list[NearSentence] = []
     for (ordinal, score, key), chunk in zip(nearest, chunks, strict=True):
         start = chunk_ordinal(ordinal)
@@ -250,8 +264,8 @@ def nearest_sentences(
 
 
 def encode_queries(state: IndexState, queries: Sequence[str]) -> None:
-    """Encode the distinct queries together, so that later searches need not encode them; those that
-    every search would reject are skipped."""
+    """Encode queries of later searches together, which is faster than separately; those that every
+    search would reject are skipped."""
     texts = [text for text in map(nfc, queries) if not _problems(text)]
     if texts:
         with state.calls:

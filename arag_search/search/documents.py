@@ -8,16 +8,23 @@ from difflib import get_close_matches
 from itertools import accumulate, groupby
 from typing import Any
 
-from arag_search.corpus import Chunk, MetadataValue, is_unicode, nfc
-from arag_search.engines.base import Deadline, FieldsRequest, SearchEngine
-from arag_search.errors import IndexDamagedError, UnknownChunkError, UnknownDocumentError
+from arag_search.corpus import Chunk, MetadataValue, is_unicode, nfc, ordinal_of
+from arag_search.engines.base import Deadline, FieldsRequest
+from arag_search.errors import (
+    AragError,
+    IndexDamagedError,
+    UnknownChunkError,
+    UnknownDocumentError,
+)
 from arag_search.plan.clauses import ResolvedPlan, joined, values_of
 from arag_search.query.fields import DOC_ID
 from arag_search.search.hits import metadata_dict, outline_dict
+from arag_search.search.state import IndexState
 
 MAX_COMPARED = 5_000
 """The passages of the largest index whose ids are compared with an id that is unknown."""
 
+_READ = 8
 _MOST = 3
 _SIMILARITY = 0.6
 
@@ -104,12 +111,8 @@ class IndexDocument:
         }
 
 
-def documents_of(chunks: Iterable[Chunk], location: str) -> Iterator[IndexDocument]:
-    """Yield the documents of chunks, which come in corpus order; holds one document at a time.
-
-    Raises IndexDamagedError for a document of which passages are missing: it was changed while it
-    was read.
-    """
+def _documents_of(chunks: Iterable[Chunk], location: str) -> Iterator[IndexDocument]:
+    """Yield the documents of chunks, which come in corpus order."""
     for doc_id, group in groupby(chunks, key=lambda chunk: chunk.doc_id):
         document = IndexDocument(tuple(group))
         parts = [chunk.part for chunk in document.chunks]
@@ -123,56 +126,108 @@ def documents_of(chunks: Iterable[Chunk], location: str) -> Iterator[IndexDocume
         yield document
 
 
-def read_chunks(
-    engine: SearchEngine, location: str, ids: Sequence[str], scope: ResolvedPlan | None
+def chunk_read(
+    state: IndexState, ids: Sequence[str], *, filter: str | None = None
 ) -> list[ReadChunk]:
-    """Return chunks with their neighbours. Raises UnknownChunkError naming every id that the scope
-    does not hold."""
-    ids = [nfc(id_) for id_ in ids]
+    """Return the chunks with these ids in full, in the same order.
+
+    ``filter`` narrows the scope as in ``logical_search``; it applies to the neighbours too. Raises
+    UnknownChunkError naming every id that the index (or the scope) does not hold, and QueryError
+    for the filter.
+    """
+    engine, (scope, _), ids = state.engine, state.narrowed(filter), [nfc(id) for id in ids]
     chunks = engine.read(ids, scope)
-    unknown = [id_ for id_, chunk in zip(ids, chunks, strict=True) if chunk is None]
+    unknown = [id for id, chunk in zip(ids, chunks, strict=True) if chunk is None]
     if unknown:
-        raise unknown_chunks(unknown, location)
-    return [
-        ReadChunk(chunk, *engine.neighbours(chunk, scope)) for chunk in chunks if chunk is not None
-    ]
+        raise unknown_chunks(unknown, state.location)
+    return [ReadChunk(chunk, *engine.neighbours(chunk, scope)) for chunk in chunks if chunk]
 
 
-def document_of(
-    engine: SearchEngine,
-    location: str,
-    doc_id: str,
-    scope: ResolvedPlan | None,
-    timeout_s: float | None,
-) -> IndexDocument:
-    """Return the document with an id. Raises UnknownDocumentError, which suggests ids."""
+def read(state: IndexState, ids: Sequence[str], *, filter: str | None = None) -> list[Chunk | None]:
+    """Return the chunks with these ids; None for an id that the index or the scope, narrowed by
+    ``filter``, does not hold."""
+    return state.engine.read([nfc(id) for id in ids], state.narrowed(filter)[0])
+
+
+def with_neighbours(state: IndexState, chunk: Chunk) -> ReadChunk:
+    """Return a chunk with the ids of the previous and the next chunk."""
+    return ReadChunk(chunk, *state.engine.neighbours(chunk, state.scope))
+
+
+def scan(state: IndexState, *, filter: str | None = None) -> Iterator[Chunk]:
+    """Stream all chunks in the scope, narrowed by ``filter``, in corpus order."""
+    return state.engine.scan(state.narrowed(filter)[0])
+
+
+def documents(state: IndexState, *, filter: str | None = None) -> Iterator[IndexDocument]:
+    """Stream the documents in the scope, narrowed by ``filter``, in corpus order.
+
+    Every document is read with its passages; one document is held in memory at a time. Raises
+    QueryError for the filter, and IndexDamagedError if passages of a document are missing, because
+    it was changed while it was read.
+    """
+    return _documents_of(scan(state, filter=filter), state.location)
+
+
+def document_read(state: IndexState, doc_id: str, *, filter: str | None = None) -> IndexDocument:
+    """Return the whole document with an id. ``filter`` narrows the scope.
+
+    Raises UnknownDocumentError, which suggests ids, QueryError for the filter, and
+    IndexDamagedError as ``documents`` does.
+    """
     doc_id = nfc(doc_id)
-    for document in documents_with_ids(engine, location, [doc_id], scope):
+    scope, _ = state.narrowed(filter)
+    for document in documents_with_ids(state, [doc_id], scope):
         return document
-    nearest = _nearest(engine, doc_id, scope, timeout_s) if doc_id and is_unicode(doc_id) else []
-    raise unknown_document(doc_id, location, nearest)
+    nearest = _nearest(state, doc_id, scope) if doc_id and is_unicode(doc_id) else []
+    suggestion = f"Did you mean {', '.join(map(_quoted, nearest))}? " if nearest else ""
+    raise UnknownDocumentError(
+        f"No document has the id {_quoted(doc_id)}.",
+        where=state.location,
+        allowed="ids as the field doc_id has them",
+        do=f"{suggestion}arag-search read INDEX --all lists all ids, Index.documents in Python.",
+    )
 
 
 def documents_with_ids(
-    engine: SearchEngine, location: str, doc_ids: Sequence[str], scope: ResolvedPlan | None
+    state: IndexState, doc_ids: Sequence[str], scope: ResolvedPlan | None
 ) -> Iterator[IndexDocument]:
-    """Yield the documents with these ids that are in the scope, in corpus order."""
+    """Yield the documents with these ids that are in a scope, in corpus order."""
     wanted = [id for id in doc_ids if id and is_unicode(id)]
     if wanted:
         within = joined(scope, values_of(DOC_ID, wanted))
-        yield from documents_of(engine.scan(within), location)
+        yield from _documents_of(state.engine.scan(within), state.location)
 
 
-def _nearest(
-    engine: SearchEngine, doc_id: str, scope: ResolvedPlan | None, timeout_s: float | None
-) -> list[str]:
+def some_titles(state: IndexState) -> tuple[str, ...]:
+    """Return the titles of at most three documents in the scope, for descriptions of tools. A few
+    of the first are read, and those outside of the scope left out."""
+    ordinals = [ordinal_of(0, document, 0) for document in range(_READ)]
+    try:
+        chunks = state.engine.chunks_at(ordinals, state.scope)
+    except AragError:  # of which the first search tells
+        return ()
+    titles = dict.fromkeys(chunk.title for chunk in chunks if chunk and chunk.title)
+    return tuple(titles)[:_MOST]
+
+
+def _nearest(state: IndexState, doc_id: str, scope: ResolvedPlan | None) -> list[str]:
+    """Return the ids most like one that is unknown, at most three: that of the document with such a
+    passage, those that contain it, whatever the case, else those that are spelled nearly the same.
+    O(all their characters x its length)."""
+    engine = state.engine
     passage = engine.read([doc_id], scope)[0]
     if passage is not None:
         return [passage.doc_id]
-    counted = FieldsRequest((), 0, scope, deadline=Deadline.after(timeout_s))
+    counted = FieldsRequest((), 0, scope, deadline=Deadline.after(state.search_timeout_s))
     if engine.field_values(counted).chunks > MAX_COMPARED:
         return []
-    return nearest_ids(doc_id, (chunk.doc_id for chunk in engine.scan(scope)))
+    known = list(dict.fromkeys(chunk.doc_id for chunk in engine.scan(scope)))
+    wanted = doc_id.strip().casefold()
+    containing = [id for id in known if wanted and wanted in id.casefold()]
+    if containing:
+        return sorted(containing, key=len)[:_MOST]
+    return get_close_matches(doc_id, known, _MOST, _SIMILARITY)
 
 
 def unknown_chunks(ids: Sequence[str], location: str) -> UnknownChunkError:
@@ -184,28 +239,6 @@ def unknown_chunks(ids: Sequence[str], location: str) -> UnknownChunkError:
         allowed="ids as searches show them in brackets",
         do="Search first, and copy the id.",
     )
-
-
-def unknown_document(doc_id: str, location: str, nearest: Sequence[str]) -> UnknownDocumentError:
-    """Return the error for an id that no document has."""
-    suggestion = f"Did you mean {', '.join(map(_quoted, nearest))}? " if nearest else ""
-    return UnknownDocumentError(
-        f"No document has the id {_quoted(doc_id)}.",
-        where=location,
-        allowed="ids as the field doc_id has them",
-        do=f"{suggestion}arag-search read INDEX --all lists all ids, Index.documents in Python.",
-    )
-
-
-def nearest_ids(doc_id: str, ids: Iterable[str]) -> list[str]:
-    """Return the ids most like one that is unknown, at most three: those that contain it, whatever
-    the case, else those that are spelled nearly the same. O(all their characters x its length)."""
-    known = list(dict.fromkeys(ids))
-    wanted = doc_id.strip().casefold()
-    containing = [known_id for known_id in known if wanted and wanted in known_id.casefold()]
-    if containing:
-        return sorted(containing, key=len)[:_MOST]
-    return get_close_matches(doc_id, known, _MOST, _SIMILARITY)
 
 
 def _quoted(doc_id: str) -> str:

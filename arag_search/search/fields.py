@@ -10,16 +10,14 @@ from arag_search.engines.base import (
     Deadline,
     FieldsRequest,
     FieldValues,
-    SearchEngine,
     SortBy,
     ValueCount,
 )
 from arag_search.errors import ArgumentError, QueryTimeoutError
 from arag_search.field_counts import KEPT_VALUES, FieldCounts
-from arag_search.manifest import Manifest
-from arag_search.plan.clauses import ResolvedPlan
 from arag_search.query.field_types import FIELD_TYPES, KEYWORD
 from arag_search.query.fields import DOC_ID, TEXT_FIELDS, TITLE, FieldKind, Schema
+from arag_search.search.state import FEWER, IndexState
 
 MAX_VALUES = 1_000
 DEFAULT_VALUES = 10
@@ -52,23 +50,23 @@ class FieldsResult:
     fields: tuple[FieldSummary, ...]
 
 
-def fields_of(
-    engine: SearchEngine,
-    names: Sequence[str],
-    values: int,
-    scope: ResolvedPlan | None,
-    deadline: Deadline | None,
+def fields(
+    state: IndexState, *names: str, values: int = DEFAULT_VALUES, filter: str | None = None
 ) -> FieldsResult:
-    """Return the fields with these names; all if there are none.
+    """Return the fields of the index, of all or those named: how many passages have them, the most
+    frequent ``values`` (0 to 1,000) of keywords, and the ranges of numbers and dates.
 
-    If all fields are requested, ``doc_id`` has only its number of passages, since it has as many
-    values as there are documents. Raises ArgumentError for an unknown field or a number of values
-    that is not allowed, and QueryTimeoutError.
+    All numbers are exact, and count passages within the scope, which ``filter`` narrows. Of all
+    fields, ``doc_id`` has only its number of passages, since it has as many values as there are
+    documents. Raises QueryError for the filter, ArgumentError, QueryTimeoutError and
+    IndexClosedError.
     """
-    schema = engine.manifest.query_schema
+    schema, (scope, _) = state.schema, state.narrowed(filter)
     _check(names, values, schema)
     chosen = tuple(dict.fromkeys(names)) or (*TEXT_FIELDS, *schema.metadata)
-    page = engine.field_values(FieldsRequest(chosen, values, scope, deadline=deadline))
+    with state.timed(FEWER) as deadline:
+        request = FieldsRequest(chosen, values, scope, deadline=deadline)
+        page = state.engine.field_values(request)
     summaries = [_summary(field, schema) for field in page.fields]
     if not names:
         at = len(TEXT_FIELDS)
@@ -76,21 +74,19 @@ def fields_of(
     return FieldsResult(page.chunks, tuple(summaries))
 
 
-def metadata_fields(
-    engine: SearchEngine, scope: ResolvedPlan | None, deadline: Deadline | None
-) -> tuple[FieldSummary, ...]:
+def metadata_fields(state: IndexState) -> tuple[FieldSummary, ...]:
     """Return the declared fields with their most frequent values, at most KEPT_VALUES, or ranges.
 
     They come from the manifest, without a request, if it has them and there is no scope. Otherwise
     they are counted within the scope, in one round trip; if that takes too long, they are left out.
     """
-    schema = engine.manifest.query_schema
-    names, counts = tuple(schema.metadata), engine.manifest.field_counts
-    if scope is None and counts.keys() >= schema.metadata.keys():
+    schema, deadline = state.schema, Deadline.after(state.search_timeout_s)
+    names, counts = tuple(schema.metadata), state.manifest.field_counts
+    if state.scope is None and counts.keys() >= schema.metadata.keys():
         return tuple(_counted(name, counts[name], schema) for name in names)
-    request = FieldsRequest(names, KEPT_VALUES, scope, quick=True, deadline=deadline)
+    request = FieldsRequest(names, KEPT_VALUES, state.scope, quick=True, deadline=deadline)
     try:
-        page = engine.field_values(request) if names else None
+        page = state.engine.field_values(request) if names else None
     except QueryTimeoutError:
         return tuple(FieldSummary(name, schema.metadata[name], 0) for name in names)
     return tuple(_summary(field, schema) for field in page.fields) if page else ()
@@ -105,18 +101,17 @@ class Contents(NamedTuple):
     passages: int
 
 
-def contents_of(
-    engine: SearchEngine, manifest: Manifest, scope: ResolvedPlan | None, timeout_s: float | None
-) -> Contents:
+def contents(state: IndexState) -> Contents:
     """Return what passages in a scope have. Without a scope, the manifest says this; otherwise it
     takes one request. What cannot be counted in time, or at once, is assumed to be present."""
+    manifest, scope = state.manifest, state.scope
     several = manifest.already_chunked or manifest.chunks > manifest.documents
     if scope is None or not (several or manifest.has_titles):
         return Contents(manifest.has_titles, several, manifest.chunks)
-    deadline = Deadline.after(timeout_s)
+    deadline = Deadline.after(state.search_timeout_s)
     request = FieldsRequest((TITLE, DOC_ID), 0, scope, quick=True, deadline=deadline)
     try:
-        page = engine.field_values(request)
+        page = state.engine.field_values(request)
     except QueryTimeoutError:
         return Contents(True, True, 0)
     titles, documents = page.fields

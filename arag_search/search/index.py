@@ -7,61 +7,69 @@ with arag_search.open_index("my-index") as index:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext
-from dataclasses import replace
+from functools import wraps
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
-from arag_search.corpus import Chunk, nfc
 from arag_search.engines.base import (
     DEFAULT_SEARCH_TIMEOUT_S,
     Calls,
-    Hit,
     SearchEngine,
     check_search_timeout,
 )
 from arag_search.manifest import Manifest
 from arag_search.plan.clauses import ResolvedPlan
-from arag_search.query.problems import NOTE_UNMARKED
-from arag_search.query.reading import Operator, Query, parse
 from arag_search.query.regexes import Stopwatch
+from arag_search.search import by_vectors, documents, fields, lines, named, words
 from arag_search.search.asked import Hybrid, Keywords, Meaning, Naive, Search
-from arag_search.search.by_vectors import (
-    NearSentence,
-    encode_queries,
-    nearest_sentences,
-    vector_search,
-)
-from arag_search.search.documents import (
-    IndexDocument,
-    ReadChunk,
-    document_of,
-    documents_of,
-    read_chunks,
-)
-from arag_search.search.fields import (
-    DEFAULT_VALUES,
-    Contents,
-    FieldsResult,
-    FieldSummary,
-    fields_of,
-)
+from arag_search.search.by_vectors import hybrid_search, vector_search
+from arag_search.search.fields import Contents, FieldSummary
 from arag_search.search.following import Use, part_of
 from arag_search.search.keywords import keyword_search
-from arag_search.search.lines import DocumentLines
 from arag_search.search.logical import logical_search
-from arag_search.search.named import named
 from arag_search.search.results import SearchResult
 from arag_search.search.standing import Standing
 from arag_search.search.state import IndexState
-from arag_search.search.words import WordSummary, words_of
 from arag_search.system.arguments import checked, takes
-from arag_search.vectors.opening import OpenVectors, VectorSource
+from arag_search.vectors.opening import VectorSource
 
-_FEWER = "Name fewer of them, or narrow the scope with a filter."
+_SEARCHES: Mapping[type, Callable[[IndexState, Any], SearchResult]] = {
+    Search: logical_search,
+    Keywords: keyword_search,
+    Meaning: vector_search,
+    Naive: vector_search,
+    Hybrid: hybrid_search,
+}
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
+
+
+def _asks(
+    function: Callable[Concatenate[IndexState, _P], _T],
+) -> Callable[Concatenate[Index, _P], _T]:
+    """Return a method that answers as a function does of one state of the index, which stays open
+    to the end of an iterator that it returns."""
+
+    @wraps(function)
+    def method(self: Index, *arguments: _P.args, **options: _P.kwargs) -> _T:
+        with ExitStack() as stack:
+            state = stack.enter_context(self._use(None, ()))  # pyright: ignore[reportPrivateUsage]
+            answer = asked(state, *arguments, **options)
+            if isinstance(answer, Iterator):
+                return cast(_T, _held(cast(Iterator[Any], answer), stack.pop_all()))
+            return answer
+
+    method.__qualname__ = f"Index.{function.__name__}"
+    asked = checked(function, method)
+    return method
+
+
+def _held(items: Iterator[_T], state: ExitStack) -> Iterator[_T]:
+    with state:
+        yield from items
 
 
 class Index:
@@ -156,19 +164,19 @@ class Index:
     def metadata_fields(self) -> tuple[FieldSummary, ...]:
         """The declared fields with frequent values or ranges, within the scope: in descriptions of
         tools. They are read once, and may be approximate after updates; ``fields`` counts."""
-        return self.state.metadata_fields
+        return self.state.once(fields.metadata_fields)
 
     @property
     def contents(self) -> Contents:
         """Whether passages in the scope have titles and neighbours, for descriptions of tools and
         notes. It is read once."""
-        return self.state.contents
+        return self.state.once(fields.contents)
 
     @property
     def some_titles(self) -> tuple[str, ...]:
         """The titles of at most three documents in the scope, for descriptions of tools. They are
         read once."""
-        return self.state.some_titles
+        return self.state.once(documents.some_titles)
 
     def is_outdated(self) -> bool:
         """Return whether another state of the index has been published since it was opened."""
@@ -193,52 +201,12 @@ class Index:
         for close in self._closes:
             close()
 
-    @checked
-    def parse(
-        self,
-        query: str,
-        *,
-        default_operator: Operator = "OR",
-        operators: bool = True,
-        published: bool = False,
-    ) -> Query:
-        """Parse a query with the fields of this index. ``published`` is as in ``logical_search``.
-        Raises QueryError."""
-        with self._use(None, ()) as state:
-            return parse(
-                query,
-                state.schema,
-                default_operator=default_operator,
-                operators=operators,
-                published=published,
-            )
-
     # Searches
 
     def search(self, asked: Search | Keywords | Meaning) -> SearchResult:
         """Return what a search finds: see the methods below, whose arguments are its fields."""
-        with self._use(asked, ()) as state:
-            with Stopwatch() as watch:
-                result = self._asked(state, asked)
-            notes = (*result.notes, NOTE_UNMARKED) if watch.has_stopped else result.notes
-            standing = state.standing
-            if standing is not None and asked.filter:
-                standing = standing.within_scope()
-            return replace(result, notes=notes, standing=standing)
-
-    def _asked(self, state: IndexState, asked: Search | Keywords | Meaning) -> SearchResult:
-        if isinstance(asked, Search):
-            return logical_search(state, asked)
-        if isinstance(asked, Keywords):
-            return keyword_search(state, asked)
-        result = vector_search(state, asked)
-        if asked.where is None or result.passages != 0:
-            return result
-        # No passage meets the condition, and a logical search for it says why.
-        why = Search(asked.where, filter=asked.filter, relax=asked.relax)
-        matches = logical_search(state, why)
-        asks = replace(why, query=asked.query)
-        return replace(matches, asked=asks) if not matches.total else result
+        with self._use(asked, ()) as state, Stopwatch():
+            return _SEARCHES[type(asked)](state, asked)
 
     @takes(Search)
     def logical_search(self, asked: Search) -> SearchResult:
@@ -279,7 +247,8 @@ class Index:
         Raises QueryError for a query or filter with problems, ArgumentError, NotServedError if the
         index was built without sentences, QueryTimeoutError and IndexClosedError.
         """
-        return self.search(asked)
+        with self._use(asked, ()) as state, Stopwatch():
+            return logical_search(state, asked)
 
     @takes(Keywords)
     def keyword_search(self, asked: Keywords) -> SearchResult:
@@ -293,7 +262,8 @@ class Index:
         ``filter`` are as in ``logical_search``. Raises ArgumentError, QueryError for the filter,
         QueryTimeoutError and IndexClosedError.
         """
-        return self.search(asked)
+        with self._use(asked, ()) as state, Stopwatch():
+            return keyword_search(state, asked)
 
     @takes(Meaning)
     def semantic_search(self, asked: Meaning) -> SearchResult:
@@ -313,7 +283,8 @@ class Index:
         condition, ArgumentError, NotServedError if there are no sentence vectors,
         QueryTimeoutError for the condition, IndexClosedError, and what opening the vectors raises.
         """
-        return self.search(asked)
+        with self._use(asked, ()) as state, Stopwatch():
+            return vector_search(state, asked)
 
     @takes(Hybrid)
     def hybrid_search(self, asked: Hybrid) -> SearchResult:
@@ -330,7 +301,8 @@ class Index:
         which apply to both rankings, and errors are as there. The search by words may raise
         QueryTimeoutError.
         """
-        return self.search(asked)
+        with self._use(asked, ()) as state, Stopwatch():
+            return hybrid_search(state, asked)
 
     @takes(Naive)
     def naive_embedding_search(self, asked: Naive) -> SearchResult:
@@ -338,138 +310,21 @@ class Index:
 
         Pages and conditions are as in ``semantic_search``, whose errors it raises.
         """
-        return self.search(asked)
+        with self._use(asked, ()) as state, Stopwatch():
+            return vector_search(state, asked)
 
-    def named(
-        self, names: Mapping[str, str], *, filter: str | None = None
-    ) -> dict[str, tuple[list[Hit], int]]:
-        """Return, for each name that documents in scope have (see ``query.names``), their first
-        passages, and how many passages hold the text that the name is mapped to, at most MAX_TOTAL
-        + 1; an empty text is not counted. Raises QueryError for the filter."""
-        with self._use(None, ()) as state:
-            return named(state, names, filter)
+    # What else it is asked, each as the function says
 
-    @checked
-    def nearest_sentences(
-        self, query: str, n: int, *, filter: str | None = None
-    ) -> list[NearSentence]:
-        """Return the sentences with the greatest cosine with the query, best first, each with its
-        passage. ``n`` is 1 to 1,000. Raises the errors of ``semantic_search``."""
-        with self._use(None, ()) as state:
-            return nearest_sentences(state, query, n, filter)
-
-    def open_vectors(self) -> OpenVectors:
-        """Open the vectors and their encoder; otherwise the first search by vectors opens them.
-
-        Raises NotServedError if the index has none, and what opening them raises.
-        """
-        with self._use(None, ()) as state:
-            return state.open_vectors()
-
-    @checked
-    def encode_queries(self, queries: Sequence[str]) -> None:
-        """Encode queries of later searches together, which is faster than separately."""
-        with self._use(None, ()) as state:
-            encode_queries(state, queries)
-
-    # What the index holds
-
-    @checked
-    def fields(
-        self, *names: str, values: int = DEFAULT_VALUES, filter: str | None = None
-    ) -> FieldsResult:
-        """Return the fields of the index, of all or those named: how many passages have them, the
-        most frequent ``values`` (0 to 1,000) of keywords, and the ranges of numbers and dates.
-
-        All numbers are exact, and count passages within the scope, which ``filter`` narrows. Raises
-        QueryError for the filter, ArgumentError, QueryTimeoutError and IndexClosedError.
-        """
-        with self._use(None, ()) as state, state.timed(_FEWER) as deadline:
-            scope, _ = state.narrowed(filter)
-            return fields_of(state.engine, names, values, scope, deadline)
-
-    @checked
-    def words(self, *words: str, filter: str | None = None) -> tuple[WordSummary, ...]:
-        """Return how many passages have each of up to 70 words, prefixes, phrases and queries such
-        as ``film AND librett*``: in title and text, in which written forms, and the nearest words
-        of one that occurs nowhere. Numbers and errors are as in ``fields``."""
-        with self._use(None, ()) as state, state.timed(_FEWER) as deadline:
-            scope, _ = state.narrowed(filter)
-            return words_of(state.engine, words, state.schema, scope, deadline)
-
-    @checked
-    def chunk_read(self, ids: Sequence[str], *, filter: str | None = None) -> list[ReadChunk]:
-        """Return the chunks with these ids in full, in the same order.
-
-        ``filter`` narrows the scope as in ``logical_search``; it applies to the neighbours too.
-        Raises UnknownChunkError naming every id that the index (or the scope) does not hold, and
-        QueryError for the filter.
-        """
-        with self._use(None, ()) as state:
-            scope, _ = state.narrowed(filter)
-            return read_chunks(state.engine, state.location, ids, scope)
-
-    @checked
-    def read(self, ids: Sequence[str], *, filter: str | None = None) -> list[Chunk | None]:
-        """Return the chunks with these ids; None for an id that the index or the scope, narrowed by
-        ``filter``, does not hold."""
-        with self._use(None, ()) as state:
-            scope, _ = state.narrowed(filter)
-            return state.engine.read([nfc(id_) for id_ in ids], scope)
-
-    @checked
-    def with_neighbours(self, chunk: Chunk) -> ReadChunk:
-        """Return a chunk with the ids of the previous and the next chunk."""
-        with self._use(None, ()) as state:
-            return ReadChunk(chunk, *state.engine.neighbours(chunk, state.scope))
-
-    @checked
-    def scan(self, *, filter: str | None = None) -> Iterator[Chunk]:
-        """Stream all chunks in the scope, narrowed by ``filter``, in corpus order."""
-        return self._streamed(lambda state: state.engine.scan(state.narrowed(filter)[0]))
-
-    @checked
-    def documents(self, *, filter: str | None = None) -> Iterator[IndexDocument]:
-        """Stream the documents in the scope, narrowed by ``filter``, in corpus order.
-
-        Every document is read with its passages; one document is held in memory at a time. Raises
-        QueryError for the filter, and IndexDamagedError if passages of a document are missing,
-        because a server changed it while it was read.
-        """
-        return self._streamed(
-            lambda state: documents_of(state.engine.scan(state.narrowed(filter)[0]), state.location)
-        )
-
-    @checked
-    def document_read(self, doc_id: str, *, filter: str | None = None) -> IndexDocument:
-        """Return the whole document with an id. ``filter`` narrows the scope.
-
-        Raises UnknownDocumentError, which suggests ids, QueryError for the filter, and
-        IndexDamagedError as ``documents`` does.
-        """
-        with self._use(None, ()) as state:
-            scope, _ = state.narrowed(filter)
-            return document_of(state.engine, state.location, doc_id, scope, state.search_timeout_s)
-
-    @checked
-    def document_lines(self, doc_ids: Sequence[str]) -> list[DocumentLines | None]:
-        """Return the numbered lines of documents; None for one that the scope does not hold.
-
-        The lines of the last documents are cached. Cached lines are checked against the current
-        first passage of the document, all in one request; other documents are read in another
-        request.
-        """
-        with self._use(None, ()) as state:
-            return state.lines.of(state.engine, state.location, doc_ids, state.scope)
-
-    def _streamed(self, items: Callable[[IndexState], Iterator[_T]]) -> Iterator[_T]:
-        """Return the items of one state, which stays open until the last of them."""
-        with ExitStack() as stack:
-            stream = items(stack.enter_context(self._use(None, ())))
-            held = stack.pop_all()
-
-        def read() -> Iterator[_T]:
-            with held:
-                yield from stream
-
-        return read()
+    named = _asks(named.named)
+    nearest_sentences = _asks(by_vectors.nearest_sentences)
+    open_vectors = _asks(IndexState.open_vectors)
+    encode_queries = _asks(by_vectors.encode_queries)
+    fields = _asks(fields.fields)
+    words = _asks(words.words)
+    chunk_read = _asks(documents.chunk_read)
+    read = _asks(documents.read)
+    with_neighbours = _asks(documents.with_neighbours)
+    scan = _asks(documents.scan)
+    document_read = _asks(documents.document_read)
+    document_lines = _asks(lines.document_lines)
+    documents = _asks(documents.documents)

@@ -66,6 +66,7 @@ def keyword_search(state: IndexState, asked: Keywords) -> SearchResult:
     ]
     has_counts = asked.branches and matching == "token" and bool(hits)
     return SearchResult.of(
+        state,
         asked,
         f"{asked.query}{within}",
         hits,

@@ -18,11 +18,11 @@ from functools import cached_property
 from itertools import accumulate
 
 from arag_search.corpus import Chunk, MetadataValue, nfc
-from arag_search.engines.base import SearchEngine
 from arag_search.plan.clauses import ResolvedPlan
 from arag_search.query.regexes import MAX_QUERY_S, places, stopwatch
 from arag_search.query.typography import APOSTROPHES
 from arag_search.search.documents import IndexDocument, documents_with_ids
+from arag_search.search.state import IndexState
 
 MAX_DOCUMENTS = 64
 """The most documents whose lines are kept for an open index."""
@@ -201,64 +201,53 @@ class DocumentLines:
         return folded, list(accumulate(len(character.casefold()) for character in plain))
 
 
-class LinesCache:
-    """The lines of the documents that were used last. Threads may share it, and so may an index and
+def document_lines(state: IndexState, doc_ids: Sequence[str]) -> list[DocumentLines | None]:
+    """Return the numbered lines of documents; None for one that the scope does not hold.
+
+    The lines of the last documents are cached. Cached lines are checked against the current first
+    passage of the document, all in one request; other documents are read in another request.
+    """
+    cache = (state.whole or state).once(_LinesCache)
+    scope, ids = state.scope, list(dict.fromkeys(map(nfc, doc_ids)))
+    kept = {id: lines for id in ids if (lines := cache.get((scope, id))) is not None}
+    firsts = state.engine.read([lines.passages[0] for lines in kept.values()], scope)
+    for (id, lines), first in zip(list(kept.items()), firsts, strict=True):
+        # A document that is written again gets other ordinals.
+        if first is None or lines.mark != _mark(first):
+            del kept[id]
+    missing = [id for id in ids if id not in kept]
+    for document in documents_with_ids(state, missing, scope):
+        lines = DocumentLines.of(document, state.manifest.fold_characters)
+        kept[document.id] = lines
+        cache.put((scope, document.id), lines)
+    return [kept.get(nfc(id)) for id in doc_ids]
+
+
+class _LinesCache:
+    """The lines of the documents that were used last. Threads may share it, and so do an index and
     its parts: each finds what was kept within its own scope."""
 
-    def __init__(self) -> None:
+    def __init__(self, _: IndexState) -> None:
         self._kept: OrderedDict[_Key, DocumentLines] = OrderedDict()
         self._characters = 0
         self._lock = threading.Lock()
 
-    def of(
-        self,
-        engine: SearchEngine,
-        location: str,
-        doc_ids: Sequence[str],
-        scope: ResolvedPlan | None,
-    ) -> list[DocumentLines | None]:
-        """See ``Index.document_lines``."""
-        ids = list(dict.fromkeys(map(nfc, doc_ids)))
-        kept = {id: lines for id in ids if (lines := self._get(scope, id)) is not None}
-        firsts = engine.read([lines.passages[0] for lines in kept.values()], scope)
-        for (id, lines), first in zip(list(kept.items()), firsts, strict=True):
-            if not is_current(lines, first):
-                del kept[id]
-                with self._lock:
-                    self._drop((scope, id))
-        missing = [id for id in ids if id not in kept]
-        for document in documents_with_ids(engine, location, missing, scope):
-            lines = DocumentLines.of(document, engine.manifest.fold_characters)
-            kept[document.id] = lines
-            self._put(scope, lines)
-        return [kept.get(nfc(id)) for id in doc_ids]
-
-    def _get(self, scope: ResolvedPlan | None, doc_id: str) -> DocumentLines | None:
+    def get(self, key: _Key) -> DocumentLines | None:
         with self._lock:
-            if (scope, doc_id) in self._kept:
-                self._kept.move_to_end((scope, doc_id))
-            return self._kept.get((scope, doc_id))
+            if key in self._kept:
+                self._kept.move_to_end(key)
+            return self._kept.get(key)
 
-    def _put(self, scope: ResolvedPlan | None, lines: DocumentLines) -> None:
+    def put(self, key: _Key, lines: DocumentLines) -> None:
         """Keep the lines of a document, and drop those that were used longest ago."""
         with self._lock:
-            self._drop((scope, lines.doc_id))
-            self._kept[scope, lines.doc_id] = lines
-            self._characters += len(lines.text)
+            replaced = self._kept.pop(key, None)
+            self._kept[key] = lines
+            self._characters += len(lines.text) - (len(replaced.text) if replaced else 0)
             while len(self._kept) > 1 and (
                 len(self._kept) > MAX_DOCUMENTS or self._characters > MAX_CHARACTERS
             ):
-                self._drop(next(iter(self._kept)))
-
-    def _drop(self, key: _Key) -> None:
-        lines = self._kept.pop(key, None)
-        self._characters -= 0 if lines is None else len(lines.text)
-
-
-def is_current(lines: DocumentLines, first: Chunk | None) -> bool:
-    """Return whether lines are of the present version of a document, given its first passage as the
-    index has it now: a document that is written again gets other ordinals."""
-    return first is not None and lines.mark == _mark(first)
+                self._characters -= len(self._kept.popitem(last=False)[1].text)
 
 
 def _mark(first: Chunk) -> tuple[int, str]:

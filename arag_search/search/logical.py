@@ -24,7 +24,7 @@ from arag_search.search.advice.spelling import spelling
 from arag_search.search.advice.told import Told, notes_on
 from arag_search.search.asked import Search
 from arag_search.search.documents import unknown_chunks
-from arag_search.search.fields import parse_sort
+from arag_search.search.fields import contents, parse_sort
 from arag_search.search.hits import SearchHit, hit_of
 from arag_search.search.resolve import resolve
 from arag_search.search.results import CORPUS_ORDER, SearchResult
@@ -75,13 +75,14 @@ def logical_search(state: IndexState, asked: Search) -> SearchResult:
     names_title = f"{TITLE}:" in plan.text and any(
         leaf.is_text and leaf.field == TITLE for leaf in leaves(plan)
     )
-    if names_title and not state.contents.has_titles:
+    if names_title and not state.once(contents).has_titles:
         notes.append("no passage of this index has a title: title: finds nothing.")
     if page.hits and request.with_text and not asked.offset:
         notes += unmet_preferences(subject, page)
     in_order = listing.request.from_ordinal is not None
     understood = plan.text if asked.operators else parsed.text
     return SearchResult.of(
+        state,
         asked,
         f"{understood}{within}",
         hits,

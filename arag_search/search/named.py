@@ -17,11 +17,16 @@ MAX_NAMES = 256
 
 
 def named(
-    state: IndexState, names: Mapping[str, str], filter: str | None = None
+    state: IndexState, names: Mapping[str, str], *, filter: str | None = None
 ) -> dict[str, tuple[list[Hit], int]]:
-    """See ``Index.named``. It takes one request, and a second one if a name is found whose text is
-    to be counted. Nothing is found if more than MAX_NAMES documents have these names, or if it
-    takes too long."""
+    """Return, for each name that documents in scope have (see ``query.names``), their first
+    passages, and how many passages hold the text that the name is mapped to, at most MAX_TOTAL + 1;
+    an empty text is not counted.
+
+    It takes one request, and a second one if a name is found whose text is to be counted. Nothing
+    is found if more than MAX_NAMES documents have these names, or if it takes too long. Raises
+    QueryError for the filter.
+    """
     engine, asked = state.engine, dict(list(names.items())[:MAX_NAMES])
     scope, _ = state.narrowed(filter)
     deadline = Deadline.after(state.search_timeout_s)

@@ -9,11 +9,14 @@ from typing import Any
 
 from arag_search.engines.base import Page
 from arag_search.query.forms import is_code
+from arag_search.query.problems import NOTE_UNMARKED
+from arag_search.query.regexes import stopwatch
 from arag_search.search.advice.told import ClauseCount, Feedback
 from arag_search.search.asked import Keywords, Meaning, Search, Unit
 from arag_search.search.hits import BranchHit, NearestHit, SearchHit
 from arag_search.search.snippets import Highlighter, Highlights
 from arag_search.search.standing import Standing
+from arag_search.search.state import IndexState
 from arag_search.system.values import value
 from arag_search.tokens import count_tokens
 
@@ -63,6 +66,7 @@ class SearchResult:
     @classmethod
     def of(
         cls,
+        state: IndexState,
         asked: Search | Keywords | Meaning,
         understood: str,
         hits: Iterable[SearchHit],
@@ -71,13 +75,18 @@ class SearchResult:
         page: Page | None = None,
         **more: Any,
     ) -> SearchResult:
-        """Return a result with the totals of an engine's page, if there is one, timed since
-        ``started`` (of ``time.perf_counter``)."""
+        """Return a result over a state of an index, with the totals of an engine's page, if there
+        is one, timed since ``started`` (of ``time.perf_counter``)."""
         if page is not None:
             more |= {"total": page.total, "total_is_exact": page.total_is_exact}
             more["passages"] = page.passages
-        taken = (time.perf_counter() - started) * 1000
-        return cls(asked, understood, tuple(hits), tuple(notes), milliseconds=taken, **more)
+        standing = state.standing
+        if standing is not None and asked.filter:
+            standing = standing.within_scope()
+        if stopwatch().has_stopped:
+            notes = (*notes, NOTE_UNMARKED)
+        more |= {"standing": standing, "milliseconds": (time.perf_counter() - started) * 1000}
+        return cls(asked, understood, tuple(hits), tuple(notes), **more)
 
     @property
     def query(self) -> str:

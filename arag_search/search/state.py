@@ -8,18 +8,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any, TypeVar
 
-from arag_search.corpus import ordinal_of
 from arag_search.engines.base import Calls, Deadline, SearchEngine
-from arag_search.errors import AragError, NotServedError, QueryTimeoutError
+from arag_search.errors import NotServedError, QueryTimeoutError
 from arag_search.manifest import Manifest
 from arag_search.plan.clauses import ResolvedPlan, joined
 from arag_search.plan.lower import lower_scope
 from arag_search.query.fields import Schema
 from arag_search.query.reading import parse_filter
 from arag_search.query.tree import Scope
-from arag_search.search.fields import Contents, FieldSummary, contents_of, metadata_fields
-from arag_search.search.lines import LinesCache
 from arag_search.search.standing import Standing, read_standing, standing_file
 from arag_search.vectors.opening import OpenVectors, VectorSource
 
@@ -27,14 +25,15 @@ NARROWING = (
     "Write fewer clauses, shorter phrases and longer prefixes, or join with AND a rare word."
 )
 """The advice on a logical query that takes too long."""
-_READ = 8
-_NAMED = 3
+FEWER = "Name fewer of them, or narrow the scope with a filter."
+"""The advice on counts that take too long."""
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, eq=False)
 class IndexState:
-    """An open engine and the vectors of the same texts, within a scope, and what is known of them;
-    see ``Index``."""
+    """An open engine and the vectors of the same texts, within a scope; see ``Index``. A part is of
+    the ``whole`` state, None for that itself."""
 
     engine: SearchEngine
     location: str
@@ -44,7 +43,8 @@ class IndexState:
     is_outdated: Callable[[], bool]
     calls: Calls
     pool: ThreadPoolExecutor
-    lines: LinesCache = field(default_factory=LinesCache)
+    whole: IndexState | None = None
+    _made: dict[object, Any] = field(default_factory=dict[object, Any])
 
     @property
     def manifest(self) -> Manifest:
@@ -66,34 +66,24 @@ class IndexState:
     def _standing_file(self) -> Path:
         return standing_file(self.location, ".json")
 
-    @cached_property
-    def metadata_fields(self) -> tuple[FieldSummary, ...]:
-        """See ``Index``."""
-        return metadata_fields(self.engine, self.scope, Deadline.after(self.search_timeout_s))
-
-    @cached_property
-    def contents(self) -> Contents:
-        """See ``Index``."""
-        return contents_of(self.engine, self.manifest, self.scope, self.search_timeout_s)
-
-    @cached_property
-    def some_titles(self) -> tuple[str, ...]:
-        """See ``Index``. A few of the first are read, and those outside of the scope left out."""
-        ordinals = [ordinal_of(0, document, 0) for document in range(_READ)]
-        try:
-            chunks = self.engine.chunks_at(ordinals, self.scope)
-        except AragError:  # of which the first search tells
-            return ()
-        titles = dict.fromkeys(chunk.title for chunk in chunks if chunk and chunk.title)
-        return tuple(titles)[:_NAMED]
+    def once(self, make: Callable[[IndexState], _T]) -> _T:
+        """Return what a function makes of this state, or made of it before."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        return self._made[make]
 
     def within(self, filter: str) -> IndexState:
         """Return the part that a filter admits. Raises QueryError."""
-        return replace(self, scope=self.narrowed(filter)[0])
+        scope, _ = self.narrowed(filter)
+        return replace(self, scope=scope, whole=self.whole or self, _made={})
 
     def narrowed(self, filter: str | None) -> tuple[ResolvedPlan | None, str]:
-        """Return the scope of a call, and the words for its filter; see ``narrowed``."""
-        return narrowed(self.scope, filter, self.schema)
+        """Return the scope of the documents that both the scope and a filter admit, and the words
+        for the filter, such as `` within lang:en``. Raises QueryError for the filter."""
+        if filter is None:
+            return self.scope, ""
+        own = parse_filter(filter, self.schema)
+        return joined(self.scope, scope_of(own)), f" within {own}"
 
     @contextmanager
     def timed(self, advice: str) -> Generator[Deadline | None]:
@@ -110,7 +100,7 @@ class IndexState:
             raise complete from error
 
     def open_vectors(self) -> OpenVectors:
-        """Open vectors and encoder, unless they are open.
+        """Open the vectors and their encoder; otherwise the first search by vectors opens them.
 
         Raises NotServedError if the index has none, and what opening them raises.
         """
@@ -129,20 +119,6 @@ class IndexState:
             if self.source is not None:
                 self.source.close()
         self.engine.close()
-
-
-def narrowed(
-    scope: ResolvedPlan | None, filter: str | None, schema: Schema
-) -> tuple[ResolvedPlan | None, str]:
-    """Return the scope of the documents that both the scope and the filter admit, and the words for
-    the filter, such as `` within lang:en``.
-
-    The filter can narrow the scope and never widen it. Raises QueryError for the filter.
-    """
-    if filter is None:
-        return scope, ""
-    own = parse_filter(filter, schema)
-    return joined(scope, scope_of(own)), f" within {own}"
 
 
 def scope_of(filter: Scope) -> ResolvedPlan:

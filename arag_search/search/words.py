@@ -36,6 +36,7 @@ from arag_search.query.tree import EXACT_MARK
 from arag_search.search.advice.questions import answered
 from arag_search.search.advice.spelling import nearest_words
 from arag_search.search.resolve import resolve
+from arag_search.search.state import FEWER, IndexState
 
 MAX_WORDS = 70
 """Fifty words, and twenty pairs of them."""
@@ -63,18 +64,28 @@ class WordSummary:
     nearest: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
-def words_of(
-    engine: SearchEngine,
+def words(state: IndexState, *words: str, filter: str | None = None) -> tuple[WordSummary, ...]:
+    """Return how many passages have each of up to 70 words, prefixes, phrases and queries such as
+    ``film AND librett*``: in title and text, in which written forms, and the nearest words of one
+    that occurs nowhere.
+
+    All are counted in one round trip; further ones are for their forms and the nearest words.
+    Numbers and errors are as in ``fields``.
+    """
+    scope, _ = state.narrowed(filter)
+    with state.timed(FEWER) as deadline:
+        return _counted(state, words, scope, deadline)
+
+
+def _counted(
+    state: IndexState,
     words: Sequence[str],
-    schema: Schema,
     scope: ResolvedPlan | None,
     deadline: Deadline | None,
 ) -> tuple[WordSummary, ...]:
-    """Count words, phrases and queries in one round trip, and in further ones their forms and the
-    nearest words. Raises QueryError, ArgumentError for their number, and QueryTimeoutError."""
     if not 1 <= len(words) <= MAX_WORDS:
         raise ArgumentError(f"There are {len(words)} words.", allowed=f"1 to {MAX_WORDS}")
-    parsed = _parsed(words, schema)
+    engine, parsed = state.engine, _parsed(words, state.schema)
     conditions = [condition_of(lower(query.tree, query.language)) for query in parsed]
     plans = [resolve(clause, engine, "chunk", scope, deadline) for clause in conditions]
     clauses = [plan.root for plan in plans]

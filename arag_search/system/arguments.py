@@ -29,13 +29,16 @@ _A = TypeVar("_A")
 _PLAIN: tuple[Any, ...] = (str, bytes, int, float, bool, types.NoneType, Any)
 
 
-def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Make a function raise ArgumentError for an argument that its annotation does not allow.
+def checked(
+    function: Callable[_P, _R], named: Callable[..., Any] | None = None
+) -> Callable[_P, _R]:
+    """Make a function raise ArgumentError for an argument that its annotation does not allow, as
+    ``named`` if that is what is called.
 
     A flag is not a number, and a string is not a sequence of strings. Items of an iterator are not
     checked, because that would consume it. O(items) for each call.
     """
-    return _checked(function, function, 0)
+    return _checked(function, named or function, 0)
 
 
 def takes(

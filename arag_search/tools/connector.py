@@ -23,6 +23,7 @@ from arag_search.query.fields import DOC_ID
 from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.query.printing import keyword_text
 from arag_search.query.problems import QueryError
+from arag_search.query.reading import parse
 from arag_search.search.by_vectors import words_query
 from arag_search.search.hits import SearchHit
 from arag_search.search.index import Index
@@ -193,7 +194,7 @@ class ConnectorSearch(ConnectorTool):
         return self.index.logical_search(query, top_k=RESULTS, snippets=False, feedback=False)
 
     def _is_narrowed(self, query: str) -> bool:
-        plan = lower(self.index.parse(query).tree)
+        plan = lower(parse(query, self.index.manifest.query_schema).tree)
         wanted = wanted_leaves(plan)
         return len(wanted) < len(list(leaves(plan))) or not all(
             leaf.kind in ("word", "phrase", "prefix") and leaf.field is None for leaf in wanted

@@ -13,6 +13,7 @@ from pydantic import Field
 from arag_search.corpus import nfc, split_at
 from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.query.problems import QueryError
+from arag_search.query.reading import parse_filter
 from arag_search.search.asked import OPTIONS
 from arag_search.search.by_vectors import fuse, words_query
 from arag_search.search.hits import SearchHit
@@ -21,7 +22,6 @@ from arag_search.search.lines import DocumentLines
 from arag_search.search.results import SearchResult
 from arag_search.search.shown.writing import shown_title
 from arag_search.search.snippets import MAX_SENTENCES, sentences_with
-from arag_search.search.state import narrowed
 from arag_search.system.progress import counted
 from arag_search.tokens import count_up_to, cut_to
 from arag_search.tools.base import Arguments, ReadSet, Tool, ToolResult, error_result
@@ -292,7 +292,8 @@ class DocumentSearch(Tool):
     ) -> ToolResult:
         filter = arguments.filter.strip() or None
         try:
-            narrowed(None, filter, self.index.manifest.query_schema)
+            if filter is not None:
+                parse_filter(filter, self.index.manifest.query_schema)
         except QueryError as error:
             return error_result(str(error))
         is_one = isinstance(arguments, SingleSearchArguments)

@@ -14,6 +14,7 @@ from arag_search.plan.lower import lower
 from arag_search.query import analysis
 from arag_search.query.limits import MAX_LEAVES
 from arag_search.query.problems import QueryError
+from arag_search.query.reading import parse
 from arag_search.runs.folder import read_records
 from arag_search.search.asked import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS
 from arag_search.search.index import Index
@@ -65,7 +66,7 @@ def recorded(text: str, index: Index) -> list[RecordedQuery]:
 
     Raises QueryError for one that is refused.
     """
-    query = index.parse(text)
+    query = parse(text, index.manifest.query_schema)
     plan = ResolvedPlan(lower(query.tree, query.language))
     parts = [leaf.typed for leaf in wanted_leaves(plan.root) if leaf.is_text]
     words = tuple(word for part in parts for word in analysis.terms(part))[:MAX_LEAVES]

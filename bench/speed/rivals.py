@@ -29,6 +29,7 @@ from arag_search.engines.opensearch.reader import OpenSearchEngine
 from arag_search.plan.clauses import ResolvedPlan
 from arag_search.plan.lower import lower
 from arag_search.query import analysis
+from arag_search.query.reading import parse
 from arag_search.system.extras import missing_extra
 from arag_search.vectors.faiss_index import LEAST_POINTS_A_LIST, lists_for
 from arag_search.vectors.opening import QueryCache
@@ -68,7 +69,8 @@ class Passages:
     def plans(self, *, operators: bool) -> list[ResolvedPlan]:
         """Return the queries as plans, or those of their words."""
         texts = [query.text if operators else query.words_query for query in self.queries]
-        parsed = [self.index.parse(text, operators=operators) for text in texts]
+        schema = self.index.manifest.query_schema
+        parsed = [parse(text, schema, operators=operators) for text in texts]
         return [ResolvedPlan(lower(query.tree, query.language)) for query in parsed]
 
     def words(self) -> Sequence[tuple[str, list[str]]]:

@@ -24,10 +24,10 @@ CEILINGS = {
     ("arag_search/mcp_server/",): 2_497,
     ("arag_search/cli/",): 4_768,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_307,
-    ("arag_search/endpoints/", "arag_search/system/"): 1_934,
+    ("arag_search/endpoints/", "arag_search/system/"): 1_937,
     ("index_jobs/sources/",): 8_120,
     ("index_jobs/",): 5_387,
-    ("bench/",): 9_315,
+    ("bench/",): 9_318,
     ("tests/",): 62_594,
     ("",): 1_154,  # what is in no other row
 }

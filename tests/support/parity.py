@@ -16,6 +16,7 @@ from arag_search.plan.clauses import ResolvedPlan
 from arag_search.plan.lower import lower
 from arag_search.query import analysis
 from arag_search.query.printing import quoted
+from arag_search.query.reading import parse
 from arag_search.search.index import Index
 from arag_search.search.results import SearchResult
 from arag_search.tools.base import ReadSet
@@ -145,7 +146,7 @@ def _counts(index: Index, asked: Sequence[Question]) -> list[int | None]:
         (ResolvedPlan(lower(query.tree, query.language)), question.granularity)
         for question in asked
         if not question.keywords
-        for query in (index.parse(question.query),)
+        for query in (parse(question.query, index.manifest.query_schema),)
     ]
     counted = iter(index.engine.counts(trees, index.scope))
     return [None if question.keywords else next(counted) for question in asked]

@@ -15,6 +15,7 @@ from arag_search.plan.lower import lower
 from arag_search.plan.matching import Words, patterns_of
 from arag_search.query import analysis
 from arag_search.query.forms import HOLE
+from arag_search.query.reading import parse
 from arag_search.query.tree import Node, Phrase
 from arag_search.search.hits import SearchHit
 from arag_search.search.index import Index
@@ -100,7 +101,9 @@ def test_every_mark_of_awkward_words_matches_them(
 def check_marks(index: Index, query: str, granularity: Granularity) -> None:
     result = index.logical_search(query, granularity=granularity)
     leaves = [
-        leaf for leaf in wanted_leaves(lower(index.parse(query).tree, LANGUAGE)) if leaf.is_text
+        leaf
+        for leaf in wanted_leaves(lower(parse(query, index.manifest.query_schema).tree, LANGUAGE))
+        if leaf.is_text
     ]
     for hit in result.hits:
         in_title, in_snippet = marked(result, hit)

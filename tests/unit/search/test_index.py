@@ -15,7 +15,7 @@ from arag_search.search.index import Index
 from tests.support.passages import VIVALDI, chunk, index_of
 
 SEARCHES = tuple(name for name in dir(Index) if name.endswith("_search"))
-METHODS = (*SEARCHES, "parse", "read", "chunk_read", "scan", "encode_queries", "with_neighbours")
+METHODS = (*SEARCHES, "read", "chunk_read", "scan", "encode_queries", "with_neighbours")
 FILTERS: dict[str, Callable[[Mapping[str, Any]], bool]] = {
     "lang:en": lambda metadata: "en" in metadata.get("lang", ()),
     "year:>=1700": lambda metadata: metadata.get("year", 0) >= 1700,
