@@ -338,8 +338,9 @@ class Agent:
         return add_step(state, search.name, arguments, "", result, began)
 
     def _reply(
-        self, state: State, schemas: Sequence[Mapping[str, Any]], tool_choice: str | None = None
-    ) -> ModelReply:
+        self, state: State, schemas: Sequence[Mapping[str, Any]], tool_choice: str | None = None,
+        *, logprobs: bool = False,
+    ) -> ModelReply:  # fmt: skip
         """Return the next reply to the messages; ask once more if it is neither a call, where one
         is allowed, nor text for an answer."""
         request = ModelRequest(
@@ -348,6 +349,7 @@ class Agent:
             state.question_id,
             tool_choice,
             parallel_calls=self.preset.calls_a_turn > 1,
+            logprobs=logprobs,
         )
         prompt_tokens = state.context_tokens + (self._schema_tokens if schemas else 0)
         reply = ModelReply("")

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-RivalName = Literal["ma_rag"]
+RivalName = Literal["faithful_rag", "linear_rag", "ma_rag", "ragenta"]
 
 OUR_READING = "our reading, not the authors' code"
 ROWS: dict[RivalName, str] = {
+    "faithful_rag": OUR_READING,
+    "linear_rag": OUR_READING,
     "ma_rag": OUR_READING,
+    "ragenta": OUR_READING,
 }
 """The systems, and what the name of a row says of its code."""

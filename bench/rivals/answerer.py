@@ -4,9 +4,9 @@ A system has no tool calls of a model but a fixed course: it asks the model in r
 by itself. Both are steps of the record, named by the role or by the search, so that a run is
 scored, shown, priced and resumed as every run is. ``loops`` counts the requests to the model.
 
-What a model said is cut to MAX_SAID_TOKENS before another request repeats it. A role that replies
-twice with nothing to read is a step with status "error", and the system goes on without it; without
-a last answer, the question has failed.
+What a request repeats of earlier replies is cut to MAX_SAID_TOKENS. A role that replies twice with
+nothing to read is a step with status "error", and the system goes on without it; without a last
+answer, the question has failed.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ import hashlib
 import re
 import time
 from abc import abstractmethod
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
+import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
 from arag_search.agent.loop import Agent, Ended, add_step
@@ -31,10 +32,13 @@ from arag_search.agent.state import State
 from arag_search.errors import ModelReplyError
 from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.search.index import Index
+from arag_search.system.durable import write_atomically
 from arag_search.tokens import cut_to
-from arag_search.tools.base import ReadSet, ToolResult, error_result
-from arag_search.tools.chunk_read import ChunkRead
+from arag_search.tools.base import ToolResult, error_result
+from arag_search.tools.blocks import fit, retrieved_tokens
+from arag_search.tools.paper_replies import paper_block
 from arag_search.tools.preset import Preset, plain_preset
+from arag_search.tools.rendering import written_apart
 from arag_search.tools.reply_text import ShownPassage, passages_at
 
 MAX_SAID_TOKENS = 2_000
@@ -42,9 +46,12 @@ MAX_ITEM_TOKENS = 200
 DENSE = "naive_embedding_search"
 WORDS = "logical_search"
 SENTENCES = "semantic_search"
+NOTHING = "(nothing)"
+"""What stands in a request for a reply that is missing."""
 
 _PROMPTS = Path(__file__).parent / "prompts"
 _MAX_RESULT_TOKENS = 200_000
+"""More than 20 passages have, unless they are longer than any model reads."""
 _BULLET = re.compile(r"^(?:[-*•#]+|\(?\d{1,3}[.):])\s+")
 
 
@@ -67,7 +74,7 @@ class Building:
     bytes: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Built:
     """What a system builds before the first question, and all questions share; None: nothing."""
 
@@ -75,6 +82,22 @@ class Built:
 
     def close(self) -> None:
         """Free what is open."""
+
+
+def built_once(folder: Path, build: Callable[[], tuple[int, int]]) -> Building:
+    """Build in a folder, unless that was finished before, and return what it took; what was killed
+    is built again. ``build`` returns its calls of models and their tokens."""
+    noted = folder / "building.json"
+    if noted.exists():
+        return Building(**orjson.loads(noted.read_bytes()))
+    folder.mkdir(parents=True, exist_ok=True)
+    began = time.perf_counter()
+    calls, tokens = build()
+    seconds = time.perf_counter() - began
+    kept = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    building = Building(calls, tokens, seconds, kept)
+    write_atomically(noted, orjson.dumps(building))
+    return building
 
 
 S = TypeVar("S", bound=Settings)
@@ -97,7 +120,6 @@ class Answerer(Agent, Generic[S, B]):
     ) -> None:
         super().__init__(index, preset, model)
         self.settings, self.built = settings, built
-        self._read = ChunkRead(index, preset)
         parts = [preset_fingerprint(preset), settings.model_dump_json(), *map(prompt, self.roles)]
         digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
         self.fingerprints |= {"preset": f"{preset.name}-{digest}", "system": type(self).__name__}
@@ -107,7 +129,7 @@ class Answerer(Agent, Generic[S, B]):
         """Return the preset by whose name and searches a run describes the system."""
         return plain_preset(
             name=name, description=name, tools=cls.searches, replies="LogicalRAG",
-            prompt=str(_PROMPTS / f"{cls.roles[-1]}.md"), max_result_tokens=_MAX_RESULT_TOKENS,
+            prompt=str(_PROMPTS / f"{cls.roles[-1]}.md"),
         )  # fmt: skip
 
     @classmethod
@@ -134,39 +156,42 @@ class Answerer(Agent, Generic[S, B]):
     # The model
 
     def reply(
-        self, state: State, role: str, passages: Sequence[ShownPassage] = (), **said: str
-    ) -> ModelReply:
-        """Ask the model in a role, by a request of its own. Raises ModelReplyError if it replies
-        twice with nothing to read."""
-        self.begin_request(state, role, passages, said)
-        return self._reply(state, ())
-
-    def say(
-        self, state: State, role: str, passages: Sequence[ShownPassage] = (), **said: str
-    ) -> str:
-        """Ask the model in a role as a step, and return what it said; "" if that is nothing."""
-        began = time.perf_counter()
-        try:
-            text = cut_to(self.reply(state, role, passages, **said).text.strip(), MAX_SAID_TOKENS)
-            result = ToolResult(text, "ok")
-        except ModelReplyError as error:
-            text, result = "", error_result(str(error))
-        add_step(state, role, recorded(passages, said), "", result, began)
-        return text
-
-    def begin_request(
-        self, state: State, role: str, passages: Sequence[ShownPassage], said: Mapping[str, str]
-    ) -> None:
-        """Replace the messages of a state by those of a request: what is ``said`` comes under its
-        names, then the passages."""
-        parts = [f"{name.replace('_', ' ').capitalize()}:\n{text}" for name, text in said.items()]
+        self, state: State, role: str, passages: Sequence[ShownPassage] = (), *,
+        logprobs: bool = False, **said: str,
+    ) -> ModelReply:  # fmt: skip
+        """Ask the model in a role, by a request of its own. What is ``said`` comes under its names,
+        cut to MAX_SAID_TOKENS, then the passages. Raises ModelReplyError if it replies twice with
+        nothing to read."""
+        parts = [
+            f"{name.replace('_', ' ').capitalize()}:\n{cut_to(text, MAX_SAID_TOKENS)}"
+            for name, text in said.items()
+        ]
         if passages:
-            parts.append("Passages:\n" + "\n\n".join(map(passage_text, passages)))
+            texts = (f"[{of.id}] {of.title}".rstrip() + f"\n{of.text}" for of in passages)
+            parts.append("Passages:\n" + "\n\n".join(texts))
         state.messages.clear()
         state.context_tokens = 0
         state.add(Message("system", prompt(role)))
         state.add(Message("user", "\n\n".join(parts)))
         state.loops += 1
+        return self._reply(state, (), logprobs=logprobs)
+
+    def say(
+        self, state: State, role: str, passages: Sequence[ShownPassage] = (), *,
+        logprobs: bool = False, **said: str,
+    ) -> ModelReply:  # fmt: skip
+        """Ask the model in a role as a step; a reply with nothing to read is empty."""
+        began = time.perf_counter()
+        try:
+            reply = self.reply(state, role, passages, logprobs=logprobs, **said)
+            result = ToolResult(reply.text, "ok")
+        except ModelReplyError as error:
+            reply, result = ModelReply(""), error_result(str(error))
+        arguments: dict[str, Any] = {name: cut_to(of, MAX_SAID_TOKENS) for name, of in said.items()}
+        if passages:
+            arguments["passages"] = [passage.id for passage in passages]
+        add_step(state, role, arguments, "", result, began)
+        return reply
 
     # The index
 
@@ -174,27 +199,25 @@ class Answerer(Agent, Generic[S, B]):
         """Return the passages nearest to a query, as a step."""
         began = time.perf_counter()
         arguments = {"query": searched(query, state), "top_k": self.settings.passages}
-        result = self.calls.tools[DENSE].run(arguments, ReadSet(), tells_standing=False)
-        return _add_search(state, DENSE, arguments, result, began)
+        hits = self.index.naive_embedding_search(**arguments, snippets=False).hits
+        return self.show(state, DENSE, arguments, dict.fromkeys(hit.id for hit in hits), began)
 
     def show(
-        self, state: State, search: str, arguments: Mapping[str, Any], ids: Sequence[str],
-        began: float,
+        self, state: State, search: str, arguments: Mapping[str, Any],
+        shown: Mapping[str, Sequence[int] | None], began: float,
     ) -> list[ShownPassage]:  # fmt: skip
-        """Return the passages with these ids, as the step of a search that found them."""
-        result = ToolResult("Nothing was found.", "empty")
-        if ids:
-            given = {"chunk_ids": list(ids)}
-            result = self._read.run(given, ReadSet(), tells_standing=False)
-        return _add_search(state, search, arguments, result, began)
-
-
-def _add_search(
-    state: State, search: str, arguments: Mapping[str, Any], result: ToolResult, began: float
-) -> list[ShownPassage]:
-    state.shown_ids.update(result.ids)
-    add_step(state, search, dict(arguments), "", result, began)
-    return passages_at(result.text, result.passages)
+        """Return passages as the step of a search that found them: ids, best first, with the
+        numbers of the sentences that are shown of each, None for all."""
+        chunks = filter(None, self.index.read(list(shown)))
+        blocks = [paper_block(chunk, "LogicalRAG", shown[chunk.id]) for chunk in chunks]
+        text, kept, spans = fit(lambda _: ("", ""), blocks, _MAX_RESULT_TOKENS, whole=True)
+        ids, tokens = tuple(block.id for block in kept), retrieved_tokens(kept)
+        text = written_apart(text, spans)
+        status = "ok" if ids else "empty"
+        result = ToolResult(text, status, ids, retrieved_tokens=tokens, passages=spans)
+        state.shown_ids.update(ids)
+        add_step(state, search, dict(arguments), "", result, began)
+        return passages_at(text, spans)
 
 
 @functools.cache
@@ -202,16 +225,6 @@ def prompt(role: str) -> str:
     """Return the prompt of a role; one that answers says in which form."""
     text = (_PROMPTS / f"{role}.md").read_text("utf-8").strip()
     return text.replace("{answer_form}", (_PROMPTS / "answer_form.md").read_text("utf-8").strip())
-
-
-def passage_text(passage: ShownPassage) -> str:
-    """Return a passage as requests show it."""
-    return f"[{passage.id}] {passage.title}".rstrip() + f"\n{passage.text}"
-
-
-def recorded(passages: Sequence[ShownPassage], said: Mapping[str, str]) -> dict[str, Any]:
-    """Return what a step records of a request: passages by their ids."""
-    return {**said, **({"passages": [passage.id for passage in passages]} if passages else {})}
 
 
 def searched(query: str, state: State) -> str:

@@ -18,11 +18,11 @@ from pydantic import Field
 
 from arag_search.agent.models.base import ModelReply
 from arag_search.agent.state import State
-from bench.rivals.answerer import Answerer, Built, Settings, items
+from arag_search.tokens import cut_to
+from bench.rivals.answerer import MAX_ITEM_TOKENS, NOTHING, Answerer, Built, Settings, items
 
 USUAL_STEPS = 3
 """The steps of a usual plan, for estimates: as many as hops of most questions, and one more."""
-NOTHING = "(nothing)"
 
 
 class MaRagSettings(Settings):
@@ -56,14 +56,14 @@ class MaRag(Answerer[MaRagSettings, Built]):
         """See Answerer."""
         planner, definer, extractor, answerer, last = self.roles
         question = state.question
-        plan = items(self.say(state, planner, question=question), self.settings.steps)
+        plan = items(self.say(state, planner, question=question).text, self.settings.steps)
         history: list[str] = []
         for number, step in enumerate(plan or [question], 1):
             so_far = "\n".join(history) or NOTHING
-            query = self.say(state, definer, question=question, found_so_far=so_far, step=step)
-            query = " ".join(items(query, 1)) or step
+            defined = self.say(state, definer, question=question, found_so_far=so_far, step=step)
+            query = " ".join(items(defined.text, 1)) or step
             passages = self.nearest(state, query)
-            extract = self.say(state, extractor, passages, query=query) or NOTHING
-            said = self.say(state, answerer, query=query, extract=extract) or NOTHING
-            history.append(f"{number}. {query}\n{said}")
+            extract = self.say(state, extractor, passages, query=query).text or NOTHING
+            said = self.say(state, answerer, query=query, extract=extract).text or NOTHING
+            history.append(f"{number}. {query}\n{cut_to(said, MAX_ITEM_TOKENS)}")
         return self.reply(state, last, question=question, steps="\n".join(history))

@@ -17,7 +17,10 @@ from bench.rivals import RivalName
 from bench.rivals.answerer import Answerer, Built, Settings
 
 _CLASSES: dict[RivalName, str] = {
+    "faithful_rag": "FaithfulRag",
+    "linear_rag": "LinearRag",
     "ma_rag": "MaRag",
+    "ragenta": "Ragenta",
 }
 """The class of each system, in the module of its name."""
 

@@ -4,19 +4,31 @@ the passages that they read, counted by hand."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
 from arag_search.agent.models.base import ChatModel, ModelReply, ModelRequest, Usage
 from arag_search.agent.record import Record
 from arag_search.runs.folder import read_records
+from arag_search.tools.reply_text import ShownPassage
 from bench.ablate import main
 from bench.ablation.suite import ModelEntry
 from bench.rivals.answerer import prompt
+from bench.rivals.entity_graph import (
+    Active,
+    Entities,
+    activated,
+    nearest_entities,
+    page_rank,
+    passage_weights,
+)
+from bench.rivals.ragenta import above, score_of
 from tests.support.ablations import read_cells
 from tests.support.commands import Command
 from tests.support.scripted_model import ScriptedModel
@@ -25,8 +37,9 @@ OURS = "(our reading, not the authors' code)"
 USAGE = Usage(100, 10, "endpoint", 30)
 LAST = "Answer: Paris\nExplanation: So it is said.\nSources: [goldoni.1]"
 
-Replies = Mapping[str, str | Callable[[str], str]]
-"""What a model replies in a role: a text, or a function of the request."""
+Reply = str | ModelReply
+Replies = Mapping[str, Reply | Callable[[str], Reply]]
+"""What a model replies in a role: a reply, or a function of the request."""
 
 
 class Roles:
@@ -48,7 +61,8 @@ class Roles:
             raise KeyboardInterrupt
         self.roles.append(role)
         self.requests.append(request)
-        return ModelReply(reply if isinstance(reply, str) else reply(user), usage=USAGE)
+        given = reply(user) if callable(reply) else reply
+        return ModelReply(given, usage=USAGE) if isinstance(given, str) else given
 
     def told(self, role: str) -> list[str]:
         """Return what the requests in a role said."""
@@ -162,11 +176,213 @@ def test_a_killed_run_is_resumed_and_stands_in_report_and_viewer(
     assert "ma_rag_extractor" in page.read_text()
 
 
+@pytest.mark.parametrize(
+    ("rival", "requests"),
+    [
+        ("linear_rag", 1),
+        ("ma_rag", 11),  # a plan, three steps of three, an answer
+        ("faithful_rag", 4),
+        ("ragenta", 13),
+        ({"rival": "ragenta", "set": {"passages": 20}}, 43),
+    ],
+)
 def test_a_dry_run_counts_the_requests_of_each_system(
+    work: Path, capsys: pytest.CaptureFixture[str], rival: Any, requests: int
+) -> None:
+    assert run_suite(work, "dry", [rival], Roles({}), "--dry-run") == 0
+    # direct_answer makes one more
+    assert f"Estimate for scripted: about {requests + 1} requests" in capsys.readouterr().out
+
+
+GRAPH = Entities(
+    names=("A", "B", "C"),
+    ids=("p0", "p1", "p2"),
+    passages=(0, 100, 200),
+    sentences=(0, 100, 200),
+    mentions=((0, 1), (1, 2), (0,)),
+    edges=np.array([(0, 0, 1), (1, 0, 1), (1, 1, 1), (2, 1, 2), (0, 2, 1)]),
+)
+"""A and B stand in the sentence of the first passage, B and C, C twice, in that of the second, A in
+that of the third."""
+
+
+def test_scores_pass_from_entity_to_entity_by_the_best_unread_sentence() -> None:
+    cosines = np.array([0.8, 0.9, 0.1])
+    active = activated({0: Active(0.9, 1)}, GRAPH, cosines, 3, 1, 0.5)
+    # A passes .9 x .8 by its better sentence; B passes .72 x .9 by the one that is not yet read.
+    assert [of.round for of in active.values()] == [1, 2, 3]
+    assert [of.score for of in active.values()] == pytest.approx([0.9, 0.72, 0.648])
+    assert set(activated({0: Active(0.9, 1)}, GRAPH, cosines, 3, 1, 0.7)) == {0, 1}
+    assert set(activated({0: Active(0.9, 1)}, GRAPH, cosines, 1, 1, 0.5)) == {0, 1}
+
+
+def test_a_passage_weighs_its_dense_score_and_its_active_entities() -> None:
+    active = {0: Active(0.9, 1), 1: Active(0.72, 2), 2: Active(0.648, 3)}
+    weights = passage_weights(active, GRAPH.edges, np.array([0.2, 0.6, 0.4]), 1.5)
+    # log(1 + .9 log 2 + .36 log 2); 1.5 + log(1 + .36 log 2 + .216 log 3); .75 + log(1 + .9 log 2)
+    assert weights == pytest.approx([0.62774, 1.89665, 1.23479], abs=1e-5)
+
+
+def test_page_rank_starts_anew_where_no_edge_leads_on() -> None:
+    pair = replace(GRAPH, names=("A",), edges=np.array([(0, 0, 3)]))
+    # Entity and first passage lead to each other, the second passage to nothing: with starts of
+    # 1/4, 1/4 and 1/2 and half of all steps along edges, x = x / 2 + (1 - x) / 4, so all are 1/3.
+    ranks = page_rank({0: Active(1, 1)}, np.array([1.0, 2.0]), pair, 0.5)
+    assert ranks == pytest.approx([1 / 3, 1 / 3])
+
+
+def test_entities_of_a_question_stand_for_the_nearest_of_the_corpus() -> None:
+    vectors = np.array([[1, 0], [0.6, 0.8], [0, 1]], np.float32)
+    asked = np.array([[1, 0], [0.8, 0.6], [0.96, 0.28]], np.float32)
+    seeds = nearest_entities(asked, vectors)
+    assert {entity: round(of.score, 4) for entity, of in seeds.items()} == {0: 1.0, 1: 0.96}
+
+
+def test_linear_rag_asks_once_with_the_passages_that_its_graph_finds(
     work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rivals = ["ma_rag"]
-    for rival in rivals:
-        assert run_suite(work, "dry", [rival], Roles({}), "--dry-run") == 0
-    said = capsys.readouterr().out
-    assert "about 12 requests" in said  # one of direct_answer, 11 of three steps
+    models = Roles({"linear_rag_answer": LAST})
+    assert run_suite(work, "linear", ["linear_rag"], models) == 0, capsys.readouterr().err
+    record = record_of(work, "linear", "linear_rag")
+    (step,) = record.trajectory
+    assert (step.tool_name, len(step.hit_ids), record.loops) == ("graph_search", 5, 1)
+    assert {"Antonio Vivaldi", "Griselda"} <= step.tool_input["entities"].keys()
+    (request,) = models.told("linear_rag_answer")
+    assert all(f"[{id}]" in request for id in step.hit_ids)
+    report = (work / "work" / "linear" / "report" / "linear.md").read_text()
+    assert "### Built before the first question" in report
+    assert f"| sample | linear_rag {OURS} | 0 | 0 |" in report
+    (kept,) = (work / "work" / "linear" / "built").rglob("entities.npy")
+    before = kept.stat().st_mtime_ns
+    assert (
+        run_suite(work, "linear", ["linear_rag"], Roles({})) == 0
+    )  # neither asked nor built again
+    assert kept.stat().st_mtime_ns == before
+
+
+def test_a_question_without_a_name_is_searched_for_by_its_vector(
+    work: Path, tmp_path: Path
+) -> None:
+    data = tmp_path / "data" / "sample"
+    data.mkdir(parents=True)
+    (data / "corpus.jsonl").write_bytes((work / "data" / "sample" / "corpus.jsonl").read_bytes())
+    (data / "questions.jsonl").write_text(
+        '{"id": "s01", "question": "which opera is the oldest", "answer": "x"}'
+    )
+    assert run_suite(tmp_path, "plain", ["linear_rag"], Roles({"linear_rag_answer": LAST})) == 0
+    (step,) = record_of(tmp_path, "plain", "linear_rag").trajectory
+    assert (step.tool_name, len(step.hit_ids)) == ("naive_embedding_search", 5)
+
+
+FAITHFUL: Replies = {
+    "faithful_rag_knowledge": "Who revised the libretto, and where he died.",
+    "faithful_rag_context": "Goldoni revised it. He died in Venice.",
+    "faithful_rag_facts": "- Carlo Goldoni revised the libretto.\n- Carlo Goldoni died in Venice.",
+    "faithful_rag_answer": LAST,
+}
+
+
+def test_faithful_rag_shows_the_pieces_that_are_nearest_to_its_facts(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    models = Roles(FAITHFUL)
+    entry = {"rival": "faithful_rag", "set": {"sentences": 1, "pieces": 3}}
+    assert run_suite(work, "faithful", [entry], models) == 0, capsys.readouterr().err
+    assert models.roles[1:] == list(FAITHFUL)
+    record = record_of(work, "faithful", "faithful_rag")
+    step = record.trajectory[-1]
+    assert [s.tool_name for s in record.trajectory] == [*list(FAITHFUL)[:3], "fact_alignment"]
+    assert step.tool_input["facts"] == [
+        "Carlo Goldoni revised the libretto.",
+        "Carlo Goldoni died in Venice.",
+    ]
+    assert sum(len(span.sentences or ()) for span in step.passages) == 3  # of five whole passages
+    assert record.total_retrieved_tokens == step.retrieved_tokens < 300
+    (request,) = models.told("faithful_rag_answer")
+    assert all(f"[{passage.id}]" in request for passage in step.shown_passages())
+
+
+def judged(said: str) -> str:
+    """Say yes, as a judge, to passages about Griselda."""
+    return "Yes." if "Griselda" in said.split("Passages:")[1] else "no, it does not"
+
+
+RAGENTA: Replies = {
+    "ragenta_predictor": "Paris",
+    "ragenta_judge": judged,
+    "ragenta_answer": lambda said: LAST if "Follow up question:" in said else "Answer: Venice",
+    "ragenta_claims": "place of death: open\nFollow-up: Where did Carlo Goldoni die?",
+}
+
+
+def test_ragenta_keeps_what_its_judge_likes_and_searches_for_the_open_claim(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    models = Roles(RAGENTA)
+    assert run_suite(work, "four", ["ragenta"], models) == 0, capsys.readouterr().err
+    pairs = ["ragenta_predictor", "ragenta_judge"] * 5
+    assert models.roles[1:] == [*pairs, "ragenta_answer", "ragenta_claims", "ragenta_answer"]
+    record = record_of(work, "four", "ragenta")
+    searches = [step for step in record.trajectory if step.tool_name == "weighted_search"]
+    assert [len(step.hit_ids) for step in searches] == [5, 5]
+    liked = [of.id for of in searches[0].shown_passages() if "Griselda" in f"{of.title} {of.text}"]
+    assert 0 < len(liked) < 5
+    first = next(step for step in record.trajectory if step.tool_name == "ragenta_answer")
+    assert first.tool_input["passages"] == liked
+    last = models.told("ragenta_answer")[1]
+    assert all(f"[{id}]" in last for id in {*liked, *searches[1].hit_ids})
+    assert (record.loops, record.answer_short) == (13, "Paris")
+    assert all(request.logprobs == (role == "ragenta_judge")
+               for role, request in zip(models.roles, models.requests, strict=True))  # fmt: skip
+
+
+def test_a_judge_scores_by_the_tokens_yes_and_no_or_else_by_its_word() -> None:
+    likely = {"Yes": -0.5, " yes": -0.2, "no": -2.0, "Perhaps": -3.0}
+    assert score_of(ModelReply("Perhaps", logprobs=likely)) == pytest.approx(1.8)
+    assert score_of(ModelReply("**No**", logprobs={"<think>": -0.1})) == -1
+    assert [score_of(ModelReply(text)) for text in ("yes!", "Nobody knows", "")] == [1, 0, 0]
+
+
+def test_passages_below_the_mean_less_half_a_deviation_are_left_out() -> None:
+    a, b, c = (ShownPassage(name, "", "") for name in "abc")
+    # mean 1, deviation 0.816: the bound is 0.592
+    assert above({a: 0.0, b: 1.0, c: 2.0}, 0.5) == [c, b]
+    assert above({a: 1.0, b: 1.0}, 0.0) == [a, b]
+    assert above({}, 0.5) == []
+
+
+ODD = (
+    "",
+    "\x00\ud800 [goldoni.1] " * 3,
+    "1. " * 50_000,
+    "\n".join(f"- {n}?" for n in range(9_999)),
+)
+
+
+@pytest.mark.parametrize("odd", range(len(ODD)))
+@pytest.mark.parametrize("rival", ["ma_rag", "faithful_rag", "ragenta"])
+def test_odd_replies_in_every_role_but_the_last_are_steps_of_an_answered_question(
+    work: Path, rival: str, odd: int
+) -> None:
+    replies: dict[str, Reply] = {
+        "ma_rag": MA_RAG, "faithful_rag": FAITHFUL, "ragenta": RAGENTA,
+    }[rival]  # fmt: skip
+    last = f"{rival}_answer"
+    models = Roles({role: LAST if role == last else ODD[odd] for role in replies})
+    name = f"odd_{rival}_{odd}"
+    assert run_suite(work, name, [rival], models) == 0
+    record = record_of(work, name, rival)
+    assert (record.status, record.answer_short) == ("answered", "Paris")
+    said = [step for step in record.trajectory if step.tool_name in replies.keys() - {last}]
+    assert all(step.status == ("ok" if ODD[odd] else "error") for step in said)
+    assert record.loops == len(said) + sum(role == last for role in models.roles)
+    # An empty reply is asked for once more, and both are paid.
+    assert record.usage.prompt_tokens == 100 * (len(models.roles) - 1)
+    assert max(len(text) for text in models.told(last)) < 40_000
+
+
+def test_a_system_without_a_last_answer_has_failed_with_its_cause(work: Path) -> None:
+    assert run_suite(work, "silent", ["linear_rag"], Roles({"linear_rag_answer": " "})) == 0
+    record = record_of(work, "silent", "linear_rag")
+    assert (record.status, record.usage.prompt_tokens) == ("failed", 200)
+    assert str(record.failure).startswith("ModelReplyError: The model replied twice with neither")

@@ -16,7 +16,7 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 CEILINGS = {
     ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 11_720,
     ("arag_search/tools/",): 5_007,
-    ("arag_search/agent/",): 4_442,
+    ("arag_search/agent/",): 4_467,
     ("arag_search/evaluation/",): 3_187,
     ("arag_search/vectors/", "index_jobs/embedding/"): 4_386,
     ("arag_search/engines/opensearch/",): 4_671,
@@ -27,7 +27,7 @@ CEILINGS = {
     ("arag_search/endpoints/", "arag_search/system/"): 1_937,
     ("index_jobs/sources/",): 8_120,
     ("index_jobs/",): 5_387,
-    ("bench/",): 9_318,
+    ("bench/",): 9_839,
     ("tests/",): 62_594,
     ("",): 1_154,  # what is in no other row
 }

@@ -7,7 +7,7 @@ that one object may serve several threads and questions at once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from arag_search.agent.models.usage import Usage
@@ -54,6 +54,7 @@ class ModelRequest:
     refuse a history with calls if the tools are missing. ``question_id`` names the question in
     errors. Any other ``tool_choice`` is a tool that the model must call; if an endpoint rejects it,
     the request is sent without it. With ``parallel_calls`` one reply may hold several calls.
+    ``logprobs`` asks for those of the first token, which an endpoint may not have.
     """
 
     messages: Sequence[Message]
@@ -61,6 +62,7 @@ class ModelRequest:
     question_id: str = ""
     tool_choice: str | None = None
     parallel_calls: bool = False
+    logprobs: bool = False
 
     @property
     def offered(self) -> tuple[str, ...]:
@@ -82,7 +84,8 @@ class ModelReply:
     end well: "length" (the maximum number of tokens), "content_filter", REFUSED, UNNAMED, or the
     endpoint's own word; None if it is complete, or seems so where the endpoint does not say.
     ``is_unread`` says that the text, or the ending, is that of a call which the server did not
-    read.
+    read. ``logprobs`` are the likeliest first tokens with their log-probabilities, where they were
+    asked for and given.
     """
 
     text: str
@@ -91,6 +94,7 @@ class ModelReply:
     usage: Usage | None = None
     cut: str | None = None
     is_unread: bool = False
+    logprobs: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @property
     def verdict(self) -> Verdict:

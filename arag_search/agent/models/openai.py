@@ -33,6 +33,7 @@ FAILURES = Failures(
 
 
 _MAX_TOKENS = "max_completion_tokens"
+_TOP_LOGPROBS = 5
 
 
 class OpenAIModel:
@@ -131,6 +132,8 @@ class OpenAIModel:
 
 def _call_options(request: ModelRequest) -> dict[str, Any]:
     options: dict[str, Any] = {}
+    if request.logprobs:
+        options |= {"logprobs": True, "top_logprobs": _TOP_LOGPROBS}
     if request.tools and not request.parallel_calls:
         options["parallel_tool_calls"] = False
     if request.tools and request.tool_choice == NO_CALL:

@@ -17,6 +17,7 @@ from arag_search.agent.models.usage import Usage, read_usage
 from arag_search.endpoints.refusals import fields_of, items_of
 from arag_search.tools.registry import meant_tool
 
+_LEAST_LOGPROB = -1e6
 _MAX_DIGITS = 4_000  # Python converts no more than 4,300
 _GOOD_ENDINGS = frozenset(
     {
@@ -137,7 +138,22 @@ def _understood(
         usage=usage,
         cut=cut,
         is_unread=is_unread,
+        logprobs=_first_logprobs(choice),
     )
+
+
+def _first_logprobs(choice: Mapping[str, object]) -> dict[str, float]:
+    """Return the likeliest first tokens; none where the endpoint gives none that can be read."""
+    places = items_of(fields_of(choice.get("logprobs")).get("content"))
+    tokens = items_of(fields_of(next(iter(places), None)).get("top_logprobs"))
+    pairs = ((of.get("token"), of.get("logprob")) for of in map(fields_of, tokens))
+    return {
+        token: float(value)
+        for token, value in pairs
+        if isinstance(token, str)
+        and isinstance(value, int | float)
+        and _LEAST_LOGPROB <= value <= 0
+    }
 
 
 # Text and thoughts

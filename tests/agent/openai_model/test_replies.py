@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -158,3 +159,29 @@ def test_an_option_may_be_refused_anywhere_in_an_error(endpoint: Endpoint, answe
     model.close()
     sent = ["parallel_tool_calls" in request for request in endpoint.requests]
     assert sent == [True, False]
+
+
+def test_first_tokens_are_read_where_an_endpoint_has_them_and_not_asked_for_again_where_not(
+    shared: OpenAIModel, endpoint: Endpoint
+) -> None:
+    judged = replace(FINAL, logprobs=True)
+    likely: list[object] = [
+        {"token": "Yes", "logprob": -0.1}, {"token": "No", "logprob": -2}, {"token": 3},
+        {"token": "?", "logprob": 10**400}, {"token": "!", "logprob": "high"}, None,
+    ]  # fmt: skip
+    answer = completion("Yes")
+    for given in (None, [], {"content": [{"top_logprobs": likely}, {}]}):
+        answer.body["choices"][0]["logprobs"] = given  # type: ignore[index]
+        endpoint.reply_with(answer)
+        expected = {"Yes": -0.1, "No": -2.0} if given else {}
+        assert shared.reply(judged) == ModelReply("Yes", logprobs=expected)
+    assert endpoint.requests[0]["top_logprobs"] == 5
+    endpoint.reply_with(
+        refusal(400, "Unsupported parameter: 'logprobs' is not supported with this model."),
+        refusal(400, "'top_logprobs' is only allowed with 'logprobs'"),
+        completion("Yes"),
+        completion("Yes"),
+    )
+    assert shared.reply(judged) == shared.reply(judged) == ModelReply("Yes")
+    assert not {"logprobs", "top_logprobs"} & endpoint.requests[-1].keys()
+    assert len(endpoint.requests) == 4
