@@ -21,20 +21,23 @@ REGEX = re.compile(
 """A pattern between slashes with the signs and the field before it, and punctuation after it."""
 PATTERN = re.sub(r"\(\?P<\w+>", "(?:", REGEX.pattern)
 """The same without groups, as a part of verbose expressions."""
-_LEXEME = re.compile(
-    r"""\s*+(?:
-        (?P<open>\()
-      | (?P<close>\))
-      | (?P<phrase>"[^"\\]*+(?:\\.[^"\\]*+)*"?)
-      | (?P<range>(?:[-!]*+[^\W\d][\w.-]*+:)?[\[{][^\[\]{}()"\\]*[\]}](?=[\s()"^~?]|$))
-      | (?P<word>(?:[^\s()"\\]++|\\.)+)
-      | (?P<backslash>\\))""",
-    re.VERBOSE | re.DOTALL,
+_SUFFIX = r'(?:[~^][^\s()"\\]*)?'
+_INSIDE = r'[^\[\]{}()"\\]*'
+_LEXEMES = rf"""(?P<open>\()
+    | (?P<close>\)){_SUFFIX}
+    | (?P<phrase>"[^"\\]*+(?:\\.[^"\\]*+)*"?){_SUFFIX}
+    | (?P<range>(?:[-!]*+[^\W\d][\w.-]*+:[\[{{]|[\[{{](?=\s*[^\s\]}}]+\s+TO\s+[^\s\]}}]+\s*[\]}}]))
+        {_INSIDE}[\]}}](?=[\s()"^~?]|$)){_SUFFIX}
+    | (?P<word>(?:[^\s()"\\]++|\\.)+)
+    | (?P<backslash>\\)"""
+"""Every character that is no blank is part of one. Brackets are a range after a field, and alone if a
+TO is inside."""
+_SCANNER = re.compile(_LEXEMES, re.VERBOSE | re.DOTALL)
+_SCANNER_WITH_PATTERNS = re.compile(
+    rf"(?P<regex>{PATTERN}){_SUFFIX} | {_LEXEMES}", re.VERBOSE | re.DOTALL
 )
-_SUFFIX = re.compile(r"[~^][^\s()\"\\]*")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _SPECIAL = re.compile(r"\\.|([:^~*?])", re.DOTALL)
-_BARE_RANGE = re.compile(r"[\[{]\s*\S+\s+TO\s+\S+\s*[\]}]")
 
 
 class Lexeme(NamedTuple):
@@ -56,39 +59,16 @@ class Lexeme(NamedTuple):
 def lex(text: str, *, patterns: bool = True) -> list[Lexeme]:
     """Return all lexemes of the text, in order. Only blanks are between them. Without
     ``patterns``, slashes are ordinary characters."""
-    result: list[Lexeme] = []
-    patterns = patterns and "/" in text
-    position = 0
-    # The alternatives cover every character, so only blanks at the end match nothing.
-    while match := _LEXEME.match(text, position):
+    scanner = _SCANNER_WITH_PATTERNS if patterns and "/" in text else _SCANNER
+    lexemes: list[Lexeme] = []
+    end_before = 0
+    for match in scanner.finditer(text):
         kind = cast(Kind, match.lastgroup)
-        start, end = match.span(kind)
-        if patterns and kind == "word" and (regex := REGEX.match(text, start)):
-            kind, end = "regex", regex.end()
-        if kind == "range" and not _is_range(text[start:end]):
-            word = _WORD.match(text, start)
-            kind, end = "word", word.end() if word else end
-        suffix = ""
-        raw = text[start:end]
-        if text[end : end + 1] in _SUFFIX_SIGNS and kind in _WITH_SUFFIX:
-            suffix_match = _SUFFIX.match(text, end)
-            if suffix_match:
-                suffix, end = suffix_match.group(), suffix_match.end()
-        # The first lexeme has nothing before it to be joined to.
-        joined = start == position and start > 0
-        result.append(Lexeme(kind, start, end, raw, suffix, joined))
-        position = end
-    return result
-
-
-_WORD = re.compile(r'(?:[^\s()"\\]|\\.)+', re.DOTALL)
-_WITH_SUFFIX = frozenset({"phrase", "close", "range", "regex"})
-_SUFFIX_SIGNS = ("~", "^")
-
-
-def _is_range(raw: str) -> bool:
-    """Return whether brackets are a range: after a field always, alone only with a TO inside."""
-    return ":" in raw.split("[", 1)[0].split("{", 1)[0] or bool(_BARE_RANGE.fullmatch(raw))
+        (start, end), end_of_all = match.span(kind), match.end()
+        is_joined = start == end_before > 0
+        lexemes.append(Lexeme(kind, start, end_of_all, match[kind], text[end:end_of_all], is_joined))
+        end_before = end_of_all
+    return lexemes
 
 
 def unescape(raw: str) -> str:
@@ -99,12 +79,7 @@ def unescape(raw: str) -> str:
 def find_special(raw: str, characters: str) -> int:
     """Return the index of the first unescaped one of the characters (of ``:^~*?``), -1 for none."""
     if "\\" not in raw:
-        first = -1
-        for character in characters:
-            at = raw.find(character)
-            if at >= 0 and (first < 0 or at < first):
-                first = at
-        return first
+        return next((at for at, character in enumerate(raw) if character in characters), -1)
     for match in _SPECIAL.finditer(raw):
         if match.group(1) and match.group(1) in characters:
             return match.start()
