@@ -54,7 +54,6 @@ _PROGRAM = re.compile(r"(?=\S*[<>@=|&#$%:~])\S{2,60}")
 _WILDCARDS = re.compile(r"(?<!\\)([*?])")
 _WILDCARD_PATTERNS = {"*": r"\w*", "?": r"\w"}
 _PART_BEHIND_STAR = re.compile(r"\*[._]([^\W\d_]{2,})")
-_FINAL_PUNCTUATION = re.compile(r"(?<!^)(?<!\\)\?+[!.,;?]*$")
 _SUFFIX = re.compile(rf"(?:~(\d{{1,9}}))?(?:\^({WEIGHT}))?")
 _NUMBERS = re.compile(rf"(?=.*?(?:~(\d{{1,9}})|$))(?=.*?(?:\^({WEIGHT})|$))")
 _LOOSE_RANGE = re.compile(
@@ -100,7 +99,6 @@ class ClauseReader:
         """Return the leaf of a bare word after its field, with its prefix star and weight."""
         if raw.isalnum() and raw.isascii() and field is None:  # as most words are
             return str(Term(raw))
-        raw = self._without_question_mark(raw)
         end, cut = start + len(raw), find_special(raw, "^~")
         stem, suffix = (raw, "") if cut < 0 else (raw[:cut], raw[cut:])
         if field is not None and field.kind == "unknown":
@@ -185,15 +183,6 @@ class ClauseReader:
         self.reject(start, end, fill(message, pattern=pattern))
         return pattern
 
-    def _without_question_mark(self, raw: str) -> str:
-        """Return the word without question marks at its end, and record a note on them."""
-        match = _FINAL_PUNCTUATION.search(raw)
-        if match is None:
-            return raw
-        word = raw[: match.start()]
-        self.note(problems.NOTE_QUESTION_MARK, word=unescape(word))
-        return word + match.group().replace("?", "")
-
     # Patterns and phrases
 
     def regex(
@@ -228,7 +217,7 @@ class ClauseReader:
             self.reject_unknown(field.name, start - len(field.name) - 1)
             return self.literal(f"{field.name} {text}")
         if field is not None and field.kind != "text":
-            if suffix.rstrip("?"):
+            if suffix:
                 self.reject(end - len(suffix), end, problems.NO_SCORE)
             if not field.type.is_ordered and field.type.holds(text):
                 return f"{field.name}:{keyword_text(text)}"
@@ -237,7 +226,7 @@ class ClauseReader:
         text_field = field.text_field if field else None
         if find_special(inside, "*") >= 0:
             self.reject(start, end, problems.STAR_IN_PHRASE)
-            pieces = [piece for piece in inside.split() if has_token(piece)]
+            pieces = [piece.rstrip("?") for piece in inside.split() if has_token(piece)]
             read = (self.word(piece, start + raw.index(piece), field) for piece in pieces)
             words = [word for word in read if word]
             return f"({' AND '.join(words)})" if words else None
@@ -249,21 +238,16 @@ class ClauseReader:
     def numbers(self, suffix: str, start: int, least: int, most: int) -> tuple[int, float]:
         """Return the number after a ``~``, which is from ``least`` to ``most`` and 0 without one,
         and the weight of a suffix such as ``~2^3``; reject any other suffix."""
-        suffix = suffix.rstrip("?")
-        match = _SUFFIX.fullmatch(suffix)
-        typed, factor = match.groups() if match else ("", "")
-        number, weight = int(typed or 0), float(factor or 1)
-        is_loose = "~" in suffix
-        if match and MIN_WEIGHT <= weight <= MAX_WEIGHT and least * is_loose <= number <= most:
-            return number, weight
-        self.reject(start, start + len(suffix), problems.SUFFIX)
         anywhere = _NUMBERS.match(suffix)
         typed, factor = anywhere.groups() if anywhere else ("", "")
         number, weight = int(typed or 0), float(factor or 1)
-        return (
-            min(max(number, least), most) if is_loose else 0,
+        kept = (
+            min(max(number, least), most) if "~" in suffix else 0,
             weight if MIN_WEIGHT <= weight <= MAX_WEIGHT else 1.0,
         )
+        if kept != (number, weight) or _SUFFIX.fullmatch(suffix) is None:
+            self.reject(start, start + len(suffix), problems.SUFFIX)
+        return kept
 
     def literal(
         self,
@@ -349,7 +333,7 @@ class ClauseReader:
         if field.kind == "unknown":
             self.reject_unknown(field.name, start - len(field.name) - 1, mended=False)
             return None
-        if suffix.strip("?"):
+        if suffix:
             self.reject(end - len(suffix), end, problems.NO_SCORE)
         if field.type.is_ordered:
             raw = self._as_meant(raw, start, end, field)

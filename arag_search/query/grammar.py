@@ -30,8 +30,13 @@ from arag_search.query.operators import (
     OperatorWord,
     factored,
 )
-from arag_search.query.problems import RANGE_SYNTAX, fill
-from arag_search.query.signs import plain_signs
+from arag_search.query.problems import (
+    NOTE_FIELD_COVERS,
+    NOTE_LOWER_CASE,
+    NOTE_UNCHECKED_FIELD,
+    RANGE_SYNTAX,
+    fill,
+)
 from arag_search.query.tree import (
     Fuzzy,
     KeywordEquals,
@@ -128,14 +133,6 @@ class Options(NamedTuple):
         return MAX_DEPTH if self.limits else MAX_DEPTH_WITHOUT_LIMITS
 
 
-class Doubt(NamedTuple):
-    """A word that may have been meant otherwise: an operator in another case, or one in a ``field``
-    that may have been meant for the next word too."""
-
-    word: str
-    field: TextField = None
-
-
 class _Group:
     """The clauses read so far of the query or of open parentheses, each with the connector before
     it, which is empty for a space; ``connector`` and ``modifier`` belong to the next one."""
@@ -205,36 +202,40 @@ class _Group:
 
 
 def read(
-    text: str, options: Options, *, typed: bool, doubts: list[Doubt] | None = None
+    text: str, options: Options, *, typed: bool, notes: dict[str, None] | None = None
 ) -> Node | tuple[Modifier, ...] | None:
     """Return the tree of a text of the language, or None. A text of nothing but modifiers, which
     only a filter may be, is these.
 
     ``typed`` says that the text is as it was typed: None is returned for one that may need a note,
-    too, unless that is a note on a doubt, which is added to ``doubts``. The limits of the whole are
-    not checked.
+    too, but for what may have been meant otherwise: an operator in another case, or a word in a
+    field, which may be meant for the next one too. This is noted in ``notes``. The limits of the
+    whole are not checked.
     """
-    if typed and plain_signs(text, options.schema)[0] is not text:
-        return None
+    reader = _Reader(options, typed)
     try:
-        return _Reader(options, typed).read(text, [] if doubts is None else doubts)
+        tree = reader.read(text)
     except ArgumentError:  # from constructors of nodes: the tree cannot be
         return None
+    if tree is not None and notes is not None:
+        notes |= reader.notes
+    return tree
 
 
 class _Reader:
     """A pass over the pieces of a text, with a stack of groups."""
 
-    __slots__ = ("doubt", "has_additions", "options", "schema", "typed")
+    __slots__ = ("doubt", "has_additions", "notes", "options", "schema", "typed")
 
     def __init__(self, options: Options, typed: bool) -> None:
         self.options = options
         self.schema = options.schema
         self.has_additions = options.has_additions
         self.typed = typed
-        self.doubt: Doubt | None = None  # one if a word follows
+        self.notes: dict[str, None] = {}
+        self.doubt: tuple[str, str, str] | None = None  # a note if a word follows: word and field
 
-    def read(self, text: str, doubts: list[Doubt]) -> Node | tuple[Modifier, ...] | None:
+    def read(self, text: str) -> Node | tuple[Modifier, ...] | None:
         searches = self.has_additions and "/" in text
         pieces = (_PIECES_AND_PATTERNS if searches else _PIECES).findall(text)
         last = _PIECE_OR_PATTERN if searches else _PIECE
@@ -249,18 +250,18 @@ class _Reader:
         outer: list[_Group] = []
         for piece in pieces:
             if self.doubt is not None:
-                doubt, self.doubt = self.doubt, None
+                (note, word, on_field), self.doubt = self.doubt, None
                 is_clause = piece not in operators and piece[0] != ")" and not factored(piece)
-                if typed and is_clause and doubt.field and piece[0] == "/":
+                if typed and is_clause and on_field and piece[0] == "/":
                     return None
-                if is_clause and not (doubt.field and (piece[0] in '"(-!/' or ":" in piece)):
-                    doubts.append(doubt)
+                if is_clause and not (on_field and (piece[0] in '"(-!/' or ":" in piece)):
+                    self.notes[fill(note, word=word, name=on_field)] = None
             if operator := operators.get(piece):
                 if not self._takes(operator, group):
                     return None
             elif piece.isalnum() and group.field is None:
-                if has_doubts and piece in _OTHER_CASE:
-                    self.doubt = Doubt(piece)
+                if has_doubts:
+                    self._doubt_case(piece)
                 group.add(Term(piece))
             elif piece[0] == ")":
                 if not outer or group.is_waiting:
@@ -318,9 +319,8 @@ class _Reader:
             piece = piece[1:]
         if piece == "(":
             return _Group(group.field)
-        field = self.schema.field(piece[:-2])
-        is_sound = field.kind != "unknown" and not (self.typed and field.kind == "guess")
-        return _Group(field) if is_sound and group.field is None else None
+        field = self._named(piece[:-2])
+        return _Group(field) if field is not None and group.field is None else None
 
     def _end(self, group: _Group, piece: str, outer: _Group) -> bool:
         """Add a group that has ended to the one around it; return whether it may stand there. One
@@ -365,8 +365,16 @@ class _Reader:
         if not is_prefix and not piece.isalnum():
             return None
         if field is not None:
-            self.doubt = Doubt(piece, field)
+            self.doubt = NOTE_FIELD_COVERS, piece, field
         return Prefix(stem, field) if is_prefix else Term(piece, field)
+
+    def _named(self, name: str) -> FieldRef | None:
+        """Return the field of a name, which is noted if it cannot be checked."""
+        field = self.schema.field(name)
+        if field.kind == "guess":
+            self.notes[fill(NOTE_UNCHECKED_FIELD, name=field.name)] = None
+        is_sound = field.kind != "unknown" and not (self.typed and field.kind == "guess")
+        return field if is_sound else None
 
     def _pattern(self, match: re.Match[str], group: _Group) -> Regex | None:
         signs, name, pattern, flag, end = match.groups()
@@ -396,8 +404,8 @@ class _Reader:
             return None
         if name is not None:
             if field is None:
-                field = self.schema.field(name)
-                if field.kind == "unknown" or (self.typed and field.kind == "guess"):
+                field = self._named(name)
+                if field is None:
                     return None
             elif field.kind == "text" or word is None or self.schema.named(name) is not None:
                 return None
@@ -420,7 +428,8 @@ class _Reader:
             if inside is not None:
                 is_term = not field.type.is_ordered and field.type.holds(text)
                 return KeywordEquals(field.name, text) if is_term else value_leaf(text, field)
-            if text is not raw or raw[-1] in COMMAS or raw[0] in "=≥≤":
+            begins_other = raw[0] in "=≥≤" or (sign and raw[0] in NOT_SIGNS)
+            if text is not raw or raw[-1] in COMMAS or begins_other:
                 return None
             if not name and (not has_token(raw) or (self.typed and raw in _OPERATORS)):
                 return None
@@ -433,7 +442,7 @@ class _Reader:
         if inside is not None:
             return Phrase(text, int(slop or 0), text_field, weight)
         if name is not None and field is not None and (ending or "*") == "*":
-            self.doubt = Doubt(f"{text}{ending or ''}", field.text_field)
+            self.doubt = NOTE_FIELD_COVERS, f"{text}{ending or ''}", field.name
         return self._word(raw, text, ending, text_field, weight, is_bare=name is None)
 
     def _word(
@@ -459,9 +468,9 @@ class _Reader:
             return Fuzzy(text, int(ending[1]), field, weight) if self.has_additions else None
         return Term(text, field, weight)
 
-    def _doubt_case(self, raw: str) -> None:
-        if raw in _OTHER_CASE:
-            self.doubt = Doubt(raw)
+    def _doubt_case(self, word: str) -> None:
+        if word in _OTHER_CASE and self.options.operators:
+            self.doubt = NOTE_LOWER_CASE, word, ""
 
     def _begins_other(self, raw: str, *, is_bare: bool) -> bool:
         """Return whether a word begins like something else: signs, a range, or a pattern."""

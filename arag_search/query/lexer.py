@@ -27,11 +27,11 @@ _LEXEMES = rf"""(?P<open>\()
     | (?P<close>\)){_SUFFIX}
     | (?P<phrase>"[^"\\]*+(?:\\.[^"\\]*+)*"?){_SUFFIX}
     | (?P<range>(?:[-!]*+[^\W\d][\w.-]*+:[\[{{]|[\[{{](?=\s*[^\s\]}}]+\s+TO\s+[^\s\]}}]+\s*[\]}}]))
-        {_INSIDE}[\]}}](?=[\s()"^~?]|$)){_SUFFIX}
+        {_INSIDE}[\]}}](?=[\s()"^~]|$)){_SUFFIX}
     | (?P<word>(?:[^\s()"\\]++|\\.)+)
     | (?P<backslash>\\)"""
-"""Every character that is no blank is part of one. Brackets are a range after a field, and alone if a
-TO is inside."""
+"""All characters but blanks are part of one. Brackets are a range after a field, and alone if a TO
+is inside."""
 _SCANNER = re.compile(_LEXEMES, re.VERBOSE | re.DOTALL)
 _SCANNER_WITH_PATTERNS = re.compile(
     rf"(?P<regex>{PATTERN}){_SUFFIX} | {_LEXEMES}", re.VERBOSE | re.DOTALL
@@ -64,10 +64,10 @@ def lex(text: str, *, patterns: bool = True) -> list[Lexeme]:
     end_before = 0
     for match in scanner.finditer(text):
         kind = cast(Kind, match.lastgroup)
-        (start, end), end_of_all = match.span(kind), match.end()
-        is_joined = start == end_before > 0
-        lexemes.append(Lexeme(kind, start, end_of_all, match[kind], text[end:end_of_all], is_joined))
-        end_before = end_of_all
+        start, end = match.span()
+        suffix = text[match.end(kind) : end]
+        lexemes.append(Lexeme(kind, start, end, match[kind], suffix, start == end_before > 0))
+        end_before = end
     return lexemes
 
 

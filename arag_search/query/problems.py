@@ -23,7 +23,6 @@ from arag_search.query.regexes import MAX_QUERY_S, MAX_TEXT_S
 _MAX_PIECE = 40
 _MAX_VALUE = 120
 _MAX_LISTED = 20
-_MAX_NOTES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +96,8 @@ class Findings:
         return QueryError(self.text, tuple(ordered), mended)
 
     def note(self, template: str, **values: object) -> None:
-        """Record a note, filled in with ``values``, once; a query has at most 20."""
-        if len(self.notes) < _MAX_NOTES:
-            self.notes[fill(template, **values) if values else template] = None
+        """Record a note, filled in with ``values``, once."""
+        self.notes[fill(template, **values) if values else template] = None
 
 
 def reason(error: AragError) -> str:

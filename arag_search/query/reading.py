@@ -20,7 +20,7 @@ from arag_search.query import problems
 from arag_search.query.analysis import has_apostrophes, has_token, letters_of
 from arag_search.query.clauses import ClauseReader, is_no_field, with_colon
 from arag_search.query.fields import ANY_SCHEMA, TEXT_FIELDS, FieldRef, Schema
-from arag_search.query.grammar import Doubt, Operator, Options, read
+from arag_search.query.grammar import Operator, Options, read
 from arag_search.query.lexer import REGEX, Lexeme, find_special, lex, unescape
 from arag_search.query.limits import (
     MAX_CHARACTERS,
@@ -87,7 +87,7 @@ _SPACED_CLAUSE = re.compile(
 )
 _COMPARING = re.compile(r"[=<>≥≤]|\s:|\sTO\s")
 _COMPARISONS = {"==": "=", "=>": ">=", "=<": "<=", "≥": ">=", "≤": "<="}
-_LAST_WORD_ASKED = re.compile(r"(?:^|(?<!\\)\s)([^\W_]++)\?$")
+_MAX_NOTES = 20
 
 
 @value
@@ -134,47 +134,17 @@ def parse(
 
 def parse_checked(text: str, options: Options) -> Query:
     """Parse a query with options that were checked before; see ``parse``."""
-    findings = Findings(text)
-    tree = _read_as_it_is(findings, options)
-    if tree is None:
-        findings, read_tree = _read(text, options)
-        if isinstance(read_tree, tuple) and not findings.problems:
+    findings, tree = _read(text, options)
+    if isinstance(tree, tuple):
+        tree = None
+        if not findings.problems:
             findings.reject(0, len(text), problems.ONLY_MODIFIERS, mended=False)
-        tree = None if isinstance(read_tree, tuple) else read_tree
-        if tree is None or findings.problems:
-            raise _error(findings, tree and render(tree, options.operators), options)
+    if tree is None or findings.problems:
+        raise _error(findings, tree and render(tree, options.operators), options)
     if not scores(tree):
         findings.note(problems.NOTE_UNRANKED)
     language = options.schema.language if options.has_additions else ""
-    return Query(tree, tuple(findings.notes), language, options.operators)
-
-
-def _read_as_it_is(findings: Findings, options: Options) -> Node | None:
-    """Return the tree of a text that needs no correction, and no note but those on a question mark
-    at its end and on words that may be meant otherwise; None for any other."""
-    text = findings.text
-    if options.limits and len(text) > MAX_CHARACTERS:
-        return None
-    asked = _LAST_WORD_ASKED.search(text) if text[-1:] == "?" else None
-    doubts: list[Doubt] = []
-    tree = read(text[:-1] if asked else text, options, typed=True, doubts=doubts)
-    if tree is None or isinstance(tree, tuple) or _exceeded(tree, text, options):
-        return None
-    if asked:
-        findings.note(problems.NOTE_QUESTION_MARK, word=asked[1])
-    _note_doubts(doubts, findings, options)
-    return tree
-
-
-def _note_doubts(doubts: list[Doubt], findings: Findings, options: Options) -> None:
-    """Note what may be meant otherwise, before all other notes."""
-    others, findings.notes = findings.notes, {}
-    for doubt in doubts:
-        if doubt.field is not None:
-            findings.note(problems.NOTE_FIELD_COVERS, name=doubt.field, word=doubt.word)
-        elif options.operators:
-            findings.note(problems.NOTE_LOWER_CASE, word=doubt.word)
-    findings.notes |= others
+    return Query(tree, tuple(findings.notes)[:_MAX_NOTES], language, options.operators)
 
 
 def parse_scope(text: str, schema: Schema) -> Scope:
@@ -183,12 +153,10 @@ def parse_scope(text: str, schema: Schema) -> Scope:
     Raises QueryError.
     """
     options = Options(replace(schema, metadata_only=True), "AND", limits=False, ranked=False)
-    tree = read(text, options, typed=True)
-    if tree is None:
-        findings, tree = _read(text, options)
-        if tree is None or findings.problems:
-            is_filter = isinstance(tree, Node) and _text_leaf([tree]) is None
-            raise _error(findings, str(tree) if is_filter else None, options)
+    findings, tree = _read(text, options)
+    if tree is None or findings.problems:
+        is_filter = isinstance(tree, Node) and _text_leaf([tree]) is None
+        raise _error(findings, str(tree) if is_filter else None, options)
     nodes = tree if isinstance(tree, tuple) else (tree,)
     if leaf := _text_leaf(nodes):
         message = problems.TEXT_IN_SCOPE.format(fields=options.schema.describe())
@@ -246,18 +214,17 @@ def _read(text: str, options: Options) -> tuple[Findings, Node | tuple[Modifier,
         message = fill(problems.TOO_LONG, count=len(text), limit=MAX_CHARACTERS)
         findings.reject(0, 40, message, mended=False)
         return findings, None
+    plain, notes = plain_signs(text, options.schema)
+    findings.notes = dict.fromkeys(notes)
+    tree = read(plain, options, typed=True, notes=findings.notes)
     try:
-        for index, character in enumerate("" if text.isascii() else text):
-            if "\ud800" <= character <= "\udfff":
-                findings.reject(index, index + 1, problems.LONE_SURROGATE, mended=False)
-        doubts: list[Doubt] = []
-        corrected = "" if findings.problems else _Reader(text, options, findings, doubts).read()
-        tree = read(corrected, options, typed=False, doubts=doubts) if corrected else None
-        _note_doubts(doubts, findings, options)
+        if tree is None:
+            plain = _Reader(plain, options, findings).read()
+            tree = read(plain, options, typed=False, notes=findings.notes) if plain else None
         if tree is None and not findings.problems:
             findings.reject(0, len(text), problems.EMPTY_QUERY, mended=False)
         if isinstance(tree, Node):
-            for message in _exceeded(tree, corrected, options):
+            for message in _exceeded(tree, plain, options):
                 findings.reject(0, len(text), message, mended=False)
     except EndOfReadingError:
         return findings, None
@@ -330,17 +297,12 @@ class _Group:
 class _Reader:
     """A pass over the lexemes of a text, which adds clauses to the open groups."""
 
-    def __init__(
-        self, text: str, options: Options, findings: Findings, doubts: list[Doubt]
-    ) -> None:
+    def __init__(self, plain: str, options: Options, findings: Findings) -> None:
         self.options = options
         self.findings = findings
-        self.doubts = doubts  # of groups with a weight, which are read here
         self.reject, self.note = findings.reject, findings.note
         self.clauses = ClauseReader(options, findings)
-        self.plain, notes = plain_signs(text, options.schema)
-        for note in notes:
-            self.note(note)
+        self.plain = plain
         self.lexemes = lex(self.plain, patterns=options.has_additions)
         self.may_compare = _COMPARING.search(self.plain) is not None
         self.read_until = 0  # what is before this offset was read with an earlier lexeme
@@ -351,6 +313,11 @@ class _Reader:
 
     def read(self) -> str:
         """Return the text of the language that is read instead; empty if nothing is left."""
+        for index, character in enumerate("" if self.plain.isascii() else self.plain):
+            if "\ud800" <= character <= "\udfff":
+                self.reject(index, index + 1, problems.LONE_SURROGATE, mended=False)
+        if self.findings.problems:
+            return ""
         kinds = {
             "word": self._word, "phrase": self._phrase, "regex": self._regex,
             "range": self._range, "open": self._open, "close": self._close,
@@ -496,7 +463,7 @@ class _Reader:
         if value == "" and joined in ("phrase", "open"):
             self.pending_field = ref, start
             return
-        if value.strip("?") == "":
+        if value == "":
             self._field_without_value(ref, start, end, following)
             return
         if value[0] in "-!" and ref.kind == "text":
@@ -504,8 +471,8 @@ class _Reader:
             self.group.modifiers.append(_Modifier(NOT, start, start + 1))
             value = value.lstrip("-!")
         if is_guess and is_no_field(ref.name, value):
-            self._note_colon(raw, ref.name)
-            self._add(self.clauses.literal(with_colon(raw.rstrip("?"))), start, end)
+            self._note_colon(raw)
+            self._add(self.clauses.literal(with_colon(raw)), start, end)
             return
         self._add(self.clauses.word(value, end - len(value), ref), start, end)
 
@@ -514,10 +481,7 @@ class _Reader:
         outer = self.group.field
         if outer is not None:
             self.reject(start, start + len(name) + 1, problems.FIELD_IN_FIELD, outer=outer.name)
-        ref = self.options.schema.field(name)
-        if ref.kind == "guess":
-            self.note(problems.NOTE_UNCHECKED_FIELD, name=ref.name)
-        return ref
+        return self.options.schema.field(name)
 
     def _field_without_value(
         self, ref: FieldRef, start: int, end: int, following: Lexeme | None
@@ -528,7 +492,7 @@ class _Reader:
             and self._operator(following.raw) is None
         )
         if ref.kind in ("unknown", "guess") and has_token(ref.name):
-            self._note_colon(f"{ref.name}:", ref.name)
+            self._note_colon(f"{ref.name}:")
             self._add(self.clauses.literal(ref.name, kind=Term), start, end)
         elif takes_next and following is not None:
             value = following.raw if following.kind != "open" else "(...)"
@@ -538,25 +502,18 @@ class _Reader:
             self.reject(start, end, problems.EMPTY_FIELD, name=ref.name)
             self._add(None, start, end)
 
-    def _note_colon(self, piece: str, name: str = "") -> None:
-        """Note that a colon is punctuation, and take back the note that ``name`` may be a field."""
-        self.findings.notes.pop(fill(problems.NOTE_UNCHECKED_FIELD, name=name), None)
+    def _note_colon(self, piece: str) -> None:
         self.note(problems.NOTE_COLON, piece=shortened(piece))
 
     def _phrase(self, lexeme: Lexeme, _: Lexeme | None) -> None:
         field, start = self._take_field(lexeme.start)
-        raw = lexeme.raw
-        if self.findings.text[lexeme.start] != '"':  # other quotes, which may be longer
-            raw = f'"{raw.strip(chr(34)).strip()}"'
-        leaf = self.clauses.phrase(raw, lexeme.suffix, lexeme.start, lexeme.end, field)
+        leaf = self.clauses.phrase(lexeme.raw, lexeme.suffix, lexeme.start, lexeme.end, field)
         self._add(leaf, start, lexeme.end)
 
     def _regex(self, lexeme: Lexeme, _: Lexeme | None) -> None:
         """Add a pattern; in the parentheses of a metadata field it is a value."""
         end = lexeme.start + len(lexeme.raw)
-        match = REGEX.fullmatch(self.findings.text, lexeme.start, end) or REGEX.fullmatch(
-            self.plain, lexeme.start, end
-        )
+        match = REGEX.fullmatch(self.plain, lexeme.start, end)
         assert match is not None
         self._signs(match["signs"], lexeme.start)
         start = match.end("signs")
@@ -736,7 +693,7 @@ class _Reader:
             text = f"({text})"
             node = None
             if weight != 1:
-                node = read(text, self.options, typed=False, doubts=self.doubts)
+                node = read(text, self.options, typed=False, notes=self.findings.notes)
             try:
                 if of_modifiers and weight != 1:
                     self.reject(at, end, problems.NO_SCORE)
@@ -749,7 +706,7 @@ class _Reader:
     def _reject_empty(self, group: _Group, end: int) -> None:
         if group.dropped:
             first, last = group.dropped[0]
-            note = fill(problems.NOTE_DROPPED, piece=self.findings.text[first:last])
+            note = fill(problems.NOTE_DROPPED, piece=self.plain[first:last])
             self.findings.notes.pop(note, None)
             self.reject(first, last, problems.NO_TOKEN)
         elif (

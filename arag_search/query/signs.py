@@ -1,8 +1,8 @@
 """Quotes, dashes and marks that people and programs type in place of those of the query language:
-curly or escaped quotes, minus signs, marks that cannot be seen.
+curly or escaped quotes, minus signs, question marks at the end of words, marks that cannot be seen.
 
-They become the signs that they stand for, one character for one, so that offsets stay; quotes and
-dashes are noted. Phrases in straight quotes, patterns, and what a backslash makes ordinary stay as
+They become the signs that they stand for, or blanks, so that offsets stay; all but what cannot be
+seen is noted. Phrases in straight quotes, patterns, and what a backslash makes ordinary stay as
 they are.
 """
 
@@ -12,7 +12,13 @@ import re
 
 from arag_search.query.fields import Schema
 from arag_search.query.lexer import PATTERN
-from arag_search.query.problems import NOTE_QUOTES, NOTE_SIGNS, fill, shortened
+from arag_search.query.problems import (
+    NOTE_QUESTION_MARK,
+    NOTE_QUOTES,
+    NOTE_SIGNS,
+    fill,
+    shortened,
+)
 from arag_search.query.typography import CLOSING_QUOTES, HYPHENS, INVISIBLE, OPENING_QUOTES
 
 _PLAIN = str.maketrans(
@@ -22,28 +28,31 @@ _PLAIN = str.maketrans(
 )
 
 _NEEDED = re.compile(
-    rf"[{OPENING_QUOTES[1:]}{CLOSING_QUOTES[1:]}{HYPHENS}{INVISIBLE}]|(?<!\w)'|\\\""
+    rf"[{OPENING_QUOTES[1:]}{CLOSING_QUOTES[1:]}{HYPHENS}{INVISIBLE}?]|(?<!\w)'|\\\""
 )
 """A text without any of these has no such sign. An apostrophe after a letter opens no quote."""
 
 _SIGNS = re.compile(
     rf"""(?:(?<=[\s(])|^)(?P<before>[-!+{HYPHENS}]*(?:(?P<name>[^\W\d][\w.-]*):)?)(?:
-            (?P<double>[“„«»〝「『《＂]|\\"(?!\\)|"(?![^"]*"))
+            (?:[“„«»〝「『《＂]|\\"(?!\\)|"(?![^"]*"))
             (?P<text>[^"“”„«»〝〞〟「」『』《》＂\\]+)
-            (?P<close>["”“»«〞〟」』》＂]|\\")
-          | (?P<single>['‘‚‹])(?P<words>[^\s'"][^"'‘’‚‹›]*(?:(?<=\w)['’](?=\w)[^"'‘’‚‹›]*)*)
-            (?P<end>['’‘›]))(?=[\s)~^?!.,;:，。；、]|$)
+            (?:["”“»«〞〟」』》＂]|\\")
+          | ['‘‚‹](?P<words>[^\s'"][^"'‘’‚‹›]*(?:(?<=\w)['’](?=\w)[^"'‘’‚‹›]*)*)
+            ['’‘›])(?=[\s)~^?!.,;:，。；、]|$)
       | (?P<kept>"(?:[^"\\]|\\.)*"?|\\.|(?:(?<=[\s(])|^){PATTERN})
-      | (?P<invisible>(?:(?<=[\s(])|^)[{INVISIBLE}]+)
+      | (?:(?<=[\s(])|^)[{INVISIBLE}]+
+      | (?<=[^\s\\(?])\?+(?P<after_mark>[!.,;?]*)(?=[\s()"]|$)
       | (?P<dash>(?:(?<=[\s(])|^)[{HYPHENS}](?=[\w"“(]))""",
     re.VERBOSE | re.DOTALL,
 )
 """A straight quote opens a phrase that ends with another sign if it is the last straight one."""
+_WORD = re.compile(r'[^\s():"~^]+')
+_MAX_WORD = 120
 
 
 def plain_signs(text: str, schema: Schema) -> tuple[str, tuple[str, ...]]:
     """Return the text with the signs of the query language, and notes. O(len(text))."""
-    is_plain = text.isascii() and "'" not in text and '\\"' not in text
+    is_plain = text.isascii() and "'" not in text and "?" not in text and '\\"' not in text
     if is_plain or not _NEEDED.search(text):
         return text, ()
     dashes: dict[str, None] = {}
@@ -52,6 +61,11 @@ def plain_signs(text: str, schema: Schema) -> tuple[str, tuple[str, ...]]:
     def replaced(match: re.Match[str]) -> str:
         piece = match[0]
         words = match["text"] or match["words"]
+        if match["after_mark"] is not None:
+            before = text[max(0, match.start() - _MAX_WORD) : match.start()]
+            for word in _WORD.findall(before)[-1:]:
+                notes[fill(NOTE_QUESTION_MARK, word=word)] = None
+            return match["after_mark"].replace("?", "").ljust(len(piece))
         if words is None:
             if match["dash"]:
                 dashes[piece] = None
@@ -63,10 +77,8 @@ def plain_signs(text: str, schema: Schema) -> tuple[str, tuple[str, ...]]:
         quoted = piece[len(before) :]
         if len(words.split()) > 1:  # other text in quotes is a word
             notes[fill(NOTE_QUOTES, piece=shortened(quoted))] = None
-            opening, closing = match["double"] or match["single"], match["close"] or match["end"]
-            # The blank in place of a backslash stands within the phrase.
-            quoted = opening.translate(_PLAIN)[::-1] + words + closing.translate(_PLAIN)
-        return before.translate(_PLAIN) + quoted
+            quoted = f'"{words.strip()}"'
+        return (before.translate(_PLAIN) + quoted).rjust(len(piece))
 
     plain = _SIGNS.sub(replaced, text)
     if dashes:
