@@ -173,7 +173,7 @@ def all_of(parts: Sequence[Clause], weight: float = 1.0) -> Clause:
     return Clause(
         f"({text}){weight_text(weight)}",
         "all",
-        boosted(conjunction(flat), weight),
+        boosted(_conjunction(flat), weight),
         weight=weight,
         parts=tuple(flat),
     )
@@ -187,7 +187,7 @@ def any_of(parts: Sequence[Clause], weight: float = 1.0) -> Clause:
     if len(flat) == 1 and weight == 1:
         return flat[0]
     text = " OR ".join([part.text for part in flat])
-    operation = boosted(disjunction(flat), weight)
+    operation = boosted(_disjunction(flat), weight)
     return Clause(
         f"({text}){weight_text(weight)}", "any", operation, weight=weight, parts=tuple(flat)
     )
@@ -251,35 +251,26 @@ def boosted(operation: Operation, weight: float) -> Operation:
     return operation if weight == 1 else Boost(operation, weight)
 
 
-def conjunction(parts: Sequence[Clause]) -> Operation:
+def _conjunction(parts: Sequence[Clause]) -> Operation:
     """Return the operation of parts in their roles."""
-    scored: list[Operation] = []
-    filters: list[Operation] = []
-    excluded: list[Operation] = []
-    optional: list[Operation] = []
-    demotions: list[tuple[Operation, float]] = []
-    for part in parts:
-        operation = part.operation
-        match part.role:
-            case "wanted":
-                (scored if is_scored(operation) else filters).append(operation)
-            case "excluded":
-                excluded.append(operation)
-            case "preferred":
-                optional.append(operation)
-            case "demoted":
-                demotions.append((operation, part.factor))
+
+    def operations(role: Role) -> list[Operation]:
+        return [part.operation for part in parts if part.role == role]
+
+    all_wanted = operations("wanted")
+    scored = [operation for operation in all_wanted if is_scored(operation)]
+    filters = [operation for operation in all_wanted if not is_scored(operation)]
+    excluded, optional = operations("excluded"), operations("preferred")
     group: Operation
     if len(scored) == 1 and not (filters or excluded or optional):
         group = scored[0]
     else:
         group = AllOf(tuple(scored), tuple(filters), tuple(excluded), tuple(optional))
-    if demotions and (scored or optional):
-        return Lowered(group, tuple(demotions))
-    return group
+    demotions = [(part.operation, part.factor) for part in parts if part.role == "demoted"]
+    return Lowered(group, tuple(demotions)) if demotions and (scored or optional) else group
 
 
-def disjunction(parts: Sequence[Clause]) -> Operation:
+def _disjunction(parts: Sequence[Clause]) -> Operation:
     """Return the operation that matches where one of the parts does; values of one field are one
     operation."""
     operations = tuple([part.operation for part in parts])

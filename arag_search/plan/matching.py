@@ -74,12 +74,6 @@ class Pattern(NamedTuple):
                 if token == words[0] and tuple(tokens[at : at + length]) == words:
                     yield at, at + length - 1
 
-    def alternatives(self) -> Iterator[Pattern]:
-        """Yield the pattern of each spelling; the slop of a single word is 0."""
-        for words in self.spellings:
-            slop = self.slop if len(words) > 1 else 0
-            yield self._replace(spellings=(words,), slop=slop)
-
     def words(self) -> Iterator[str]:
         """Yield the whole words of all spellings; a word that stands for others has none."""
         if not self.is_expanded:

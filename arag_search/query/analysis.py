@@ -25,7 +25,6 @@ from typing import NamedTuple
 
 from arag_search.corpus import is_unicode, nfc
 from arag_search.errors import ArgumentError
-from arag_search.query import analysis
 from arag_search.query.limits import MIN_FUZZY_CHARACTERS, MIN_PREFIX_CHARACTERS
 
 MAX_UNITS = 255  # a longer word is cut after so many UTF-16 units
@@ -66,7 +65,7 @@ def tokens(text: str) -> list[Token]:
 
 
 def terms(text: str) -> list[str]:
-    """Return only the terms of ``tokens(text)``, in less time. O(len(text))."""
+    """Return only the terms of ``tokens(text)``, in less time for a short text. O(len(text))."""
     low = fold(text)
     if len(low) <= MAX_UNITS:  # no word in it is too long
         if low.isascii() and low.isalnum():
@@ -74,16 +73,7 @@ def terms(text: str) -> list[str]:
         plain, special = _plain_patterns()
         if not special.search(low):
             return plain.findall(low)
-    plain, special = _plain_patterns()
-    out: list[str] = []
-    for start, end, is_plain in _stretches(low, special):
-        if is_plain:
-            words = plain.findall(low, start, end)
-            if len(max(words, key=len, default="")) <= MAX_UNITS:
-                out += words
-                continue
-        out += [low[s:e] for s, e in _spans(text, start, end)]
-    return out
+    return [token.term for token in tokens(text)]
 
 
 def fold(text: str) -> str:
@@ -349,7 +339,7 @@ def spellings_of(text: str) -> Spellings:
     texts = [text]
     if has_apostrophes(text):
         texts = [*(text.translate(dict.fromkeys(_APOSTROPHES, sign)) for sign in APOSTROPHES), text]
-    return tuple(filter(None, dict.fromkeys(tuple(analysis.terms(spelled)) for spelled in texts)))
+    return tuple(filter(None, dict.fromkeys(tuple(terms(spelled)) for spelled in texts)))
 
 
 def letters_of(text: str) -> int:
@@ -364,10 +354,8 @@ def is_prefix(text: str) -> bool:
         return False
     if _is_one_token(text):
         return True
-    tokens = analysis.tokens(text)
-    if len(tokens) != 1 or is_unspaced(tokens[0].term):
-        return False
-    return tokens[0].start == 0 and tokens[0].end == len(text)
+    words = tokens(text)
+    return len(words) == 1 and words[0][1:] == (0, len(text)) and not is_unspaced(words[0].term)
 
 
 def is_fuzzy(text: str, edits: int) -> bool:
@@ -388,4 +376,4 @@ def has_apostrophes(text: str) -> bool:
 
 def _is_one_token(text: str) -> bool:
     """Return whether a text is plainly one token, as most words are; False means unknown."""
-    return text.isascii() and text.isalnum() and len(text) <= analysis.MAX_UNITS
+    return text.isascii() and text.isalnum() and len(text) <= MAX_UNITS

@@ -220,19 +220,10 @@ def period_ms(text: str) -> tuple[int, int]:
     match = _DATE.fullmatch(text) if text.isascii() else None
     if match is None:
         raise ValueError(_DATES)
-    year = int(match["year"])
-    month = int(match["month"] or 1)
-    day = int(match["day"] or 1)
+    year, month, day = (int(match[unit] or 1) for unit in ("year", "month", "day"))
+    hour, minute, second = (int(match[unit] or 0) for unit in ("hour", "minute", "second"))
     try:
-        start = datetime(
-            year,
-            month,
-            day,
-            int(match["hour"] or 0),
-            int(match["minute"] or 0),
-            int(match["second"] or 0),
-            tzinfo=UTC,
-        )
+        start = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
     except ValueError as error:
         raise ValueError(f"{_DATES} ({error})") from None
     first = (start - _EPOCH) // _MILLISECOND

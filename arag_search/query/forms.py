@@ -33,7 +33,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from importlib.metadata import version
-from itertools import combinations, zip_longest
+from itertools import combinations, takewhile, zip_longest
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -161,8 +161,7 @@ def _forms_apart(text: str, language: str, code: bool) -> list[Form]:
     start = 0
     for piece in text.split(HEADING_MARK):
         forms += [Form(HOLE, start, start)] * GAP if start else ()
-        for term, first, end in normal_forms(piece, language, code=code):
-            forms.append(Form(term, start + first, start + end))
+        forms += _moved(normal_forms(piece, language, code=code), start)
         start += len(piece) + 1
     return forms
 
@@ -285,17 +284,14 @@ def normal_spellings(text: str, language: str) -> Spellings:
     known = _known(language)
     if text.isascii() and text.isalpha() and text[1:].islower():  # most words
         return ((known[text.lower()],),)
-    if _PLAIN_WORDS.fullmatch(text):  # most phrases
-        words = text.lower().replace(".", "").replace(",", "").split(" ")
-        return (tuple([known[word] for word in words]),)
     if not _UNUSUAL.search(text):
-        terms = tuple([known[word.term] for word in _words(text)])
-        if len(terms) > 1:
+        terms = tuple(indexed(text, language).split())
+        if len(terms) > 1:  # most phrases
             return (terms,)
     if _SYMBOL.fullmatch(text.strip()):
         return ((text.strip().lower(),),)
     forms = normal_forms(text, language)
-    words = tuple(form.term for form in forms[: _count(forms)])
+    words = tuple(form.term for form in takewhile(lambda form: form.term != HOLE, forms))
     if not words:
         return ()
     word = text[forms[0].start : forms[len(words) - 1].end]
@@ -313,11 +309,6 @@ def normal_spellings(text: str, language: str) -> Spellings:
 def folded(word: str) -> str:
     """Return a word or its beginning in normal form, but for its lemma."""
     return _QUOTES.sub("", _accents_off(_letters(analysis.fold(word)))) or word
-
-
-def _count(forms: list[Form]) -> int:
-    """Return the number of words, which come before the first hole."""
-    return next((at for at, form in enumerate(forms) if form.term == HOLE), len(forms))
 
 
 # Words and their typographic signs
@@ -378,7 +369,6 @@ _PLAIN_PIECE = re.compile(r"[(\"'\[]?([A-Za-z0-9][a-z0-9]{0,99})[]).,;:!?\"']*")
 """One word between signs, and no identifier."""
 _PIECE = re.compile(r"\S+")
 _SIGNS = re.compile(r"\+\+(?!\+)|#(?!#)")
-_LANGUAGE = re.compile(r"[cfj](?:\+\+|#)", re.IGNORECASE)
 _SYMBOL = re.compile(
     r"(?<![^\s(\[{\"'`|,=])"
     r"(?:--[A-Za-z][\w-]*\w|-[A-Za-z](?![\w-])|\.NET\b|@[A-Za-z_][\w.]*\w|\$[A-Za-z_]\w*)",
@@ -388,8 +378,6 @@ _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^A-Z\W\d_]+")
 _DOTTED = re.compile(r"(?<![\w.])[^\W\d]\w*(?:\.[^\W\d]\w*)+")
 _CUT = re.compile(r"\.(?:(?<=[\d_]\.)(?=[^\W\d])|(?<=\w\.)(?=_))")
 """Where StandardAnalyzer cuts a dotted name: behind a digit or beside an underscore."""
-_PLAIN_WORDS = re.compile("[A-Za-z0-9][a-z0-9]{0,99}(?:[.,]? [A-Za-z0-9][a-z0-9]{0,99})+[.,]?")
-"""Several words, none of them a symbol or an identifier."""
 
 
 def _is_language(term: str, text: str, start: int) -> bool:

@@ -52,13 +52,12 @@ from arag_search.query.regexes import check_regex
 from arag_search.system.values import value
 
 TextField = Literal["title", "content"] | None
-Span = tuple[float, float] | None
-"""The least and greatest product of weights from a node to its text leaves; None without any."""
 
 EXACT_MARK = "="
 """At the beginning of a phrase: its words are searched as they are written."""
 _BLANK_AT_END = re.compile(r"(?<!\\)\s$")
-_WEIGHT_SLACK = 1e-9  # so that a product such as 0.1 * 0.1 is not outside by rounding
+# A product such as 0.1 * 0.1 is not outside by rounding.
+_LEAST_WEIGHT, _MOST_WEIGHT = MIN_WEIGHT * (1 - 1e-9), MAX_WEIGHT * (1 + 1e-9)
 
 
 class _Printed:
@@ -301,35 +300,33 @@ class Scope:
         return " AND ".join(parts)
 
 
-def all_of(*children: Node | Modifier, weight: float = 1.0) -> Node:
+def all_of(*children: Node | Modifier) -> Node:
     """Return the canonical And of the children: flattened, modifiers last; a single child as it
     is."""
-    if len(children) == 1 and not isinstance(children[0], Modifier):
-        return weighted(children[0], weight)
-    flat: list[Node | Modifier] = []
-    for child in children:
-        if isinstance(child, And) and child.weight == 1:
-            flat.extend(child.children)
-        else:
-            flat.append(child)
+    flat = _flat(children, And)
     if Modifier in map(type, flat):
         flat.sort(key=_place)
-    if len(flat) == 1 and not isinstance(flat[0], Modifier):
-        return weighted(flat[0], weight)
-    return And(tuple(flat), weight)
+    elif len(flat) == 1:
+        return cast("Node", flat[0])
+    return And(tuple(flat))
 
 
-def any_of(*children: Node, weight: float = 1.0) -> Node:
+def any_of(*children: Node) -> Node:
     """Return the canonical Or of the children: flattened; a single child as it is."""
-    if len(children) == 1:
-        return weighted(children[0], weight)
-    flat: list[Node] = []
+    flat = cast("list[Node]", _flat(children, Or))
+    return flat[0] if len(flat) == 1 else Or(tuple(flat))
+
+
+def _flat(
+    children: tuple[Node | Modifier, ...], kind: type[And] | type[Or]
+) -> list[Node | Modifier]:
+    flat: list[Node | Modifier] = []
     for child in children:
-        if isinstance(child, Or) and child.weight == 1:
-            flat.extend(child.children)
+        if isinstance(child, kind) and child.weight == 1:
+            flat += child.children
         else:
             flat.append(child)
-    return weighted(flat[0], weight) if len(flat) == 1 else Or(tuple(flat), weight)
+    return flat
 
 
 def weighted(node: Node, weight: float) -> Node:
@@ -444,7 +441,7 @@ def _set(node: object, name: str, value: object) -> None:
 def _check_text(leaf: TextLeaf) -> None:
     """Check the weight of a leaf, and that its text has words; store the text in NFC."""
     if leaf.weight != 1:
-        _check_weight(leaf.weight, leaf.weight)
+        _check_weights([leaf.weight])
     if leaf.text.isascii() and leaf.text.isalnum():
         return
     _set(leaf, "text", checked_text(leaf.text))
@@ -452,29 +449,22 @@ def _check_text(leaf: TextLeaf) -> None:
         raise ArgumentError(f'"{leaf.text}" holds nothing to search.', do="Use letters or digits.")
 
 
-def are_weights(lowest: float, highest: float) -> bool:
-    """Return whether products of weights are within their bounds."""
-    within = MIN_WEIGHT * (1 - _WEIGHT_SLACK) <= lowest <= highest
-    return within and highest <= MAX_WEIGHT * (1 + _WEIGHT_SLACK)
+def _check_weights(weights: list[float]) -> None:
+    for weight in (min(weights), max(weights)) if weights else ():
+        if not _LEAST_WEIGHT <= weight <= _MOST_WEIGHT:
+            raise ArgumentError(
+                f"A weight, multiplied along its path, of {weight:g}.",
+                allowed=f"{MIN_WEIGHT:g} to {MAX_WEIGHT:g}",
+            )
 
 
-def _check_weight(lowest: float, highest: float) -> None:
-    if not are_weights(lowest, highest):
-        outside = lowest if lowest < MIN_WEIGHT else highest
-        raise ArgumentError(
-            f"A weight, multiplied along its path, of {outside:g}.",
-            allowed=f"{MIN_WEIGHT:g} to {MAX_WEIGHT:g}",
-        )
-
-
-def _span(node: Node | Modifier) -> Span:
+def _weights(node: Node | Modifier) -> list[float]:
+    """Return the product of the weights from a node to each text leaf."""
     if isinstance(node, TextLeaf):
-        return node.weight, node.weight
+        return [node.weight]
     if isinstance(node, Compound):
-        spans = [span for span in map(_span, node.children) if span]
-        ends = [end for span in spans for end in span]
-        return (node.weight * min(ends), node.weight * max(ends)) if ends else None
-    return _span(node.child) if isinstance(node, Modifier) else None
+        return [node.weight * below for child in node.children for below in _weights(child)]
+    return _weights(node.child) if isinstance(node, Modifier) else []
 
 
 def _place(node: Node | Modifier) -> int:
@@ -512,9 +502,8 @@ def _check_compound(node: And | Or, kind: type[And] | type[Or]) -> None:
         raise ArgumentError(f"An {kind.__name__} in an {kind.__name__}.", do="Join them.")
     if node.weight == 1:
         return
-    _check_weight(node.weight, node.weight)  # else its text could not be parsed
-    if span := _span(node):
-        _check_weight(*span)
+    _check_weights([node.weight])  # else its text could not be parsed
+    _check_weights(_weights(node))
     if not scores(node):
         raise ArgumentError("A weight on metadata clauses.", do="Leave the weight out.")
 

@@ -109,7 +109,11 @@ def plan_of(node: Node, language: str) -> Plan:
 def alternatives(leaf: TextLeaf, language: str) -> tuple[Alternative, ...]:
     """Return the spellings of a leaf in each of its fields, sorted."""
     fields = (leaf.field,) if leaf.field else TEXT_FIELDS
-    patterns = [way for pattern in _patterns(leaf, language) for way in pattern.alternatives()]
+    patterns = [
+        pattern._replace(spellings=(words,), slop=pattern.slop if len(words) > 1 else 0)
+        for pattern in _patterns(leaf, language)
+        for words in pattern.spellings
+    ]
     return tuple(
         sorted(
             {
