@@ -17,7 +17,6 @@ from arag_search.search.index import Index
 from arag_search.search.opening import open_index
 from arag_search.system.durable import write_atomically
 from arag_search.system.progress import open_progress
-from arag_search.vectors.base import Encoder
 from bench import BenchError
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
@@ -43,17 +42,13 @@ def kept_index(corpus: Path, folder: Path) -> Path:
     return location
 
 
-def open_kept(
-    corpus: Path, folder: Path, encoder: Encoder | str | None, own: Path | None = None
-) -> Index:
+def open_kept(corpus: Path, folder: Path, encoder: str | None, own: Path | None = None) -> Index:
     """Open the ``kept_index`` of a corpus, or the index that its data set has of its ``own``; with
-    vectors of both units, which are kept in ``folder``, if an encoder is passed, by its name or
-    open (it then stays open)."""
+    vectors of both units, which are kept in ``folder``, if an encoder is named."""
     location = own or kept_index(corpus, folder)
     vectors: Path | None = None
     if encoder is not None:
-        name = encoder if isinstance(encoder, str) else encoder.identity.name
-        name = f"vectors{'-of-own-index' * bool(own)}-{name}"
+        name = f"vectors{'-of-own-index' * bool(own)}-{encoder}"
         vectors = folder / re.sub(r"[^A-Za-z0-9.-]+", "-", name)
         options = EmbedOptions(vectors=vectors, sentence_titles=False)
         embed_index(location, encoder, options, open_progress())
@@ -97,9 +92,6 @@ def say(text: str) -> None:
 
 def command_line() -> list[str]:
     """Return the arag-search command of this environment."""
-    script = Path(sys.executable).parent / "arag-search"
-    if script.exists():
-        return [str(script)]
     return [sys.executable, "-c", "from arag_search.cli.app import main; main()"]
 
 

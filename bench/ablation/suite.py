@@ -39,6 +39,10 @@ Level = Annotated[str, Field(min_length=1)]
 Some = Annotated[tuple[Level, ...], Field(min_length=1)]
 Count = Annotated[int, Field(ge=1)] | Annotated[str, Field(pattern=rf"^{FIRST}[1-9]\d*$")] | None
 """Questions of each set: a number, drawn by a seed; the first ones of its file; or all (None)."""
+Interface = Literal["logical", "no operators", "sentence", "keyword", "semantic", "hybrid"]
+Names = Literal["canonical", "surface", "dropped"]
+OrderName = Literal["Q1 Q2 Q3", "Q1 Q3 Q2", "Q2 Q1 Q3", "Q2 Q3 Q1", "Q3 Q1 Q2", "Q3 Q2 Q1"]
+"""The levels of the gold-chain agent; see bench/studies/gold_chain.md."""
 Place = Annotated[str, Field(pattern=r"^[^{}]*\{set\}[^{}]*$")]
 """A path below the folder of the data, with ``{set}`` for the data set."""
 
@@ -184,9 +188,9 @@ class GoldChain(Conditions):
     FACTORS = {"interface": "interfaces", "names": "names", "order": "orders"}
 
     kind: Literal["gold_chain"]
-    interfaces: Some
-    orders: Some
-    names: Some
+    interfaces: Annotated[tuple[Interface, ...], Field(min_length=1)]
+    orders: Annotated[tuple[OrderName, ...], Field(min_length=1)]
+    names: Annotated[tuple[Names, ...], Field(min_length=1)]
     encoder: str
 
 

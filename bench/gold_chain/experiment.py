@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import cast, get_args
+from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import cache, lru_cache
+from typing import cast
 
 from arag_search.agent.presets import preset_fingerprint
+from arag_search.evaluation.evidence import EVIDENCE_CAP_TOKENS
 from arag_search.questions.files import load_questions, questions_fingerprint
-from arag_search.vectors.base import Encoder
-from arag_search.vectors.encoders.choose import open_encoder
-from bench import BenchError
-from bench.ablation.cells import Cell
+from arag_search.questions.question import Question
+from bench.ablation.cells import Cell, CellRow
 from bench.ablation.folders import Folders
-from bench.ablation.suite import GoldChain, Key, chosen
+from bench.ablation.suite import GoldChain, Interface, Key, Names, chosen
 from bench.gold_chain.ground import Ground, check_chains, open_ground
-from bench.gold_chain.names import Names
-from bench.gold_chain.outcome import row_of
-from bench.gold_chain.policy import ORDERS, POLICY_VERSION
-from bench.gold_chain.queries import INTERFACES, Interface, wordings
+from bench.gold_chain.policy import ORDERS, POLICY_VERSION, HopOutcome
+from bench.gold_chain.queries import wordings
 from bench.gold_chain.searcher import Searcher, preset_of
 
 SEED = 1
@@ -25,15 +25,15 @@ BY_VECTORS: tuple[Interface, ...] = ("semantic", "hybrid")
 
 
 class GoldChainExperiment:
-    """An Experiment. Raises BenchError for unknown levels, and for questions without a chain."""
+    """An Experiment. Raises BenchError for questions without a chain."""
 
     def __init__(self, suite: GoldChain, folders: Folders) -> None:
         self._suite = suite
         self._folders = folders
-        self._encoder: Encoder | None = None
-        self._ground: tuple[str, Ground] | None = None
-        self._searcher: Searcher | None = None
-        _check_levels(suite)
+        self._open = ExitStack()
+        self._ground = cache(self._open_ground)
+        # It remembers all that it has found, so that only the last one is kept.
+        self._searcher = lru_cache(1)(self._open_searcher)
         self._questions = {
             name: chosen(load_questions(folders.questions(name)), suite.questions, name)
             for name in suite.sets
@@ -43,15 +43,12 @@ class GoldChainExperiment:
 
     def measure(self, key: Key) -> Cell:
         """See Experiment."""
-        ground = self._grounded(key)
         interface, names = cast(Interface, key["interface"]), cast(Names, key["names"])
-        if self._searcher is None or self._searcher.interface != interface:
-            self._searcher = Searcher(ground.index, interface)
-            if interface in BY_VECTORS:
-                ground.index.encode_queries(self._queries(ground))
-        searcher, order = self._searcher, ORDERS[key["order"]]
+        ground, searcher = self._ground(key["set"]), self._searcher(key["set"], interface)
         rows = [
-            row_of(asked.question, SEED, searcher.walk(asked.chain(names, SEED), order))
+            row_of(
+                asked.question, SEED, searcher.walk(asked.chain(names, SEED), ORDERS[key["order"]])
+            )
             for asked in ground.asked
         ]
         fingerprints = {
@@ -65,45 +62,44 @@ class GoldChainExperiment:
 
     def close(self) -> None:
         """See Experiment."""
-        if self._ground is not None:
-            self._ground[1].index.close()
-        if self._encoder is not None:
-            self._encoder.close()
-        self._ground = self._encoder = None
+        self._open.close()
 
-    def _grounded(self, key: Key) -> Ground:
-        """Open the ground of a key and close any other."""
-        name = key["set"]
-        if self._ground is not None and self._ground[0] == name:
-            return self._ground[1]
-        if self._ground is not None:
-            self._ground[1].index.close()
-        if self._encoder is None and set(self._suite.interfaces) & set(BY_VECTORS):
-            self._encoder = open_encoder(self._suite.encoder)
+    def _open_ground(self, name: str) -> Ground:
+        encoder = self._suite.encoder if set(self._suite.interfaces) & set(BY_VECTORS) else None
         corpus, kept = self._folders.corpus(name), self._folders.kept / name
-        ground = open_ground(corpus, self._questions[name], kept, self._encoder)
-        self._ground, self._searcher = (name, ground), None
+        ground = open_ground(corpus, self._questions[name], kept, encoder)
+        self._open.callback(ground.index.close)
         return ground
 
-    def _queries(self, ground: Ground) -> list[str]:
-        """Return all queries of searches by vectors, so that they are encoded together."""
-        return [
-            str(wording)
-            for names in self._suite.names
-            for asked in ground.asked
-            for link in asked.chain(cast(Names, names), SEED).links
-            for wording in wordings("semantic", link.name, link.relation)
-        ]
-
-
-def _check_levels(suite: GoldChain) -> None:
-    """Raise BenchError for an unknown level."""
-    allowed = {"interface": INTERFACES, "order": tuple(ORDERS), "names": get_args(Names)}
-    for factor, levels in allowed.items():
-        wrong = [level for level in suite.factors[factor] if level not in levels]
-        if wrong:
-            raise BenchError(
-                f'"{wrong[0]}" is not a level of {factor}.',
-                where="the suite",
-                allowed=", ".join(levels),
+    def _open_searcher(self, name: str, interface: Interface) -> Searcher:
+        ground = self._ground(name)
+        if interface in BY_VECTORS:  # all queries are encoded together
+            ground.index.encode_queries(
+                [
+                    str(wording)
+                    for names in self._suite.names
+                    for asked in ground.asked
+                    for link in asked.chain(names, SEED).links
+                    for wording in wordings("semantic", link.name, link.relation)
+                ]
             )
+        return Searcher(ground.index, interface)
+
+
+def row_of(question: Question, seed: int, hops: Sequence[HopOutcome]) -> CellRow:
+    """Return the row of a question in a cell; for its measures see bench/studies/gold_chain.md."""
+    tokens = sum(hop.tokens for hop in hops)
+    searches = sum(hop.searches for hop in hops)
+    is_full = all(hop.shown for hop in hops) and tokens <= EVIDENCE_CAP_TOKENS
+    values = {
+        "TokensToEvidence": float(tokens if is_full else EVIDENCE_CAP_TOKENS),
+        "FullEvidence": float(is_full),
+        "EvidenceRecall": sum(hop.shown for hop in hops) / len(hops),
+        "RetrievedTokens": float(tokens),
+        "Searches": float(searches),
+        "ZeroHits": sum(hop.zero_hits for hop in hops) / searches if searches else None,
+        "RefusedQueries": sum(hop.refused for hop in hops) / searches if searches else None,
+        "FailedTokens": float(sum(hop.failed_tokens for hop in hops)),
+    }
+    unresolved = not all(hop.resolved for hop in hops)
+    return CellRow(question.id, question.type, seed, values, unresolved=unresolved)

@@ -9,10 +9,10 @@ from pathlib import Path
 from arag_search.evaluation.resolution import Passages, resolve_hops
 from arag_search.questions.files import Question
 from arag_search.search.index import Index
-from arag_search.vectors.base import Encoder
 from bench import BenchError
+from bench.ablation.suite import Names
 from bench.gold_chain.chain import Chain, Evidence, Link, evidence_of
-from bench.gold_chain.names import Known, Names, known
+from bench.gold_chain.names import Known, known
 from bench.workbench import open_kept
 
 
@@ -42,10 +42,10 @@ class Ground:
 
 
 def open_ground(
-    corpus: Path, questions: Sequence[Question], kept: Path, encoder: Encoder | None
+    corpus: Path, questions: Sequence[Question], kept: Path, encoder: str | None
 ) -> Ground:
     """Open the ground of a corpus, whose index is kept in ``kept`` or built there. It has vectors
-    if an encoder is passed, which stays open. Raises the errors of building an index."""
+    if an encoder is named. Raises the errors of building an index."""
     index = open_kept(corpus, kept, encoder)
     passages = Passages(index.scan())
     return Ground(index, tuple(_asked(question, passages) for question in questions))

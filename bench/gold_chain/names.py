@@ -6,14 +6,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Literal
 
 from arag_search.agent.models.offline import JOINS, STOP_WORDS, capitalised_spans
 from arag_search.evaluation.text_match import without_brackets
 from arag_search.query import analysis
 from arag_search.questions.question import Hop, Question
-
-Names = Literal["canonical", "surface", "dropped"]
+from bench.ablation.suite import Names
 
 _ANSWER_OF = re.compile(r"#(\d+)")
 _ARROW = ">>"

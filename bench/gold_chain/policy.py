@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from itertools import permutations
+from typing import get_args
 
+from bench.ablation.suite import Interface, OrderName
 from bench.gold_chain.chain import Chain, Link
-from bench.gold_chain.queries import Interface, Wording, wordings
+from bench.gold_chain.queries import Wording, wordings
 
 POLICY_VERSION = "1"
 """Increase it with every change of what is asked or of what counts as found, and measure all
@@ -21,9 +23,7 @@ HOP_TOKENS = 4_000
 """The budget of a hop, after which no call is made."""
 
 Order = tuple[int, int, int]
-ORDERS: Mapping[str, Order] = {
-    " ".join(f"Q{at + 1}" for at in order): order for order in permutations((0, 1, 2))
-}
+ORDERS: Mapping[str, Order] = dict(zip(get_args(OrderName), permutations((0, 1, 2)), strict=True))
 
 
 @dataclass(frozen=True, slots=True)

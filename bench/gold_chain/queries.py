@@ -3,15 +3,14 @@ them."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any
 
 from arag_search.evaluation.interfaces import content_words
 from arag_search.query import analysis
 from arag_search.query.printing import quoted
 from arag_search.search.asked import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS
+from bench.ablation.suite import Interface
 
-Interface = Literal["logical", "no operators", "sentence", "keyword", "semantic", "hybrid"]
-INTERFACES: tuple[Interface, ...] = get_args(Interface)
 _OPERATOR_WORDS = {"and", "or", "not"}
 
 Wording = str | tuple[str, ...]

@@ -11,9 +11,10 @@ from arag_search.tools.preset import FULL_TEXT_RESULT_TOKENS, Preset
 from arag_search.tools.reply_text import offers_more, shown_tokens
 from arag_search.vectors.opening import OpenVectors
 from bench import BenchError
+from bench.ablation.suite import Interface
 from bench.gold_chain.chain import Chain
 from bench.gold_chain.policy import Call, HopOutcome, Order, Reply, Shown, walk
-from bench.gold_chain.queries import Interface, arguments_of, tool_of
+from bench.gold_chain.queries import arguments_of, tool_of
 
 
 class RememberedIndex(Index):

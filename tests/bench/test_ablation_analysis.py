@@ -15,7 +15,7 @@ from bench.ablation.report import contrast_table, write_report
 from bench.ablation.suite import Key, Levels
 from tests.support.ablations import SETS, Values, cells_of, halved_tokens, suite_of
 
-FIRST: Levels = (("order", "Q1 Q2"),)
+FIRST: Levels = (("order", "Q1 Q2 Q3"),)
 
 
 def analysis_of(
@@ -25,7 +25,7 @@ def analysis_of(
     return analyse(suite, suite.shown_measures, cells_of(suite, values, seeds))
 
 
-def condition(interface: str, order: str = "Q1 Q2") -> Levels:
+def condition(interface: str, order: str = "Q1 Q2 Q3") -> Levels:
     return (("interface", interface), ("names", "surface"),
             ("order", order))  # fmt: skip
 

@@ -26,7 +26,7 @@ def suite_values(**changes: Any) -> dict[str, Any]:
             "kind": "gold_chain",
             "sets": list(SETS),
             "interfaces": ["logical", "keyword"],
-            "orders": ["Q1 Q2", "Q2 Q1"],
+            "orders": ["Q1 Q2 Q3", "Q2 Q1 Q3"],
             "names": ["surface"],
             "encoder": "hashing:16",
         },

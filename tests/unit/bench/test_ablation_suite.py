@@ -110,9 +110,13 @@ def test_figures_of_papers_are_of_measures_and_of_sets_that_there_are(path: Path
 
 
 def test_all_problems_of_a_suite_are_reported_at_once() -> None:
-    text = problems(experiment__questions=0, experiment__colour="red", name="Bad Name")
+    text = problems(
+        experiment__questions=0, experiment__colour="red", experiment__names=["nicknames"],
+        name="Bad Name",
+    )  # fmt: skip
     assert "experiment.gold_chain.questions" in text
     assert "experiment.gold_chain.colour: Extra inputs are not permitted." in text
+    assert "experiment.gold_chain.names.0: Input should be 'canonical', 'surface' or 'd" in text
     assert "name: String should match" in text
     assert text.endswith("Do: Compare with those in bench/suites.")
 
@@ -177,8 +181,8 @@ def test_a_duplicate_seed_and_a_bare_name_for_a_list_are_rejected() -> None:
 def test_contrasts_are_declared_for_every_stratum_and_corrected_together() -> None:
     suite = suite_of()
     first, second, *others = suite.contrasts
-    assert (first.stratum, second.stratum) == ((("order", "Q1 Q2"),), (("order", "Q2 Q1"),))
+    assert (first.stratum, second.stratum) == ((("order", "Q1 Q2 Q3"),), (("order", "Q2 Q1 Q3"),))
     assert {contrast.measure for contrast in others} == {"FullEvidence"}
     assert all(contrast.level == pytest.approx(0.975) for contrast in suite.contrasts)
-    line = "- TokensToEvidence, order Q1 Q2, intervals at 97.500%: logical against keyword"
+    line = "- TokensToEvidence, order Q1 Q2 Q3, intervals at 97.500%: logical against keyword"
     assert declaration(suite)[0] == line

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import get_args
 
 import pytest
 
 from arag_search.questions.question import Question
+from bench.ablation.suite import Interface
 from bench.gold_chain.chain import Chain, Link
-from bench.gold_chain.outcome import row_of
+from bench.gold_chain.experiment import row_of
 from bench.gold_chain.policy import (
     HOP_TOKENS,
     ORDERS,
@@ -18,7 +20,7 @@ from bench.gold_chain.policy import (
     Shown,
     walk,
 )
-from bench.gold_chain.queries import INTERFACES, Interface, arguments_of, tool_of, wordings
+from bench.gold_chain.queries import arguments_of, tool_of, wordings
 
 FILM = Link("Blue Door", "director", {"film": ("Its director is Ann Lee.",)})
 PERSON = Link("Ann Lee", "place of birth", {"person": ("She was born in Oslo.",)})
@@ -209,6 +211,6 @@ def test_the_arguments_are_those_of_the_tools() -> None:
     }  # fmt: skip
     assert arguments_of("hybrid", "a", 0) == {"query": "a", "max_results": 1, "offset": 0}
     assert arguments_of("sentence", "a", 0)["granularity"] == "sentence"
-    assert {tool_of(interface) for interface in INTERFACES} == {
+    assert {tool_of(interface) for interface in get_args(Interface)} == {
         "logical_search", "keyword_search", "semantic_search", "hybrid_search",
     }  # fmt: skip
