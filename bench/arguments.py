@@ -61,19 +61,11 @@ class BenchParser(argparse.ArgumentParser):
             help=f"where {contents} are kept (default: in the cache)",
         )
 
-    def add_rounds(self, default: int) -> None:
-        """Add --rounds, how many interleaved rounds are measured."""
-        self.add_default("--rounds", positive, default, "interleaved rounds")
-
-    def add_results(self, option: str = "--json", file: str | None = None) -> None:
-        """Add the option that names the file of results, by default that of the bench's name."""
-        file = f"{file or self._name}.json"
-        self.add_argument(
-            option,
-            type=Path,
-            default=RESULTS_FOLDER / file,
-            help=f"file of results (default bench/results/{file})",
-        )
+    def add_results(self) -> None:
+        """Add --json, which names the file of results, by default that of the bench's name."""
+        file = RESULTS_FOLDER / f"{self._name}.json"
+        what = f"file of results (default bench/results/{file.name})"
+        self.add_argument("--json", type=Path, default=file, help=what)
 
     def run(self, arguments: Sequence[str], measure: Measure) -> int:
         """Parse the arguments, run ``measure`` and return its exit code.

@@ -17,6 +17,7 @@ import orjson
 from arag_search.engines.lucene.jvm import LUCENE_VERSION
 from arag_search.manifest import Manifest
 from arag_search.system.processes import usable_cores
+from bench.report import markdown
 from bench.report.fingerprints import code_fingerprint
 from bench.report.rounds import Ratio
 
@@ -88,23 +89,17 @@ class Figure:
 
 
 def table(figures: Sequence[Figure]) -> str:
-    """Format all rows as plain text in aligned columns."""
-    head = ("figure", "what", "value", "range", "target", "")
-    lines: list[tuple[str, ...]] = [head]
+    """Format all rows as a table in Markdown."""
+    lines: list[tuple[str, ...]] = []
     for figure in figures:
-        for number, row in enumerate(figure.rows):
+        for row in figure.rows:
             bound = str(row.target) if row.target else ""
             spread = ""
             if row.low is not None and row.high is not None:
                 spread = f"{shown_number(row.low)} to {shown_number(row.high)}"
             value = f"{shown_number(row.value)} {row.unit}".strip()
-            name = figure.name if number == 0 else ""
-            lines.append((name, row.what, value, spread, bound, row.verdict))
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    )
+            lines.append((figure.name, row.what, value, spread, bound, row.verdict))
+    return "\n".join(markdown.table(("figure", "what", "value", "range", "target", ""), lines))
 
 
 def shown_number(value: float) -> str:
@@ -159,7 +154,7 @@ def _git(*words: str) -> str | None:
 def show(path: Path, figures: Sequence[Figure], run: Mapping[str, Any]) -> None:
     """Write the figures to a file and print them as a table."""
     write_results(path, figures, run)
-    print(table(figures))
+    print(table(figures), end="")
     print(f"Results are in {path}.", file=sys.stderr)
 
 

@@ -11,11 +11,8 @@ from arag_search.errors import AragError
 from bench import BenchError
 from bench.report.rounds import Latencies, interleaved, percentile, timed
 from bench.report.rows import Figure, Row, Target
-from bench.speed.rivals import RIVALS, SIDES, Bm25s, Passages, Setup, Side, check_hits
+from bench.speed.rivals import RIVALS, SIDES, Passages, Setup, Side, check_hits
 from bench.workbench import say, without_query_cache
-
-BM25S_FROM = 60_000
-"""The passages from which ours is to be faster than bm25s."""
 
 
 class Rates:
@@ -68,13 +65,8 @@ class Rates:
         ]
         for kind, side in self.sides.items():
             for number in clients if kind.beside else ():
-                aims = (
-                    {1: 1.0, 16: 1.0}
-                    if kind is Bm25s and passages.index.manifest.documents >= BM25S_FROM
-                    else side.aims
-                )
                 ratio = timings.ratio(_of(side, number), _of(side.ours, number))
-                target = Target("at least", aims[number]) if number in aims else None
+                target = Target("at least", side.aims[number]) if number in side.aims else None
                 what = f"rate of {side.ours.name} over {_of(side, number)}"
                 rows.append(Row.of_ratio(what, ratio, target))
         latency_ms: dict[str, Mapping[str, float]] = {}

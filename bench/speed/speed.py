@@ -65,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
     what = "folders that arag-search run wrote"
     asked.add_argument("--records", type=Path, nargs="+", metavar="RUN", help=what)
     parser.add_default("--queries", positive, QUERIES, "queries of a round")
-    parser.add_rounds(ROUNDS)
+    parser.add_default("--rounds", positive, ROUNDS, "interleaved rounds")
     parser.add_default("--warm-up", int, WARM_UP, "rounds of rates that do not count")
     rivals = ",".join(RIVALS)
     add("--without", type=names_from(RIVALS), default=(), help=f"leave out some of {rivals}")

@@ -112,10 +112,11 @@ def test_a_table_says_value_range_target_and_verdict() -> None:
         Figure("startup", (Row("first", 2.0, "s", 1.0, 3.0, Target("at most", 1.5)),)),
     ]
     assert table(figures).splitlines() == [
-        "figure   what   value     range        target",
-        "search   ours   0.625 x   0.5 to 0.75  at least 0.6  reached",
-        "         ours   1,234 ms",
-        "startup  first  2 s       1 to 3       at most 1.5   missed",
+        "| figure | what | value | range | target |  |",
+        "| --- | --- | --- | --- | --- | --- |",
+        "| search | ours | 0.625 x | 0.5 to 0.75 | at least 0.6 | reached |",
+        "| search | ours | 1,234 ms |  |  |  |",
+        "| startup | first | 2 s | 1 to 3 | at most 1.5 | missed |",
     ]
 
 
