@@ -111,9 +111,8 @@ def build(
     The quantiser stays, and only new rows are added, if the factory is the same, or with "auto"
     would not have more than twice as many lists; a flat index that was asked for stays flat with
     "auto". ``before`` is the folder of a store whose index is taken likewise. The index and its
-    training sample are in memory. An interrupted call leaves the index before in place, and its
-    training to the next. Raises ArgumentError for an index that cannot be made or
-    trained, MissingExtraError, OSError.
+    training sample are in memory. An interrupted call leaves the index before in place. Raises
+    ArgumentError for an index that cannot be made or trained, MissingExtraError, OSError.
     """
     folder, stored = store.folder, store.vectors(unit)
     made = _suiting(folder, unit, index, stored)
@@ -126,16 +125,15 @@ def build(
     path = _record_path(folder, unit)
     record: IndexRecord | None = None
     if factory != FLAT:
-        name = f"{unit}-{hashlib.blake2b(factory.encode(), digest_size=4).hexdigest()}"
-        filled = folder / f"{name}-{stored.rows}.faiss"
+        name = hashlib.blake2b(factory.encode(), digest_size=4).hexdigest()
+        filled = folder / f"{unit}-{name}-{stored.rows}.faiss"
         with _faiss() as faiss:
             if donor:
                 begun = faiss.read_index(str(source / donor.file))
                 if not made:  # the rows of another store have other numbers
                     begun.reset()
             else:
-                trained = _trained(factory, stored, folder / f"{name}.trained.faiss", progress)
-                begun = faiss.read_index(str(trained))
+                begun = _trained(factory, stored, f"the {unit} vectors in {folder}", progress)
             _fill(begun, stored, unit, progress)
             _write(faiss, begun, filled)
         size = filled.stat().st_size
@@ -205,67 +203,50 @@ def check_factory(index: str, dimension: int) -> None:
         _created(index, dimension)
 
 
-def points_needed(factory: str, dimension: int) -> int:
-    """Return the fewest rows that a factory can be trained on."""
-    _, ivf = _created(factory, dimension)
-    codes = 2**ivf.pq.nbits if hasattr(ivf, "pq") else 0
-    opq = LEAST_POINTS_A_LIST * _CODES if "OPQ" in factory else 0
-    return max(LEAST_POINTS_A_LIST * ivf.nlist, codes, opq)
-
-
-def sample(stored: StoredRows, factory: str) -> FloatArray:
-    """Draw vectors for training, evenly from all rows, always the same.
-
-    There are 64 per list, or 39 if that would exceed 2 GB; all rows if they are fewer.
-    """
-    import numpy as np
-
-    needed = points_needed(factory, stored.dimension)
-    points = max(needed, MOST_POINTS_A_LIST * _created(factory, stored.dimension)[1].nlist)
-    if points * stored.dimension * 4 > _LARGE_SAMPLE_BYTES:
-        points = needed
-    points = min(points, stored.rows)
-    ends: NDArray[np.int64] = np.arange(points + 1, dtype=np.int64) * stored.rows // points
-    rows = ends[:-1] + np.random.default_rng(SEED).integers(0, np.diff(ends))
-    return stored.gather(rows)
-
-
 # Making
 
 
-def _trained(factory: str, stored: StoredRows, path: Path, progress: Progress) -> Path:
-    """Return the path of an index without rows that was trained on some of these, which an
-    interrupted call may have left."""
-    needed = points_needed(factory, stored.dimension)
+def _trained(factory: str, stored: StoredRows, where: str, progress: Progress) -> Any:
+    """Return an index without rows that was trained on some of these: 64 per list, or 39 if that
+    would exceed 2 GB; all rows if they are fewer. ``where`` names them in errors."""
+    index, ivf = _created(factory, stored.dimension)
+    codes = 2**ivf.pq.nbits if hasattr(ivf, "pq") else 0
+    rotation = LEAST_POINTS_A_LIST * _CODES if "OPQ" in factory else 0
+    needed = max(LEAST_POINTS_A_LIST * ivf.nlist, codes, rotation)
     if stored.rows < needed:
         raise ArgumentError(
             f"{factory} needs at least {needed:,} rows for training, and there are "
             f"{stored.rows:,}.",
-            where=f"the {path.name.partition('-')[0]} vectors in {path.parent}",
+            where=where,
             allowed=_ALLOWED,
             do="Use --index flat, or a factory with fewer lists.",
         )
-    if not path.exists():
-        progress.stage("training vectors", 0, 1)
-        _train(factory, sample(stored, factory), path)
-        progress.stage("training vectors", 1, 1)
-    return path
+    points = max(needed, MOST_POINTS_A_LIST * ivf.nlist)
+    if points * stored.dimension * 4 > _LARGE_SAMPLE_BYTES:
+        points = needed
+    ivf.cp.seed = SEED
+    ivf.cp.min_points_per_centroid = 1  # checked above; FAISS would print a warning
+    if hasattr(ivf, "pq"):
+        ivf.pq.cp.min_points_per_centroid = 1
+        # It takes minutes, and serves a kind of search that we do not use.
+        ivf.do_polysemous_training = False
+    if rotation:
+        first = _library().downcast_VectorTransform(index.chain.at(0))
+        first.max_train_points = MOST_POINTS_A_LIST * _CODES
+    progress.stage("training vectors", 0, 1)
+    index.train(sample(stored, points))
+    progress.stage("training vectors", 1, 1)
+    return index
 
 
-def _train(factory: str, points: FloatArray, path: Path) -> None:
-    with _faiss() as faiss:
-        index, ivf = _created(factory, points.shape[1])
-        ivf.cp.seed = SEED
-        ivf.cp.min_points_per_centroid = 1  # checked earlier; FAISS would print a warning
-        if hasattr(ivf, "pq"):
-            ivf.pq.cp.min_points_per_centroid = 1
-            # It takes minutes, and serves a kind of search that we do not use.
-            ivf.do_polysemous_training = False
-        if "OPQ" in factory:
-            rotation = faiss.downcast_VectorTransform(index.chain.at(0))
-            rotation.max_train_points = MOST_POINTS_A_LIST * _CODES
-        index.train(points)
-        _write(faiss, index, path)
+def sample(stored: StoredRows, points: int) -> FloatArray:
+    """Draw vectors, evenly from all rows, always the same; all if they are fewer."""
+    import numpy as np
+
+    points = min(points, stored.rows)
+    ends: NDArray[np.int64] = np.arange(points + 1, dtype=np.int64) * stored.rows // points
+    rows = ends[:-1] + np.random.default_rng(SEED).integers(0, np.diff(ends))
+    return stored.gather(rows)
 
 
 def _fill(index: Any, stored: StoredRows, unit: VectorUnit, progress: Progress) -> None:

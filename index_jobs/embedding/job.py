@@ -1,8 +1,8 @@
 """Embedding an index: texts that no row of a store has are encoded and appended piece by piece, and
 a state says which text of the index has which row.
 
-A job that is killed has lost at most a second's rows or a piece: the next one finds all others by
-the keys of their texts.
+A job that is killed has lost at most a piece: the next one finds all other rows by the keys of
+their texts.
 """
 
 from __future__ import annotations

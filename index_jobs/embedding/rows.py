@@ -1,11 +1,10 @@
 """The rows of texts: each is found in a store by its key, or encoded and appended.
 
-A job that is killed has lost at most a second's rows or a piece: the next one finds all others.
+A job that is killed has lost at most a piece: the next one finds all other rows.
 """
 
 from __future__ import annotations
 
-import time
 from array import array
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -16,15 +15,11 @@ from arag_search.corpus import Chunk
 from arag_search.vectors.base import VectorUnit, row_key, rows_of
 from arag_search.vectors.state import UnitTexts
 from arag_search.vectors.store import Store
-from index_jobs.embedding.encoding import Encoded, Encoding, Piece
+from index_jobs.embedding.encoding import Encoding
 
 FOUND_TEXTS = 1 << 17
 """How many texts are looked for at once, for each encoder: each time all keys of the store are
 read."""
-
-_STORE_S = 1.0
-_MOST_PIECES = 16
-"""Pieces are stored after a second, or once they are so many: a disk may take long to confirm."""
 
 
 class TextRows:
@@ -59,7 +54,6 @@ class TextRows:
         self._texts: dict[VectorUnit, tuple[array[int], array[int]]] = {
             unit: (array("q"), array("q")) for unit in units
         }
-        self._stored_s = time.monotonic()
 
     def add(self, chunk: Chunk) -> None:
         """Add the texts of a chunk. Raises what encoding and storing raise."""
@@ -83,32 +77,13 @@ class TextRows:
         rows = {} if self.store is None else self.store.find(unit, keys)
         missing = {key: text for key, (_, text) in zip(keys, texts, strict=True) if key not in rows}
         self._found += len(texts) - len(missing)
-        waiting: list[tuple[Piece, Encoded]] = []
-        try:
-            for encoded in self._encoding.encoded(missing):
-                waiting.append(encoded)
-                if len(waiting) == _MOST_PIECES or time.monotonic() - self._stored_s >= _STORE_S:
-                    self._append(unit, waiting, rows)
-                made = self.encoded + sum(len(piece.keys) for piece, _ in waiting)
-                self._on_piece(self._found + made, made)
-        finally:
-            self._append(unit, waiting, rows)
+        for piece, encoded in self._encoding.encoded(missing):
+            with self._writing():
+                self.store = self.store or self._create()
+                first = self.store.append(unit, piece.keys, encoded.vectors, encoded.cut)
+            rows.update(zip(piece.keys, range(first, first + len(piece.keys)), strict=True))
+            self.encoded += len(piece.keys)
+            self._on_piece(self._found + self.encoded, self.encoded)
         ordinals, numbers = self._texts[unit]
         ordinals.extend(ordinal for ordinal, _ in texts)
         numbers.extend(rows[key] for key in keys)
-
-    def _append(
-        self, unit: VectorUnit, waiting: list[tuple[Piece, Encoded]], rows: dict[bytes, int]
-    ) -> None:
-        if not waiting:
-            return
-        keys = [key for piece, _ in waiting for key in piece.keys]
-        vectors = np.concatenate([encoded.vectors for _, encoded in waiting])
-        cut = sum(encoded.cut for _, encoded in waiting)
-        with self._writing():
-            self.store = self.store or self._create()
-            first = self.store.append(unit, keys, vectors, cut)
-        rows.update(zip(keys, range(first, first + len(keys)), strict=True))
-        waiting.clear()
-        self.encoded += len(keys)
-        self._stored_s = time.monotonic()

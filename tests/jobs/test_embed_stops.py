@@ -128,10 +128,7 @@ def test_an_encoder_that_fails_half_way_keeps_what_it_has_made() -> None:
     check_embedded()
 
 
-def test_a_full_disk_keeps_what_is_stored_and_says_what_the_next_run_does(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("index_jobs.embedding.rows._STORE_S", 0.0)
+def test_a_full_disk_keeps_what_is_stored_and_says_what_the_next_run_does() -> None:
     build_small_index(40)
     with small_files(PIECE * 64 + 100), pytest.raises(BuildError) as caught:
         embed_index("index", "hashing:16", with_options(units=("passage",)))
