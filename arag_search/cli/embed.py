@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from arag_search.cli.options.build import Ray
-from arag_search.cli.options.index import Json
+from arag_search.cli.options.index import Json, located
 from arag_search.cli.output.printing import run_job
 from arag_search.vectors.base import VECTOR_UNITS
 from index_jobs.embedding.job import embed_index
@@ -18,7 +18,10 @@ from index_jobs.embedding.options import EmbedOptions
 
 def embed_command(
     index: Annotated[
-        str, typer.Argument(help="The folder or address of the index.", metavar="INDEX")
+        str,
+        typer.Argument(
+            help="The folder or address of the index, or a folder of files.", metavar="INDEX"
+        ),
     ],
     encoder: Annotated[
         str | None,
@@ -147,4 +150,5 @@ def embed_command(
         overwrite=overwrite,
         ray=ray,
     )
-    return run_job(lambda progress: embed_index(index, encoder, options, progress), json)
+    with located(index, str) as location:
+        return run_job(lambda progress: embed_index(location, encoder, options, progress), json)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from arag_search.errors import AragError, IndexProblemError
+from arag_search.errors import AragError, IndexProblemError, VectorsError
 from arag_search.mcp_server.live import Coming, LiveIndexes
 from arag_search.mcp_server.served import ServedIndex
 from arag_search.search.index import Index
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from arag_search.mcp_server.folders import ServedFolder
 
 _logger = logging.getLogger(__name__)
+
+_AGAIN_S = 2.0
 
 
 class OpenedIndexes:
@@ -91,9 +94,16 @@ class OpenedIndexes:
 
     def _await(self, folders: Mapping[str, ServedFolder]) -> None:
         for name, folder in folders.items():
-            try:
-                self._open(name, folder)
-            except AragError as error:
-                self._failure = str(error)
-                _logger.error("%s", error)
-                return
+            while True:
+                try:
+                    self._open(name, folder)
+                except AragError as error:
+                    if str(error) != self._failure:
+                        _logger.error("%s", error)
+                    self._failure = str(error)
+                    if not isinstance(error, VectorsError):
+                        return
+                    time.sleep(_AGAIN_S)  # the vectors that its tools need may be made meanwhile
+                else:
+                    self._failure = ""
+                    break

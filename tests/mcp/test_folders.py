@@ -26,6 +26,7 @@ from tests.support.commands import Command
 from tests.support.guides import ROOT, blocks_of, guide_text
 from tests.support.mcp_servers import LocalServer, text_of
 from tests.support.passages import VIVALDI, index_of
+from tests.support.patience import PATIENCE_S
 from tests.support.served_folders import passage_with, served, started
 from tests.support.watched_folders import MAIN, make_notes
 
@@ -76,6 +77,22 @@ def test_a_folder_is_served_from_nothing_and_follows_its_files_and_two_servers_s
 
     anyio.run(main)
     assert "in step" in arag("info", str(notes)).out
+
+
+def test_tools_that_need_vectors_are_served_once_a_folder_is_embedded_beside_the_server(
+    notes: Path, arag: Command
+) -> None:
+    async def main() -> None:
+        with anyio.fail_after(PATIENCE_S):
+            async with started(
+                sys.executable, "-c", MAIN, "mcp", str(notes), "--preset", "arag_naive"
+            ) as client:
+                assert arag("embed", str(notes), "--encoder", "hashing").code == 0
+                query = {"query": "word3"}
+                while (await client.call_tool("naive_embedding_search", query)).is_error:
+                    await anyio.sleep(0.5)
+
+    anyio.run(main)
 
 
 @pytest.mark.long
