@@ -7,7 +7,8 @@ that ``reading`` reads as it is, but never reads one otherwise.
 from __future__ import annotations
 
 import re
-from itertools import product
+from collections.abc import Iterable, Sequence
+from itertools import pairwise, product
 from typing import Literal, NamedTuple, cast
 
 from arag_search.errors import ArgumentError
@@ -104,7 +105,8 @@ _MEANT_OTHERWISE = _OTHER_CASE | {"TO"}
 _OPERATORS = {*SPELLED, "TO"}
 _COMPARING = re.compile("[=<>≥≤]")
 COMMAS = (",", ";", "，", "；", "、")
-_BEGINS_OTHERS = "-!+/[{"
+_BEGINS_OTHER = re.compile(r"[-!+].*|/.+/|[\[{](?:.*[^\]}])?", re.DOTALL)
+"""A word that begins like something else: signs, a pattern, or an open range."""
 
 
 class Options(NamedTuple):
@@ -185,20 +187,27 @@ class _Group:
             if len(joined) == 1:
                 is_or = (joined.pop() or spaces_mean) == OR.word
                 return any_of(*plain) if is_or else all_of(*plain)
-        starts = [at for at, c in enumerate(connectors) if at and (c or spaces_mean) == OR.word]
-        alternatives: list[Node] = []
+        positives: list[Node] = []
         of_all: list[Modifier] = []
-        for start, end in zip([0, *starts], [*starts, len(nodes)], strict=True):
+        for start, end in alternatives(connectors, spaces_mean):
             run = nodes[start:end]
             positive = [node for node in run if not isinstance(node, Modifier)]
             modifiers = [node for node in run if isinstance(node, Modifier)]
             if positive:
-                alternatives.append(all_of(*positive, *modifiers))
+                positives.append(all_of(*positive, *modifiers))
             elif connectors[start] if start else end == len(nodes) or connectors[end]:
                 return None
             else:
                 of_all += modifiers
-        return all_of(any_of(*alternatives), *of_all) if alternatives else None
+        return all_of(any_of(*positives), *of_all) if positives else None
+
+
+def alternatives(connectors: Sequence[str], spaces_mean: str) -> Iterable[tuple[int, int]]:
+    """Return where each run of clauses that are joined by AND begins and ends, by the connector
+    before each clause."""
+    means_or = [(connector or spaces_mean) == OR.word for connector in connectors]
+    starts = [0, *(at for at in range(1, len(connectors)) if means_or[at])]
+    return pairwise([*starts, len(connectors)])
 
 
 def read(
@@ -443,19 +452,14 @@ class _Reader:
             return Phrase(text, int(slop or 0), text_field, weight)
         if name is not None and field is not None and (ending or "*") == "*":
             self.doubt = NOTE_FIELD_COVERS, f"{text}{ending or ''}", field.name
-        return self._word(raw, text, ending, text_field, weight, is_bare=name is None)
+        return self._word(raw, text, match, text_field, weight)
 
     def _word(
-        self,
-        raw: str,
-        text: str,
-        ending: str | None,
-        field: TextField,
-        weight: float,
-        *,
-        is_bare: bool,
+        self, raw: str, text: str, match: re.Match[str], field: TextField, weight: float
     ) -> Term | Prefix | Fuzzy | None:
-        if raw[0] in _BEGINS_OTHERS and self._begins_other(raw, is_bare=is_bare and field is None):
+        is_bare, ending = match["name"] is None, match["ending"]
+        begins_range = raw[0] in "[{" and not (is_bare and field is None)
+        if begins_range or _BEGINS_OTHER.fullmatch(raw):
             return None
         is_doubtful = self.typed and is_bare and (raw in _OPERATORS or _COMPARING.search(raw))
         if find_special(raw, ":") >= 0 or is_doubtful:
@@ -471,12 +475,6 @@ class _Reader:
     def _doubt_case(self, word: str) -> None:
         if word in _OTHER_CASE and self.options.operators:
             self.doubt = NOTE_LOWER_CASE, word, ""
-
-    def _begins_other(self, raw: str, *, is_bare: bool) -> bool:
-        """Return whether a word begins like something else: signs, a range, or a pattern."""
-        if raw[0] in "[{":
-            return not is_bare or raw[-1] not in "]}"
-        return raw[0] != "/" or (raw[-1] == "/" and len(raw) > 2)
 
     def _weight(self, text: str | None) -> float:
         """Return a weight; 0 for one that is out of bounds. A canonical one may be so by rounding,

@@ -242,15 +242,12 @@ STAR_IN_PHRASE = (
     "a * inside a phrase. Prefixes stand outside quotes: write the words with AND, or \\* for the "
     "character."
 )
-WILDCARD = (
+_WILDCARD = (
     "a wildcard that is not at the end. Only word* is allowed, with at least "
-    f"{MIN_PREFIX_CHARACTERS} characters before the *; for the character write \\* or \\?."
+    f"{MIN_PREFIX_CHARACTERS} characters before the *; "
 )
-INNER_WILDCARD = (
-    "a wildcard that is not at the end. Only word* is allowed, with at least "
-    f"{MIN_PREFIX_CHARACTERS} characters before the *; elsewhere write a pattern, such as "
-    "{pattern}."
-)
+WILDCARD = _WILDCARD + "for the character write \\* or \\?."
+INNER_WILDCARD = _WILDCARD + "elsewhere write a pattern, such as {pattern}."
 BARE_STAR = "a * alone. It would match every passage; write the word or prefix that is sought."
 TOO_MANY_FOR_PATTERN = (
     "a pattern is looked for in the texts that match the rest of the query, and these are more "

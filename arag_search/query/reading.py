@@ -20,7 +20,7 @@ from arag_search.query import problems
 from arag_search.query.analysis import has_apostrophes, has_token, letters_of
 from arag_search.query.clauses import ClauseReader, is_no_field, with_colon
 from arag_search.query.fields import ANY_SCHEMA, TEXT_FIELDS, FieldRef, Schema
-from arag_search.query.grammar import Operator, Options, read
+from arag_search.query.grammar import Operator, Options, alternatives, read
 from arag_search.query.lexer import REGEX, Lexeme, find_special, lex, unescape
 from arag_search.query.limits import (
     MAX_CHARACTERS,
@@ -141,26 +141,29 @@ def parse_checked(text: str, options: Options) -> Query:
             findings.reject(0, len(text), problems.ONLY_MODIFIERS, mended=False)
     if tree is None or findings.problems:
         raise _error(findings, tree and render(tree, options.operators), options)
-    if not scores(tree):
+    if options.ranked and not scores(tree):
         findings.note(problems.NOTE_UNRANKED)
     language = options.schema.language if options.has_additions else ""
     return Query(tree, tuple(findings.notes)[:_MAX_NOTES], language, options.operators)
 
 
-def parse_scope(text: str, schema: Schema) -> Scope:
+def parse_filter(text: str, schema: Schema) -> Scope:
     """Parse a filter: metadata clauses only, NOTs alone allowed, no limits but depth.
 
-    Raises QueryError.
+    Raises QueryError, which says that the filter is at fault.
     """
     options = Options(replace(schema, metadata_only=True), "AND", limits=False, ranked=False)
     findings, tree = _read(text, options)
-    if tree is None or findings.problems:
-        is_filter = isinstance(tree, Node) and _text_leaf([tree]) is None
-        raise _error(findings, str(tree) if is_filter else None, options)
-    nodes = tree if isinstance(tree, tuple) else (tree,)
-    if leaf := _text_leaf(nodes):
+    nodes = tree if isinstance(tree, tuple) else (tree,) if tree else ()
+    leaf = _text_leaf(nodes)
+    if leaf and not findings.problems:
         message = problems.TEXT_IN_SCOPE.format(fields=options.schema.describe())
-        raise QueryError(text, (Problem(1, shortened(str(leaf)), message),), None)
+        findings.problems.append(Problem(1, shortened(str(leaf)), message))
+    if findings.problems:
+        corrected = str(tree) if isinstance(tree, Node) and leaf is None else None
+        error = _error(findings, corrected, options)
+        error.where = "the filter"
+        raise error
     include = tuple(node for node in nodes if isinstance(node, Node))
     return Scope(include, tuple(node.child for node in nodes if isinstance(node, Modifier)))
 
@@ -168,32 +171,6 @@ def parse_scope(text: str, schema: Schema) -> Scope:
 def _text_leaf(nodes: Iterable[Node | Modifier]) -> Leaf | None:
     clauses = (leaf for node in nodes for leaf in leaves(node))
     return next((leaf for leaf in clauses if not isinstance(leaf, MetadataLeaf)), None)
-
-
-def parse_filter(text: str, schema: Schema) -> Scope:
-    """Parse a filter as ``parse_scope`` does; its QueryError says that the filter is at fault."""
-    try:
-        return parse_scope(text, schema)
-    except QueryError as error:
-        error.where = "the filter"
-        raise
-
-
-def parse_where(text: str, schema: Schema) -> Query:
-    """Parse the condition of a search by vectors: a logical query that only decides which passages
-    are ranked. Raises QueryError, which says that the condition is at fault."""
-    try:
-        parsed = parse(text, schema, ranked=False)
-    except QueryError as error:
-        raise condition_error(error) from None
-    notes = tuple(note for note in parsed.notes if note != problems.NOTE_UNRANKED)
-    return replace(parsed, notes=notes)
-
-
-def condition_error(error: QueryError) -> QueryError:
-    """Return an error that says that the condition of a search by vectors is at fault."""
-    error.where = "the condition where"
-    return error
 
 
 def _error(findings: Findings, corrected: str | None, options: Options) -> QueryError:
@@ -606,12 +583,10 @@ class _Reader:
     def _reject_pending(self) -> None:
         """Reject operators that wait for a clause where none follows."""
         group = self.group
-        for _, start, end, _ in group.modifiers:
+        for operator in (*group.modifiers, *([group.operator] if group.operator else [])):
+            start, end = operator.start, operator.end
             typed = self.findings.text[start:end]
             self.reject(start, end, problems.NOTHING_RIGHT, operator=typed)
-        if (operator := group.operator) is not None:
-            start, end = operator.start, operator.end
-            self.reject(start, end, problems.NOTHING_RIGHT, operator=operator.raw)
         group.modifiers, group.operator = [], None
 
     # Clauses and groups
@@ -705,10 +680,7 @@ class _Reader:
 
     def _reject_empty(self, group: _Group, end: int) -> None:
         if group.dropped:
-            first, last = group.dropped[0]
-            note = fill(problems.NOTE_DROPPED, piece=self.plain[first:last])
-            self.findings.notes.pop(note, None)
-            self.reject(first, last, problems.NO_TOKEN)
+            self.reject(*group.dropped[0], problems.NO_TOKEN)
         elif (
             not self.findings.problems or not self.findings.text[group.start + 1 : end - 1].strip()
         ):
@@ -729,12 +701,8 @@ class _Reader:
                 item.connector = "AND"
         kept[0].connector = ""
         if not _are_modifiers(kept):
-            starts = [
-                at
-                for at, item in enumerate(kept)
-                if at and (item.connector or self.options.spaces_mean) == "OR"
-            ]
-            for start, end in zip([0, *starts], [*starts, len(kept)], strict=True):
+            connectors = [item.connector for item in kept]
+            for start, end in alternatives(connectors, self.options.spaces_mean):
                 run = kept[start:end]
                 after = kept[end] if end < len(kept) else None
                 beside = run[0] if start else after

@@ -35,7 +35,7 @@ from arag_search.query import analysis
 from arag_search.query.limits import MAX_CHARACTERS, MAX_LEAVES
 from arag_search.query.printing import quoted
 from arag_search.query.problems import LONE_SURROGATE, TOO_LONG, Problem, QueryError
-from arag_search.query.reading import condition_error, parse, parse_where
+from arag_search.query.reading import parse
 from arag_search.query.tree import unweighted
 from arag_search.search.asked import Hybrid, Meaning, Naive, Search, check_page
 from arag_search.search.hits import HybridRanks, SearchHit, hit_of
@@ -92,13 +92,14 @@ class _Query:
         self.notes: tuple[str, ...] = ()
         self._advice = ""
         if where is not None:
-            parsed = parse_where(where, state.schema)
-            condition = lower(unweighted(parsed.tree), parsed.language)
             deadline = Deadline.after(state.search_timeout_s)
             try:
+                parsed = parse(where, state.schema, ranked=False)
+                condition = lower(unweighted(parsed.tree), parsed.language)
                 plan = resolve(condition, state.engine, "chunk", self.scope, deadline, where)
             except QueryError as error:
-                raise condition_error(error) from None
+                error.where = "the condition where"
+                raise
             self.scope = joined(self.scope, plan)
             self.notes, self._advice = parsed.notes, NARROWING
             within = f" where {parsed.text}{within}"

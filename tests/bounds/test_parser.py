@@ -11,7 +11,7 @@ import pytest
 from arag_search.query.fields import Schema
 from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.query.problems import MAX_PROBLEMS, QueryError
-from arag_search.query.reading import parse, parse_scope
+from arag_search.query.reading import parse, parse_filter
 
 SCHEMA = Schema({"year": "number", "lang": "keyword", "published": "date"})
 
@@ -66,7 +66,7 @@ _LONG = {
 def test_without_limits_the_problems_and_their_message_are_bounded(name: str) -> None:
     unit = _LONG[name]
     text = (unit * (100_000 // len(unit) + 1))[:100_000]
-    for read in (lambda: parse(text, SCHEMA, limits=False), lambda: parse_scope(text, SCHEMA)):
+    for read in (lambda: parse(text, SCHEMA, limits=False), lambda: parse_filter(text, SCHEMA)):
         try:
             read()
         except QueryError as error:

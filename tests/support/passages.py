@@ -6,7 +6,7 @@ from random import Random
 
 from arag_search.corpus import Chunk, MetadataValue, ordinal_of
 from arag_search.query.fields import Schema
-from arag_search.query.reading import parse_scope
+from arag_search.query.reading import parse_filter
 from arag_search.search.index import Index
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.plans import scoped
@@ -41,7 +41,7 @@ def chunk(
 
 def index_of(*chunks: Chunk, scope: str | None = None, sentences: bool = True) -> Index:
     engine = MemoryEngine(chunks, metadata=SCHEMA.metadata, sentences=sentences)
-    return Index(engine, "memory", None if scope is None else scoped(parse_scope(scope, SCHEMA)))
+    return Index(engine, "memory", None if scope is None else scoped(parse_filter(scope, SCHEMA)))
 
 
 VIVALDI = (

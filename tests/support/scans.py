@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 from arag_search.engines.base import SearchRequest
-from arag_search.query.reading import parse, parse_scope
+from arag_search.query.reading import parse, parse_filter
 from arag_search.search.index import Index
 from arag_search.search.opening import open_index
 from index_jobs.build.new_index import build_index
@@ -97,7 +97,7 @@ def _scope(chance: Random) -> Condition:
 def found(index: Index, query: str, filter: str | None = None) -> set[str]:
     """Return the documents of all matches, which the total counts."""
     plan = planned(parse(query, index.manifest.query_schema, default_operator="AND").tree)
-    scope = None if filter is None else scoped(parse_scope(filter, index.manifest.query_schema))
+    scope = None if filter is None else scoped(parse_filter(filter, index.manifest.query_schema))
     request = SearchRequest(plan, top_k=5, scope=scope, with_text=False)
     page = index.engine.search(request)
     ids: set[str] = set()

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arag_search.corpus import Chunk
-from arag_search.query.reading import parse_scope
+from arag_search.query.reading import parse_filter
 from arag_search.search.index import Index
 from arag_search.vectors.base import VECTOR_UNITS, Encoder, EncoderIdentity, VectorUnit
 from arag_search.vectors.encoders.hashing import HashingEncoder
@@ -59,7 +59,7 @@ def vector_index(
     return Index(
         MemoryEngine(chunks, metadata=SCHEMA.metadata),
         "memory",
-        None if scope is None else scoped(parse_scope(scope, SCHEMA)),
+        None if scope is None else scoped(parse_filter(scope, SCHEMA)),
         vectors=VectorSource.of(vectors, encoder),
     )
 

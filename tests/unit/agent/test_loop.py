@@ -383,11 +383,11 @@ def without_seconds(record: Record) -> dict[str, Any]:
 
 
 def test_fingerprints_identify_preset_index_model_and_code(index: Index, preset: Preset) -> None:
-    from arag_search.query.reading import parse_scope
+    from arag_search.query.reading import parse_filter
 
     fingerprints = Agent(index, preset, ScriptedModel([])).fingerprints
     assert list(fingerprints) == ["preset", "index", "model", "code"]
-    scope = scoped(parse_scope("doc_id:venice", index.manifest.query_schema))
+    scope = scoped(parse_filter("doc_id:venice", index.manifest.query_schema))
     narrowed = Agent(Index(index.engine, "memory", scope), preset, ScriptedModel([])).fingerprints
     assert narrowed == {**fingerprints, "index": f"{fingerprints['index']} in doc_id:venice"}
 

@@ -22,7 +22,7 @@ from arag_search.query.field_types import (
 )
 from arag_search.query.fields import ANY_SCHEMA, Schema
 from arag_search.query.problems import QueryError
-from arag_search.query.reading import parse, parse_scope
+from arag_search.query.reading import parse, parse_filter
 from arag_search.query.tree import KeywordEquals
 from arag_search.search.advice.judging import Judge
 from tests.support.passages import chunk
@@ -231,7 +231,7 @@ def test_what_is_no_boolean_is_refused(value: object) -> None:
 def test_a_boolean_is_asked_for_by_its_name_in_json(text: str) -> None:
     assert parse(text, SCHEMA).tree == KeywordEquals("draft", "true")
     assert str(parse(text, SCHEMA).tree) == "draft:true"
-    assert parse_scope(text, SCHEMA).include == (KeywordEquals("draft", "true"),)
+    assert parse_filter(text, SCHEMA).include == (KeywordEquals("draft", "true"),)
     assert parse("draft:true", ANY_SCHEMA).tree == KeywordEquals("draft", "true")
 
 

@@ -14,7 +14,7 @@ from arag_search.errors import ArgumentError
 from arag_search.query.fields import ANY_SCHEMA, Schema
 from arag_search.query.operators import NOT
 from arag_search.query.problems import QueryError
-from arag_search.query.reading import parse, parse_scope
+from arag_search.query.reading import parse, parse_filter
 from arag_search.query.tree import (
     And,
     KeywordEquals,
@@ -434,20 +434,20 @@ def test_without_an_index_other_fields_are_noted() -> None:
 
 
 def test_a_scope_is_of_metadata_and_may_consist_of_nots_alone() -> None:
-    assert parse_scope("lang:en -year:1678", SCHEMA) == Scope(
+    assert parse_filter("lang:en -year:1678", SCHEMA) == Scope(
         (parse("lang:en AND NOT year:1678", SCHEMA).tree,)
     )
-    assert parse_scope("NOT lang:en NOT lang:de", SCHEMA) == Scope(
+    assert parse_filter("NOT lang:en NOT lang:de", SCHEMA) == Scope(
         (), (KeywordEquals("lang", "en"), KeywordEquals("lang", "de"))
     )
     many = " OR ".join(f"doc_id:d{n}" for n in range(3_000))
-    assert len(parse_scope(many, SCHEMA).include[0].children) == 3_000  # type: ignore[union-attr]
+    assert len(parse_filter(many, SCHEMA).include[0].children) == 3_000  # type: ignore[union-attr]
     with pytest.raises(QueryError) as caught:
-        parse_scope("lang:en AND vivaldi", SCHEMA)
+        parse_filter("lang:en AND vivaldi", SCHEMA)
     assert str(caught.value) == (
         'Query not run: 1 problem.\n1. column 1, "vivaldi": a filter searches no text. Metadata '
         "clauses are allowed, with AND, OR and NOT; fields: doc_id, year (number), lang (keyword), "
-        "published (date)."
+        "published (date).\nWhere: the filter"
     )
 
 
@@ -459,7 +459,7 @@ def test_text_that_cannot_name_a_field_is_an_unknown_field_without_an_index(text
 
 def test_an_unknown_field_in_a_scope_is_rejected_with_the_fields_of_filters() -> None:
     with pytest.raises(QueryError) as caught:
-        parse_scope("author:goldoni", SCHEMA)
+        parse_filter("author:goldoni", SCHEMA)
     assert "Fields: doc_id, year (number), lang (keyword), published (date)." in str(caught.value)
 
 
@@ -638,7 +638,7 @@ def test_a_misplaced_prefer_or_demote_is_rejected_with_a_rewrite(
 def test_filters_and_conditions_reject_prefer_and_demote() -> None:
     for operator in ("PREFER", "DEMOTE"):
         with pytest.raises(QueryError, match="a filter has no scores") as caught:
-            parse_scope(f"lang:en {operator} year:1678", SCHEMA)
+            parse_filter(f"lang:en {operator} year:1678", SCHEMA)
         assert caught.value.mended == "lang:en"
         with pytest.raises(QueryError, match="a filter has no scores") as caught:
             parse(f"opera {operator} vivaldi", SCHEMA, ranked=False)

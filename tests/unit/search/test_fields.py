@@ -10,7 +10,7 @@ from arag_search.corpus import MetadataValue
 from arag_search.engines.base import FieldsPage, FieldsRequest, ValueCount
 from arag_search.errors import ArgumentError
 from arag_search.query.field_types import MetadataType
-from arag_search.query.reading import parse_scope
+from arag_search.query.reading import parse_filter
 from arag_search.search.advice.values import nearest_values
 from arag_search.search.fields import FieldSummary
 from arag_search.search.index import Index
@@ -25,7 +25,7 @@ def typed_index(*rows: dict[str, MetadataValue], scope: str | None = None) -> In
     chunks = [chunk(n, f"d{n}", "", "An opera.", **row) for n, row in enumerate(rows)]
     engine = MemoryEngine(chunks, metadata=TYPES)
     schema = engine.manifest.query_schema
-    return Index(engine, "memory", None if scope is None else scoped(parse_scope(scope, schema)))
+    return Index(engine, "memory", None if scope is None else scoped(parse_filter(scope, schema)))
 
 
 PEOPLE = typed_index(*[{"kind": "person", "year": 1678.0, "published": "2001-05"}] * 3, {})

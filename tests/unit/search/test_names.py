@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arag_search.query.reading import parse_scope
+from arag_search.query.reading import parse_filter
 from arag_search.search.by_vectors import MAX_NAMES, missing_names, names_in
 from arag_search.tools.base import ReadSet
 from arag_search.tools.preset import plain_preset
@@ -44,7 +44,7 @@ def test_names_that_no_passage_in_scope_contains_are_named() -> None:
     state = index_of(*VIVALDI).state
     text = "Did Antonio Vivaldi meet Alexander Korda and Goldoni?"
     assert missing_names(state, text, None) == ['no passage contains "Alexander Korda".']
-    scope = scoped(parse_scope("year:<1700", SCHEMA))
+    scope = scoped(parse_filter("year:<1700", SCHEMA))
     assert missing_names(state, text, scope) == [
         'no passage contains "Alexander Korda", "Goldoni".'
     ]

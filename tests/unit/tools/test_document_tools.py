@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from arag_search.agent.presets import changed_preset, load_preset
 from arag_search.agent.state import State
 from arag_search.agent.toolbox import tools_of
-from arag_search.query.reading import parse_scope
+from arag_search.query.reading import parse_filter
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens, cut_to
 from arag_search.tools.base import ReadSet, Tool, ToolResult
@@ -400,7 +400,7 @@ def test_a_reference_grants_nothing() -> None:
     index = documents()
     ask = Tools(index)
     ask("search", queries=["ohio"])
-    narrow = Tools(Index(index.engine, "memory", scoped(parse_scope("year:2018", SCHEMA))))
+    narrow = Tools(Index(index.engine, "memory", scoped(parse_filter("year:2018", SCHEMA))))
     narrow.read_set = ask.read_set
     for name, arguments in (("open", {}), ("find", {"patterns": ["ohio"]})):
         gone = narrow(name, reference_id="turn0search0", **arguments)

@@ -17,7 +17,7 @@ from arag_search.engines.base import FieldsPage, FieldsRequest, ValueCount
 from arag_search.errors import QueryTimeoutError
 from arag_search.field_counts import counts_of_fields, kept_counts
 from arag_search.query.fields import MetadataType
-from arag_search.query.reading import parse_scope
+from arag_search.query.reading import parse_filter
 from arag_search.search.fields import FieldSummary
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
@@ -50,7 +50,7 @@ def counted_index(*chunks: Chunk, scope: str | None = None) -> Index:
     engine = Engine(chunks, metadata=SCHEMA.metadata)
     counts = kept_counts(counts_of_fields(chunks, SCHEMA.metadata))
     engine._manifest = replace(engine.manifest, field_counts=counts)  # pyright: ignore
-    return Index(engine, "memory", None if scope is None else scoped(parse_scope(scope, SCHEMA)))
+    return Index(engine, "memory", None if scope is None else scoped(parse_filter(scope, SCHEMA)))
 
 
 # What an index has
@@ -121,7 +121,7 @@ def test_values_that_take_too_long_to_count_are_left_out() -> None:
 
     engine = Slow(VIVALDI, metadata=SCHEMA.metadata)
     description = LogicalSearch(
-        Index(engine, "memory", scoped(parse_scope("lang:en", SCHEMA)))
+        Index(engine, "memory", scoped(parse_filter("lang:en", SCHEMA)))
     ).description
     assert description.endswith("Fields: year (number), lang (keyword).")
 

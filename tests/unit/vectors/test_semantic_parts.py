@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from arag_search.query.reading import parse_scope
+from arag_search.query.reading import parse_filter
 from arag_search.search.by_vectors import Fused, fuse, fuse_logical
 from arag_search.search.snippets import NearPassage, NearPassages, near_passages
 from arag_search.vectors.base import FloatArray, Selection, VectorUnit, row_key, rows_of
@@ -70,7 +70,7 @@ def test_passages_score_as_their_best_sentence_by_brute_force(seed: int, scope: 
     ordinals = np.array([passage.ordinal for passage in allowed])
     within = None
     if scope is not None:
-        plan = scoped(parse_scope(scope, SCHEMA))
+        plan = scoped(parse_filter(scope, SCHEMA))
         within = Selection(plan, lambda asked: np.isin(asked, ordinals))
     best: dict[int, float] = {}
     for passage in allowed:
