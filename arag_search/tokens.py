@@ -117,6 +117,16 @@ def count_with(text: str, parts: Iterable[tuple[int, int]]) -> int:
     return _keep(text, total + _count(text[done:]))
 
 
+def with_line(text: str, at: int, line: str) -> str:
+    """Return a text with a line put in at an offset. Of it, only what follows the last word before
+    the line is counted anew."""
+    longer = text[:at] + line + text[at:]
+    blank = text.rfind(" ", 0, at)
+    if _is_between(text[:at], blank):
+        _keep(longer, count_tokens(text) - _count(text[blank:]) + _count(longer[blank:]))
+    return longer
+
+
 def _is_between(text: str, blank: int) -> bool:
     """Return whether a blank stands between two words, so that a token ends before it."""
     return len(text[max(blank - 1, 0) : blank + 2].split()) == 2

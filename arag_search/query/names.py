@@ -76,33 +76,40 @@ def names_in(text: str, words: Sequence[Token], common: Collection[str]) -> Iter
     part of a run whose sentence it begins.
     """
     forms = [folded(word.term) for word in words]
-    gaps = [text[word.end : after.start] for word, after in pairwise(words)] + ["\n"]
-    is_upper = [text[word.start].isupper() for word in words]
-    is_sign = [up or text[word.start].isdigit() for word, up in zip(words, is_upper, strict=True)]
-    opens = [word.term in _OPENERS for word in words]
-    is_short = [
-        up and len(word.term) <= _MAX_ABBREVIATION for word, up in zip(words, is_upper, strict=True)
-    ]
+    gaps = [text[word.end : after.start] for word, after in pairwise(words)]
+    signs = [text[word.start] for word in words]
+    is_upper = list(map(str.isupper, signs))
+    is_sign = [up or sign.isdigit() for up, sign in zip(is_upper, signs, strict=True)]
     goes_on = [
-        _GAP.fullmatch(gap) and ("." not in gap or (short and not before_opener))
-        for gap, short, before_opener in zip(gaps, is_short, [*opens[1:], False], strict=True)
-    ]
+        gap == " "  # most
+        or (
+            _GAP.fullmatch(gap) is not None
+            and (
+                "." not in gap
+                or (up and len(word.term) <= _MAX_ABBREVIATION and after.term not in _OPENERS)
+            )
+        )
+        for gap, up, (word, after) in zip(gaps, is_upper, pairwise(words), strict=False)
+    ] + [False]
     is_run = [
-        on and up and _BESIDE.fullmatch(gap)
-        for on, up, gap in zip(goes_on, is_upper, gaps, strict=True)
-    ]
+        on and up and (gap == " " or _BESIDE.fullmatch(gap) is not None)
+        for on, up, gap in zip(goes_on, is_upper, gaps, strict=False)
+    ] + [False]
     for first, word in enumerate(words):
-        if first and is_upper[first] and is_run[first - 1]:
-            is_common = opens[first - 1] or words[first - 1].term in common
-            if (first > 1 and goes_on[first - 2]) or not is_common:
-                continue
         if not is_sign[first] and not (word.term == "the" and any(is_upper[first + 1 : first + 2])):
             continue
+        if first and is_upper[first] and is_run[first - 1]:
+            before = words[first - 1].term
+            is_common = before in _OPENERS or before in common
+            if (first > 1 and goes_on[first - 2]) or not is_common:
+                continue
+        name = ""
         for last in range(first, min(first + MAX_WORDS, len(words))):
+            name = f"{name} {forms[last]}" if name else forms[last]
             if is_sign[last] and not (is_run[last] and is_sign[last + 1]):
-                name, end = " ".join(forms[first : last + 1]), words[last].end
+                end = words[last].end
                 yield Name(word.start, end, name)
-                if text[end - 2 : end] in ("'s", "’s"):
+                if text.startswith(("'s", "’s"), end - 2):
                     yield Name(word.start, end - 2, name.removesuffix("s"))
             if not goes_on[last]:
                 break

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Literal
 
@@ -48,14 +48,16 @@ class _Terms:
     def __init__(self, text: str, ends: tuple[int, ...], language: str, code: bool) -> None:
         sentences = split_at(text, ends)
         self._sentences = [Words(sentence, code).terms(language) for sentence in sentences]
-        self._sets = list(map(frozenset, self._sentences))
         # A word may go on in the next sentence, and parts of words stand behind all words.
         is_apart = all(sentence[-1:].isspace() for sentence in sentences[:-1])
-        if is_apart and not any(HOLE in terms for terms in self._sets):
-            self._all = list(chain(*self._sentences))
-        else:
+        self._all = list(chain(*self._sentences))
+        if not is_apart or HOLE in self._all:
             self._all = Words(text, code).terms(language)
         self._set = frozenset(self._all)
+
+    @cached_property
+    def _sets(self) -> list[frozenset[str]]:
+        return list(map(frozenset, self._sentences))
 
     def matching(self, pattern: Pattern) -> set[int]:
         if pattern.is_expanded:

@@ -217,7 +217,8 @@ class Tool(ABC):
             )
         except QueryTimeoutError as error:
             result = error_result(f"{error.what} {error.do}".strip())
-        lines = [] if standing is None else standing.lines(is_absent=result.is_absent)
+        missing = standing.missing() if standing is not None and result.is_absent else ""
+        lines = [text for text in (missing, line) if text]
         if result.structured is not None:
             return _with_state(result, lines) if lines else result
         text = written_apart(result.text, result.passages)

@@ -24,7 +24,7 @@ from arag_search.search.occurrences import Sentences
 from arag_search.search.results import SearchResult
 from arag_search.search.shown.writing import one_line, shown_id, shown_title
 from arag_search.search.snippets import best_sentence
-from arag_search.tokens import CUT_MARK, count_all, count_tokens, cut_to
+from arag_search.tokens import CUT_MARK, count_all, count_tokens, cut_to, with_line
 from arag_search.tools.base import ReadSet, ToolResult
 from arag_search.tools.blocks import checksum
 from arag_search.tools.preset import Preset
@@ -117,16 +117,18 @@ def _sentence(documents: Sequence[Hit], words: str, language: str) -> tuple[int,
     """Return the number and the text of the sentence with most of these words in the passage of a
     single document, or of the first that says more than its title; None if there is none."""
     hit = documents[0]
+    if len(documents) > 1:
+        return None
     sentences = split_at(hit.content or "", hit.sentence_ends)
     known = set(analysis.terms(hit.title))
-    more = [n for n, text in enumerate(sentences) if not known.issuperset(analysis.terms(text))]
-    if len(documents) > 1 or not more:
-        return None
-    text = Sentences(hit.content or "", hit.sentence_ends, is_code(hit.doc_id))
-    wanted = " ".join(word for word in analysis.terms(words) if word not in known)
-    best = best_sentence(wanted, text, range(len(sentences)), language)
-    number = best if best in more else more[0]
-    return number, sentences[number]
+    numbers = list(range(len(sentences)))
+    if wanted := " ".join(word for word in analysis.terms(words) if word not in known):
+        text = Sentences(hit.content or "", hit.sentence_ends, is_code(hit.doc_id))
+        best = best_sentence(wanted, text, range(len(sentences)), language)
+        numbers = numbers if best is None else [best, *numbers]
+    more = (n for n in numbers if not known.issuperset(analysis.terms(sentences[n])))
+    number = next(more, None)
+    return None if number is None else (number, sentences[number])
 
 
 def _pointed(
@@ -170,7 +172,7 @@ def _pointed(
         read_set.note(documents[0].id, [checksum(sentence[1])])
     return replace(
         reply,
-        text=reply.text[:at] + line + reply.text[at:],
+        text=with_line(reply.text, at, line),
         ids=(*reply.ids, *(hit.id for hit in documents)),
         retrieved_tokens=reply.retrieved_tokens + count_all(retrieved),
         passages=(*reply.passages, *spans),
