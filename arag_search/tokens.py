@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib.util
 from collections.abc import Iterable
-from importlib.machinery import ExtensionFileLoader
-from pathlib import Path
-from typing import Any, Protocol, cast
+from importlib import import_module
+from typing import Protocol, cast
+
+from arag_search.system.imports import leave_unread
 
 CHARACTERS_PER_TOKEN = 32
 """A generous estimate: texts rarely have so many."""
@@ -28,46 +28,13 @@ class _Tokenizer(Protocol):
     def decode(self, tokens: list[int], /) -> str: ...
 
 
-class _PackageTokenizer:
-    """The tokenizer of the package's Python interface, used if its compiled part is not found."""
-
-    def __init__(self) -> None:
-        from bpe_openai import get_encoding
-
-        self._encoding = get_encoding("o200k_base")
-
-    def count(self, text: str, /) -> int:
-        return len(self.encode(text))
-
-    def count_till_limit(self, text: str, token_limit: int, /) -> int | None:
-        count = self.count(text)
-        return count if count <= token_limit else None
-
-    def encode(self, text: str, /) -> list[int]:
-        return self._encoding.encode_ordinary(text)
-
-    def decode(self, tokens: list[int], /) -> str:
-        return self._encoding.decode(tokens)
-
-
 @functools.cache
 def _tokenizer() -> _Tokenizer:
-    """Return the compiled tokenizer, without importing its package.
-
-    The package's own ``__init__`` computes the tables of every model it knows, which takes longer
-    than everything else a first search does; its compiled part alone is enough here.
-    """
-    spec = importlib.util.find_spec("bpe_openai")
-    for folder in spec.submodule_search_locations or () if spec else ():
-        for path in sorted(Path(folder).glob("_bindings*")):
-            if path.suffix in (".so", ".pyd"):
-                loader = ExtensionFileLoader("bpe_openai._bindings", str(path))
-                module_spec = importlib.util.spec_from_loader(loader.name, loader)
-                if module_spec is not None:
-                    module: Any = importlib.util.module_from_spec(module_spec)
-                    loader.exec_module(module)
-                    return cast(_Tokenizer, module.tokenizer_for_encoding("o200k_base"))
-    return _PackageTokenizer()
+    """Return the compiled tokenizer of the package, whose own code computes the tables of every
+    model it knows, which takes longer than everything else a first search does."""
+    leave_unread("bpe_openai")
+    bindings = import_module("bpe_openai._bindings")
+    return cast(_Tokenizer, bindings.tokenizer_for_encoding("o200k_base"))
 
 
 _MAX_KEPT = 64

@@ -4,3 +4,9 @@ It adds no logic to the tools. Names, schemas and descriptions of tools are thos
 reads, results are those of ``Tool.run``. The SDK, in the extra ``mcp``, negotiates the
 version, keeps sessions and carries both transports.
 """
+
+from arag_search.system.imports import leave_unread
+
+# They import every client, OAuth and more of HTTP than a server has: a tenth of a start.
+leave_unread("mcp")
+leave_unread("mcp.server")

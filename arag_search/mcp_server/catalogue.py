@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mcp import types
+import mcp.types as types
 
 from arag_search.mcp_server.served import ServedIndex
 from arag_search.query.problems import QueryError

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -90,3 +92,15 @@ def test_merged_descriptions_share_equal_lines_and_name_the_index_of_the_others(
     assert merged_description({"a": "One.\nTwo.", "b": "One.\nTwo."}) == "One.\nTwo."
     merged = merged_description({"a": "One.\n\nX: 1.", "b": "One.\n\nX: 2."})
     assert merged == "One.\n\na: X: 1.\nb: X: 2."
+
+
+def test_a_server_starts_without_the_clients_of_the_sdk_which_can_still_be_imported() -> None:
+    script = (
+        "import sys, arag_search.mcp_server.http, arag_search.mcp_server.stdio\n"
+        "assert not {'mcp.client', 'mcp.server.mcpserver'} & set(sys.modules)\n"
+        "from mcp import ClientSession\n"
+        "from mcp.server import MCPServer\n"
+        "print(ClientSession.__module__, MCPServer.__module__)\n"
+    )
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert process.stdout == "mcp.client.session mcp.server.mcpserver.server\n", process.stderr
