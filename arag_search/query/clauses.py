@@ -42,6 +42,8 @@ from arag_search.query.tree import (
     EXACT_MARK,
     Fuzzy,
     Leaf,
+    Modifier,
+    Node,
     Phrase,
     Prefix,
     Range,
@@ -78,18 +80,21 @@ class ClauseReader:
         end, fields = start + len(name) + 1, self.schema.describe()
         self.reject(start, end, problems.UNKNOWN_FIELD, mended=mended, name=name, fields=fields)
 
-    def first(self, start: int, end: int, *leaves: Callable[[], Leaf]) -> str | None:
-        """Return the text of the first leaf that can be; why the very first cannot is a problem."""
+    def first(
+        self, start: int, end: int, *clauses: Callable[[], Node | Modifier | None]
+    ) -> str | None:
+        """Return the text of the first clause that can be, if it is one; why the very first cannot
+        be is a problem."""
         message = ""
-        for make in leaves:
+        for make in clauses:
             try:
-                leaf = make()
+                clause = make()
             except ArgumentError as error:
                 message = message or reason(error)
                 continue
             if message:
                 self.reject(start, end, message)
-            return between(leaf) if isinstance(leaf, Range) else str(leaf)
+            return between(clause) if isinstance(clause, Range) else clause and str(clause)
         self.reject(start, end, message, mended=False)
         return None
 

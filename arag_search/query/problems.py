@@ -173,7 +173,7 @@ ONLY_MODIFIERS = (
     "clause of its own."
 )
 SCORING_IN_CONDITION = (
-    "a weight, PREFER or DEMOTE within {operator}, where nothing is scored. Leave it out, or write "
+    "a weight, PREFER or DEMOTE within {within}, where nothing is scored. Leave it out, or write "
     "it outside; a factor stands directly after DEMOTE, as in DEMOTE^0.2 x."
 )
 PREFER_WITHOUT_SCORE = (

@@ -12,17 +12,18 @@ import dataclasses
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
-from arag_search.errors import ArgumentError
 from arag_search.query import problems
 from arag_search.query.analysis import has_apostrophes, has_token, letters_of
 from arag_search.query.clauses import ClauseReader, is_no_field, with_colon
-from arag_search.query.fields import ANY_SCHEMA, TEXT_FIELDS, FieldRef, Schema
+from arag_search.query.fields import ANY_SCHEMA, FieldRef, Schema
 from arag_search.query.grammar import Operator, Options, alternatives, read
 from arag_search.query.lexer import REGEX, Lexeme, find_special, lex, unescape
 from arag_search.query.limits import (
+    DEFAULT_FACTOR,
     MAX_CHARACTERS,
     MAX_LEAVES,
     MAX_MENDED,
@@ -39,14 +40,12 @@ from arag_search.query.operators import (
     OperatorWord,
     factored,
 )
-from arag_search.query.printing import operator_text
 from arag_search.query.problems import (
     EndOfReadingError,
     Findings,
     Problem,
     QueryError,
     fill,
-    reason,
     shortened,
 )
 from arag_search.query.signs import plain_signs
@@ -235,7 +234,7 @@ class _Modifier(NamedTuple):
     operator: OperatorWord
     start: int
     end: int
-    factor: float | None = None
+    factor: float = DEFAULT_FACTOR
 
 
 @dataclass(slots=True)
@@ -327,9 +326,6 @@ class _Reader:
             self._before_clause(operator, lexeme)
             return
         joined = following.kind if following is not None and following.joined else None
-        if raw[-1] == ":" and raw[:-1] in TEXT_FIELDS and joined in ("phrase", "open"):
-            self.pending_field = self._field_here(raw[:-1], start), start
-            return
         if not raw.strip("-!+") and joined in ("phrase", "open", "range"):
             self._signs(raw, start)
             return
@@ -408,12 +404,9 @@ class _Reader:
         end = match.end()
         self.reject(lexeme.start, end, problems.SPACED_CLAUSE, clause=f"{name}:{value}")
         start = end - len(value)
-        if value[:1] == "[":
-            leaf = self.clauses.range(value, "", start, end, ref)
-        elif value[:1] == '"':
-            leaf = self.clauses.phrase(value, "", start, end, ref)
-        else:
-            leaf = self.clauses.word(value, start, ref)
+        readers = {"[": self.clauses.range, '"': self.clauses.phrase}
+        take = readers.get(value[0])
+        leaf = take(value, "", start, end, ref) if take else self.clauses.word(value, start, ref)
         self._add(leaf, lexeme.start, end)
         self.read_until = end
         return True
@@ -517,22 +510,19 @@ class _Reader:
     def _is_dropped(self, raw: str, lexeme: Lexeme, following: Lexeme | None) -> bool:
         """Drop or reject a piece without words, and return whether that was necessary.
 
-        A piece next to a blank and no operator is dropped with a note. One with signs of the
-        language is kept.
+        A piece beside no operator is dropped with a note. One with signs of the language is kept.
         """
         group = self.group
         if self.pending_field or find_special(raw, ":^~*") >= 0:
             return False
         if raw[0] == "\\" and unescape(raw) in self.operators:
             return False
-        before = lexeme.start == 0 or not lexeme.joined
-        after = following is None or not following.joined
         beside_operator = (
             group.operator is not None
             or bool(group.modifiers)
             or (following is not None and self._operator(following.raw) is not None)
         )
-        if (before or after) and not beside_operator:
+        if not beside_operator:
             group.dropped.append((lexeme.start, lexeme.end))
             self.note(problems.NOTE_DROPPED, piece=raw)
             return True
@@ -552,7 +542,7 @@ class _Reader:
             factor = float(match[1]) if operator.factor is not None and match else 0.0
             if suffix and not 0 < factor < 1:
                 self.reject(start, end, operator.on_factor)
-            in_range = factor if 0 < factor < 1 else None
+            in_range = factor if 0 < factor < 1 else DEFAULT_FACTOR
             group.modifiers.append(_Modifier(operator, start, end, in_range))
         elif self.options.operators:
             self._reject_pending()
@@ -621,20 +611,14 @@ class _Reader:
     def _modified(self, modifier: _Modifier, text: str, start: int, end: int) -> str | None:
         """Return a clause with its modifier, without what has no effect there, which is rejected;
         None for one that is rejected itself."""
-        operator = modifier.operator
         node = read(text, self.options, typed=False)
         if not isinstance(node, Node):
             return None
-        if operator is PREFER:
-            if not scores(node):
-                self.reject(start, end, problems.PREFER_WITHOUT_SCORE)
-                return None
-        else:
-            plain = unweighted(condition_of(node))
-            if plain is not node:
-                self.reject(start, end, problems.SCORING_IN_CONDITION, operator=operator.word)
-                text = str(plain)
-        return f"{operator_text(operator, modifier.factor)} {text}"
+        modified = partial(Modifier, modifier.operator, factor=modifier.factor)
+        others = [lambda: None]
+        if modifier.operator is not PREFER:
+            others = [lambda: modified(child=unweighted(condition_of(node)))]
+        return self.clauses.first(start, end, lambda: modified(child=node), *others)
 
     def _open(self, lexeme: Lexeme, _: Lexeme | None) -> None:
         if len(self.outer) == self.options.max_depth:
@@ -664,18 +648,13 @@ class _Reader:
             self._reject_empty(ended, end)
         text = self._joined(ended.items)
         of_modifiers = bool(text) and _are_modifiers(ended.items)
-        if text is not None:
-            text = f"({text})"
-            node = None
-            if weight != 1:
-                node = read(text, self.options, typed=False, notes=self.findings.notes)
-            try:
-                if of_modifiers and weight != 1:
-                    self.reject(at, end, problems.NO_SCORE)
-                elif isinstance(node, Node):
-                    text = str(weighted(node, weight))
-            except ArgumentError as error:
-                self.reject(at, end, reason(error))
+        text = text and f"({text})"
+        if text and weight != 1:
+            node = read(text, self.options, typed=False, notes=self.findings.notes)
+            if isinstance(node, Node):
+                text = self.clauses.first(at, end, lambda: weighted(node, weight), lambda: node)
+            elif of_modifiers:
+                self.reject(at, end, problems.NO_SCORE)
         self._add(text, ended.start, end, of_modifiers=of_modifiers)
 
     def _reject_empty(self, group: _Group, end: int) -> None:

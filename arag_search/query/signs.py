@@ -12,6 +12,7 @@ import re
 
 from arag_search.query.fields import Schema
 from arag_search.query.lexer import PATTERN
+from arag_search.query.operators import SPELLED
 from arag_search.query.problems import (
     NOTE_QUESTION_MARK,
     NOTE_QUOTES,
@@ -32,6 +33,7 @@ _NEEDED = re.compile(
 )
 """A text without any of these has no such sign. An apostrophe after a letter opens no quote."""
 
+_OPERATORS = "|".join(map(re.escape, SPELLED))
 _SIGNS = re.compile(
     rf"""(?:(?<=[\s(])|^)(?P<before>[-!+{HYPHENS}]*(?:(?P<name>[^\W\d][\w.-]*):)?)(?:
             (?:[“„«»〝「『《＂]|\\"(?!\\)|"(?![^"]*"))
@@ -41,7 +43,8 @@ _SIGNS = re.compile(
             ['’‘›])(?=[\s)~^?!.,;:，。；、]|$)
       | (?P<kept>"(?:[^"\\]|\\.)*"?|\\.|(?:(?<=[\s(])|^){PATTERN})
       | (?:(?<=[\s(])|^)[{INVISIBLE}]+
-      | (?<=[^\s\\(?])\?+(?P<after_mark>[!.,;?]*)(?=[\s()"]|$)
+      | (?:(?:(?<=[\s(])|^)(?P<operator>{_OPERATORS})|(?<=[^\s\\(?]))\?+
+            (?P<after_mark>[!.,;?]*)(?=[\s()"]|$)
       | (?P<dash>(?:(?<=[\s(])|^)[{HYPHENS}](?=[\w"“(]))""",
     re.VERBOSE | re.DOTALL,
 )
@@ -62,10 +65,12 @@ def plain_signs(text: str, schema: Schema) -> tuple[str, tuple[str, ...]]:
         piece = match[0]
         words = match["text"] or match["words"]
         if match["after_mark"] is not None:
-            before = text[max(0, match.start() - _MAX_WORD) : match.start()]
+            operator = match["operator"] or ""  # with a question mark, it is a word
+            before = text[max(0, match.start() - _MAX_WORD) : match.start()] + operator
             for word in _WORD.findall(before)[-1:]:
                 notes[fill(NOTE_QUESTION_MARK, word=word)] = None
-            return match["after_mark"].replace("?", "").ljust(len(piece))
+            kept = (operator and f"\\{operator}") + match["after_mark"].replace("?", "")
+            return kept.ljust(len(piece))
         if words is None:
             if match["dash"]:
                 dashes[piece] = None

@@ -48,6 +48,7 @@ from arag_search.query.printing import (
     with_escaped_slashes,
     word_text,
 )
+from arag_search.query.problems import PREFER_WITHOUT_SCORE, SCORING_IN_CONDITION
 from arag_search.query.regexes import check_regex
 from arag_search.system.values import value
 
@@ -232,7 +233,7 @@ class Modifier(_Printed):
         if self.operator is not PREFER:
             _check_condition(self.child, self.operator.word)
         elif isinstance(self.child, Modifier) or not scores(self.child):
-            raise ArgumentError("A PREFER of what has no score.", do="Prefer words or phrases.")
+            raise ArgumentError(PREFER_WITHOUT_SCORE)
         if not 0 < self.factor < 1:
             raise ArgumentError(f"A DEMOTE by {self.factor:g}.", allowed="more than 0, less than 1")
 
@@ -481,12 +482,9 @@ def _has_scoring(node: Node | Modifier) -> bool:
 
 def _check_condition(node: Node | Modifier, within: str) -> None:
     """Check what only has to match: a weight on it, or a PREFER or DEMOTE in it, has no effect."""
-    if isinstance(node, Modifier):
-        raise ArgumentError(f"A {node.operator.word} as a {within}.", do="Leave it out.")
-    if _has_scoring(node):
-        raise ArgumentError(f"A PREFER or DEMOTE within a {within}.", do="Leave it out.")
-    if isinstance(node, TextLeaf | And | Or) and node.weight != 1:
-        raise ArgumentError(f"A weight on a {within}.", do="Leave the weight out.")
+    is_weighted = isinstance(node, TextLeaf | And | Or) and node.weight != 1
+    if isinstance(node, Modifier) or _has_scoring(node) or is_weighted:
+        raise ArgumentError(SCORING_IN_CONDITION.format(within=within))
 
 
 def _check_compound(node: And | Or, kind: type[And] | type[Or]) -> None:

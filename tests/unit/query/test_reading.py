@@ -130,6 +130,9 @@ NOTED = [
     ("a - b", "(a OR b)", '"-" was left out: it holds nothing to search.'),
     ("Vivaldi ...", "Vivaldi", '"..." was left out: it holds nothing to search.'),
     ('"Griselda"?', '"Griselda"', 'the "?" after "Griselda" was read as punctuation.'),
+    ("Portland, OR?", r"(Portland, OR \OR)", 'the "?" after "OR" was read as punctuation.'),
+    ('("a" b)?', '("a" OR b)', 'the "?" after "b" was read as punctuation.'),
+    ('"a"|"b"', '("a" OR "b")', '"|" was left out: it holds nothing to search.'),
     (
         "covid -19",
         "(covid AND NOT 19)",
