@@ -46,7 +46,6 @@ from arag_search.query.tree import (
     Node,
     Phrase,
     Prefix,
-    Range,
     Regex,
     Term,
     TextField,
@@ -94,7 +93,7 @@ class ClauseReader:
                 continue
             if message:
                 self.reject(start, end, message)
-            return between(clause) if isinstance(clause, Range) else clause and str(clause)
+            return clause and str(clause)
         self.reject(start, end, message, mended=False)
         return None
 
@@ -359,12 +358,6 @@ def _ranges(text: str, field: FieldRef) -> Iterator[Callable[[], Leaf]]:
             f"{turned[0]}{high} TO {low}{turned[1]}",
         ):
             yield lambda ends=ends: range_leaf(ends, field)
-
-
-def between(node: Range) -> str:
-    """Return a range in brackets, whatever its bounds: without an index, its type is guessed."""
-    opening, closing = "{["[node.include_lower], "}]"[node.include_upper]
-    return f"{node.field}:{opening}{node.lower or '*'} TO {node.upper or '*'}{closing}"
 
 
 def is_no_field(name: str, value: str) -> bool:
