@@ -26,7 +26,7 @@ from arag_search.errors import (
     VectorsNotNamedError,
 )
 from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
-from arag_search.query.forms import NONE
+from arag_search.query.lemmas import NONE
 from arag_search.search.index import Index
 from arag_search.search.opening import open_index
 from arag_search.search.standing import standing_of

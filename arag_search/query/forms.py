@@ -14,7 +14,7 @@ and the oracle of the tests ask it, and engines index and search what it returns
    points of Arabic and Hebrew, the hamza on an alif, the difference of Persian kaf and yeh and,
    where articles are elided, these.
 4. A word of the dictionary of the language (simplemma) is its lemma, and a lemma that is a form of
-   another, such as a participle, is that (see ``endings``). A word that the dictionary does not
+   another, such as a participle, is that (see ``lemmas``). A word that the dictionary does not
    know is looked up with other accents and without an ending, or loses a regular one; of a Finnish
    compound, the last part is looked up. All that depends on the word in lower case alone.
    A Korean word, in any language, loses its particles.
@@ -28,9 +28,7 @@ and the oracle of the tests ask it, and engines index and search what it returns
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache, partial
 from importlib.metadata import version
 from itertools import combinations, takewhile, zip_longest
@@ -38,13 +36,11 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from arag_search.corpus import HEADING_MARK, Chunk, heading_of
-from arag_search.query import analysis, dictionaries, endings
+from arag_search.query import analysis
 from arag_search.query.analysis import Spellings, Token
+from arag_search.query.lemmas import LAST_PART, NONE, Lemmas, without_particles
 from arag_search.query.limits import MAX_SLOP
-from arag_search.query.typography import APOSTROPHES
-
-NONE = "none"
-"""The language of an index whose words have no lemmas; all other steps apply."""
+from arag_search.query.typography import accents_off, has_only_letters, plain_letters
 
 HOLE = ""
 """Stands at the positions before each group of parts."""
@@ -81,7 +77,7 @@ def steps(language: str) -> tuple[str, ...]:
     if language == NONE:
         return (*before, *after)
     lemmas = f"lemmas of {language} (simplemma {version('simplemma')})"
-    parts = ("last parts",) if language in _LAST_PART else ()
+    parts = ("last parts",) if language in LAST_PART else ()
     return (*before, lemmas, "endings", *parts, *after)
 
 
@@ -312,7 +308,7 @@ def normal_spellings(text: str, language: str) -> Spellings:
 @lru_cache(1 << 16)
 def folded(word: str) -> str:
     """Return a word or its beginning in normal form, but for its lemma."""
-    return _QUOTES.sub("", _accents_off(_letters(analysis.fold(word)))) or word
+    return _QUOTES.sub("", accents_off(plain_letters(analysis.fold(word)))) or word
 
 
 # Words and their typographic signs
@@ -421,7 +417,7 @@ def _is_name(word: str) -> bool:
     return word[0].isupper() and word.isalpha() and len(_PART.findall(word)) < 3
 
 
-# Letters, lemmas, accents
+# Words in lower case
 
 
 class _Known(dict[str, str]):
@@ -429,13 +425,13 @@ class _Known(dict[str, str]):
 
     def __init__(self, language: str) -> None:
         super().__init__()
-        self._lemma: Callable[[str], str] = str if language == NONE else _Lemmas(language)
+        self._lemma: Callable[[str], str] = str if language == NONE else Lemmas(language)
 
     def __missing__(self, word: str) -> str:
-        form = _POSSESSIVE.sub("", _letters(word))
+        form = _POSSESSIVE.sub("", plain_letters(word))
         if "가" <= form[-1:] <= "힣":
-            form = endings.without_particles(form)
-        form = _accents_off(self._lemma(form) if _has_only_letters(form) else form)
+            form = without_particles(form)
+        form = accents_off(self._lemma(form) if has_only_letters(form) else form)
         form = _cut(_QUOTES.sub("", form)) or word
         if len(self) >= _MAX_KNOWN:
             self.clear()
@@ -450,256 +446,6 @@ def _known(language: str) -> _Known:
 
 _QUOTES = re.compile("['\"]")
 _POSSESSIVE = re.compile("(?<=\\w)'s$")
-_ELIDED = re.compile(
-    "^(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|quoiqu|all|coll|dall|dell|nell|sull|un|quest|bell)'"
-    "(?=\\w)"
-)
-_ELIDING = frozenset(("fr", "it", "ca"))
-_CAPITALISED = frozenset(("de",))
-"""Languages whose nouns are capitalised, where the spelling of a noun is asked first."""
-
-_LEAST_PART = 4
-_LAST_PART = frozenset(("fi",))
-"""Languages of compounds, of which the last part alone is inflected and looked up. What simplemma
-guesses of words that its dictionary does not know is not asked there: it takes that part off."""
-
-_ARABIC = frozenset(("ar", "fa"))
-"""Languages whose dictionaries are asked in the letters that all spellings of a word have."""
-
-_TYPED_PLAIN = frozenset(("de", "es", "fr"))
-"""Languages whose words are also looked up by their letters without accents."""
-
-
-def languages() -> tuple[str, ...]:
-    """Return the languages that have lemmas, as ISO 639 names them, sorted."""
-    from simplemma.strategies.dictionaries import dictionary_factory
-
-    return tuple(sorted(dictionary_factory.SUPPORTED_LANGUAGES))
-
-
-class _Dictionaries:
-    """The dictionaries, as simplemma asks for them."""
-
-    def get_dictionary(self, lang: str) -> Mapping[str, str]:
-        return _in_letters(lang) if lang in _ARABIC else dictionaries.lemmas(lang)
-
-
-_DICTIONARIES = _Dictionaries()
-
-
-class _Lemmas:
-    """The lemmas of the words of a language, which are in lower case."""
-
-    def __init__(self, language: str) -> None:
-        from simplemma import Lemmatizer
-        from simplemma.strategies import DefaultStrategy, DictionaryLookupStrategy
-
-        self._language = language
-        self._dictionary = DictionaryLookupStrategy(_DICTIONARIES)
-        self._of_unknown, self._of_lemmas, self._of_nouns, self._regular = (
-            [
-                (re.compile(f"{ending}$" if ending[0] == "^" else f"(?<=..){ending}$"), instead)
-                for ending, instead in table.get(language, ())
-            ]
-            for table in (
-                endings.OF_UNKNOWN_WORDS,
-                endings.OF_LEMMAS,
-                endings.OF_NOUNS,
-                endings.REGULAR,
-            )
-        )
-        self._uninflected = endings.UNINFLECTED.get(language, frozenset())
-        self._has_parts = language in _LAST_PART
-        is_capitalised = language in _CAPITALISED  # and has compounds, which are looked up
-        self._spellings = (str.capitalize, str) if is_capitalised else (str,)
-        self._lemmatizer = Lemmatizer(
-            lemmatization_strategy=DefaultStrategy(is_capitalised, _DICTIONARIES)
-        )
-
-    def __call__(self, word: str) -> str:
-        if self._language in _ELIDING:
-            word = _ELIDED.sub("", word)
-        head, spelling = "", self._inflected(word)
-        if spelling is None and self._has_parts:
-            head, spelling = next(self._last_parts(word), ("", None))
-        if spelling is None:
-            word = next(_replaced(word, self._regular), word)
-            spelling = self._known_spelling(word) or word
-        word = self._last_lemma(spelling)
-        if word not in self._uninflected:
-            further = _first(_replaced(word, self._of_lemmas), self._known)
-            word = self._last_lemma(further) if further else word
-        return head + word
-
-    def _last_lemma(self, word: str) -> str:
-        """Return the lemma that has no other one."""
-        chain = [word]
-        while True:  # operas, opera, opus
-            if self._language == "en" and word[-1] == "a" and self._lemma(f"{word}s") == word:
-                return word  # opera is a word of its own, and a plural of opus
-            word = self._lemma(word)
-            if word in chain:  # itself, or German Tag, tagen, Tag
-                return min(chain[chain.index(word) :], key=lambda word: (len(word), word))
-            chain.append(word)
-
-    def _lemma(self, word: str) -> str:
-        """Return the lemma of the first spelling that has another one than itself."""
-        if self._has_parts:
-            return self._noun_or_lemma(word)
-        lemmas = (
-            self._lemmatizer.lemmatize(spelt(word), self._language).lower()
-            for spelt in self._spellings
-        )
-        return next((lemma for lemma in lemmas if lemma != word), word)
-
-    def _noun_or_lemma(self, word: str) -> str:
-        """Return the lemma in the dictionary or, if that is the word itself or a verb, a noun of
-        which the word is a form, too."""
-        lemma = (self._dictionary.get_lemma(word, self._language) or word).lower().rstrip(".")
-        nouns = _replaced(word, self._of_nouns) if lemma == word or lemma[-1] in "aä" else ()
-        return _first(nouns, self._noun) or lemma
-
-    def _noun(self, word: str) -> str | None:
-        """Return a word if the dictionary has it as a lemma."""
-        is_lemma = len(word) > 3 and self._dictionary.exact_lemma(word, self._language) == word
-        return word if is_lemma else None
-
-    def _known(self, word: str) -> str | None:
-        is_in = len(word) > 2 and self._dictionary.get_lemma(word, self._language) is not None
-        return word if is_in else None
-
-    def _known_spelling(self, word: str) -> str | None:
-        """Return the spelling of a word in the dictionary, with other accents or without."""
-        if (spelling := self._known(word)) or self._language not in _TYPED_PLAIN:
-            return spelling
-        plain = _accents_off(word)
-        if other := _accented(self._language).get(plain):
-            return other
-        return self._known(plain) if plain != word else None
-
-    def _inflected(self, word: str) -> str | None:
-        """Return the spelling of a word in the dictionary, or of what a rule makes of it."""
-        return self._known_spelling(word) or _first(
-            _replaced(word, self._of_unknown), self._known_spelling
-        )
-
-    def _last_parts(self, word: str) -> Iterator[tuple[str, str]]:
-        """Yield the first and the last part of a compound, both in the dictionary or, after those,
-        the last alone."""
-        for is_head, least in ((self._known, _LEAST_PART), (str, _LEAST_PART + 1)):
-            for at in range(3, len(word) - least + 1):
-                if is_head(word[:at]) and (spelling := self._inflected(word[at:])):
-                    yield word[:at], spelling
-
-
-def _replaced(word: str, rules: Sequence[tuple[re.Pattern[str], str]]) -> Iterator[str]:
-    """Yield the words that rules make of a word."""
-    for ending, instead in rules:
-        if match := ending.search(word):
-            yield from (word[: match.start()] + match.expand(other) for other in instead.split(" "))
-
-
-def _first(words: Iterable[str], known: Callable[[str], str | None]) -> str | None:
-    return next(filter(None, map(known, words)), None)
-
-
-@cache
-def _accented(language: str) -> Mapping[str, str]:
-    """Return the words of a dictionary with accents, by their letters without."""
-    return dictionaries.table(
-        f"{language}-accents",
-        lambda: {
-            _accents_off(word.lower()): word
-            for word in dictionaries.lemmas(language)
-            if not word.isascii()
-        },
-    )
-
-
-@cache
-def _in_letters(language: str) -> Mapping[str, str]:
-    """Return the words of a dictionary with their lemmas, both in the letters that are looked up.
-    Of the lemmas of words that become one, it is that of the most words."""
-
-    def make() -> Mapping[str, str]:
-        lemmas = dictionaries.lemmas(language).items()
-        pairs = {(_letters(word.lower()), _letters(lemma.lower())) for word, lemma in lemmas}
-        count = Counter(lemma for _, lemma in pairs)
-        return dict(sorted(pairs, key=lambda pair: (count[pair[1]], pair[1])))
-
-    return dictionaries.table(f"{language}-letters", make)
-
-
-_OTHER_LETTERS = {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ħ": "h",
-                  "ı": "i", "ё": "е", "ς": "σ"}  # fmt: skip
-"""Letters with a plain form that Unicode does not decompose them into."""
-_ARABIC_LETTERS = str.maketrans("أإآٱیکۀ٫٬", "اااايكه.,", "\u0640")
-"""Letters that are typed for each other, separators of numbers, and the tatweel, which goes."""
-_POINTS = re.compile("[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed]")
-_LETTER_FORMS = frozenset(
-    ("<wide>", "<narrow>", "<font>", "<compat>", "<initial>", "<medial>", "<final>", "<isolated>",
-     "<super>", "<sub>")
-)  # fmt: skip
-
-
-class _Letters(dict[int, str]):
-    """The letters of compatibility forms, by code point."""
-
-    def __missing__(self, code: int) -> str:
-        character = chr(code)
-        kind = unicodedata.decomposition(character).partition(" ")[0]
-        category = unicodedata.category(character)
-        letters = unicodedata.normalize("NFKC", character).lower()
-        if category == "Cf":
-            letters = ""
-        elif character in APOSTROPHES + "״":
-            letters = '"' if character == "״" else "'"
-        elif category == "Nd":
-            letters = str(unicodedata.decimal(character))
-        elif kind not in _LETTER_FORMS or category == "So" or not all(map(_is_in_word, letters)):
-            letters = character
-        letters = self[code] = letters.translate(_ARABIC_LETTERS)
-        return letters
-
-
-class _Plain(dict[int, str]):
-    """Latin and Greek letters without accents, by code point, and other letters as they are."""
-
-    def __missing__(self, code: int) -> str:
-        character = chr(code)
-        plain = _OTHER_LETTERS.get(character, character)
-        if unicodedata.name(character, "").startswith(("LATIN", "GREEK")):
-            decomposed = unicodedata.normalize("NFD", plain)
-            plain = "".join(_OTHER_LETTERS.get(letter, letter) for letter in decomposed)
-        plain = self[code] = _POINTS.sub("", plain)
-        return plain
-
-
-_LETTERS, _PLAIN = _Letters(), _Plain()
-
-
-def _is_in_word(character: str) -> bool:
-    return character.isalnum() or unicodedata.category(character).startswith("M")
-
-
-def _letters(word: str) -> str:
-    """Return a word with its letters for compatibility forms and without points, and straight
-    apostrophes."""
-    if word.isascii():
-        return word
-    return _POINTS.sub("", unicodedata.normalize("NFC", word.translate(_LETTERS)))
-
-
-def _has_only_letters(word: str) -> bool:
-    """Return whether a word consists of letters, their marks and apostrophes."""
-    word = word.replace("'", "")
-    return word.isalpha() or (
-        not word.isascii() and all(unicodedata.category(letter)[0] in "LM" for letter in word)
-    )
-
-
-def _accents_off(word: str) -> str:
-    return word if word.isascii() else word.translate(_PLAIN)
 
 
 def _cut(term: str) -> str:

@@ -1,9 +1,10 @@
-"""Typographic signs, and the plain signs that they stand for: one table for the words of an index,
-the signs of a query, and answers that are compared.
+"""Typographic signs and letters, and the plain ones that they stand for: one table for the words of
+an index, the signs of a query, and answers that are compared.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 APOSTROPHES = "'‘’‛`´′ʹʻʼʽʾʿꞌ׳＇"
@@ -27,3 +28,79 @@ PLAIN = str.maketrans(
     | dict.fromkeys(INVISIBLE + _WITHIN_WORDS, "")
 )
 """The table for ``str.translate``. All that is ASCII stays but the backtick, an apostrophe."""
+
+
+# Letters
+
+
+_OTHER_LETTERS = {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ħ": "h",
+                  "ı": "i", "ё": "е", "ς": "σ"}  # fmt: skip
+"""Letters with a plain form that Unicode does not decompose them into."""
+_ARABIC_LETTERS = str.maketrans("أإآٱیکۀ٫٬", "اااايكه.,", "\u0640")
+"""Letters that are typed for each other, separators of numbers, and the tatweel, which goes."""
+_POINTS = re.compile("[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed]")
+_LETTER_FORMS = frozenset(
+    ("<wide>", "<narrow>", "<font>", "<compat>", "<initial>", "<medial>", "<final>", "<isolated>",
+     "<super>", "<sub>")
+)  # fmt: skip
+
+
+class _Letters(dict[int, str]):
+    """The letters of compatibility forms, by code point."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        kind = unicodedata.decomposition(character).partition(" ")[0]
+        category = unicodedata.category(character)
+        letters = unicodedata.normalize("NFKC", character).lower()
+        if category == "Cf":
+            letters = ""
+        elif character in APOSTROPHES + "״":
+            letters = '"' if character == "״" else "'"
+        elif category == "Nd":
+            letters = str(unicodedata.decimal(character))
+        elif kind not in _LETTER_FORMS or category == "So" or not all(map(_is_in_word, letters)):
+            letters = character
+        letters = self[code] = letters.translate(_ARABIC_LETTERS)
+        return letters
+
+
+class _WithoutAccents(dict[int, str]):
+    """Latin and Greek letters without accents, by code point, and other letters as they are."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        plain = _OTHER_LETTERS.get(character, character)
+        if unicodedata.name(character, "").startswith(("LATIN", "GREEK")):
+            decomposed = unicodedata.normalize("NFD", plain)
+            plain = "".join(_OTHER_LETTERS.get(letter, letter) for letter in decomposed)
+        plain = self[code] = _POINTS.sub("", plain)
+        return plain
+
+
+_LETTERS, _WITHOUT_ACCENTS = _Letters(), _WithoutAccents()
+
+
+def _is_in_word(character: str) -> bool:
+    return character.isalnum() or unicodedata.category(character).startswith("M")
+
+
+def plain_letters(word: str) -> str:
+    """Return a word with its letters for compatibility forms and without points, and straight
+    apostrophes."""
+    if word.isascii():
+        return word
+    return _POINTS.sub("", unicodedata.normalize("NFC", word.translate(_LETTERS)))
+
+
+def has_only_letters(word: str) -> bool:
+    """Return whether a word consists of letters, their marks and apostrophes."""
+    word = word.replace("'", "")
+    return word.isalpha() or (
+        not word.isascii() and all(unicodedata.category(letter)[0] in "LM" for letter in word)
+    )
+
+
+def accents_off(word: str) -> str:
+    """Return a word without the accents of its Latin and Greek letters."""
+    return word if word.isascii() else word.translate(_WITHOUT_ACCENTS)

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 
 from arag_search.query.field_types import FIELD_TYPES
-from arag_search.query.forms import NONE
+from arag_search.query.lemmas import NONE
 from arag_search.query.printing import quoted
 from arag_search.search.fields import FieldSummary
 from arag_search.search.index import Index

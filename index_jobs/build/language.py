@@ -11,7 +11,7 @@ from typing import Any
 import regex
 
 from arag_search.query import analysis
-from arag_search.query.forms import NONE, languages
+from arag_search.query.lemmas import NONE, languages
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.reading import CorpusReader, Position, SeenIds, Source
 

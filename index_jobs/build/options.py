@@ -13,7 +13,7 @@ from arag_search.engines.write import DEFAULT_B, DEFAULT_K1, TargetOptions
 from arag_search.errors import ArgumentError
 from arag_search.manifest import FOLD_CHARACTERS
 from arag_search.query.fields import MetadataType
-from arag_search.query.forms import NONE, languages
+from arag_search.query.lemmas import NONE, languages
 from index_jobs.build.language import AUTO
 from index_jobs.cutting.chunking import (
     DEFAULT_CHUNK_TOKENS,

@@ -21,12 +21,12 @@ from arag_search.query.forms import (
     forms_of_chunk,
     indexed,
     is_code,
-    languages,
     normal_forms,
     normal_spellings,
     normal_terms,
     steps,
 )
+from arag_search.query.lemmas import languages
 
 TEXTS = st.text(
     st.sampled_from("aAbB xX_.-#+$@'’1é́ßЁйﬁｖカﾞ東\u00ad\u200dא\u05b0\U0001d49c\n")
