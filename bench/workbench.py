@@ -6,9 +6,13 @@ import hashlib
 import re
 import shutil
 import sys
-from collections.abc import Generator
+import time
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+
+import orjson
 
 from arag_search.engines.base import check_compact
 from arag_search.engines.lucene.jvm import java
@@ -59,6 +63,31 @@ def open_kept(corpus: Path, folder: Path, encoder: str | None, own: Path | None 
         index.close()
         raise
     return index
+
+
+@dataclass(frozen=True, slots=True)
+class Building:
+    """What a system took before the first question: calls of models and their tokens, seconds, and
+    the bytes that it keeps."""
+
+    calls: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    bytes: int = 0
+
+
+def built_once(folder: Path, build: Callable[[], tuple[int, int]]) -> Building:
+    """Build in a folder, unless that was finished before, and return what it took; what was killed
+    is built again. ``build`` returns its calls of models and their tokens."""
+    noted = folder / "building.json"
+    if not noted.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        began = time.perf_counter()
+        calls, tokens = build()
+        seconds = time.perf_counter() - began
+        kept = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        write_atomically(noted, orjson.dumps(Building(calls, tokens, seconds, kept)))
+    return Building(**orjson.loads(noted.read_bytes()))
 
 
 @contextmanager

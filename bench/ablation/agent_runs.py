@@ -50,8 +50,8 @@ from bench.ablation.suite import (
 from bench.ablation.unavailable import TakenAway, must_be_read, take_away
 from bench.data import own_index
 from bench.report.fingerprints import code_fingerprint, prompt_fingerprint
-from bench.rivals.answerer import Built
-from bench.rivals.registry import Rival
+from bench.rivals import RIVALS
+from bench.rivals.answerer import Answerer, Built, Settings, rival_of
 from bench.workbench import open_kept, say
 
 RUNS, BUILT = "runs", "built"
@@ -96,7 +96,8 @@ class AgentExperiment:
         self._judging = judging
         self._measures = (*suite.shown_measures, *COSTS)
         self._presets: dict[str, Preset] = {}
-        self._rivals: dict[str, Rival] = {}
+        self._rivals: dict[str, tuple[type[Answerer], Settings]] = {}
+        self._usual: dict[str, tuple[int, int]] = {}
         self._built: dict[tuple[str, ...], Built] = {}
         self._models = {entry.level: entry for entry in runs.models}
         self._open = ExitStack()
@@ -140,8 +141,8 @@ class AgentExperiment:
             if name == ENVIRONMENT:
                 name = first_set(os.environ, (MODEL_VARIABLE,))[0] or name
             for _ in self._seeds(key):
-                if (rival := self._rivals.get(key["preset"])) is not None:
-                    yield estimate_rival(rival.usual_calls(), name, answers)
+                if key["preset"] in self._rivals:
+                    yield estimate_rival(*self._usual[key["preset"]], name, answers)
                 else:
                     yield estimate(preset, name, answers)
                 if judge is not None:
@@ -186,17 +187,17 @@ class AgentExperiment:
     ) -> Callable[[Index, Preset, ChatModel], Agent]:
         """Return what answers under a condition: our agent, or a rival, which first builds what it
         needs for this index."""
-        rival = self._rivals.get(key["preset"])
-        if rival is None:
+        if key["preset"] not in self._rivals:
             return Agent
+        rival, settings = self._rivals[key["preset"]]
         at = tuple(key.values())
         if at not in self._built:
             of_agent = Agent(index, preset, model).fingerprints
             made_of = [of_agent.get(name) for name in ("index", "encoder")]
             digest = hashlib.sha256(repr(made_of).encode()).hexdigest()[:8]
-            folder = self._folders.work / BUILT / f"{rival.name}-{digest}"
-            self._built[at] = rival.build(index, model.name, folder)
-        return partial(rival.answerer, settings=rival.settings, built=self._built[at])
+            folder = self._folders.work / BUILT / f"{rival.__name__}-{digest}"
+            self._built[at] = rival.build(index, settings, model.name, folder)
+        return partial(rival, settings=settings, built=self._built[at])
 
     def _seeds(self, key: Key) -> tuple[int, ...]:
         """Return the seeds that may make a difference: rules give the same answer for every
@@ -294,8 +295,9 @@ class AgentExperiment:
 
     def _load_rival(self, entry: RivalEntry) -> None:
         """Load the system of an entry. Raises ConfigError if it cannot be used."""
-        rival = self._rivals[entry.level] = Rival.of(entry.rival, entry.set)
-        self._take(entry.level, rival.answerer.preset_of(entry.level))
+        self._rivals[entry.level] = rival, settings = rival_of(entry.rival, entry.set)
+        self._usual[entry.level] = RIVALS[entry.rival].usual(settings.passages)
+        self._take(entry.level, rival.preset_of(entry.level))
 
     def _take(self, level: str, preset: Preset) -> None:
         self._presets[level] = preset

@@ -10,7 +10,7 @@ from typing import Protocol
 from arag_search.system.progress import duration
 from bench.ablation.judging.intents import Intents
 from bench.ablation.suite import Key
-from bench.rivals.answerer import Building
+from bench.workbench import Building
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,12 @@ from arag_search.runs.prices import Prices
 from arag_search.tokens import count_tokens
 from arag_search.tools.preset import GIVEN_PASSAGES, Preset
 from bench.ablation.judging.failures import MAX_CASES
-from bench.rivals.answerer import prompt
 
 USUAL_CALLS = 5
 REPLY_TOKENS = 1_000
 OUTPUT_TOKENS = 300
 TOOL_TOKENS = 300
+ROLE_TOKENS = 150
 QUESTION_TOKENS = 40
 JUDGE_TOKENS = 500
 
@@ -47,12 +47,11 @@ def estimate(preset: Preset, model: str, answers: int) -> Estimate:
     return Estimate(model, answers * requests, answers * tokens)
 
 
-def estimate_rival(calls: Iterable[tuple[str, int]], model: str, answers: int) -> Estimate:
-    """Estimate a number of answers of a system, by the role and the passages of each request."""
-    a_passage = REPLY_TOKENS // GIVEN_PASSAGES
-    sizes = [count_tokens(prompt(role)) + QUESTION_TOKENS + shown * a_passage
-             for role, shown in calls]  # fmt: skip
-    return Estimate(model, answers * len(sizes), answers * sum(sizes))
+def estimate_rival(requests: int, shown: int, model: str, answers: int) -> Estimate:
+    """Estimate a number of answers of a system that takes so many requests for each, which show so
+    many passages."""
+    tokens = requests * (ROLE_TOKENS + QUESTION_TOKENS) + shown * REPLY_TOKENS // GIVEN_PASSAGES
+    return Estimate(model, answers * requests, answers * tokens)
 
 
 def estimate_judge(preset: Preset, judge: str, answers: int, *, trajectories: bool) -> Estimate:

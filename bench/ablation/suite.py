@@ -22,7 +22,7 @@ from arag_search.questions.files import Question
 from arag_search.system.yaml_file import numbered, read_mapping
 from bench.ablation.measure import measure_of
 from bench.data import drawn
-from bench.rivals import ROWS, RivalName
+from bench.rivals import RIVALS, RivalName
 
 ALPHA = 0.05
 ENVIRONMENT = "environment"
@@ -81,7 +81,7 @@ class RivalEntry(Part):
     @property
     def level(self) -> str:
         """The name of the entry in tables, which says whose code it is."""
-        return f"{self.label or self.rival} ({ROWS[self.rival]})"
+        return f"{self.label or self.rival} ({RIVALS[self.rival].row})"
 
 
 class Decoding(Part):

@@ -5,15 +5,27 @@ A suite names them in ``rivals``; each answers with a record of our agent's kind
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Literal, NamedTuple
 
-RivalName = Literal["faithful_rag", "linear_rag", "ma_rag", "ragenta"]
-
+RivalName = Literal["faithful_rag", "graphrag", "hipporag", "linear_rag", "ma_rag", "ragenta"]
 OUR_READING = "our reading, not the authors' code"
-ROWS: dict[RivalName, str] = {
-    "faithful_rag": OUR_READING,
-    "linear_rag": OUR_READING,
-    "ma_rag": OUR_READING,
-    "ragenta": OUR_READING,
+
+
+class Rival(NamedTuple):
+    """The class of a system, what the name of its row says of the code and, for --dry-run, what a
+    question usually takes with k passages: requests, and the passages that they show."""
+
+    answerer: str
+    row: str
+    usual: Callable[[int], tuple[int, int]]
+
+
+RIVALS: dict[RivalName, Rival] = {
+    "faithful_rag": Rival("faithful_rag.FaithfulRag", OUR_READING, lambda k: (4, k)),
+    "graphrag": Rival("process.GraphRag", "as published, graphrag 3", lambda k: (1, k)),
+    "hipporag": Rival("process.HippoRag", "as published, not run by us", lambda k: (2, k)),
+    "linear_rag": Rival("linear_rag.LinearRag", OUR_READING, lambda k: (1, k)),
+    "ma_rag": Rival("ma_rag.MaRag", OUR_READING, lambda k: (11, 3 * k)),  # a plan of three steps
+    "ragenta": Rival("ragenta.Ragenta", OUR_READING, lambda k: (2 * k + 3, 5 * k)),
 }
-"""The systems, and what the name of a row says of its code."""

@@ -16,23 +16,22 @@ import hashlib
 import re
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar
 
-import orjson
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from arag_search.agent.loop import Agent, Ended, add_step
 from arag_search.agent.models.base import ChatModel, Message, ModelReply
 from arag_search.agent.presets import preset_fingerprint
 from arag_search.agent.record import Step
 from arag_search.agent.state import State
-from arag_search.errors import ModelReplyError
+from arag_search.errors import ConfigError, ModelReplyError
 from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.search.index import Index
-from arag_search.system.durable import write_atomically
+from arag_search.system.yaml_file import numbered
 from arag_search.tokens import cut_to
 from arag_search.tools.base import ToolResult, error_result
 from arag_search.tools.blocks import fit, retrieved_tokens
@@ -40,6 +39,8 @@ from arag_search.tools.paper_replies import paper_block
 from arag_search.tools.preset import Preset, plain_preset
 from arag_search.tools.rendering import written_apart
 from arag_search.tools.reply_text import ShownPassage, passages_at
+from bench.rivals import RIVALS, RivalName
+from bench.workbench import Building
 
 MAX_SAID_TOKENS = 2_000
 MAX_ITEM_TOKENS = 200
@@ -63,20 +64,8 @@ class Settings(BaseModel):
     passages: int = Field(5, ge=1, le=20)
 
 
-@dataclass(frozen=True, slots=True)
-class Building:
-    """What a system took before the first question: calls of models and their tokens, seconds, and
-    the bytes that it keeps."""
-
-    calls: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-    bytes: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
 class Built:
-    """What a system builds before the first question, and all questions share; None: nothing."""
+    """What a system builds before the first question, and all questions share."""
 
     building: Building | None = None
 
@@ -84,39 +73,20 @@ class Built:
         """Free what is open."""
 
 
-def built_once(folder: Path, build: Callable[[], tuple[int, int]]) -> Building:
-    """Build in a folder, unless that was finished before, and return what it took; what was killed
-    is built again. ``build`` returns its calls of models and their tokens."""
-    noted = folder / "building.json"
-    if noted.exists():
-        return Building(**orjson.loads(noted.read_bytes()))
-    folder.mkdir(parents=True, exist_ok=True)
-    began = time.perf_counter()
-    calls, tokens = build()
-    seconds = time.perf_counter() - began
-    kept = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    building = Building(calls, tokens, seconds, kept)
-    write_atomically(noted, orjson.dumps(building))
-    return building
-
-
-S = TypeVar("S", bound=Settings)
-B = TypeVar("B", bound=Built)
-
-
-class Answerer(Agent, Generic[S, B]):
+class Answerer(Agent):
     """A system over one index and one model. Threads may share it.
 
     ``searches`` are those of the index that it makes. ``roles`` are the prompts of its requests,
-    that of the answer last.
+    that of the answer last; for those that are ``scored``, log-probabilities are asked for.
     """
 
     searches: ClassVar[tuple[str, ...]] = (DENSE,)
     roles: ClassVar[tuple[str, ...]]
+    scored: ClassVar[tuple[str, ...]] = ()
     settings_type: ClassVar[type[Settings]] = Settings
 
     def __init__(
-        self, index: Index, preset: Preset, model: ChatModel, settings: S, built: B
+        self, index: Index, preset: Preset, model: ChatModel, settings: Any, built: Any
     ) -> None:
         super().__init__(index, preset, model)
         self.settings, self.built = settings, built
@@ -139,11 +109,6 @@ class Answerer(Agent, Generic[S, B]):
         del index, settings, model, folder
         return Built()
 
-    @classmethod
-    @abstractmethod
-    def usual_calls(cls, settings: Any) -> Iterator[tuple[str, int]]:
-        """Yield the requests of a usual question: the role, and how many passages it is shown."""
-
     @abstractmethod
     def answer(self, state: State) -> ModelReply:
         """Answer the question of a state; requests and searches become steps of it."""
@@ -156,9 +121,8 @@ class Answerer(Agent, Generic[S, B]):
     # The model
 
     def reply(
-        self, state: State, role: str, passages: Sequence[ShownPassage] = (), *,
-        logprobs: bool = False, **said: str,
-    ) -> ModelReply:  # fmt: skip
+        self, state: State, role: str, passages: Sequence[ShownPassage] = (), **said: str
+    ) -> ModelReply:
         """Ask the model in a role, by a request of its own. What is ``said`` comes under its names,
         cut to MAX_SAID_TOKENS, then the passages. Raises ModelReplyError if it replies twice with
         nothing to read."""
@@ -174,16 +138,15 @@ class Answerer(Agent, Generic[S, B]):
         state.add(Message("system", prompt(role)))
         state.add(Message("user", "\n\n".join(parts)))
         state.loops += 1
-        return self._reply(state, (), logprobs=logprobs)
+        return self._reply(state, (), logprobs=role in self.scored)
 
     def say(
-        self, state: State, role: str, passages: Sequence[ShownPassage] = (), *,
-        logprobs: bool = False, **said: str,
-    ) -> ModelReply:  # fmt: skip
+        self, state: State, role: str, passages: Sequence[ShownPassage] = (), **said: str
+    ) -> ModelReply:
         """Ask the model in a role as a step; a reply with nothing to read is empty."""
         began = time.perf_counter()
         try:
-            reply = self.reply(state, role, passages, logprobs=logprobs, **said)
+            reply = self.reply(state, role, passages, **said)
             result = ToolResult(reply.text, "ok")
         except ModelReplyError as error:
             reply, result = ModelReply(""), error_result(str(error))
@@ -209,7 +172,7 @@ class Answerer(Agent, Generic[S, B]):
         """Return passages as the step of a search that found them: ids, best first, with the
         numbers of the sentences that are shown of each, None for all."""
         chunks = filter(None, self.index.read(list(shown)))
-        blocks = [paper_block(chunk, "LogicalRAG", shown[chunk.id]) for chunk in chunks]
+        blocks = [paper_block(chunk, "LogicalRAG", shown.get(chunk.id)) for chunk in chunks]
         text, kept, spans = fit(lambda _: ("", ""), blocks, _MAX_RESULT_TOKENS, whole=True)
         ids, tokens = tuple(block.id for block in kept), retrieved_tokens(kept)
         text = written_apart(text, spans)
@@ -239,3 +202,16 @@ def items(text: str, most: int) -> list[str]:
     lines = (_BULLET.sub("", line.strip()).strip() for line in text.splitlines())
     named = dict.fromkeys(line for line in lines if any(map(str.isalnum, line)))
     return [cut_to(line, MAX_ITEM_TOKENS) for line in list(named)[:most]]
+
+
+def rival_of(name: RivalName, changes: dict[str, Any]) -> tuple[type[Answerer], Settings]:
+    """Return a system, whose module is imported now, and its settings with some changed. Raises
+    ConfigError naming what is wrong."""
+    module, _, class_name = RIVALS[name].answerer.partition(".")
+    answerer: type[Answerer] = getattr(import_module(f"{__package__}.{module}"), class_name)
+    try:
+        return answerer, answerer.settings_type.model_validate(changes)
+    except ValidationError as error:
+        problems = [f"{of['loc'][0]}: {of['msg']}." for of in error.errors(include_url=False)]
+        allowed = ", ".join(answerer.settings_type.model_fields)
+        raise ConfigError(numbered("entry", problems), where="set", allowed=allowed) from error

@@ -15,14 +15,14 @@ Only the pieces are shown, so only they count as retrieved.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from pydantic import Field
 
 from arag_search.agent.models.base import ModelReply
 from arag_search.agent.state import State
 from arag_search.tools.reply_text import ShownPassage
-from bench.rivals.answerer import NOTHING, Answerer, Built, Settings, items, searched
+from bench.rivals.answerer import NOTHING, Answerer, Settings, items, searched
 
 SEARCH = "fact_alignment"
 
@@ -35,7 +35,7 @@ class FaithfulRagSettings(Settings):
     pieces: int = Field(5, ge=1, le=50)
 
 
-class FaithfulRag(Answerer[FaithfulRagSettings, Built]):
+class FaithfulRag(Answerer):
     """Three requests that mine facts, a search that aligns them, and an answer."""
 
     roles = (
@@ -46,15 +46,7 @@ class FaithfulRag(Answerer[FaithfulRagSettings, Built]):
     )
     settings_type = FaithfulRagSettings
 
-    @classmethod
-    def usual_calls(cls, settings: FaithfulRagSettings) -> Iterator[tuple[str, int]]:
-        """See Answerer."""
-        *mining, last = cls.roles
-        yield from ((role, 0) for role in mining)
-        yield last, settings.pieces
-
     def answer(self, state: State) -> ModelReply:
-        """See Answerer."""
         knowledge, context, mined, last = self.roles
         question = state.question
         needed = self.say(state, knowledge, question=question).text or NOTHING

@@ -18,8 +18,7 @@ count; the values of all settings.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -30,17 +29,9 @@ from arag_search.agent.models.offline import capitalised_spans
 from arag_search.agent.state import State
 from arag_search.search.index import Index
 from arag_search.tools.reply_text import ShownPassage
-from arag_search.vectors.base import FloatArray, VectorUnit
-from bench.rivals.answerer import DENSE, SENTENCES, Answerer, Built, Settings, built_once, searched
-from bench.rivals.entity_graph import (
-    Entities,
-    Weights,
-    activated,
-    entities_of,
-    nearest_entities,
-    page_rank,
-    passage_weights,
-)
+from arag_search.vectors.base import VectorUnit
+from bench.rivals.answerer import DENSE, SENTENCES, Answerer, Settings, searched
+from bench.rivals.entity_graph import EntityGraph, Weights
 
 SEARCH = "graph_search"
 
@@ -57,15 +48,7 @@ class LinearRagSettings(Settings):
     damping: float = Field(0.5, gt=0, lt=1)
 
 
-@dataclass(frozen=True)
-class Graph(Built):
-    """The entities of a corpus, and their vectors."""
-
-    entities: Entities
-    vectors: FloatArray
-
-
-class LinearRag(Answerer[LinearRagSettings, Graph]):
+class LinearRag(Answerer):
     """A search over a graph, and an answer from the passages that it found."""
 
     searches = (DENSE, SENTENCES)
@@ -73,53 +56,36 @@ class LinearRag(Answerer[LinearRagSettings, Graph]):
     settings_type = LinearRagSettings
 
     @classmethod
-    def build(cls, index: Index, settings: Settings, model: str, folder: Path) -> Graph:
-        """Encode the entities of an index with the encoder of its vectors; see Answerer."""
-        file = folder / "entities.npy"
-
-        def build() -> tuple[int, int]:
-            np.save(file, index.open_vectors().encoder.encode(entities_of(index).names))
-            return 0, 0
-
-        building = built_once(folder, build)
-        return Graph(entities_of(index), np.load(file), building=building)
-
-    @classmethod
-    def usual_calls(cls, settings: LinearRagSettings) -> Iterator[tuple[str, int]]:
-        """See Answerer."""
-        yield cls.roles[-1], settings.passages
+    def build(cls, index: Index, settings: Settings, model: str, folder: Path) -> EntityGraph:
+        return EntityGraph.of(index, folder)
 
     def answer(self, state: State) -> ModelReply:
-        """See Answerer."""
         passages = self._passages(state)
         return self.reply(state, self.roles[-1], passages, question=state.question)
 
     def _passages(self, state: State) -> list[ShownPassage]:
         """Return the passages that are shown, as the step of a search."""
-        began, entities, settings = time.perf_counter(), self.built.entities, self.settings
+        began, graph, settings = time.perf_counter(), self.built, self.settings
         question = searched(state.question, state)
         names = list(dict.fromkeys(capitalised_spans(question)))
-        if not names or not entities.names:
+        if not names or not graph.names:
             return self.nearest(state, question)
-        opened = self.index.open_vectors()
-        seeds = nearest_entities(opened.encoder.encode(names), self.built.vectors)
-        asked = opened.encoder.encode_queries([question])
+        vectors, encoder = (opened := self.index.open_vectors()).vectors, opened.encoder
+        asked = encoder.encode_queries([question])
 
         def cosines(unit: VectorUnit, ordinals: Sequence[int]) -> Weights:
             """Return the cosine of each text with the question, 0 for one that is not found."""
-            nearest = opened.vectors.nearest(unit, asked, len(ordinals))[0]
+            nearest = vectors.nearest(unit, asked, len(ordinals))[0]
             score_of = {text.ordinal: text.score for text in nearest}
             return np.array([score_of.get(ordinal, 0.0) for ordinal in ordinals])
 
-        active = activated(
-            seeds, entities, cosines("sentence", entities.sentences),
-            settings.rounds, settings.sentences, settings.threshold,
-        )  # fmt: skip
-        dense = cosines("passage", entities.passages)
-        weights = passage_weights(active, entities.edges, dense, settings.ratio)
-        ranks = page_rank(active, weights * settings.share, entities, settings.damping)
+        through = cosines("sentence", graph.sentences)
+        bounds = (settings.rounds, settings.sentences, settings.threshold)
+        active = graph.activated(graph.nearest(encoder.encode(names)), through, *bounds)
+        weights = graph.weights(active, cosines("passage", graph.passages), settings.ratio)
+        ranks = graph.page_rank(active, weights * settings.share, settings.damping)
         best = np.argsort(-ranks, kind="stable")[: settings.passages]
-        scores = {entities.names[entity]: round(of.score, 3) for entity, of in active.items()}
+        scores = {graph.names[entity]: round(of.score, 3) for entity, of in active.items()}
         arguments = {"query": question, "entities": scores, "top_k": settings.passages}
-        found_ids = dict.fromkeys(entities.ids[at] for at in best)
-        return self.show(state, SEARCH, arguments, found_ids, began)
+        shown = dict.fromkeys(graph.ids[at] for at in best)
+        return self.show(state, SEARCH, arguments, shown, began)

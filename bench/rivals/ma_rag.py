@@ -12,17 +12,12 @@ definer the step is searched for, and without an extract the passages' answerer 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from pydantic import Field
 
 from arag_search.agent.models.base import ModelReply
 from arag_search.agent.state import State
 from arag_search.tokens import cut_to
-from bench.rivals.answerer import MAX_ITEM_TOKENS, NOTHING, Answerer, Built, Settings, items
-
-USUAL_STEPS = 3
-"""The steps of a usual plan, for estimates: as many as hops of most questions, and one more."""
+from bench.rivals.answerer import MAX_ITEM_TOKENS, NOTHING, Answerer, Settings, items
 
 
 class MaRagSettings(Settings):
@@ -31,7 +26,7 @@ class MaRagSettings(Settings):
     steps: int = Field(5, ge=1, le=10)
 
 
-class MaRag(Answerer[MaRagSettings, Built]):
+class MaRag(Answerer):
     """A planner, and for each of its steps a definer, a search, an extractor and an answerer."""
 
     settings_type = MaRagSettings
@@ -43,17 +38,7 @@ class MaRag(Answerer[MaRagSettings, Built]):
         "ma_rag_answer",
     )
 
-    @classmethod
-    def usual_calls(cls, settings: MaRagSettings) -> Iterator[tuple[str, int]]:
-        """See Answerer."""
-        planner, definer, extractor, answerer, last = cls.roles
-        yield planner, 0
-        for _ in range(min(settings.steps, USUAL_STEPS)):
-            yield from ((definer, 0), (extractor, settings.passages), (answerer, 0))
-        yield last, 0
-
     def answer(self, state: State) -> ModelReply:
-        """See Answerer."""
         planner, definer, extractor, answerer, last = self.roles
         question = state.question
         plan = items(self.say(state, planner, question=question).text, self.settings.steps)

@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 import statistics
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from pydantic import Field
 
@@ -28,7 +28,7 @@ from arag_search.agent.state import State
 from arag_search.evaluation.interfaces import words_query
 from arag_search.search.results import SearchResult
 from arag_search.tools.reply_text import ShownPassage
-from bench.rivals.answerer import DENSE, NOTHING, WORDS, Answerer, Built, Settings, items, searched
+from bench.rivals.answerer import DENSE, NOTHING, WORDS, Answerer, Settings, items, searched
 
 SEARCH = "weighted_search"
 DEPTH = 20
@@ -46,33 +46,22 @@ class RagentaSettings(Settings):
     deviations: float = Field(0.5, ge=0)
 
 
-class Ragenta(Answerer[RagentaSettings, Built]):
+class Ragenta(Answerer):
     """A predictor and a judge for each passage, two answers, and a judge of the first one."""
 
     searches = (DENSE, WORDS)
     roles = ("ragenta_predictor", "ragenta_judge", "ragenta_claims", "ragenta_answer")
+    scored = ("ragenta_judge",)
     settings_type = RagentaSettings
 
-    @classmethod
-    def usual_calls(cls, settings: RagentaSettings) -> Iterator[tuple[str, int]]:
-        """See Answerer. No passage is filtered out, and a follow-up question is asked."""
-        predictor, judge, claims, last = cls.roles
-        k = settings.passages
-        yield from [(predictor, 1), (judge, 1)] * k
-        yield from ((last, k), (claims, 0), (last, 2 * k))
-
     def answer(self, state: State) -> ModelReply:
-        """See Answerer."""
         predictor, judge, claims, last = self.roles
         question = state.question
         scores: dict[ShownPassage, float] = {}
         for passage in self._search(state, question):
             candidate = self.say(state, predictor, [passage], question=question).text
-            judged = self.say(
-                state, judge, [passage], logprobs=True, question=question,
-                candidate_answer=candidate or NOTHING,
-            )  # fmt: skip
-            scores[passage] = score_of(judged)
+            asked = {"question": question, "candidate_answer": candidate or NOTHING}
+            scores[passage] = score_of(self.say(state, judge, [passage], **asked))
         kept = above(scores, self.settings.deviations)
         first = self.say(state, last, kept, question=question)
         said = self.say(state, claims, question=question, answer=first.text or NOTHING).text
@@ -90,8 +79,9 @@ class Ragenta(Answerer[RagentaSettings, Built]):
         began, settings = time.perf_counter(), self.settings
         query, k = searched(query, state), settings.passages
         dense = scaled(self.index.naive_embedding_search(query, top_k=DEPTH, snippets=False))
-        words = words_query(query)
-        lexical = scaled(self.index.logical_search(words, top_k=DEPTH, snippets=False))
+        lexical: dict[str, float] = {}
+        if words := words_query(query):
+            lexical = scaled(self.index.logical_search(words, top_k=DEPTH, snippets=False))
         weight = settings.dense_weight
         mixed = {
             id: weight * dense.get(id, 0.0) + (1 - weight) * lexical.get(id, 0.0)

@@ -3,6 +3,7 @@ the passages that they read, counted by hand."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.resources import files
@@ -19,15 +20,9 @@ from arag_search.runs.folder import read_records
 from arag_search.tools.reply_text import ShownPassage
 from bench.ablate import main
 from bench.ablation.suite import ModelEntry
+from bench.rivals import process
 from bench.rivals.answerer import prompt
-from bench.rivals.entity_graph import (
-    Active,
-    Entities,
-    activated,
-    nearest_entities,
-    page_rank,
-    passage_weights,
-)
+from bench.rivals.entity_graph import Active, EntityGraph
 from bench.rivals.ragenta import above, score_of
 from tests.support.ablations import read_cells
 from tests.support.commands import Command
@@ -82,9 +77,14 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_suite(
-    work: Path, name: str, rivals: list[Any], models: Roles, *more: str, **experiment: Any
-) -> int:
-    levels = [f"{of['rival'] if isinstance(of, dict) else of} {OURS}" for of in rivals]
+    work: Path, name: str, rivals: list[Any], models: Roles, *more: str, level: str = "",
+    **experiment: Any,
+) -> int:  # fmt: skip
+    levels = (
+        [level]
+        if level
+        else [f"{of['rival'] if isinstance(of, dict) else of} {OURS}" for of in rivals]
+    )
     suite = {
         "name": name,
         "description": "Rivals.",
@@ -194,13 +194,14 @@ def test_a_dry_run_counts_the_requests_of_each_system(
     assert f"Estimate for scripted: about {requests + 1} requests" in capsys.readouterr().out
 
 
-GRAPH = Entities(
+GRAPH = EntityGraph(
     names=("A", "B", "C"),
     ids=("p0", "p1", "p2"),
     passages=(0, 100, 200),
     sentences=(0, 100, 200),
     mentions=((0, 1), (1, 2), (0,)),
     edges=np.array([(0, 0, 1), (1, 0, 1), (1, 1, 1), (2, 1, 2), (0, 2, 1)]),
+    vectors=np.array([[1, 0], [0.6, 0.8], [0, 1]], np.float32),
 )
 """A and B stand in the sentence of the first passage, B and C, C twice, in that of the second, A in
 that of the third."""
@@ -208,17 +209,17 @@ that of the third."""
 
 def test_scores_pass_from_entity_to_entity_by_the_best_unread_sentence() -> None:
     cosines = np.array([0.8, 0.9, 0.1])
-    active = activated({0: Active(0.9, 1)}, GRAPH, cosines, 3, 1, 0.5)
+    active = GRAPH.activated({0: Active(0.9, 1)}, cosines, 3, 1, 0.5)
     # A passes .9 x .8 by its better sentence; B passes .72 x .9 by the one that is not yet read.
     assert [of.round for of in active.values()] == [1, 2, 3]
     assert [of.score for of in active.values()] == pytest.approx([0.9, 0.72, 0.648])
-    assert set(activated({0: Active(0.9, 1)}, GRAPH, cosines, 3, 1, 0.7)) == {0, 1}
-    assert set(activated({0: Active(0.9, 1)}, GRAPH, cosines, 1, 1, 0.5)) == {0, 1}
+    assert set(GRAPH.activated({0: Active(0.9, 1)}, cosines, 3, 1, 0.7)) == {0, 1}
+    assert set(GRAPH.activated({0: Active(0.9, 1)}, cosines, 1, 1, 0.5)) == {0, 1}
 
 
 def test_a_passage_weighs_its_dense_score_and_its_active_entities() -> None:
     active = {0: Active(0.9, 1), 1: Active(0.72, 2), 2: Active(0.648, 3)}
-    weights = passage_weights(active, GRAPH.edges, np.array([0.2, 0.6, 0.4]), 1.5)
+    weights = GRAPH.weights(active, np.array([0.2, 0.6, 0.4]), 1.5)
     # log(1 + .9 log 2 + .36 log 2); 1.5 + log(1 + .36 log 2 + .216 log 3); .75 + log(1 + .9 log 2)
     assert weights == pytest.approx([0.62774, 1.89665, 1.23479], abs=1e-5)
 
@@ -227,14 +228,13 @@ def test_page_rank_starts_anew_where_no_edge_leads_on() -> None:
     pair = replace(GRAPH, names=("A",), edges=np.array([(0, 0, 3)]))
     # Entity and first passage lead to each other, the second passage to nothing: with starts of
     # 1/4, 1/4 and 1/2 and half of all steps along edges, x = x / 2 + (1 - x) / 4, so all are 1/3.
-    ranks = page_rank({0: Active(1, 1)}, np.array([1.0, 2.0]), pair, 0.5)
+    ranks = pair.page_rank({0: Active(1, 1)}, np.array([1.0, 2.0]), 0.5)
     assert ranks == pytest.approx([1 / 3, 1 / 3])
 
 
 def test_entities_of_a_question_stand_for_the_nearest_of_the_corpus() -> None:
-    vectors = np.array([[1, 0], [0.6, 0.8], [0, 1]], np.float32)
     asked = np.array([[1, 0], [0.8, 0.6], [0.96, 0.28]], np.float32)
-    seeds = nearest_entities(asked, vectors)
+    seeds = GRAPH.nearest(asked)
     assert {entity: round(of.score, 4) for entity, of in seeds.items()} == {0: 1.0, 1: 0.96}
 
 
@@ -386,3 +386,94 @@ def test_a_system_without_a_last_answer_has_failed_with_its_cause(work: Path) ->
     record = record_of(work, "silent", "linear_rag")
     assert (record.status, record.usage.prompt_tokens) == ("failed", 200)
     assert str(record.failure).startswith("ModelReplyError: The model replied twice with neither")
+
+
+STAND_IN = """
+import os, sys
+from types import SimpleNamespace
+from pathlib import Path
+sys.path.insert(0, {scripts!r})
+from lines import counted, passages, serve
+
+async def answer_in_pieces():
+    yield SimpleNamespace(usage=None)
+    yield SimpleNamespace(usage=SimpleNamespace(prompt_tokens=40, completion_tokens=4))
+
+async def asked_later():
+    details = SimpleNamespace(cached_tokens=9)
+    return SimpleNamespace(usage=SimpleNamespace(
+        prompt_tokens=50, completion_tokens=5, prompt_tokens_details=details))
+
+def opens(first):
+    import asyncio
+    print("a library prints this")
+    if not Path("built").exists():
+        asyncio.run(counted(asked_later)())
+        Path("built").write_text(first["model"] + str(first["settings"]["vector_size"]))
+    titles = {{of["id"]: of["title"] for of in passages()}}
+
+    def answers(said):
+        async def ask():
+            await counted(asked_later)()
+            stream = counted(lambda **options: answer_in_pieces())(stream=True)
+            return [piece async for piece in stream]
+        asyncio.run(ask())
+        if "Vienna" in said["question"]:
+            raise ValueError("no such city")
+        if "Spain" in said["question"]:
+            os._exit(3)
+        return "Answer: Paris\\n" + said["form"][:3], ["goldoni.1", "nowhere.1"]
+    return answers
+
+serve(opens)
+"""
+
+
+def test_a_system_in_its_own_process_is_built_once_and_asked_by_lines(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "stand_in.py"
+    script.write_text(STAND_IN.format(scripts=str(Path(process.__file__).parent / "scripts")))
+    monkeypatch.setattr(process, "COMMAND", (sys.executable, str(script)))
+    entry = {"rival": "graphrag", "set": {"vector_size": 7}}
+    level = "graphrag (as published, graphrag 3)"
+    asked = {"questions": "first 4", "workers": 2}
+    assert run_suite(work, "lines", [entry], Roles({}), level=level, **asked) == 0, (
+        capsys.readouterr().err
+    )
+    (run,) = (work / "work" / "lines" / "runs").glob("*graphrag*/*/run.json")
+    records = read_records(run.parent).by_id
+    first = records["s01"]
+    assert first.answer == "Answer: Paris\nEnd"
+    (step,) = first.trajectory
+    assert (step.tool_name, step.hit_ids) == ("local_search", ("goldoni.1",))
+    assert (first.loops, first.usage) == (2, Usage(90, 9, "endpoint", 9))
+    failed = {id: record.failure for id, record in records.items() if record.failure}
+    assert set(failed) == {"s02", "s03"}  # after each, another process found what was built
+    assert "The system failed: ValueError: no such city" in str(failed["s02"])
+    assert "it gave no reply that can be read" in str(failed["s03"])
+    report = (work / "work" / "lines" / "report" / "lines.md").read_text()
+    assert f"| sample | {level} | 1 | 55 |" in report
+    (built,) = (work / "work" / "lines" / "built").rglob("built")
+    assert built.read_text() == "scripted7"
+    assert b"a library prints this" in (built.parent / "stderr.log").read_bytes()
+
+
+def test_a_script_that_is_none_ends_a_suite_with_the_place_of_its_log(
+    work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(process, "COMMAND", (sys.executable, "-c", "print('hello')"))
+    level = "hipporag (as published, not run by us)"
+    assert run_suite(work, "none", ["hipporag"], Roles({}), level=level) == 1
+    said = capsys.readouterr().err
+    assert "The system failed: it gave no reply that can be read (ValidationError)" in said
+    assert "stderr.log" in said
+
+
+@pytest.mark.parametrize("entry", [{"rival": "ragenta", "set": {"pasages": 3}}, "self_rag"])
+def test_an_unknown_system_or_setting_is_refused_before_anything_runs(
+    work: Path, capsys: pytest.CaptureFixture[str], entry: Any
+) -> None:
+    assert run_suite(work, "wrong", [entry], Roles({})) == 1
+    said = capsys.readouterr().err
+    assert ("pasages: Extra inputs are not permitted" in said) or ("'ma_rag'" in said)

@@ -98,6 +98,8 @@ MARKS: Mapping[tuple[str, str], str] = {
         "reads data that is not in the repository",
     ("bench/studies/replay.md", "uv venv --python 3.12"): "downloads 6 GB, and needs a JDK",
     ("bench/studies/retrieval.md", "python -m bench retrieval"): SLOW,
+    ("bench/studies/rivals.md", "python -m bench ablate bench/suites/arag_rivals.yaml"):
+        "reads data that is not in the repository; the second command needs a key and costs money",
     ("bench/studies/sets.md", "python -m bench sets --limit ../shared/data/limit"): SLOW,
     ("bench/studies/speed.md", "python -m bench speed"): SLOW,
     ("bench/studies/speed.md", "JAVA_HOME=/path/to/jdk python -m bench speed --only building"):

@@ -27,8 +27,8 @@ CEILINGS = {
     ("arag_search/endpoints/", "arag_search/system/"): 1_963,
     ("index_jobs/sources/",): 8_120,
     ("index_jobs/",): 5_387,
-    ("bench/",): 9_839,
-    ("tests/",): 62_594,
+    ("bench/",): 10_029,
+    ("tests/",): 62_664,
     ("",): 1_131,  # what is in no other row
 }
 ALL = 141_200

@@ -1,0 +1,84 @@
+"""What the scripts share: JSON lines with ``bench/rivals/process.py``. It needs nothing but Python.
+
+The folder in which a script is started has the passages in ``passages.json`` and keeps what it
+builds. The first line names model and settings, and is replied to when the system is open. Each
+further line is a question, replied to with an answer and the ids of the passages that were shown
+for it. Every reply has the calls of models that it took and their tokens, or an error.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Said = tuple[str, list[str]]
+"""An answer, and the ids of the passages that were shown for it."""
+
+COUNTS: Counter[str] = Counter()
+
+
+def count(usage: Any) -> None:
+    """Count a call, with the usage that the endpoint reported."""
+    details = getattr(usage, "prompt_tokens_details", None)
+    COUNTS["calls"] += 1
+    COUNTS["cached_tokens"] += getattr(details, "cached_tokens", 0) or 0
+    for name in ("prompt_tokens", "completion_tokens"):
+        COUNTS[name] += getattr(usage, name, 0) or 0
+
+
+def counted(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a call like those of OpenAI's client that counts what it used; of a stream, at the
+    end."""
+
+    async def pieces(stream: Any) -> Any:
+        usage = None
+        async for piece in stream:
+            usage = getattr(piece, "usage", None) or usage
+            yield piece
+        count(usage)
+
+    def received(response: Any) -> Any:
+        if hasattr(response, "__aiter__"):
+            return pieces(response)
+        count(response.usage)
+        return response
+
+    async def awaited(response: Any) -> Any:
+        return received(await response)
+
+    def counting(*arguments: Any, **options: Any) -> Any:
+        if options.get("stream"):
+            options["stream_options"] = {"include_usage": True}
+        response = call(*arguments, **options)
+        return awaited(response) if inspect.isawaitable(response) else received(response)
+
+    return counting
+
+
+def passages() -> list[dict[str, str]]:
+    """Return the passages: id, title and text of each."""
+    return json.loads(Path("passages.json").read_text("utf-8"))
+
+
+def serve(opens: Callable[[Any], Callable[[Any], Said]]) -> None:
+    """Reply to the lines of stdin until it ends. What libraries print goes to stderr."""
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    answers: Callable[[Any], Said] | None = None
+    for line in sys.stdin:
+        COUNTS.clear()
+        reply: dict[str, Any] = {}
+        try:
+            if answers is None:
+                answers = opens(json.loads(line))
+            else:
+                reply["answer"], reply["passages"] = answers(json.loads(line))
+        except Exception as error:  # whatever a foreign library raises
+            reply["error"] = f"{type(error).__name__}: {error}"[:2_000]
+        print(json.dumps(reply | COUNTS), file=out, flush=True)
