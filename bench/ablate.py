@@ -26,7 +26,6 @@ from bench.ablation.agent_runs import AgentExperiment, ChooseModel, named_model,
 from bench.ablation.analysis import analyse
 from bench.ablation.cells import Experiment, measured
 from bench.ablation.estimate import estimate_lines
-from bench.ablation.folders import Folders
 from bench.ablation.judging.judges import NOBODY, Judging
 from bench.ablation.measure import COSTS, measure_of
 from bench.ablation.recorded_runs import RecordedExperiment
@@ -40,6 +39,7 @@ from bench.ablation.suite import (
     load_suite,
 )
 from bench.arguments import BenchParser
+from bench.data import Folders
 from bench.report.rows import circumstances, write_results
 from bench.workbench import say
 

@@ -33,7 +33,6 @@ from arag_search.tools.preset import Preset
 from bench import BenchError
 from bench.ablation.cells import Cell, CellRow
 from bench.ablation.estimate import Estimate, estimate, estimate_judge, estimate_rival
-from bench.ablation.folders import Folders
 from bench.ablation.judging.judges import Judging
 from bench.ablation.measure import COSTS
 from bench.ablation.scoring import rows_of
@@ -48,7 +47,7 @@ from bench.ablation.suite import (
     chosen,
 )
 from bench.ablation.unavailable import TakenAway, must_be_read, take_away
-from bench.data import own_index
+from bench.data import Folders, own_index
 from bench.report.fingerprints import code_fingerprint, prompt_fingerprint
 from bench.rivals import RIVALS
 from bench.rivals.answerer import Answerer, Built, Settings, rival_of

@@ -12,8 +12,8 @@ from arag_search.evaluation.evidence import EVIDENCE_CAP_TOKENS
 from arag_search.questions.files import load_questions, questions_fingerprint
 from arag_search.questions.question import Question
 from bench.ablation.cells import Cell, CellRow
-from bench.ablation.folders import Folders
 from bench.ablation.suite import GoldChain, Interface, Key, Names, chosen
+from bench.data import Folders
 from bench.gold_chain.ground import Ground, check_chains, open_ground
 from bench.gold_chain.policy import ORDERS, POLICY_VERSION, HopOutcome
 from bench.gold_chain.queries import wordings

@@ -45,9 +45,6 @@ QUERIES = 500
 ROUNDS = 20
 WARM_UP = 5
 SEED = 1678
-LARGE = 200_000
-"""The generated passages beyond which only bare Lucene and Pyserini are rivals: the memory and the
-time of the others grow with the corpus."""
 
 _SAMPLE = 2_000
 _BYTES_A_PASSAGE = 6_000
@@ -85,8 +82,6 @@ def _measured(options: argparse.Namespace, command: str) -> int:
         folder = Path(stack.enter_context(name)).resolve()
         setup = Setup(folder, options.pyserini_python, options.encoder)
         names = [name for name in RIVALS if name not in options.without]
-        if (options.passages or 0) > LARGE:
-            names = ["pyserini"] * ("pyserini" in names)
         names += ["hybrid"] * bool(options.encoder)
         rates = Rates(stack, setup, names) if RATES in options.only else None
         passages = stack.enter_context(_passages(options, folder, asked=rates is not None))
@@ -117,8 +112,7 @@ def _passages(options: argparse.Namespace, folder: Path, *, asked: bool) -> Gene
         say(f"writing {options.passages:,} passages")
         synthetic.write(options.passages, source)
         # No search here asks for sentences, whose index takes half of the time of a large build.
-        without = ("sentences",) if options.passages > LARGE else ()
-        build = BuildOptions(format="documents", without=without)
+        build = BuildOptions(format="documents", without=("sentences",))
     say("building the index")
     build_index([str(source)], folder / "index", build)
     with open_index(folder / "index", search_timeout_s=None) as index:

@@ -13,8 +13,8 @@ import pytest
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from bench import BenchError
-from bench.ablation.folders import Folders
 from bench.ablation.suite import GoldChain, Interface
+from bench.data import Folders
 from bench.gold_chain.chain import Chain, Link, evidence_of, telling
 from bench.gold_chain.experiment import GoldChainExperiment
 from bench.gold_chain.policy import ORDERS, POLICY_VERSION
