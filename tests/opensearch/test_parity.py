@@ -1,6 +1,6 @@
 """OpenSearch and MemoryEngine must give the same answers to every request, and OpenSearch and
-embedded Lucene to every question on real text: with one shard on one node, and with three shards on
-three nodes.
+embedded Lucene to every question on real text: with one shard, and with three on three nodes. (Other
+tests ask a single node.)
 
 The corpora, trees and limits are those of the comparison with Lucene (test_differential.py).
 """
@@ -40,9 +40,9 @@ SIZES = (40, 6, 60)
 
 
 @pytest.fixture(name="pairs", scope="module")
-def engine_pairs(opensearch_url: str, opensearch_cluster: LocalCluster) -> Iterator[list[Pair]]:
-    """Index each corpus in memory, on one shard of one node, and on three shards of three nodes."""
-    servers = [(1, Server(opensearch_url)), (3, Server(opensearch_cluster.url))]
+def engine_pairs(opensearch_cluster: LocalCluster) -> Iterator[list[Pair]]:
+    """Index each corpus in memory, on one shard, and on three shards of three nodes."""
+    servers = [(shards, Server(opensearch_cluster.url)) for shards in (1, 3)]
     pairs: list[Pair] = []
     try:
         for number, memory in enumerate(agreement.corpora_in_memory(SIZES)):
@@ -180,15 +180,15 @@ def test_opensearch_reads_scans_and_knows_neighbours_as_memory_does(pairs: list[
     ids=["sample", "2wikimultihopqa"],
 )
 def test_queries_titles_keywords_and_documents_have_the_answers_of_embedded_lucene(
-    corpus: Path, opensearch_url: str, opensearch_cluster: LocalCluster, tmp_path: Path
+    corpus: Path, opensearch_cluster: LocalCluster, tmp_path: Path
 ) -> None:
     source = tmp_path / "corpus.jsonl"
     with corpus.open("rb") as file:
         source.write_bytes(b"".join(itertools.islice(file, None if is_long() else 300)))
     with ExitStack() as stack:
         places = [(str(tmp_path / "index"), None)]
-        for url, shards in ((opensearch_url, 1), (opensearch_cluster.url, 3)):
-            site = fresh_site(url)
+        for shards in (1, 3):
+            site = fresh_site(opensearch_cluster.url)
             stack.callback(site.client.close)
             stack.callback(site.remove)
             places.append((site.address, shards))
