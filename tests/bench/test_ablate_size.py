@@ -120,9 +120,10 @@ def test_a_published_set_of_a_thousand_questions_is_asked_whole_or_from_its_begi
 ) -> None:
     FORMS[name](tmp_path / "data" / name, name)
     arguments = command(tmp_path, suite_of(name))
-    assert main(arguments, answers) == 0, capsys.readouterr().err
-    whole = asked(tmp_path / "work" / f"size_{name}")
-    assert whole == [[f"q{number}" for number in range(QUESTIONS)]] * 2
+    if name == "chunks":  # once, as the answers of all forms are kept and measured in the same way
+        assert main(arguments, answers) == 0, capsys.readouterr().err
+        whole = asked(tmp_path / "work" / f"size_{name}")
+        assert whole == [[f"q{number}" for number in range(QUESTIONS)]] * 2
     assert main([*arguments, "--with", "questions=first 20"], answers) == 0
     first = asked(tmp_path / "work" / f"size_{name}-questions-first-20")
     assert first == [[f"q{number}" for number in range(20)]] * 2
