@@ -1,6 +1,6 @@
 """OpenSearch and MemoryEngine must give the same answers to every request, and OpenSearch and
-embedded Lucene to every question on real text: with one shard, and with three on three nodes. (Other
-tests ask a single node.)
+embedded Lucene to every question on real text: with one shard, and with three on three nodes.
+Other tests ask a single node.
 
 The corpora, trees and limits are those of the comparison with Lucene (test_differential.py).
 """
