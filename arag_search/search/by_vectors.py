@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import wait
+from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import replace
 from typing import NamedTuple
@@ -37,7 +38,7 @@ from arag_search.query.printing import quoted
 from arag_search.query.problems import LONE_SURROGATE, TOO_LONG, Problem, QueryError
 from arag_search.query.reading import parse
 from arag_search.query.tree import unweighted
-from arag_search.search.asked import Hybrid, Meaning, Naive, Search, check_page
+from arag_search.search.asked import Hybrid, Meaning, Naive, Search
 from arag_search.search.hits import HybridRanks, SearchHit, hit_of
 from arag_search.search.logical import logical_search
 from arag_search.search.resolve import resolve
@@ -50,6 +51,7 @@ from arag_search.vectors.base import FloatArray, Nearest, Selection, VectorUnit
 FUSION_DEPTH = 100
 """The number of passages of each part that are fused."""
 
+NO_RANKS: Mapping[int, HybridRanks] = {}
 _NARROWING_WORDS = "Write fewer words, and rarer ones."
 
 EMPTY_QUERY = "the query is empty. Write a question, or a few words."
@@ -82,15 +84,13 @@ class _Query:
     """What is looked for by its meaning in one state: the ``text`` that is encoded, what passages
     have to be in (``scope``), and both in ``words``, with notes on the condition."""
 
-    def __init__(
-        self, state: IndexState, text: str, filter: str | None, where: str | None = None
-    ) -> None:
-        """Read the filter and the condition ``where``, a logical query, and look the condition up.
-        Raises QueryError for both and for the text."""
-        self.state, self.text = state, _checked(text)
-        self.scope, within = state.narrowed(filter)
+    def __init__(self, state: IndexState, asked: Meaning, text: str, started: float) -> None:
+        """Read the filter and the condition, and look the condition up. Raises QueryError for both
+        and for the text."""
+        self.state, self.asked, self.text, self.started = state, asked, _checked(text), started
+        self.scope, within = state.narrowed(asked.filter)
         self.notes: tuple[str, ...] = ()
-        self._advice = ""
+        self._advice, where = "", asked.where
         if where is not None:
             deadline = Deadline.after(state.search_timeout_s)
             try:
@@ -130,94 +130,89 @@ class _Query:
 
         return Selection(scope, mark, share)
 
-    def hits(
+    def result(
         self,
         passages: Sequence[NearPassage],
         proofs: Sequence[NearPassage],
-        with_text: bool,
-        ranks: Sequence[HybridRanks] | None = None,
+        end: int | None,
+        ranks: Mapping[int, HybridRanks] = NO_RANKS,
         chooser: Snippets | None = None,
-    ) -> tuple[list[SearchHit], list[str], int]:
-        """Return the passages with their texts from the index, a note on those that were left out,
-        and how many these are.
+        notes: Sequence[str] = (),
+        meant: str = "",
+    ) -> SearchResult:
+        """Return the page of the passages, of which there are ``end``, with texts from the index.
 
         A passage is left out if the engine does not have it in the scope, or if its text is not
         that of the vectors by which it was found (``proofs``). A passage that was found without
-        sentences shows those of the ``chooser``, or all.
+        sentences shows those of the ``chooser``, or all. Where no passage meets the condition, the
+        result is that of a logical search for it, which says why.
         """
+        state, asked = self.state, self.asked
         proof_of = {passage.ordinal: passage for passage in proofs}
-        ordinals = [passage.ordinal for passage in passages]
+        shown = passages[asked.offset : asked.offset + asked.top_k]
+        chunks = state.engine.chunks_at([passage.ordinal for passage in shown], self.scope)
         hits: list[SearchHit] = []
-        for at, chunk in enumerate(self.state.engine.chunks_at(ordinals, self.scope)):
-            proof = proof_of.get(ordinals[at])
+        for passage, chunk in zip(shown, chunks, strict=True):
+            proof = proof_of.get(passage.ordinal)
             if chunk is not None and (proof is None or proof.is_of(chunk)):
-                shown = chunk if with_text else replace(chunk, content="", sentence_ends=())
-                hits.append(_hit(passages[at], shown, ranks[at] if ranks else None, chooser))
-        missing = len(passages) - len(hits)
-        if not missing or self.state.scope is not None:  # which they may have left
-            return hits, [], missing
-        left_out = f"{counted(missing, 'passage')} left out"
-        return hits, [f"{left_out}: changed or deleted since the vectors were opened."], missing
+                if not asked.snippets:
+                    chunk = replace(chunk, content="", sentence_ends=())
+                hits.append(_hit(passage, chunk, ranks.get(passage.ordinal), chooser))
+        missing = len(shown) - len(hits)
+        told = [*self.notes, *notes]
+        if missing and state.scope is None:  # they may have left a scope
+            left_out = f"{counted(missing, 'passage')} left out"
+            told.insert(0, f"{left_out}: changed or deleted since the vectors were opened.")
+        if asked.names and hits:
+            told += missing_names(state, self.text, self.scope)
+        left = None if end is None else end - missing
+        if left == 0 and asked.where is not None:
+            why = Search(asked.where, filter=asked.filter, relax=asked.relax)
+            matches = logical_search(state, why)
+            if not matches.total:
+                return replace(matches, asked=replace(why, query=asked.query))
+        words = f"{meant}{self.words}"
+        return SearchResult.of(state, asked, words, hits, told, self.started, passages=left)
 
 
 def vector_search(state: IndexState, asked: Meaning) -> SearchResult:
     """See ``Index.semantic_search`` and ``Index.naive_embedding_search``."""
-    started = time.perf_counter()
-    query = _Query(state, asked.query, asked.filter, asked.where)
+    query = _Query(state, asked, asked.query, time.perf_counter())
     unit: VectorUnit = "passage" if isinstance(asked, Naive) else "sentence"
     with state.calls:
-        near = near_passages(query.nearest(unit), unit, asked.offset + asked.top_k)
-        shown = near.passages[asked.offset :]
-        hits, notes, missing = query.hits(shown, shown, asked.snippets)
-    notes += query.notes
-    notes += missing_names(state, query.text, query.scope) if asked.names and hits else ()
-    end_of_all = len(near.passages) - missing if near.complete else None
-    result = SearchResult.of(state, asked, query.words, hits, notes, started, passages=end_of_all)
-    return _or_why_none(state, result, asked)
+        passages, complete = near_passages(query.nearest(unit), unit, asked.offset + asked.top_k)
+        return query.result(passages, passages, len(passages) if complete else None)
 
 
 def hybrid_search(state: IndexState, asked: Hybrid) -> SearchResult:
     """See ``Index.hybrid_search``."""
     started = time.perf_counter()
     wanted = _hybrid(state, asked.query, asked.meaning)
-    query = _Query(state, wanted.text, asked.filter, asked.where)
+    query = _Query(state, asked, wanted.text, started)
     with state.calls:
         state.open_vectors()
         by_words = state.pool.submit(copy_context().run, _by_words, state, wanted, query.scope)
         try:
-            near = near_passages(query.nearest(asked.vectors), asked.vectors, FUSION_DEPTH)
+            near, _ = near_passages(query.nearest(asked.vectors), asked.vectors, FUSION_DEPTH)
         finally:  # a call ends before the engine may be closed
             wait([by_words])
         ordinals = by_words.result()
-        merge = fuse_logical if wanted.logical else fuse
-        fused = merge(ordinals, [passage.ordinal for passage in near.passages])
-        shown = fused[asked.offset : asked.offset + asked.top_k]
-        ranks = [HybridRanks(*item.ranks) for item in shown]
-        passages = [NearPassage(item.ordinal, item.score) for item in shown]
+        constant = LOGICAL_K if wanted.logical else K
+        fused = fuse(ordinals, [passage.ordinal for passage in near], k=constant)
         chooser = None
         if asked.snippets and not asked.full_text and wanted.plan is not None:
             # Words are looked for in passages to show in all their forms.
             of_words, _ = words_query(wanted.text, state.manifest.language)
             chooser = Snippets(wanted.plan if wanted.logical else of_words or wanted.plan)
-        hits, notes, missing = query.hits(passages, near.passages, asked.snippets, ranks, chooser)
-    notes += [*query.notes, *wanted.notes]
-    if wanted.logical and near.passages and not ordinals:
-        notes.append(NO_MATCH)
-    notes += missing_names(state, query.text, query.scope) if asked.names and hits else ()
-    meant = f"{wanted.logical} with meaning " if wanted.logical else ""
-    understood, end = f"{meant}{query.words}", len(fused) - missing
-    result = SearchResult.of(state, asked, understood, hits, notes, started, passages=end)
-    return _or_why_none(state, result, asked)
-
-
-def _or_why_none(state: IndexState, result: SearchResult, asked: Meaning) -> SearchResult:
-    """Return a result or, where no passage meets its condition, that of a logical search for the
-    condition, which says why."""
-    if asked.where is None or result.passages != 0:
-        return result
-    why = Search(asked.where, filter=asked.filter, relax=asked.relax)
-    matches = logical_search(state, why)
-    return result if matches.total else replace(matches, asked=replace(why, query=asked.query))
+        return query.result(
+            [NearPassage(item.ordinal, item.score) for item in fused],
+            near,
+            len(fused),
+            {item.ordinal: HybridRanks(*item.ranks) for item in fused},
+            chooser,
+            [*wanted.notes, *([NO_MATCH] if wanted.logical and near and not ordinals else [])],
+            f"{wanted.logical} with meaning " if wanted.logical else "",
+        )
 
 
 def _by_words(state: IndexState, wanted: _Hybrid, scope: ResolvedPlan | None) -> list[int]:
@@ -249,8 +244,8 @@ def nearest_sentences(
 ) -> list[NearSentence]:
     """Return the sentences with the greatest cosine with the query, best first, each with its
     passage. ``n`` is 1 to 1,000. Raises the errors of ``semantic_search``."""
-    check_page(n, 0)
-    wanted = _Query(state, query, filter)
+    asked = Meaning(query, top_k=n, filter=filter)
+    wanted = _Query(state, asked, query, time.perf_counter())
     with state.calls:
         nearest = wanted.nearest("sentence")(n)
         ordinals = [chunk_ordinal(sentence.ordinal) for sentence in nearest]
@@ -267,10 +262,13 @@ def nearest_sentences(
 def encode_queries(state: IndexState, queries: Sequence[str]) -> None:
     """Encode queries of later searches together, which is faster than separately; those that every
     search would reject are skipped."""
-    texts = [text for text in map(nfc, queries) if not _problems(text)]
+    texts: dict[str, None] = {}
+    for query in queries:
+        with suppress(QueryError):
+            texts[_checked(query)] = None
     if texts:
         with state.calls:
-            state.open_vectors().encoder.encode_queries(list(dict.fromkeys(texts)))
+            state.open_vectors().encoder.encode_queries(list(texts))
 
 
 def words_query(text: str, language: str = "") -> tuple[Clause | None, list[str]]:
@@ -290,22 +288,16 @@ def words_query(text: str, language: str = "") -> tuple[Clause | None, list[str]
 def _checked(query: str) -> str:
     """Return a text as it is encoded. Raises QueryError for one that cannot be searched for."""
     text = nfc(query)
-    problems = _problems(text)
-    if problems:
-        raise QueryError(query, problems, None)
-    return text
-
-
-def _problems(text: str) -> tuple[Problem, ...]:
-    message = ""
     if not text.strip():
         message = EMPTY_QUERY
     elif len(text) > MAX_CHARACTERS:
         message = TOO_LONG.format(count=len(text), limit=MAX_CHARACTERS)
     elif not is_unicode(text):
         message = LONE_SURROGATE
+    else:
+        return text
     piece = text[:40].encode("utf-8", "replace").decode("utf-8")
-    return (Problem(1, piece, message),) if message else ()
+    raise QueryError(query, (Problem(1, piece, message),), None)
 
 
 def _hit(
@@ -375,15 +367,15 @@ def missing_names(state: IndexState, text: str, scope: ResolvedPlan | None) -> l
 
 # Reciprocal rank fusion (Cormack, Clarke and Buettcher 2009): several rankings into one
 #
-# An item scores the sum over the rankings that hold it of weight / (K + rank), ranks counted
-# from 1.
+# An item scores the sum over the rankings that hold it of 1 / (K + rank), ranks counted from 1.
 
 
 K = 60
 """The constant of LogicalRAG's hybrid search, and of the paper that proposed it."""
 LOGICAL_K = 1
-"""The constant for a logical query and vectors, chosen in bench/studies/retrieval.md. Provisional:
-the difference from K was not resolved."""
+"""The constant for a logical query and vectors, chosen in bench/studies/retrieval.md: it keeps the
+first passages of a precise query among the first, whatever the vectors add. Provisional: the
+difference from K was not resolved."""
 
 
 class Fused(NamedTuple):
@@ -394,29 +386,14 @@ class Fused(NamedTuple):
     ranks: tuple[int | None, ...]
 
 
-def fuse(
-    *rankings: Sequence[int], weights: Sequence[float] | None = None, k: float = K
-) -> list[Fused]:
-    """Return all items of the rankings, best score first, equal scores in order of ordinal.
-
-    Each ranking lists distinct ordinals, best first. Without ``weights``, each of them counts 1.
-    """
+def fuse(*rankings: Sequence[int], k: float = K) -> list[Fused]:
+    """Return all items of the rankings, best score first, equal scores in order of ordinal. Each
+    ranking lists distinct ordinals, best first."""
     ranks_of = [{ordinal: rank for rank, ordinal in enumerate(ranks, 1)} for ranks in rankings]
-    weighted = weights or [1.0] * len(rankings)
     fused: list[Fused] = []
     for ordinal in set[int]().union(*ranks_of):
         ranks = tuple(ranking.get(ordinal) for ranking in ranks_of)
         # With fsum the same ranks give the same score, whichever rankings they are in.
-        score = math.fsum(
-            weight / (k + rank)
-            for weight, rank in zip(weighted, ranks, strict=True)
-            if rank is not None
-        )
+        score = math.fsum(1.0 / (k + rank) for rank in ranks if rank is not None)
         fused.append(Fused(ordinal, score, ranks))
     return sorted(fused, key=lambda item: (-item.score, item.ordinal))
-
-
-def fuse_logical(logical: Sequence[int], vectors: Sequence[int]) -> list[Fused]:
-    """Merge the ranking of a logical query with that of vectors. The small constant keeps the first
-    passages of a precise query among the first, whatever the vectors add."""
-    return fuse(logical, vectors, k=LOGICAL_K)
