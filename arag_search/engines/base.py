@@ -200,8 +200,7 @@ class Page:
 
     def with_count(self, count: int) -> Page:
         """Return the same page with an exact count, which matters only above MAX_TOTAL."""
-        counted = count > MAX_TOTAL
-        return replace(self, count=count, count_is_exact=True, counted=counted)
+        return Page(self.hits, count, True, self.passages, count > MAX_TOTAL)
 
     def with_matched_text(self) -> Page:
         """Return the same page with the text of only the matched sentences in its hits."""

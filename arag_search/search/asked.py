@@ -7,7 +7,7 @@ from the fields of these values. ``Index`` says what they mean.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from typing import Literal, NamedTuple
 
 from arag_search.corpus import is_unicode, nfc
@@ -17,6 +17,7 @@ from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.query.reading import Operator
 from arag_search.search.shown.form import MAX_LISTED, MAX_REACH, Form
 from arag_search.search.shown.registry import FORMS, Show, shows
+from arag_search.system.values import value
 from arag_search.vectors.base import VectorUnit
 
 MAX_KEYWORDS = 20
@@ -28,10 +29,11 @@ MAX_TOOL_OFFSET = MAX_REACH - MAX_LISTED
 Unit = Literal["passages", "sentences"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Asked:
     """A page of the hits of a search. Raises ArgumentError for a page out of bounds."""
 
+    _: KW_ONLY
     top_k: int = 5
     offset: int = 0
     filter: str | None = None
@@ -63,7 +65,7 @@ class Asked:
         return "sentences" if by_sentence else "passages"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Search(Asked):
     """A logical search."""
 
@@ -106,7 +108,7 @@ class Search(Asked):
         return bool(self.sort or self.per_document or self.offset)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Keywords(Asked):
     """A search for keywords. Raises ArgumentError for those that are not allowed, too."""
 
@@ -128,7 +130,7 @@ class Keywords(Asked):
         return ", ".join(f'"{keyword}"' for keyword in self.keywords)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Meaning(Asked):
     """A search by vectors of sentences."""
 
@@ -145,7 +147,7 @@ class Naive(Meaning):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Hybrid(Meaning):
     """A search by words and by vectors."""
 

@@ -159,12 +159,12 @@ class _Query:
                     chunk = replace(chunk, content="", sentence_ends=())
                 hits.append(_hit(passage, chunk, ranks.get(passage.ordinal), chooser))
         missing = len(shown) - len(hits)
-        told = [*self.notes, *notes]
+        all_notes = [*self.notes, *notes]
         if missing and state.scope is None:  # they may have left a scope
             left_out = f"{counted(missing, 'passage')} left out"
-            told.insert(0, f"{left_out}: changed or deleted since the vectors were opened.")
+            all_notes.insert(0, f"{left_out}: changed or deleted since the vectors were opened.")
         if asked.names and hits:
-            told += missing_names(state, self.text, self.scope)
+            all_notes += missing_names(state, self.text, self.scope)
         left = None if end is None else end - missing
         if left == 0 and asked.where is not None:
             why = Search(asked.where, filter=asked.filter, relax=asked.relax)
@@ -172,7 +172,7 @@ class _Query:
             if not matches.total:
                 return replace(matches, asked=replace(why, query=asked.query))
         words = f"{meant}{self.words}"
-        return SearchResult.of(state, asked, words, hits, told, self.started, passages=left)
+        return SearchResult.of(state, asked, words, hits, all_notes, self.started, passages=left)
 
 
 def vector_search(state: IndexState, asked: Meaning) -> SearchResult:

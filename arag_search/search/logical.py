@@ -103,13 +103,13 @@ def _searched(engine: SearchEngine, subject: Subject) -> tuple[Page, Told, int]:
     """Return a page with what advice tells of it, and the size of the first page if an alternative
     had no place on that by its score. Later pages then go on with all that it does not show."""
     asked, request = subject.asked, subject.request
-    first = replace(request, top_k=asked.first_page, offset=0)
-    has_order = asked.offset and asked.first_page and _is_plain(first)
-    if has_order and Parts(subject.query, operators=asked.operators).alternatives:
-        of_first = replace(asked, top_k=asked.first_page, offset=0)
-        shown, _, first_page = _searched(engine, Subject(of_first, first, subject.metadata))
-        if first_page:
-            return _after(engine, request, shown), Told(), first_page
+    if asked.offset and asked.first_page:
+        first = replace(request, top_k=asked.first_page, offset=0)
+        if _is_plain(first) and Parts(subject.query, operators=asked.operators).alternatives:
+            of_first = replace(asked, top_k=asked.first_page, offset=0)
+            shown, _, first_page = _searched(engine, Subject(of_first, first, subject.metadata))
+            if first_page:
+                return _after(engine, request, shown), Told(), first_page
     page = None if engine.is_remote else engine.search(request)
     page, pieces = answered(
         engine,

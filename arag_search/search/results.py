@@ -73,20 +73,22 @@ class SearchResult:
         notes: Iterable[str],
         started: float,
         page: Page | None = None,
+        passages: int | None = None,
         **more: Any,
     ) -> SearchResult:
         """Return a result over a state of an index, with the totals of an engine's page, if there
         is one, timed since ``started`` (of ``time.perf_counter``)."""
+        totals = (None, True, passages)
         if page is not None:
-            more |= {"total": page.total, "total_is_exact": page.total_is_exact}
-            more["passages"] = page.passages
+            totals = (page.total, page.total_is_exact, page.passages)
+        if stopwatch().has_stopped:
+            notes = (*notes, NOTE_UNMARKED)
         standing = state.standing
         if standing is not None and asked.filter:
             standing = standing.within_scope()
-        if stopwatch().has_stopped:
-            notes = (*notes, NOTE_UNMARKED)
-        more |= {"standing": standing, "milliseconds": (time.perf_counter() - started) * 1000}
-        return cls(asked, understood, tuple(hits), tuple(notes), **more)
+        taken = (time.perf_counter() - started) * 1000
+        of_all: dict[str, Any] = {"milliseconds": taken, "standing": standing, **more}
+        return cls(asked, understood, tuple(hits), tuple(notes), *totals, **of_all)
 
     @property
     def query(self) -> str:
