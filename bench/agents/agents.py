@@ -26,7 +26,7 @@ from bench import BenchError
 from bench.agents.manuals import copy_pages, postgresql_needs, python_needs
 from bench.agents.notes import Need, write_notes
 from bench.agents.policy import Hands, ask
-from bench.agents.tools import LogicalSearch, Ripgrep
+from bench.agents.tools import LogicalHands, RipgrepHands
 from bench.arguments import BenchParser, positive
 from bench.report.estimates import mean_rows
 from bench.report.rows import Figure, circumstances, corpus_of, show
@@ -92,8 +92,8 @@ def _figure(name: str, folder: Path, needs: Sequence[Need], location: Path) -> F
     build_index([str(folder)], location, BuildOptions(overwrite=True))
     with open_index(location) as index:
         sides: dict[str, Callable[[], Hands]] = {
-            "ripgrep": lambda: Ripgrep(folder),
-            "logical_search": lambda: LogicalSearch(index),
+            "ripgrep": lambda: RipgrepHands(index, folder),
+            "logical_search": lambda: LogicalHands(index),
         }
         say(f"{name}: {len(needs)} needs")
         columns: dict[str, list[float]] = {}

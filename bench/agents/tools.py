@@ -1,35 +1,138 @@
-"""The two tools in the hands of the agent: ripgrep over files, and logical_search over an index of
-them."""
+"""Ripgrep and reads of lines as tools that a model calls, over a folder; and ripgrep, and
+logical_search over an index of the same files, in the hands of the scripted agent."""
 
 from __future__ import annotations
 
 import re
 import subprocess
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from arag_search.agent.presets import DEFAULT_PRESET, load_preset
 from arag_search.agent.toolbox import tools_of
 from arag_search.evaluation.interfaces import words_query
 from arag_search.search.index import Index
-from arag_search.tools.base import ReadSet
+from arag_search.tokens import count_tokens
+from arag_search.tools.base import Arguments, ReadSet, Tool, ToolResult, error_result
+from arag_search.tools.preset import Preset, plain_preset
 from bench.agents.policy import Reading, stem
 
 HEAD_LINES = 100
-"""Lines of output that are read; tools of agents stop at 100 to 250."""
+"""Lines of output that are shown; tools of agents stop at 100 to 250."""
 AROUND = 12
 """Lines that are read before and after a line."""
+WHOLE = plain_preset(max_result_tokens=200_000)
 _COLUMNS = 500
 _SIGNS = re.compile(r"([.^$*+?{}\[\]\\|()])")
 
 
-class Ripgrep:
+class FileTool(Tool):
+    """A tool over the files of a folder; ``says`` is its description. A file that was shown counts
+    as the passage of its name."""
+
+    says: str
+
+    def __init__(self, index: Index, preset: Preset, folder: Path) -> None:
+        super().__init__(index, preset)
+        self.folder = folder.resolve()
+
+    def _description(self) -> str:
+        return self.says
+
+    def _call(self, arguments: Any, read_set: ReadSet) -> ToolResult:
+        del read_set
+        for file in arguments.files:
+            path = (self.folder / file).resolve()
+            if not (path.is_relative_to(self.folder) and path.is_file()):
+                return error_result(f'There is no file "{file}". Allowed: names that were shown.')
+        return self._shown(arguments)
+
+    @abstractmethod
+    def _shown(self, arguments: Any) -> ToolResult: ...
+
+
+class RipgrepArguments(Arguments):
+    """The arguments of ``ripgrep``."""
+
+    pattern: str = Field(
+        min_length=1, max_length=2_000, description="A regular expression of Rust; any capitals."
+    )
+    files: list[str] = Field([], max_length=20, description="Files to search; none for all.")
+    around: int = Field(
+        0, ge=0, le=50, description="Lines to show before and after each, then without names."
+    )
+    names_only: bool = Field(False, description="Whether to list only the names of files.")
+
+
+class Ripgrep(FileTool):
+    """The lines that match a pattern, with the names of files and the numbers of lines."""
+
+    name = "ripgrep"
+    arguments = RipgrepArguments
+    says = (
+        "Searches all files with ripgrep: lines that match a regular expression, as file:line:text,"
+        f" sorted by file; the first {HEAD_LINES} lines of output, {_COLUMNS} characters of each."
+    )
+
+    def _shown(self, arguments: RipgrepArguments) -> ToolResult:
+        form = ["-n", "-H", "--no-heading"]
+        if arguments.names_only:
+            form = ["-l"]
+        elif arguments.around:
+            # Without the numbers of lines, which would stand between the words of a sentence.
+            form = ["-N", "-I", "-C", str(arguments.around)]
+        command = ["rg", "-i", "--sort", "path", "--max-columns", str(_COLUMNS),
+                   "--max-columns-preview", *form, "-e", arguments.pattern, "--",
+                   *(arguments.files or ["."])]  # fmt: skip
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, check=False)
+        if done.returncode > 1:
+            return error_result(done.stderr.decode("utf-8", "replace").strip())
+        lines = done.stdout.decode("utf-8", "replace").splitlines()[:HEAD_LINES]
+        if not lines:
+            return ToolResult("No line matches.", "empty")
+        files = arguments.files if arguments.around else [line.split(":", 1)[0] for line in lines]
+        return _found("\n".join(lines), files)
+
+
+class ReadArguments(Arguments):
+    """The arguments of ``read_lines``."""
+
+    files: list[str] = Field(min_length=1, max_length=20, description="Files to read.")
+    first: int = Field(1, ge=1, description="The first line of each.")
+    count: int = Field(HEAD_LINES, ge=1, le=1_000, description="How many lines of each.")
+
+
+class ReadLines(FileTool):
+    """Lines of files."""
+
+    name = "read_lines"
+    arguments = ReadArguments
+    says = "Reads lines of files, each file under its name in brackets."
+
+    def _shown(self, arguments: ReadArguments) -> ToolResult:
+        texts: list[str] = []
+        for file in arguments.files:
+            lines = (self.folder / file).read_text("utf-8", "replace").splitlines()
+            part = lines[arguments.first - 1 : arguments.first - 1 + arguments.count]
+            texts.append("\n".join([f"[{Path(file).name}]", *part]))
+        return _found("\n\n".join(texts), arguments.files)
+
+
+def _found(text: str, files: Sequence[str]) -> ToolResult:
+    ids = dict.fromkeys(Path(file).name for file in files)
+    return ToolResult(text, "ok", tuple(ids), retrieved_tokens=count_tokens(text))
+
+
+class RipgrepHands:
     """Lines, and the lines around them in the file of the best line or with most matches."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, index: Index, folder: Path) -> None:
+        self._tool = Ripgrep(index, WHOLE, folder)
         self._read: set[tuple[str, str]] = set()
 
     def beside(self, name: str, words: Sequence[str], reading: Reading) -> str:
@@ -45,7 +148,7 @@ class Ripgrep:
     def _lines(self, pattern: str, name: str, stems: Sequence[str], reading: Reading) -> str:
         """Grep lines, and read around the name in the file of the line with most of the words; of
         equals, that with most lines."""
-        output = self._run(reading, "-n", "-H", "--no-heading", "-e", pattern)
+        output = self._run(reading, pattern)
         lines = [line.split(":", 2) for line in output.splitlines() if line.count(":") > 1]
         counts = Counter(file for file, *_ in lines)
 
@@ -62,7 +165,7 @@ class Ripgrep:
         words in the first of those that are left."""
         files: list[str] = []
         for word in sorted(words, key=len, reverse=True):
-            listed = self._run(reading, "-l", "-F", "-e", stem(word), places=files)
+            listed = self._run(reading, _literal(stem(word)), names_only=True, files=files)
             files = listed.splitlines() or files
             if 0 < len(files) <= 2:
                 break
@@ -73,21 +176,18 @@ class Ripgrep:
         if (pattern, file) in self._read:
             return ""
         self._read.add((pattern, file))
-        # Without the numbers of lines, which would stand between the words of a sentence.
-        return self._run(reading, "-N", "-I", "-C", str(AROUND), "-e", pattern, places=[file])
+        return self._run(reading, pattern, around=AROUND, files=[file])
 
-    def _run(self, reading: Reading, *options: str, places: Sequence[str] = ()) -> str:
-        command = ["rg", "-i", "--sort", "path", "--max-columns", str(_COLUMNS),
-                   "--max-columns-preview", *options, *(places or ["."])]  # fmt: skip
-
+    def _run(self, reading: Reading, pattern: str, **arguments: Any) -> str:
         def run() -> str:
-            done = subprocess.run(command, cwd=self._folder, capture_output=True, check=False)
-            return "\n".join(done.stdout.decode("utf-8", "replace").splitlines()[:HEAD_LINES])
+            given = {"pattern": pattern, **arguments}
+            result = self._tool.run(given, tells_standing=False)
+            return result.text if result.status == "ok" else ""
 
         return reading.call(run)
 
 
-class LogicalSearch:
+class LogicalHands:
     """Replies of logical_search of preset logical_read, in one conversation."""
 
     def __init__(self, index: Index) -> None:

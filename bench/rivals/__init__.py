@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-RivalName = Literal["faithful_rag", "graphrag", "hipporag", "linear_rag", "ma_rag", "ragenta"]
+RivalName = Literal[
+    "faithful_rag", "graphrag", "hipporag", "linear_rag", "ma_rag", "ragenta", "ripgrep"
+]
 OUR_READING = "our reading, not the authors' code"
 
 
@@ -28,4 +30,6 @@ RIVALS: dict[RivalName, Rival] = {
     "linear_rag": Rival("linear_rag.LinearRag", OUR_READING, lambda k: (1, k)),
     "ma_rag": Rival("ma_rag.MaRag", OUR_READING, lambda k: (11, 3 * k)),  # a plan of three steps
     "ragenta": Rival("ragenta.Ragenta", OUR_READING, lambda k: (2 * k + 3, 5 * k)),
+    # Five calls, each reply of which is six passages that later requests repeat.
+    "ripgrep": Rival("ripgrep.RipgrepAgent", "no index", lambda k: (6, 90)),
 }

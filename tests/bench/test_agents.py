@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
+from importlib.resources import files as resources
 from pathlib import Path
 
 import orjson
 import pytest
+import yaml
 
+from arag_search.agent.models.base import ModelReply, ToolCall
+from arag_search.runs.folder import read_records
+from arag_search.search.index import Index
+from arag_search.search.opening import open_index
+from arag_search.tokens import count_tokens
 from bench.__main__ import main
+from bench.ablate import main as ablate
 from bench.agents.manuals import copy_pages, postgresql_needs, python_needs
 from bench.agents.notes import FACTS, QUESTIONS, write_notes
 from bench.agents.policy import MAX_CALLS, Reading, ask
-from bench.agents.tools import HEAD_LINES, Ripgrep
+from bench.agents.tools import HEAD_LINES, WHOLE, ReadLines, Ripgrep, RipgrepHands
+from index_jobs.build.new_index import build_index
+from index_jobs.build.options import BuildOptions
+from tests.support.scripted_model import ScriptedModel
+
+SUITES = Path(__file__).parents[2] / "bench" / "suites"
 
 
 @pytest.fixture
@@ -94,16 +108,91 @@ def test_the_policy_follows_names_until_its_calls_are_spent() -> None:
     assert ask(Script(), "what helps against rust").calls == 1
 
 
+@pytest.fixture
+def files(tmp_path: Path) -> Iterator[tuple[Index, Path]]:
+    """Yield a folder of two files, and an index of it."""
+    folder = tmp_path / "files"
+    folder.mkdir()
+    (folder / "a.txt").write_text("C++ (the language) has a budget.\nNext line.\n", "utf-8")
+    (folder / "b.txt").write_text("C++ (the language)\n" * 300, "utf-8")
+    build_index([str(folder)], tmp_path / "index", BuildOptions())
+    with open_index(tmp_path / "index") as index:
+        yield index, folder
+
+
 @pytest.mark.usefixtures("ripgrep")
-def test_ripgrep_reads_around_names_with_signs_and_stops_at_its_head(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("C++ (the language) has a budget.\nNext line.\n", "utf-8")
-    (tmp_path / "b.txt").write_text("C++ (the language)\n" * 300, "utf-8")
+def test_ripgrep_reads_around_names_with_signs_and_stops_at_its_head(
+    files: tuple[Index, Path],
+) -> None:
     reading = Reading()
-    text = Ripgrep(tmp_path).beside("C++ (the language)", ["budget"], reading)
+    text = RipgrepHands(*files).beside("C++ (the language)", ["budget"], reading)
     assert "Next line." in text
     assert reading.calls == 2
-    Ripgrep(tmp_path).alone("C++ (the language)", reading)
+    RipgrepHands(*files).alone("C++ (the language)", reading)
     assert max(len(of.splitlines()) for of in reading.texts) == HEAD_LINES
+
+
+@pytest.mark.usefixtures("ripgrep")
+def test_tools_over_files_show_lines_and_stay_in_their_folder(files: tuple[Index, Path]) -> None:
+    index, folder = files
+    grep, read = Ripgrep(index, WHOLE, folder), ReadLines(index, WHOLE, folder)
+    found = grep.run({"pattern": "BUDGET"})
+    assert (found.text, found.ids) == ("./a.txt:1:C++ (the language) has a budget.", ("a.txt",))
+    assert found.retrieved_tokens == count_tokens(found.text)
+    assert grep.run({"pattern": "language", "names_only": True}).ids == ("a.txt", "b.txt")
+    assert grep.run({"pattern": "--budget"}).status == "empty"
+    assert "unclosed group" in grep.run({"pattern": "(budget"}).text
+    lines = read.run({"files": ["a.txt", "b.txt"], "first": 2, "count": 1})
+    assert lines.text == "[a.txt]\nNext line.\n\n[b.txt]\nC++ (the language)"
+    assert lines.ids == ("a.txt", "b.txt")
+    for tool in (grep, read):
+        outside = tool.run({"pattern": "x", "files": ["../index"]} if tool is grep else
+                           {"files": ["../index"]})  # fmt: skip
+        assert (outside.status, 'no file "../index"' in outside.text) == ("error", True)
+
+
+def call(name: str, **arguments: object) -> ModelReply:
+    return ModelReply("", (ToolCall(name, name, orjson.dumps(arguments).decode()),))
+
+
+REPLIES = (
+    ModelReply("Answer: Paris"),  # of direct_answer
+    call("ripgrep", pattern="goldoni.*griselda|griselda.*goldoni"),
+    call("read_lines", files=["goldoni.1"]),
+    ModelReply("Answer: Paris\nExplanation: So it is said.\nSources: [goldoni.1]"),
+)
+
+
+@pytest.mark.usefixtures("ripgrep")
+def test_a_suite_lets_a_model_call_ripgrep_over_the_passages_as_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data" / "sample"
+    data.mkdir(parents=True)
+    for name in ("corpus.jsonl", "questions.jsonl"):
+        (data / name).write_bytes((resources("arag_search") / "sample" / name).read_bytes())
+    suite = yaml.safe_load((SUITES / "ripgrep.yaml").read_text("utf-8"))
+    suite["experiment"] |= {
+        "sets": ["sample"], "questions": "first 1", "models": ["scripted"], "workers": 1,
+        "presets": ["direct_answer"],
+    }  # fmt: skip
+    suite["comparison"]["pairs"] = [["direct_answer", "ripgrep (no index)"]]
+    path = tmp_path / "suite.yaml"
+    path.write_text(yaml.safe_dump(suite), "utf-8")
+    folders = ["--work", str(tmp_path / "work"), "--data", str(tmp_path / "data")]
+    model = ScriptedModel(REPLIES)
+    assert ablate([str(path), *folders, "--dry-run"], lambda entry, seed: model) == 0
+    assert "about 7 requests" in capsys.readouterr().out  # one of direct_answer, and five calls
+    assert ablate([str(path), *folders], lambda entry, seed: model) == 0, capsys.readouterr().err
+    (run,) = (tmp_path / "work").rglob("*ripgrep*/*/run.json")
+    record = read_records(run.parent).by_id["s01"]
+    assert [step.tool_name for step in record.trajectory] == ["ripgrep", "read_lines"]
+    assert record.trajectory[0].hit_ids == ("griselda-vivaldi.1",)
+    assert (record.status, record.cited_ids) == ("answered", ("goldoni.1",))
+    assert record.total_retrieved_tokens > 0
+    first = model.requests[1]
+    assert [of["function"]["name"] for of in first.tools] == ["ripgrep", "read_lines"]
+    assert "Sources: the ids of the passages" in first.messages[0].content
 
 
 @pytest.mark.usefixtures("ripgrep")

@@ -83,6 +83,8 @@ MARKS: Mapping[tuple[str, str], str] = {
         "takes half a minute, and reads data that is not in the repository",
     ("bench/studies/agents.md", "apt-get install ripgrep"):
         "needs ripgrep and two packages, and takes minutes",
+    ("bench/studies/agents.md", "python -m bench ablate bench/suites/ripgrep.yaml"):
+        "asks a model",
     ("bench/studies/counterfactual.md", "python -m bench counterfactual"):
         "reads data that is not in the repository",
     ("bench/studies/gold_chain.md", "python -m bench ablate bench/suites/gold_chain.yaml"):
