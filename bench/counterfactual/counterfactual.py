@@ -10,39 +10,38 @@ the gold chain find the hops that they found before. See bench/studies/counterfa
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import orjson
 
+from arag_search.agent.answers import normalise
+from arag_search.evaluation.text_match import without_brackets
+from arag_search.questions.fields import parsed
 from arag_search.questions.files import Question, json_records, load_questions
 from arag_search.system.durable import replacing, write_atomically
 from bench import BenchError
 from bench.arguments import BenchParser, whole_from
-from bench.counterfactual.compared import compared
-from bench.counterfactual.found import (
-    ARTICLES,
-    Found,
-    Phrases,
-    Token,
-    awards_in,
-    is_kept,
-    is_name,
-    not_staying,
-    tokens_of,
-)
-from bench.counterfactual.invented import Invented
-from bench.counterfactual.rewriting import Rewriting
+from bench.counterfactual.names import Names, bare, is_name, read
+from bench.counterfactual.rewriting import Invented, Rewriting
 from bench.counterfactual.years import Years
+from bench.gold_chain.ground import Asked, open_ground
 from bench.gold_chain.names import known
+from bench.gold_chain.policy import ORDERS
+from bench.gold_chain.searcher import Searcher
 from bench.report.fingerprints import questions_of
 from bench.report.rows import Figure, Row, Target, circumstances, show
+from index_jobs.sources.records import CorpusFile
 
 NAME = "counterfactual"
 _LINES = 'JSON lines of {"title", "text"} or {"title", "sentences"}, in UTF-8'
-_ORDINARY = 0.05
-"""The share of the names of chains that may be an ordinary word."""
+_FEW = 0.05
+"""The share of the names of chains that may be an ordinary word, and of hops that may be lost."""
+_SEED = 1
+_ORDER = ORDERS["Q1 Q2 Q3"]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -68,9 +67,10 @@ def _rewritten(options: argparse.Namespace, command: str) -> int:
             do="Name another folder with --out.",
         )
     questions = load_questions(options.questions)
-    lexicon = _found(corpus, questions)
-    invented, years = Invented(options.seed, lexicon.words, lexicon.is_proper), Years()
-    rewriting = Rewriting(lexicon, invented, years)
+    chains = sorted({without_brackets(name) for of in questions for name in _names(of)})
+    names = _found(corpus, questions, chains)
+    invented, years = Invented(options.seed, names.words, names.is_proper), Years()
+    rewriting = Rewriting(names, invented, years)
     folder.mkdir(parents=True, exist_ok=True)
     records = (record for _, record in json_records(options.questions))
     for path, values in zip(outputs, (_records(corpus), records), strict=True):
@@ -79,12 +79,14 @@ def _rewritten(options: argparse.Namespace, command: str) -> int:
     words = "".join(f"{old}\t{new}\n" for old, new in sorted(invented.words.items()))
     write_atomically(folder / "names.tsv", words.encode())
 
-    chain = {name: tokens_of(name) for name in lexicon.chain}
-    ordinary = [name for name, tokens in chain.items() if _is_ordinary(tokens, lexicon)]
-    left = _left([tokens for name, tokens in chain.items() if name not in ordinary], outputs)
+    asked = {name: read(name) for name in chains if is_name(read(name).tokens)}
+    chain = [name for name, text in asked.items() if not text.is_kept()]
+    stay = [name for name in asked if name not in chain and not any(map(str.isdigit, name))]
+    ordinary = [n for n in chain if len(bare(n)) == 1 and not names.is_proper(bare(n)[0])]
+    left = _left([name for name in chain if name not in ordinary], outputs)
     after = load_questions(outputs[1])
-    hops, lost = compared((corpus, outputs[0]), (questions, after), options.work)
-    few = Target("at most", _ORDINARY * len(chain))
+    hops, lost = _compared((corpus, outputs[0]), (questions, after), options.work)
+    few = Target("at most", _FEW * len(chain))
     rows = (
         Row("names of chains", len(chain), ""),
         Row("names of chains that are left", len(left), "", target=Target("at most", 0)),
@@ -96,7 +98,7 @@ def _rewritten(options: argparse.Namespace, command: str) -> int:
     lists = {
         "names that are left": left,
         "ordinary words, replaced in titles, quotes and questions alone": ordinary,
-        "names of chains that stay": sorted(_that_stay(questions)),
+        "names of chains that stay": stay,
         "hops lost": lost,
     }
     details = {**lists, "questions": questions_of(questions)}
@@ -110,23 +112,15 @@ def _rewritten(options: argparse.Namespace, command: str) -> int:
 
 
 def _records(corpus: Path) -> Iterator[dict[str, Any]]:
-    """Yield the records of a corpus, one at a time. Raises BenchError naming the line."""
-    number = 0
-    try:
-        with corpus.open("rb") as file:
-            for line in file:
-                number += 1
-                if line.strip(b"\xef\xbb\xbf \r\n\t"):
-                    value = orjson.loads(line.removeprefix(b"\xef\xbb\xbf"))
-                    if not isinstance(value, dict):
-                        raise ValueError("it is no object")
-                    yield cast(dict[str, Any], value)
-    except (ValueError, OSError) as error:
-        raise BenchError(
-            f"The corpus cannot be read ({error}).",
-            where=f"{corpus}, line {number}" if number else str(corpus),
-            allowed=_LINES,
-        ) from error
+    """Yield the records of a corpus, one at a time. Raises AragError naming the line."""
+    with CorpusFile(corpus, str(corpus)) as file:
+        for number, line in enumerate(file.stream, 1):
+            if line.strip():
+                where = f"{corpus}, line {number}"
+                value = parsed(line, "line", where, _LINES)
+                if not isinstance(value, dict):
+                    raise BenchError("The line is no object.", where=where, allowed=_LINES)
+                yield cast(dict[str, Any], value)
 
 
 def _texts(value: object) -> Iterator[str]:
@@ -139,17 +133,20 @@ def _texts(value: object) -> Iterator[str]:
             yield from _texts(item)
 
 
-def _found(corpus: Path, questions: Sequence[Question]) -> Found:
-    """Read a corpus and the chains of its questions. Raises BenchError if it has no words."""
-    lexicon = Found()
+def _found(corpus: Path, questions: Sequence[Question], chains: Sequence[str]) -> Names:
+    """Return the names of a corpus and of chains. Raises BenchError if it has no words."""
+    names = Names()
     for record in _records(corpus):
         title = record.pop("title", None)
-        lexicon.read(title if isinstance(title, str) else "", _texts(record))
-    if not lexicon.words:
+        names.count(title if isinstance(title, str) else "", _texts(record))
+    if not names.words:
         raise BenchError("The corpus has no words.", where=str(corpus), allowed=_LINES)
     for question in questions:
-        lexicon.ask(question.text, _names(question))
-    return lexicon
+        names.words.update(read(question.text).keys)
+    for name in chains:
+        if is_name(read(name).tokens):
+            names.add(name)
+    return names
 
 
 def _names(question: Question) -> Iterator[str]:
@@ -161,34 +158,81 @@ def _names(question: Question) -> Iterator[str]:
     yield from (*question.answers, *question.supporting_titles)
 
 
-def _that_stay(questions: Sequence[Question]) -> set[str]:
-    """Return the names of chains that stay as they are, without dates."""
-    names = {name: tokens_of(name) for question in questions for name in _names(question)}
-    return {
-        name
-        for name, tokens in names.items()
-        if is_name(tokens) and is_kept(tokens) and not any(map(str.isdigit, name))
-    }
-
-
-def _is_ordinary(tokens: Sequence[Token], lexicon: Found) -> bool:
-    own = [token for token in tokens if token.key not in ARTICLES]
-    return len(own) == 1 and not lexicon.is_proper(own[0].key)
-
-
-def _left(names: Sequence[Sequence[Token]], outputs: Sequence[Path]) -> list[str]:
+def _left(names: Sequence[str], outputs: Sequence[Path]) -> list[str]:
     """Return the old names that stand in the new data set outside of names that stay, each once."""
-    old = Phrases()
-    for tokens in names:
-        old.add(tokens)
-    left: set[str] = set()
-    for text in (text for path in outputs for record in _records(path) for text in _texts(record)):
-        tokens, awards = tokens_of(text), awards_in(text)
-        open_ = set(not_staying([token.key for token in tokens]))
-        for start, end in old.matches(tokens, any_case=False):
-            at = tokens[start].start
-            if open_ & set(range(start, end)) and not any(
-                first <= at < last for first, last in awards
-            ):
-                left.add(text[at : tokens[end - 1].end])
-    return sorted(left)
+    old = Names(names)
+    texts = (text for path in outputs for record in _records(path) for text in _texts(record))
+    return sorted(
+        {
+            text.text[text.tokens[span[0]].start : text.tokens[span[-1]].end]
+            for text in map(read, texts)
+            for span in old.spans(text)
+            if not text.stays.issuperset(span)
+        }
+    )
+
+
+class _Hop(NamedTuple):
+    """A hop of a question, as it was searched for."""
+
+    asked: Asked
+    number: int
+    is_found: bool
+
+
+def _compared(
+    corpora: Sequence[Path], questions: Sequence[Sequence[Question]], work: Path
+) -> tuple[list[Row], list[dict[str, Any]]]:
+    """Return rows of the hops that are lost, and each lost hop with its cause. Questions that are
+    answered yes or no count apart; those without a chain are left out. ``corpora`` and
+    ``questions`` are those before and after."""
+    before, after = (
+        _walked(corpus, [question for question in asked if question.hops], work / side)
+        for corpus, asked, side in zip(corpora, questions, ("before", "after"), strict=True)
+    )
+    losses: dict[str, list[bool]] = {}
+    lost: list[dict[str, Any]] = []
+    for old, new in zip(before, after, strict=True):
+        if old.is_found:
+            question, at = old.asked.question, old.number
+            kind = "yes/no" if normalise("".join(question.answers)) in ("yes", "no") else "other"
+            losses.setdefault(kind, []).append(not new.is_found)
+            if not new.is_found:
+                name, now = (of.known[at].surface for of in (old.asked, new.asked))
+                hop = {"question": question.id, "hop": at + 1, "name": name, "now": now}
+                lost.append({**hop, "cause": _cause(old, new)})
+    return [_counted(f"hops lost, {kind} questions", of) for kind, of in losses.items()], lost
+
+
+def _walked(corpus: Path, questions: Sequence[Question], work: Path) -> list[_Hop]:
+    """Search for the hops of the questions, with names as the question or a hop before has them."""
+    if not questions:
+        return []
+    ground = open_ground(corpus, questions, work / corpus.resolve().parent.name, None)
+    with closing(ground.index):
+        searcher = Searcher(ground.index, "logical")
+        return [
+            _Hop(asked, number, hop.shown)
+            for asked in ground.asked
+            for number, hop in enumerate(searcher.walk(asked.chain("surface", _SEED), _ORDER))
+        ]
+
+
+def _counted(what: str, losses: Sequence[bool]) -> Row:
+    """Return how many hops are lost, with the interval of Wilson (1927) at 95 %."""
+    count, total, z = sum(losses), len(losses), 1.96
+    share = count / total
+    middle = (share + z**2 / (2 * total)) / (1 + z**2 / total)
+    half = z / (1 + z**2 / total) * math.sqrt(share * (1 - share) / total + z**2 / (4 * total**2))
+    low, high = (round(total * bound, 1) for bound in (middle - half, middle + half))
+    return Row(what, count, f"of {total:,}", low, high, Target("at most", _FEW * total))
+
+
+def _cause(old: _Hop, new: _Hop) -> str:
+    """Return why a hop is found no longer."""
+    was, now = (len(hop.asked.evidence[hop.number]) for hop in (old, new))
+    if not now:
+        return "its passage is not found by its title"
+    if was != now:
+        return "the answer stands in other passages"
+    return "the queries find other passages first"

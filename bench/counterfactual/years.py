@@ -8,29 +8,23 @@ MOVED = 400
 _DONE = "\ue000"
 """Stands before a number that was moved, until all are."""
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|June?|July?|Aug|Sept?|Oct|Nov|Dec)[a-z]*\.?"
-_YEAR = r"(?:1\d{3}|20[0-2]\d)"
 _UNITS = (
-    "k?m|mm|cm|kg|ft|cc|hp|[km]?hz|k?w|mph|feet|foot|met[re]{2}s?|miles?|yards?|people|persons?|men|"
-    "women|inhabitants|residents|seats?|seater|copies|acres|hectares|tons?|tonnes|episodes|students|"
-    "soldiers|troops|votes|points|runs|goals|dollars|pounds|euros|rupees|francs|years|days|hours|"
-    "minutes|species|employees|members|households|families|words|pages|square|cubic|percent|million|"
-    "units|houses|horses|ships|prisoners|stores|screens|locations|times"
+    "[kmc]?m|met[re]{2}s?|feet|miles|people|men|women|years|days|times|copies|votes|points|dollars|"
+    "pounds|euros|members|employees|locations"
 )
-_AMOUNT_BEFORE = regex.compile(
-    r"(?:[$€£¥₹#]|\bNo\.|\bRs\.?|population (?:of|was)|[Rr]oute|[Hh]ighway|[Ff]light|\bover"
-    r"|more than)\s*$|(?<!\d\.\d+)\d\.$"
-)
-_AMOUNT_AFTER = regex.compile(rf"[\s-]?(?:%|(?:{_UNITS})\b)|,\d{{3}}(?!\d)|\.\d", regex.I)
-_IN_YEAR = regex.compile(rf"\b(?:in|since|until|during|by|{_MONTH})\s*$")
+_AMOUNT = rf"[\s-]?(?:%|(?:{_UNITS})\b)|[,.]\d{{3}}(?!\d)"
 _BEFORE_CHRIST = r"s?(?:\s*[-–—]\s*\d+)?\s*(?:BC|B\.C)"
-_FOUR = regex.compile(rf"(?<![\d\p{{Lu}}{_DONE}])({_YEAR})({_YEAR})?(?!\d)(?!{_BEFORE_CHRIST})")
+_FOUR = regex.compile(
+    rf"(?<![\d\p{{Lu}}$€£¥₹#{_DONE}]|\b(?:over|more than)\s|(?<!\d\.\d+)\d\.)"
+    rf"(1\d{{3}}|20[0-2]\d)((?:1\d|20)\d\d)?(?!\d|{_AMOUNT}|{_BEFORE_CHRIST})"
+)
 # A year of three digits is known by what stands before it, and by no noun after it.
 _THREE = regex.compile(
     rf"(\b(?:[Ii]n|died|born|d\.|b\.|c\.|ca\.|circa|r\.|fl\.|since|until|between|from|after|before|year|AD"
     rf"|{_MONTH}(?:\s+\d{{1,2}}(?:st|nd|rd|th)?)?,?)\s*|\((?=\d+\s?[-–—]\s?{_DONE}?\d{{3}})"
     rf"|{_DONE}\d+\s*(?:or|and|to|[-–—/])\s*)(?<!\d)(\d{{3}})(?!\d|[,.]\d)(?!{_BEFORE_CHRIST})"
-    r"(?=s\b|\s*(?:$|[).,;:?!'\"–—/-]|(?:and|or|to|at|by|when|as|but|s?he|h[ie][sr]|with|without|in|on|"
-    r"until|where|while|who|which|was|were|the|an?|AD|CE|after|before|during|for|from|of|under|it|they)\b))"
+    r"(?=s\b|\s*(?:$|[).,;:?!'\"–—/-]|(?:and|or|to|at|by|when|as|s?he|h[ie][sr]|in|on|until|where|"
+    r"under|with(?:out)?|AD|CE|after|before|during)\b))"
 )
 _ERA = regex.compile(r"(\bAD\s?)(\d{1,3})\b|\b(\d{1,3})(?=\s?(?:AD|CE)\b)")
 _ORDINALS = (
@@ -60,24 +54,15 @@ class Years:
         if is_date and _WHOLE.fullmatch(text):
             return self._plus(text).removeprefix(_DONE)
         text = _CENTURY.sub(self._century, text)
-        text = _FOUR.sub(self._four, _ERA.sub(self._era, text))
+        text = _ERA.sub(lambda era: (era[1] or "") + self._plus(era[2] or era[3]), text)
+        text = _FOUR.sub(lambda four: "".join(map(self._plus, filter(None, four.groups()))), text)
         for _ in range(2):  # the second time for the ends of ranges
-            text = _THREE.sub(lambda match: match[1] + self._plus(match[2]), text)
+            text = _THREE.sub(lambda three: three[1] + self._plus(three[2]), text)
         return text.replace(_DONE, "")
 
     def _plus(self, year: str) -> str:
         self.moved += 1
         return f"{_DONE}{int(year) + MOVED}"
-
-    def _four(self, match: regex.Match[str]) -> str:
-        before, after = match.string[: match.start()][-20:], match.string[match.end() :][:20]
-        is_amount = _AMOUNT_AFTER.match(after) and not _IN_YEAR.search(before)
-        if is_amount or _AMOUNT_BEFORE.search(before):
-            return match[0]
-        return "".join(self._plus(year) for year in match.groups() if year)
-
-    def _era(self, match: regex.Match[str]) -> str:
-        return (match[1] or "") + self._plus(match[2] or match[3])
 
     def _century(self, match: regex.Match[str]) -> str:
         self.moved += 1

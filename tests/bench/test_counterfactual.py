@@ -17,7 +17,7 @@ PASSAGES = (
         "title": "Juan Carlos Martín Corral",
         "text": "Juan Carlos Martín Corral (born 20 January 1988) is a Spanish footballer."
         " J. C. Martín plays for Zarquon FC. Corral's son, Iker Corral, won the"
-        " Zarquon Prize. MARTÍN is 30.",
+        " Pulitzer Prize. MARTÍN is 30.",
         "year": 1988,
     },
     {
@@ -88,10 +88,9 @@ def test_every_part_of_a_name_is_the_same_invented_part_throughout(
     title, text = passages[0]["title"], passages[0]["text"]
     martin = title.split()[2]
     assert title == f"{juan} {carlos} {martin} {corral}"
-    assert not martin.isascii()
     assert text.startswith(f"{title} (born 20 January 2388) is a Spanish footballer. ")
     assert f"{juan[0]}. {carlos[0]}. {martin} plays for {words['zarquon'].title()} " in text
-    assert f"{corral}'s son, {words['iker'].title()} {corral}, won the Zarquon Prize" in text
+    assert f"{corral}'s son, {words['iker'].title()} {corral}, won the Pulitzer Prize" in text
     assert text.endswith(f"{martin.upper()} is 30.")
     assert passages[0]["id"] == title.lower().replace(" ", "-")
     assert passages[0]["year"] == 2388
@@ -139,8 +138,7 @@ def test_the_report_counts_what_is_left_and_what_is_lost(
     figure = next(iter(orjson.loads((made[0] / "report.json").read_bytes())["figures"].values()))
     rows = {row["what"]: row["value"] for row in figure["rows"]}
     assert rows["names of chains that are left"] == 0
-    assert rows["hops lost, other questions, names as canonical"] == 0
-    assert rows["hops lost, other questions, names as surface"] == 0
+    assert rows["hops lost, other questions"] == 0
     assert figure["details"]["names that are left"] == []
 
 
@@ -164,9 +162,9 @@ def test_questions_without_evidence_and_without_names_are_rewritten_too(tmp_path
     ("content", "message"),
     [
         (b"\n", "The corpus has no words."),
-        (b'{"title": "\xff"}\n', "The corpus cannot be read"),
-        (b"[1]\n", "it is no object"),
-        (b"not json\n", "The corpus cannot be read"),
+        (b'{"title": "\xff"}\n', "The line is not JSON"),
+        (b"[1]\n", "The line is no object."),
+        (b"\nnot json\n", "c.jsonl, line 2"),
     ],
 )
 def test_a_corpus_that_cannot_be_read_is_refused_with_its_line(
