@@ -50,7 +50,9 @@ def main(arguments: Sequence[str]) -> int:
     add = parser.add_argument
     add("source", type=Path, metavar="CORPUS", help=_LINES)
     add("questions", type=Path, metavar="QUESTIONS", help="a file of questions with answers")
-    add("--out", type=Path, required=True, metavar="DIR", help="folder of the new data set")
+    add(
+        "--out", type=Path, metavar="DIR", help="folder of the new data set (default: in the cache)"
+    )
     parser.add_default("--seed", whole_from(0), 1, "seed of the invented names")
     add("--json", type=Path, help="file of results (default report.json in DIR)")
     parser.add_kept_work("indexes", NAME)
@@ -58,7 +60,8 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _rewritten(options: argparse.Namespace, command: str) -> int:
-    corpus, folder = options.source, options.out
+    corpus: Path = options.source
+    folder: Path = options.out or options.work / corpus.resolve().parent.name
     outputs = folder / "corpus.jsonl", folder / "questions.jsonl"
     if {corpus.resolve(), options.questions.resolve()} & {path.resolve() for path in outputs}:
         raise BenchError(

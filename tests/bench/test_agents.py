@@ -136,9 +136,9 @@ def test_ripgrep_reads_around_names_with_signs_and_stops_at_its_head(
 def test_tools_over_files_show_lines_and_stay_in_their_folder(files: tuple[Index, Path]) -> None:
     index, folder = files
     grep, read = Ripgrep(index, WHOLE, folder), ReadLines(index, WHOLE, folder)
-    found = grep.run({"pattern": "BUDGET"})
-    assert (found.text, found.ids) == ("./a.txt:1:C++ (the language) has a budget.", ("a.txt",))
-    assert found.retrieved_tokens == count_tokens(found.text)
+    match = grep.run({"pattern": "BUDGET"})
+    assert (match.text, match.ids) == ("./a.txt:1:C++ (the language) has a budget.", ("a.txt",))
+    assert match.retrieved_tokens == count_tokens(match.text)
     assert grep.run({"pattern": "language", "names_only": True}).ids == ("a.txt", "b.txt")
     assert grep.run({"pattern": "--budget"}).status == "empty"
     assert "unclosed group" in grep.run({"pattern": "(budget"}).text
