@@ -26,7 +26,7 @@ _DIGITS = 12  # means that are equal but for the order of summation are equal
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean over questions with its interval."""
+    """A value, such as a mean over questions, with its interval."""
 
     value: float
     low: float

@@ -24,13 +24,8 @@ class Link:
     evidence: Evidence
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
-    """The hops of a question, in order."""
-
-    question_id: str
-    question: str
-    links: tuple[Link, ...]
+Chain = tuple[Link, ...]
+"""The hops of a question, in order."""
 
 
 def evidence_of(answer: str, passages: Sequence[Chunk]) -> Evidence:

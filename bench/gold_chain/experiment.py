@@ -79,7 +79,7 @@ class GoldChainExperiment:
                     str(wording)
                     for names in self._suite.names
                     for asked in ground.asked
-                    for link in asked.chain(names, SEED).links
+                    for link in asked.chain(names, SEED)
                     for wording in wordings("semantic", link.name, link.relation)
                 ]
             )

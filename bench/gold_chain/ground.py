@@ -25,12 +25,11 @@ class Asked:
     evidence: tuple[Evidence, ...]
 
     def chain(self, names: Names, seed: int) -> Chain:
-        """Return the chain of the question with names of a regime."""
-        links = [
+        """Return the hops of the question with names of a regime."""
+        return tuple(
             Link(known.name(names, f"{seed} {self.question.id} {number}"), known.relation, evidence)
             for number, (known, evidence) in enumerate(zip(self.known, self.evidence, strict=True))
-        ]
-        return Chain(self.question.id, self.question.text, tuple(links))
+        )
 
 
 @dataclass(frozen=True, slots=True)

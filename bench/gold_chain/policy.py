@@ -76,7 +76,7 @@ def walk(
     """Yield the calls for a question, each of which is answered with its reply, and return the
     outcomes of the hops."""
     walker = _Walker(chain, interface, order)
-    for number, link in enumerate(chain.links):
+    for number, link in enumerate(chain):
         walker.outcomes.append(HopOutcome(resolved=bool(link.evidence)))
         if link.evidence:
             yield from walker.follow(link)
@@ -135,6 +135,6 @@ class _Walker:
 
     def note_evidence(self, passage: Shown) -> None:
         """Record of which hops a passage shows the evidence."""
-        for number, link in enumerate(self.chain.links):
+        for number, link in enumerate(self.chain):
             if any(text in passage.text for text in link.evidence.get(passage.id, ())):
                 self.shown_hops.add(number)

@@ -15,17 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from arag_search.evaluation.bootstrap import Interval
+
 Side = Callable[[], float]
 """Does its work once and returns its seconds, without those of preparation."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ratio:
-    """A ratio of two sides with its interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +36,12 @@ class Timings:
         """Return the median time of a side."""
         return statistics.median(self.seconds[side])
 
-    def ratio(self, numerator: str, denominator: str) -> Ratio:
+    def ratio(self, numerator: str, denominator: str) -> Interval:
         """Return the median over the rounds of the time of one side over that of another, with its
         interval at 95 %: above 1 the denominator is faster."""
         pairs = zip(self.seconds[numerator], self.seconds[denominator], strict=True)
         ratios = [above / below for above, below in pairs]
-        return Ratio(statistics.median(ratios), *median_interval(ratios))
+        return Interval(statistics.median(ratios), *median_interval(ratios))
 
 
 def interleaved(sides: Mapping[str, Side], rounds: int, *, warm_up: int = 1) -> Timings:

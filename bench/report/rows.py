@@ -15,11 +15,11 @@ from typing import Any, Literal
 import orjson
 
 from arag_search.engines.lucene.jvm import LUCENE_VERSION
+from arag_search.evaluation.bootstrap import Interval
 from arag_search.manifest import Manifest
 from arag_search.system.processes import usable_cores
 from bench.report import markdown
 from bench.report.fingerprints import code_fingerprint
-from bench.report.rounds import Ratio
 
 MACRO = "macro-average"
 """The name of the average in which each data set counts the same."""
@@ -53,7 +53,7 @@ class Row:
     target: Target | None = None
 
     @staticmethod
-    def of_ratio(what: str, ratio: Ratio, target: Target | None = None) -> Row:
+    def of_ratio(what: str, ratio: Interval, target: Target | None = None) -> Row:
         """Return a ratio with its range."""
         return Row(what, ratio.value, "x", ratio.low, ratio.high, target)
 

@@ -15,7 +15,7 @@ from arag_search.tokens import count_tokens
 from bench import BenchError
 from bench.ablation.suite import GoldChain, Interface
 from bench.data import Folders
-from bench.gold_chain.chain import Chain, Link, evidence_of, telling
+from bench.gold_chain.chain import Link, evidence_of, telling
 from bench.gold_chain.experiment import GoldChainExperiment
 from bench.gold_chain.policy import ORDERS, POLICY_VERSION
 from bench.gold_chain.searcher import Searcher
@@ -33,13 +33,9 @@ PASSAGES = (
         for at, town in enumerate(TOWNS)
     ),
 )  # fmt: skip
-CHAIN = Chain(
-    "q",
-    "Where was the director of Blue Door born?",
-    (
-        Link("Blue Door", "director", {"film.1": ("Its director is Ann Lee.",)}),
-        Link("Ann Lee", "place of birth", {"person.1": ("Her place of birth was in Oslo.",)}),
-    ),
+CHAIN = (
+    Link("Blue Door", "director", {"film.1": ("Its director is Ann Lee.",)}),
+    Link("Ann Lee", "place of birth", {"person.1": ("Her place of birth was in Oslo.",)}),
 )
 
 
@@ -73,7 +69,7 @@ def test_what_a_hop_costs_is_what_the_tool_counts(index: Index) -> None:
 
 
 def test_a_rejected_query_costs_no_retrieved_tokens(index: Index) -> None:
-    chain = Chain("q", "?", (Link("***", "birth", {"person.1": ("Oslo",)}),))
+    chain = (Link("***", "birth", {"person.1": ("Oslo",)}),)
     (hop,) = Searcher(index, "logical").walk(chain, (1, 0, 2))
     assert hop.refused == 2
     assert hop.failed_tokens > 0
@@ -114,8 +110,8 @@ def folders(tmp_path: Path) -> Folders:
         [["Red Door", "director", "Nobody"]],
     ]
     questions = [
-        {"id": f"q{at}", "question": CHAIN.question, "answer": "Oslo", "type": "two",
-         "evidence": chain}
+        {"id": f"q{at}", "question": "Where was the director of Blue Door born?",
+         "answer": "Oslo", "type": "two", "evidence": chain}
         for at, chain in enumerate(chains)
     ]  # fmt: skip
     (data / "questions.jsonl").write_text("\n".join(map(json.dumps, questions)))

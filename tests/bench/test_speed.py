@@ -10,6 +10,7 @@ import pytest
 
 from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall
 from arag_search.agent.presets import load_preset
+from arag_search.evaluation.bootstrap import Interval
 from arag_search.questions.files import Question
 from arag_search.runs.run import run
 from arag_search.search.index import Index
@@ -18,7 +19,6 @@ from bench import BenchError, processes
 from bench.report.rounds import (
     Latencies,
     Played,
-    Ratio,
     Timings,
     interleaved,
     median_interval,
@@ -63,7 +63,7 @@ def test_the_interval_of_a_median_is_of_order_statistics_and_with_few_values_the
     assert median_interval([float(at) for at in range(1, 21)]) == (6.0, 15.0)
     timings = Timings({"bare": (1.0, 2.0, 6.0), "ours": (2.0, 8.0, 3.0)})
     # The rounds give 1/2, 2/8 and 6/3.
-    assert timings.ratio("bare", "ours") == Ratio(0.5, 0.25, 2.0)
+    assert timings.ratio("bare", "ours") == Interval(0.5, 0.25, 2.0)
     assert timings.rounds == 3
 
 
@@ -105,7 +105,7 @@ def test_a_table_says_value_range_target_and_verdict() -> None:
         Figure(
             "search",
             (
-                Row.of_ratio("ours", Ratio(0.625, 0.5, 0.75), Target("at least", 0.6)),
+                Row.of_ratio("ours", Interval(0.625, 0.5, 0.75), Target("at least", 0.6)),
                 Row("ours", 1234.5, "ms"),
             ),
         ),

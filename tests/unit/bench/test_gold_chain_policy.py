@@ -24,7 +24,7 @@ from bench.gold_chain.queries import arguments_of, tool_of, wordings
 
 FILM = Link("Blue Door", "director", {"film": ("Its director is Ann Lee.",)})
 PERSON = Link("Ann Lee", "place of birth", {"person": ("She was born in Oslo.",)})
-CHAIN = Chain("q", "Where was the director of Blue Door born?", (FILM, PERSON))
+CHAIN = (FILM, PERSON)
 
 Q1, Q2, Q3 = '"Blue Door" AND (director)', '"Blue Door"', "blue door director"
 
@@ -111,7 +111,7 @@ def test_a_hop_that_has_spent_its_budget_makes_no_more_calls() -> None:
 
 def test_evidence_that_was_shown_for_an_earlier_hop_costs_nothing() -> None:
     combined = passage("film", 70, f"{FILM_SHOWN.text} {PERSON_SHOWN.text}")
-    chain = Chain("q", "?", (FILM, Link("Ann Lee", "birth", {"film": ("born in Oslo",)})))
+    chain = (FILM, Link("Ann Lee", "birth", {"film": ("born in Oslo",)}))
     calls, hops = calls_and_outcomes(chain, [answer(combined)])
     assert len(calls) == 1
     assert [(hop.shown, hop.tokens, hop.searches) for hop in hops] == [(True, 70, 1), (True, 0, 0)]
@@ -128,7 +128,7 @@ def test_the_text_of_another_passage_is_no_evidence() -> None:
 
 
 def test_a_hop_without_a_passage_is_not_searched_for_and_stays_in_the_denominator() -> None:
-    chain = Chain("q", "?", (FILM, Link("Ann Lee", "birth", {})))
+    chain = (FILM, Link("Ann Lee", "birth", {}))
     calls, hops = calls_and_outcomes(chain, [answer(FILM_SHOWN)])
     assert len(calls) == 1
     row = row_of(Question("q", "?", ()), 1, hops)
@@ -139,7 +139,7 @@ def test_a_hop_without_a_passage_is_not_searched_for_and_stays_in_the_denominato
 
 
 def test_identical_queries_are_sent_once() -> None:
-    chain = Chain("q", "?", (Link("Oslo", "", {"x": ("y",)}),))
+    chain = (Link("Oslo", "", {"x": ("y",)}),)
     calls, hops = calls_and_outcomes(chain, [NO_HITS, NO_HITS], "Q2 Q1 Q3")
     assert [query for query, _ in calls] == ['"Oslo"', "oslo"]
     assert hops[0].searches == 2
