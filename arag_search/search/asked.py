@@ -40,7 +40,17 @@ class Asked:
     snippets: bool = True
 
     def __post_init__(self) -> None:
-        check_page(self.top_k, self.offset)
+        top_k, offset = self.top_k, self.offset
+        if not 1 <= top_k <= MAX_TOP_K:
+            do = "Ask for the rest with offset." if top_k > MAX_TOP_K else ""
+            raise ArgumentError(f"top_k is {top_k}.", allowed=f"1 to {MAX_TOP_K:,}", do=do)
+        if offset < 0 or offset + top_k > MAX_REACH:
+            do = "Narrow the query instead of paging further." if offset > 0 else ""
+            raise ArgumentError(
+                f"offset is {offset} with top_k {top_k}.",
+                allowed=f"offset from 0, and offset + top_k at most {MAX_REACH:,}",
+                do=do,
+            )
 
     @property
     def result(self) -> Asked:
@@ -217,20 +227,6 @@ OPTIONS: Mapping[str, Option] = {
     ),
 }
 """What is said of arguments, by name."""
-
-
-def check_page(top_k: int, offset: int) -> None:
-    """Raise ArgumentError for a page out of bounds."""
-    if not 1 <= top_k <= MAX_TOP_K:
-        do = "Ask for the rest with offset." if top_k > MAX_TOP_K else ""
-        raise ArgumentError(f"top_k is {top_k}.", allowed=f"1 to {MAX_TOP_K:,}", do=do)
-    if offset < 0 or offset + top_k > MAX_REACH:
-        do = "Narrow the query instead of paging further." if offset > 0 else ""
-        raise ArgumentError(
-            f"offset is {offset} with top_k {top_k}.",
-            allowed=f"offset from 0, and offset + top_k at most {MAX_REACH:,}",
-            do=do,
-        )
 
 
 def checked_keywords(keywords: Sequence[str]) -> tuple[str, ...]:

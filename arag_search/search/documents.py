@@ -180,9 +180,10 @@ def document_read(state: IndexState, doc_id: str, *, filter: str | None = None) 
     for document in documents_with_ids(state, [doc_id], scope):
         return document
     nearest = _nearest(state, doc_id, scope) if doc_id and is_unicode(doc_id) else []
-    suggestion = f"Did you mean {', '.join(map(_quoted, nearest))}? " if nearest else ""
+    named = ", ".join(f'"{id}"' for id in nearest)
+    suggestion = f"Did you mean {named}? " if named else ""
     raise UnknownDocumentError(
-        f"No document has the id {_quoted(doc_id)}.",
+        f'No document has the id "{doc_id}".',
         where=state.location,
         allowed="ids as the field doc_id has them",
         do=f"{suggestion}arag-search read INDEX --all lists all ids, Index.documents in Python.",
@@ -239,7 +240,3 @@ def unknown_chunks(ids: Sequence[str], location: str) -> UnknownChunkError:
         allowed="ids as searches show them in brackets",
         do="Search first, and copy the id.",
     )
-
-
-def _quoted(doc_id: str) -> str:
-    return f'"{doc_id}"'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from arag_search.engines.base import (
     Deadline,
@@ -160,10 +160,6 @@ def parse_sort(text: str, schema: Schema) -> SortBy:
 
     Raises ArgumentError for a field that is not metadata of the schema, and another direction.
     """
-    if not isinstance(cast(object, text), str):
-        raise ArgumentError(
-            f"sort is {text!r}.", allowed="a string such as year:desc", do="Name one field."
-        )
     field, colon, direction = text.strip().partition(":")
     fields = [*schema.metadata, DOC_ID]
     if field not in fields:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from arag_search.corpus import NO_OUTLINE, MetadataValue, PassageOutline, split_at
@@ -85,29 +84,19 @@ class SearchHit(NamedTuple):
         return values
 
 
-@dataclass(frozen=True, slots=True)
-class NearestHit:
-    """A passage that meets all but some conditions of a query; ``lacks`` are those, as written. It
-    is empty if the passage meets all, but no sentence of it does."""
+class HitBeside(NamedTuple):
+    """A passage beside the hits: the best one of a ``branch`` of an OR that has none on the page,
+    or one that meets all but some conditions of a query. ``lacks`` are those, as written; it is
+    empty if the passage meets all, but no sentence of it does."""
 
     hit: SearchHit
-    lacks: tuple[str, ...]
+    lacks: tuple[str, ...] = ()
+    branch: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the passage in types of JSON."""
-        return {**self.hit.to_dict(), "lacks": list(self.lacks)}
-
-
-@dataclass(frozen=True, slots=True)
-class BranchHit:
-    """The best passage of a branch of an OR that has none on the page."""
-
-    hit: SearchHit
-    branch: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the passage in types of JSON."""
-        return {**self.hit.to_dict(), "branch": self.branch}
+        why = {"branch": self.branch} if self.branch else {"lacks": list(self.lacks)}
+        return {**self.hit.to_dict(), **why}
 
 
 def outline_dict(outline: PassageOutline) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import re
 import threading
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -29,6 +29,7 @@ MAX_DOCUMENTS = 64
 MAX_CHARACTERS = 20_000_000
 """The most characters of all documents whose lines are kept."""
 
+_LINE = re.compile(r"^.*", re.MULTILINE)
 _PAGE = re.compile(r"\[page (\d{1,9})\]")
 _Key = tuple[ResolvedPlan | None, str]
 _APOSTROPHES = str.maketrans(dict.fromkeys(APOSTROPHES, "'"))
@@ -258,7 +259,8 @@ def _line_places(text: str, fold_characters: int) -> tuple[list[int], list[int]]
     """Return the starts and the ends of lines. A line feed at the end of the text begins none."""
     starts: list[int] = []
     ends: list[int] = []
-    for start, end in _physical_lines(text):
+    lines = (line.span() for line in _LINE.finditer(text) if line.start() < len(text))
+    for start, end in lines:
         while fold_characters and end - start > fold_characters:
             cut = text.rfind(" ", start + 1, start + fold_characters + 1)
             starts.append(start)
@@ -268,12 +270,3 @@ def _line_places(text: str, fold_characters: int) -> tuple[list[int], list[int]]
             starts.append(start)
             ends.append(end)
     return starts, ends
-
-
-def _physical_lines(text: str) -> Iterator[tuple[int, int]]:
-    start = 0
-    while start < len(text):
-        end = text.find("\n", start)
-        end = len(text) if end < 0 else end
-        yield start, end
-        start = end + 1

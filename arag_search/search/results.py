@@ -12,8 +12,8 @@ from arag_search.query.forms import is_code
 from arag_search.query.problems import NOTE_UNMARKED
 from arag_search.query.regexes import stopwatch
 from arag_search.search.advice.told import ClauseCount, Feedback
-from arag_search.search.asked import Keywords, Meaning, Search, Unit
-from arag_search.search.hits import BranchHit, NearestHit, SearchHit
+from arag_search.search.asked import Keywords, Meaning, Search
+from arag_search.search.hits import HitBeside, SearchHit
 from arag_search.search.snippets import Highlighter, Highlights
 from arag_search.search.standing import Standing
 from arag_search.search.state import IndexState
@@ -55,9 +55,9 @@ class SearchResult:
     passages: int | None = None
     sort: str = ""
     feedback: Feedback | None = None
-    nearest: tuple[NearestHit, ...] = ()
+    nearest: tuple[HitBeside, ...] = ()
     branches: tuple[ClauseCount, ...] = ()
-    unrepresented: tuple[BranchHit, ...] = ()
+    unrepresented: tuple[HitBeside, ...] = ()
     first_page: int = field(default=0, repr=False)
     milliseconds: float = 0.0
     standing: Standing | None = field(default=None, compare=False, repr=False)
@@ -99,16 +99,6 @@ class SearchResult:
     def offset(self) -> int:
         """The number of hits before those of the page."""
         return self.asked.offset
-
-    @property
-    def show(self) -> str:
-        """The form of reply that was asked for."""
-        return getattr(self.asked, "show", "text")
-
-    @property
-    def total_unit(self) -> Unit:
-        """What the total counts."""
-        return self.asked.unit
 
     @property
     def per_document(self) -> int | None:
@@ -159,13 +149,19 @@ class SearchResult:
         keys and their order are stable; new keys may be added. ``problems`` is always empty,
         because a query with problems raises QueryError instead.
         """
+        counts = [{"clause": part.clause, "count": part.count} for part in self.branches]
+        beside = {
+            "nearest": [near.to_dict() for near in self.nearest],
+            "branches": counts,
+            "unrepresented": [branch.to_dict() for branch in self.unrepresented],
+        }
         return {
             "query": self.query,
             "understood": self.understood,
             "total": self.total,
             "total_is_exact": self.total_is_exact,
             "total_text": self.total_text,
-            "total_unit": self.total_unit,
+            "total_unit": self.asked.unit,
             "offset": self.offset,
             **({"documents": self.passages} if self.asked.form.of_documents else {}),
             **({"sort": self.sort} if self.sort else {}),
@@ -174,18 +170,11 @@ class SearchResult:
             "notes": list(self.notes),
             "problems": [],
             "feedback": None if self.feedback is None else self.feedback.to_dict(),
-            **({"nearest": [near.to_dict() for near in self.nearest]} if self.nearest else {}),
-            **self._branches_dict(),
+            **{name: values for name, values in beside.items() if values},
             "retrieved_tokens": self.retrieved_tokens,
             "milliseconds": round(self.milliseconds, 3),
             "state": None if self.standing is None else self.standing.to_dict(),
         }
-
-    def _branches_dict(self) -> dict[str, Any]:
-        counts = [{"clause": part.clause, "count": part.count} for part in self.branches]
-        unrepresented = [branch.to_dict() for branch in self.unrepresented]
-        named = {"branches": counts, "unrepresented": unrepresented}
-        return {name: values for name, values in named.items() if values}
 
     def _hit_dict(self, hit: SearchHit) -> dict[str, Any]:
         highlights = self.highlights(hit)

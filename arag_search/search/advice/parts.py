@@ -23,7 +23,7 @@ from arag_search.search.advice.relaxing import (
     relaxed_requests,
 )
 from arag_search.search.advice.told import ClauseCount, Told
-from arag_search.search.hits import BranchHit, NearestHit
+from arag_search.search.hits import HitBeside
 from arag_search.search.snippets import Snippets
 
 MAX_COUNTED = 8
@@ -116,7 +116,7 @@ def parts(subject: Subject, page: Page | None) -> Advice[Told]:
     scarce = [part for part in of_query.conjunctions if totals[part] <= _NEXT_TO_NOTHING]
     conditions = dict.fromkeys(part for group in scarce for part in _rare(group, counts))
     others: dict[Clause, list[Hit]] = {}
-    nearest: dict[Clause, NearestHit] = {}
+    nearest: dict[Clause, HitBeside] = {}
     rare = [part for part in conditions if counts[part] <= _MAX_READ]
     dead = [part for part in scarce if not totals[part]] if subject.asked.relax else []
     relaxed = [(part, step) for part in dead for step in relaxed_queries(part)]
@@ -153,9 +153,9 @@ def parts(subject: Subject, page: Page | None) -> Advice[Told]:
         subject = Subject(subject.asked, request, subject.metadata)
     if query in scarce and page.count == 1:
         best += [(part, part, hits[0]) for part, hits in others.items() if hits and _is_name(part)]
-    passages: dict[str, BranchHit] = {}
+    passages: dict[str, HitBeside] = {}
     for part, plan, hit in best:
-        passages.setdefault(hit.id, BranchHit(Snippets(plan).shown(hit), part.text))
+        passages.setdefault(hit.id, HitBeside(Snippets(plan).shown(hit), branch=part.text))
     shown = {*passages, *(hit.id for hit in page.hits)}
     apart = {*passages, *(near.hit.id for near in nearest.values())}
     listed = list(dict.fromkeys(listed))

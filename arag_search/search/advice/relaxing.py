@@ -23,7 +23,7 @@ from arag_search.query.fields import MetadataType
 from arag_search.search.advice.judging import Judge
 from arag_search.search.advice.questions import Advice, Answers, Questions, Subject
 from arag_search.search.advice.told import Told
-from arag_search.search.hits import NearestHit
+from arag_search.search.hits import HitBeside
 from arag_search.search.snippets import Snippets
 
 MAX_CLAUSES = 8
@@ -93,7 +93,7 @@ def relaxed_requests(request: SearchRequest, steps: Sequence[Clause]) -> list[Se
 
 def nearest_hits(
     query: Clause, step: Clause, page: Page, metadata: Mapping[str, MetadataType]
-) -> tuple[NearestHit, ...]:
+) -> tuple[HitBeside, ...]:
     """Return the passages of a step with what each lacks of the query. Those that a pattern
     excludes are left out: what it matches was looked up only where the query might match."""
     chooser = Snippets(step)
@@ -102,7 +102,7 @@ def nearest_hits(
     nearest = lacks[hits[0].id] if hits else ()
     firsts = {lacks[hit.id]: hit.id for hit in reversed(hits)}
     kept = [hit for hit in hits if lacks[hit.id] == nearest or firsts[lacks[hit.id]] == hit.id]
-    return tuple(NearestHit(chooser.shown(hit), lacks[hit.id]) for hit in kept)
+    return tuple(HitBeside(chooser.shown(hit), lacks[hit.id]) for hit in kept)
 
 
 def _lacking(

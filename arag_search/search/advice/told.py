@@ -11,7 +11,7 @@ from arag_search.engines.base import MAX_TOTAL, Hit, ValueCount
 from arag_search.plan.clauses import Clause
 from arag_search.query.printing import quoted
 from arag_search.query.tree import EXACT_MARK
-from arag_search.search.hits import BranchHit, NearestHit
+from arag_search.search.hits import HitBeside
 from arag_search.system.progress import counted
 
 _MAX_SHOWN_CHARACTERS = 80
@@ -182,9 +182,9 @@ class Told:
 
     unseen: tuple[Unseen, ...] = ()
     feedback: Feedback | None = None
-    nearest: tuple[NearestHit, ...] = ()
+    nearest: tuple[HitBeside, ...] = ()
     branches: tuple[ClauseCount, ...] = ()
-    unrepresented: tuple[BranchHit, ...] = ()
+    unrepresented: tuple[HitBeside, ...] = ()
     hits: tuple[Hit, ...] = ()
 
     @staticmethod

@@ -7,15 +7,14 @@ from dataclasses import replace
 
 from arag_search.engines.base import (
     MAX_QUICK_VALUES,
-    FieldsRequest,
     Page,
     SearchEngine,
     SearchRequest,
 )
-from arag_search.plan.clauses import ResolvedPlan, condition_of, joined, values_of
+from arag_search.plan.clauses import joined, values_of
 from arag_search.query.fields import DOC_ID
 from arag_search.search.hits import SearchHit
-from arag_search.search.shown.form import Entry, Form, Listing
+from arag_search.search.shown.form import Entry, Form, Listing, by_document
 from arag_search.search.shown.writing import header_line
 
 
@@ -32,14 +31,7 @@ class Counts(Form):
         """See Form. The passages of the page are the documents."""
         if not page.count:
             return Listing(request, page)
-        condition = ResolvedPlan(condition_of(request.query.root))
-        asked = FieldsRequest(
-            (DOC_ID,),
-            MAX_QUICK_VALUES,
-            joined(request.scope, condition),
-            deadline=request.deadline,
-            granularity=request.granularity,
-        )
+        asked = by_document(request, MAX_QUICK_VALUES)
         counted = engine.field_values(asked)
         ids = [hit.doc_id for hit in page.hits]
         matches = dict(counted.fields[0].frequent)

@@ -74,7 +74,9 @@ class Form:
             return Listing(request, page)
         page = counted_all(engine, page, request)
         if request.per_document == 1 and request.granularity == "chunk":
-            page = replace(page, passages=documents_with(engine, request))
+            page = replace(
+                page, passages=engine.field_values(by_document(request)).fields[0].distinct
+            )
         in_ranks = request.sort or request.per_document or request.offset
         is_first = request.from_ordinal is None and not in_ranks
         if self.in_corpus_order and is_first and page.total > MAX_REACH:
@@ -102,9 +104,9 @@ def counted_all(engine: SearchEngine, page: Page, request: SearchRequest) -> Pag
     return page.with_count(counts[0])
 
 
-def documents_with(engine: SearchEngine, request: SearchRequest) -> int | None:
-    """Count the documents with a chunk that matches a request."""
-    condition = ResolvedPlan(condition_of(request.query.root))
-    within = joined(request.scope, condition)
-    counted = FieldsRequest((DOC_ID,), 0, within, deadline=request.deadline)
-    return engine.field_values(counted).fields[0].distinct
+def by_document(request: SearchRequest, documents: int = 0) -> FieldsRequest:
+    """Return the request that counts the documents with a match, and the matches of so many."""
+    within = joined(request.scope, ResolvedPlan(condition_of(request.query.root)))
+    return FieldsRequest(
+        (DOC_ID,), documents, within, deadline=request.deadline, granularity=request.granularity
+    )

@@ -61,9 +61,9 @@ def test_an_order_names_a_field_and_perhaps_a_direction(text: str, sort: SortBy)
 
 
 @pytest.mark.parametrize(
-    "text", ["", "title", "colour", "year:down", "year:", "year:asc:desc", "x" * 999, 3, ["year"]]
+    "text", ["", "title", "colour", "year:down", "year:", "year:asc:desc", "x" * 999]
 )
-def test_another_order_is_rejected(text: Any) -> None:
+def test_another_order_is_rejected(text: str) -> None:
     with pytest.raises(ArgumentError):
         parse_sort(text, SCHEMA)
 
