@@ -39,6 +39,7 @@ from arag_search.tools.paper_replies import paper_block
 from arag_search.tools.preset import Preset, plain_preset
 from arag_search.tools.rendering import written_apart
 from arag_search.tools.reply_text import ShownPassage, passages_at
+from bench import BenchError
 from bench.rivals import RIVALS, RivalName
 from bench.workbench import Building
 
@@ -111,52 +112,42 @@ class Answerer(Agent):
 
     @abstractmethod
     def answer(self, state: State) -> ModelReply:
-        """Answer the question of a state; requests and searches become steps of it."""
+        """Return the last reply to the question of a state; requests and searches become steps."""
 
     def _steps(self, state: State) -> Generator[Step, None, Ended]:
         reply = self.answer(state)
         yield from state.steps
+        if not reply.text.strip():
+            *_, last = state.steps
+            why = last.tool_output if last.status == "error" else ""
+            raise BenchError(f"There is no last answer. {why}".strip())
         return self._end_of(state, reply, "answered")
 
-    # The model
-
-    def reply(
+    def say(
         self, state: State, role: str, passages: Sequence[ShownPassage] = (), **said: str
     ) -> ModelReply:
-        """Ask the model in a role, by a request of its own. What is ``said`` comes under its names,
-        cut to MAX_SAID_TOKENS, then the passages. Raises ModelReplyError if it replies twice with
-        nothing to read."""
-        parts = [
-            f"{name.replace('_', ' ').capitalize()}:\n{cut_to(text, MAX_SAID_TOKENS)}"
-            for name, text in said.items()
-        ]
+        """Ask the model in a role as a step, by a request of its own: what is ``said`` comes under
+        its names, cut to MAX_SAID_TOKENS, then the passages. A reply with nothing to read is
+        empty."""
+        began = time.perf_counter()
+        asked: dict[str, Any] = {name: cut_to(text, MAX_SAID_TOKENS) for name, text in said.items()}
+        parts = [f"{name.replace('_', ' ').capitalize()}:\n{text}" for name, text in asked.items()]
         if passages:
             texts = (f"[{of.id}] {of.title}".rstrip() + f"\n{of.text}" for of in passages)
             parts.append("Passages:\n" + "\n\n".join(texts))
+            asked["passages"] = [passage.id for passage in passages]
         state.messages.clear()
         state.context_tokens = 0
         state.add(Message("system", prompt(role)))
         state.add(Message("user", "\n\n".join(parts)))
         state.loops += 1
-        return self._reply(state, (), logprobs=role in self.scored)
-
-    def say(
-        self, state: State, role: str, passages: Sequence[ShownPassage] = (), **said: str
-    ) -> ModelReply:
-        """Ask the model in a role as a step; a reply with nothing to read is empty."""
-        began = time.perf_counter()
         try:
-            reply = self.reply(state, role, passages, **said)
+            reply = self._reply(state, (), logprobs=role in self.scored)
             result = ToolResult(reply.text, "ok")
         except ModelReplyError as error:
             reply, result = ModelReply(""), error_result(str(error))
-        arguments: dict[str, Any] = {name: cut_to(of, MAX_SAID_TOKENS) for name, of in said.items()}
-        if passages:
-            arguments["passages"] = [passage.id for passage in passages]
-        add_step(state, role, arguments, "", result, began)
+        add_step(state, role, asked, "", result, began)
         return reply
-
-    # The index
 
     def nearest(self, state: State, query: str) -> list[ShownPassage]:
         """Return the passages nearest to a query, as a step."""

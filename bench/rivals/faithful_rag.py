@@ -55,7 +55,7 @@ class FaithfulRag(Answerer):
         facts = items(said.text, self.settings.facts)
         pieces = self._aligned(state, facts)
         known = "\n".join(facts) or NOTHING
-        return self.reply(state, last, pieces, question=question, facts_from_memory=known)
+        return self.say(state, last, pieces, question=question, facts_from_memory=known)
 
     def _aligned(self, state: State, facts: Sequence[str]) -> list[ShownPassage]:
         """Return the pieces of passages that are nearest to the facts, as a step."""

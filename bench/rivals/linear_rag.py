@@ -61,7 +61,7 @@ class LinearRag(Answerer):
 
     def answer(self, state: State) -> ModelReply:
         passages = self._passages(state)
-        return self.reply(state, self.roles[-1], passages, question=state.question)
+        return self.say(state, self.roles[-1], passages, question=state.question)
 
     def _passages(self, state: State) -> list[ShownPassage]:
         """Return the passages that are shown, as the step of a search."""

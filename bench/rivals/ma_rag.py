@@ -51,4 +51,4 @@ class MaRag(Answerer):
             extract = self.say(state, extractor, passages, query=query).text or NOTHING
             said = self.say(state, answerer, query=query, extract=extract).text or NOTHING
             history.append(f"{number}. {query}\n{cut_to(said, MAX_ITEM_TOKENS)}")
-        return self.reply(state, last, question=question, steps="\n".join(history))
+        return self.say(state, last, question=question, steps="\n".join(history))

@@ -10,29 +10,27 @@ from __future__ import annotations
 
 import hashlib
 import os
-import subprocess
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import orjson
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from arag_search.agent.models.base import ModelReply
 from arag_search.agent.models.usage import MAX_USAGE_TOKENS, Usage
 from arag_search.agent.state import State
 from arag_search.endpoints.calls import BASE_URL_VARIABLES, KEY_VARIABLES, first_set
-from arag_search.errors import ModelReplyError
 from arag_search.search.index import Index
 from bench import BenchError
+from bench.processes import Process, quiet_environment
 from bench.rivals.answerer import Answerer, Built, Settings, prompt
 from bench.workbench import built_once
 
 COMMAND = ("uv", "run", "--quiet", "--script")
 MAX_PASSAGES = 200
 _COUNT = Field(0, ge=0, le=MAX_USAGE_TOKENS)
-_END_S = 60
 
 
 class Reply(BaseModel):
@@ -46,6 +44,11 @@ class Reply(BaseModel):
     completion_tokens: int = _COUNT
     cached_tokens: int = _COUNT
 
+    def check(self) -> None:
+        """Raise BenchError for an error."""
+        if self.error:
+            raise BenchError(f"The system failed: {self.error}")
+
 
 class ProcessSettings(Settings):
     """``embedding_model`` is one of the endpoint, with vectors of ``vector_size`` numbers."""
@@ -54,60 +57,48 @@ class ProcessSettings(Settings):
     vector_size: int = Field(1536, ge=1)
 
 
-class Process(Built):
-    """A script in the folder of what it builds; ``opening`` is its first line. It is started for
-    building and, where that is done, by the first question."""
+class Script(Built):
+    """A script; ``opening`` is its first line. It runs from building on or, where that was done
+    before, from the first question."""
 
-    def __init__(self, script: str, folder: Path, opening: dict[str, Any]) -> None:
-        self.log = folder / "stderr.log"
-        self._command = [*COMMAND, str(Path(__file__).parent / "scripts" / script)]
+    def __init__(self, name: str, opening: dict[str, Any]) -> None:
+        self._command = [*COMMAND, Path(__file__).parent / "scripts" / name]
         self._opening = opening
-        self._process: subprocess.Popen[bytes] | None = None
+        self._running: Process | None = None
+        self._stack = ExitStack()
         self._lock = threading.Lock()
 
     def open(self) -> tuple[int, int]:
-        """Start the script, and return the calls and tokens that it took until it was open."""
+        """Start the script, and return the calls and tokens that it took until it was open. Raises
+        BenchError if it does not open."""
         names = {"OPENAI_API_KEY": KEY_VARIABLES, "OPENAI_BASE_URL": BASE_URL_VARIABLES}
         ours = {name: first_set(os.environ, known)[0] for name, known in names.items()}
-        environment = {**os.environ, **{name: value for name, value in ours.items() if value}}
-        with self.log.open("ab") as errors:
-            self._process = subprocess.Popen(
-                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
-                cwd=self.log.parent, env=environment,
-            )  # fmt: skip
-        reply = self._exchange(self._process, self._opening)
+        environment = quiet_environment(**{name: value for name, value in ours.items() if value})
+        self._running = Process(self._stack, self._command, environment)
+        reply = self._reply_to(self._running, self._opening)
+        reply.check()
         return reply.calls, reply.prompt_tokens + reply.completion_tokens
 
     def ask(self, **said: str) -> Reply:
-        """Return the reply to a question. Raises BenchError for an error of the system, and for a
-        line that is no reply, such as that of a process that has ended; the next question then
-        starts another."""
+        """Return the reply to a question, which may be an error; then the next question starts the
+        script again."""
         with self._lock:
-            if self._process is None:
+            if self._running is None:
                 self.open()
-            return self._exchange(self._process, said)
+            return self._reply_to(self._running, said)
 
-    def _exchange(self, process: Any, said: dict[str, Any]) -> Reply:
+    def _reply_to(self, running: Any, said: dict[str, Any]) -> Reply:
         try:
-            process.stdin.write(orjson.dumps(said, option=orjson.OPT_APPEND_NEWLINE))
-            process.stdin.flush()
-            reply = Reply.model_validate_json(process.stdout.readline())
-        except (OSError, ValidationError) as error:
-            reply = Reply(error=f"it gave no reply that can be read ({type(error).__name__})")
+            reply = Reply.model_validate(running.ask(said))
+        except (BenchError, ValueError) as error:  # it has ended, or wrote no line of the kind
+            reply = Reply(error=f"{type(error).__name__}: {error}")
         if reply.error:
             self.close()
-            raise BenchError(f"The system failed: {reply.error}", where=str(self.log))
         return reply
 
     def close(self) -> None:
-        """End the process, which ends with its input, or else is killed."""
-        process, self._process = self._process, None
-        if process is not None:
-            try:
-                process.communicate(timeout=_END_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.communicate()
+        self._running = None
+        self._stack.close()
 
 
 class GraphRag(Answerer):
@@ -119,16 +110,16 @@ class GraphRag(Answerer):
     script, search = "graphrag_rival.py", "local_search"
 
     @classmethod
-    def build(cls, index: Index, settings: Settings, model: str, folder: Path) -> Process:
+    def build(cls, index: Index, settings: Settings, model: str, folder: Path) -> Script:
         """Let the script build in a folder for this model and these settings."""
         folder /= hashlib.sha256(repr((model, settings)).encode()).hexdigest()[:8]
-        folder.mkdir(parents=True, exist_ok=True)
         passages = [{"id": of.id, "title": of.title, "text": of.content} for of in index.scan()]
-        (folder / "passages.json").write_bytes(orjson.dumps(passages))
-        opening = {"model": model, "settings": settings.model_dump()}
-        process = Process(cls.script, folder, opening)
-        process.building = built_once(folder, process.open)
-        return process
+        script = Script(cls.script, {
+            "folder": str(folder.absolute()), "model": model, "settings": settings.model_dump(),
+            "passages": passages,
+        })  # fmt: skip
+        script.building = built_once(folder, script.open)
+        return script
 
     def answer(self, state: State) -> ModelReply:
         began = time.perf_counter()
@@ -136,10 +127,9 @@ class GraphRag(Answerer):
         state.loops += reply.calls
         used = (reply.prompt_tokens, reply.completion_tokens, "endpoint", reply.cached_tokens)
         state.spend(Usage(*used), reply.prompt_tokens)
+        reply.check()
         shown = dict.fromkeys(reply.passages[:MAX_PASSAGES])
         self.show(state, self.search, {"query": state.question}, shown, began)
-        if not reply.answer.strip():
-            raise ModelReplyError("The system gave no answer.", where=str(self.built.log))
         return ModelReply(reply.answer)
 
 

@@ -69,7 +69,7 @@ class Ragenta(Answerer):
         if first.text and follow_up.strip(" .").casefold() in ("", "none"):
             return first
         more = [of for of in self._search(state, follow_up) if of not in kept]
-        return self.reply(
+        return self.say(
             state, last, [*kept, *more], question=question, follow_up_question=follow_up or NOTHING,
             first_answer=first.text or NOTHING,
         )  # fmt: skip

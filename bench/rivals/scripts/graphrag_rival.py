@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lines import Said, counted, passages, serve
+from lines import Said, counted, serve
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else its import asks the network for prices
 import litellm
@@ -47,7 +47,7 @@ def opens(asked: Any) -> Callable[[Any], Said]:
     )
     if not (done := Path("done")).exists():
         texts = [{"id": of["id"], "title": of["id"], "text": f"{of['title']}\n{of['text']}"}
-                 for of in passages()]  # fmt: skip
+                 for of in asked["passages"]]  # fmt: skip
         documents = pd.DataFrame(texts).assign(creation_date="", raw_data=None)
         for part in asyncio.run(build_index(config, input_documents=documents)):
             if part.error:

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from lines import Said, counted, passages, serve
+from lines import Said, counted, serve
 from openai.resources.chat.completions import Completions
 from openai.resources.embeddings import Embeddings
 
@@ -34,7 +34,7 @@ def opens(asked: Any) -> Callable[[Any], Said]:
         graph_type="facts_and_sim_passage_node", retrieval_top_k=200, qa_top_k=QA_PASSAGES,
     )  # fmt: skip
     system = HippoRAG(global_config=config)
-    id_of = {f"{of['title']}\n{of['text']}": of["id"] for of in passages()}
+    id_of = {f"{of['title']}\n{of['text']}": of["id"] for of in asked["passages"]}
     system.index(docs=list(id_of))
 
     def answers(asked: Any) -> Said:

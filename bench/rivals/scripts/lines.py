@@ -1,9 +1,9 @@
 """What the scripts share: JSON lines with ``bench/rivals/process.py``. It needs nothing but Python.
 
-The folder in which a script is started has the passages in ``passages.json`` and keeps what it
-builds. The first line names model and settings, and is replied to when the system is open. Each
-further line is a question, replied to with an answer and the ids of the passages that were shown
-for it. Every reply has the calls of models that it took and their tokens, or an error.
+The first line has the folder for what is built, model, settings and passages (id, title, text), and
+is replied to when the system is open. Each further line is a question, replied to with an answer
+and the ids of the passages that were shown for it. Every reply has the calls of models that it took
+and their tokens; one that failed, an error.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 Said = tuple[str, list[str]]
@@ -61,11 +60,6 @@ def counted(call: Callable[..., Any]) -> Callable[..., Any]:
     return counting
 
 
-def passages() -> list[dict[str, str]]:
-    """Return the passages: id, title and text of each."""
-    return json.loads(Path("passages.json").read_text("utf-8"))
-
-
 def serve(opens: Callable[[Any], Callable[[Any], Said]]) -> None:
     """Reply to the lines of stdin until it ends. What libraries print goes to stderr."""
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -75,10 +69,12 @@ def serve(opens: Callable[[Any], Callable[[Any], Said]]) -> None:
         COUNTS.clear()
         reply: dict[str, Any] = {}
         try:
+            asked = json.loads(line)
             if answers is None:
-                answers = opens(json.loads(line))
+                os.chdir(asked["folder"])
+                answers = opens(asked)
             else:
-                reply["answer"], reply["passages"] = answers(json.loads(line))
+                reply["answer"], reply["passages"] = answers(asked)
         except Exception as error:  # whatever a foreign library raises
             reply["error"] = f"{type(error).__name__}: {error}"[:2_000]
         print(json.dumps(reply | COUNTS), file=out, flush=True)
