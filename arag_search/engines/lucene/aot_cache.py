@@ -23,9 +23,10 @@ from arag_search.engines.lucene import jvm, schema
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.engines.lucene.writer import LuceneWriter
 from arag_search.manifest import Manifest
-from arag_search.plan.clauses import ResolvedPlan
+from arag_search.plan.algebra import Values
+from arag_search.plan.clauses import Clause, ResolvedPlan
 from arag_search.plan.lower import lower
-from arag_search.query.fields import MetadataType
+from arag_search.query.fields import NAMES, MetadataType
 from arag_search.query.forms import NONE, steps
 from arag_search.query.reading import parse
 from arag_search.system.lock import HeldError, hold
@@ -42,6 +43,8 @@ _QUERIES = (
     '"antonio vivaldi" AND (title:gris* OR number) NOT handel',
     '"antonio by"~4^2 AND kind:opera AND year:>=1700 day:1735-05',
     "handel AND opera",
+    "opera AND number AND vivaldi",
+    "vivaldy~1 OR antonio OR title:griselda OR by",
 )
 
 
@@ -142,12 +145,15 @@ def _build_and_search(folder: Path) -> None:
             ResolvedPlan(lower(parse(text, manifest.query_schema).tree, manifest.language))
             for text in _QUERIES
         ]
+        names = ResolvedPlan(Clause(NAMES, "value", Values(NAMES, ("griselda", "vivaldi"))))
         for _ in range(_ROUNDS):
             for query in queries:
                 request = SearchRequest(query)
                 engine.search(request)
                 engine.search(SearchRequest(query, granularity="sentence"))
                 engine.counts_and_pages([(part, "chunk") for part in queries], [request], None)
+            engine.search(SearchRequest(names, 100))
+            engine.counts([(names, "chunk")], None)
             engine.keyword_search(KeywordRequest(("Antonio Vivaldi", "opera")))
             engine.read(["3.1"], None)
 
