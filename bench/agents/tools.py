@@ -62,9 +62,11 @@ class RipgrepArguments(Arguments):
     pattern: str = Field(
         min_length=1, max_length=2_000, description="A regular expression of Rust; any capitals."
     )
-    files: list[str] = Field([], max_length=20, description="Files to search; none for all.")
+    files: list[str] = Field(
+        [], max_length=HEAD_LINES, description="Files to search; none for all."
+    )
     around: int = Field(
-        0, ge=0, le=50, description="Lines to show before and after each, then without names."
+        0, ge=0, le=50, description="With files: lines to show before and after, without names."
     )
     names_only: bool = Field(False, description="Whether to list only the names of files.")
 
@@ -83,6 +85,8 @@ class Ripgrep(FileTool):
         form = ["-n", "-H", "--no-heading"]
         if arguments.names_only:
             form = ["-l"]
+        elif arguments.around and not arguments.files:
+            return error_result("around needs files. Search without it, then in a file.")
         elif arguments.around:
             # Without the numbers of lines, which would stand between the words of a sentence.
             form = ["-N", "-I", "-C", str(arguments.around)]

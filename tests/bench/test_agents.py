@@ -20,7 +20,7 @@ from arag_search.tokens import count_tokens
 from bench.__main__ import main
 from bench.ablate import main as ablate
 from bench.agents.manuals import copy_pages, postgresql_needs, python_needs
-from bench.agents.notes import FACTS, QUESTIONS, write_notes
+from bench.agents.notes import texts, write_notes
 from bench.agents.policy import MAX_CALLS, Reading, ask
 from bench.agents.tools import HEAD_LINES, WHOLE, ReadLines, Ripgrep, RipgrepHands
 from index_jobs.build.new_index import build_index
@@ -43,13 +43,13 @@ def ripgrep() -> None:
 def test_notes_are_the_same_for_a_seed_and_answer_every_need_once(tmp_path: Path) -> None:
     needs = write_notes(tmp_path / "a", 400, seed=3)
     assert needs == write_notes(tmp_path / "b", 400, seed=3)
-    texts = [path.read_text("utf-8") for path in sorted((tmp_path / "a").rglob("*.md"))]
-    assert texts == [path.read_text("utf-8") for path in sorted((tmp_path / "b").rglob("*.md"))]
-    assert len(texts) == 400
-    assert {need.kind for need in needs} == set(FACTS) == set(QUESTIONS)
+    notes = [path.read_text("utf-8") for path in sorted((tmp_path / "a").rglob("*.md"))]
+    assert notes == [path.read_text("utf-8") for path in sorted((tmp_path / "b").rglob("*.md"))]
+    assert len(notes) == 400
+    assert {need.kind for need in needs} == set(texts()["facts"])
     for need in needs:
         for sentence in need.evidence:
-            assert sum(sentence in text for text in texts) == 1, sentence
+            assert sum(sentence in note for note in notes) == 1, sentence
 
 
 def test_needs_of_manuals_are_sentences_of_their_entries(tmp_path: Path) -> None:
@@ -141,6 +141,9 @@ def test_tools_over_files_show_lines_and_stay_in_their_folder(files: tuple[Index
     assert match.retrieved_tokens == count_tokens(match.text)
     assert grep.run({"pattern": "language", "names_only": True}).ids == ("a.txt", "b.txt")
     assert grep.run({"pattern": "--budget"}).status == "empty"
+    around = grep.run({"pattern": "budget", "around": 1, "files": ["a.txt"]})
+    assert (around.text.splitlines()[1], around.ids) == ("Next line.", ("a.txt",))
+    assert "around needs files" in grep.run({"pattern": "budget", "around": 1}).text
     assert "unclosed group" in grep.run({"pattern": "(budget"}).text
     lines = read.run({"files": ["a.txt", "b.txt"], "first": 2, "count": 1})
     assert lines.text == "[a.txt]\nNext line.\n\n[b.txt]\nC++ (the language)"
