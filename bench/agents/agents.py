@@ -12,7 +12,6 @@ See bench/studies/agents.md.
 from __future__ import annotations
 
 import argparse
-import html
 import re
 import shutil
 import time
@@ -23,7 +22,7 @@ from random import Random
 from arag_search.evaluation.bootstrap import SEED
 from arag_search.search.opening import open_index
 from bench import BenchError
-from bench.agents.manuals import copy_pages, postgresql_needs, python_needs
+from bench.agents.manuals import copy_pages, postgresql_needs, python_needs, without_tags
 from bench.agents.notes import Need, write_notes
 from bench.agents.policy import Hands, ask
 from bench.agents.tools import LogicalHands, RipgrepHands
@@ -37,7 +36,6 @@ from index_jobs.build.options import BuildOptions
 NAME = "agents"
 FILE_BYTES = 8 << 10
 """What a note takes on the disk with its share of the index, about."""
-_TAG = re.compile(r"<[^>]*>")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -128,4 +126,4 @@ def _values(need: Need, hands: Hands) -> dict[str, float]:
 
 def _plain(text: str) -> str:
     """Return the letters and digits of a text without its tags."""
-    return re.sub(r"[\W_]+", " ", html.unescape(_TAG.sub("", text)).casefold()).strip()
+    return re.sub(r"[\W_]+", " ", without_tags(text).casefold()).strip()

@@ -68,4 +68,9 @@ def copy_pages(pages: Path, folder: Path) -> None:
 def _entries(pages: list[Path]) -> Iterator[tuple[str, str]]:
     for page in pages:
         for id, body in _ENTRY.findall(page.read_text("utf-8")):
-            yield id, " ".join(html.unescape(_TAG.sub("", body)).split())
+            yield id, " ".join(without_tags(body).split())
+
+
+def without_tags(text: str) -> str:
+    """Return the text of a page."""
+    return html.unescape(_TAG.sub("", text))

@@ -28,7 +28,7 @@ CEILINGS = {
     ("index_jobs/sources/",): 8_120,
     ("index_jobs/",): 5_387,
     ("bench/",): 10_029,
-    ("tests/",): 62_788,
+    ("tests/",): 62_791,
     ("",): 1_131,  # what is in no other row
 }
 ALL = 141_200
