@@ -27,11 +27,6 @@ class Timings:
 
     seconds: Mapping[str, tuple[float, ...]]
 
-    @property
-    def rounds(self) -> int:
-        """The number of rounds."""
-        return len(next(iter(self.seconds.values())))
-
     def median_s(self, side: str) -> float:
         """Return the median time of a side."""
         return statistics.median(self.seconds[side])
@@ -97,11 +92,7 @@ def percentile(values: list[float], share: float) -> float:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
-# Latencies of requests by concurrent clients, single and in total
-
-
-Ask = Callable[[int], object]
-"""Runs the query of a number."""
+# Requests by concurrent clients
 
 
 class Played(NamedTuple):
@@ -111,45 +102,16 @@ class Played(NamedTuple):
     latencies: list[float]
 
 
-Player = Callable[[int], Played]
-"""Runs all queries once with this many clients."""
+def played(ask: Callable[[int], object], count: int, clients: int) -> Played:
+    """Ask the queries 0 to ``count`` once, in so many threads of this process."""
+    latencies: list[float] = []
 
+    def timed(number: int) -> None:
+        began = time.perf_counter()
+        ask(number)
+        latencies.append(time.perf_counter() - began)
 
-def threads(ask: Ask, count: int) -> Player:
-    """Return a player that runs queries 0 to ``count`` in threads of this process."""
-
-    def play(clients: int) -> Played:
-        kept: list[float] = []
-
-        def timed(number: int) -> None:
-            began = time.perf_counter()
-            ask(number)
-            kept.append(time.perf_counter() - began)
-
-        with ThreadPoolExecutor(clients) as pool:
-            began = time.perf_counter()
-            list(pool.map(timed, range(count)))
-            return Played(time.perf_counter() - began, kept)
-
-    return play
-
-
-class Latencies:
-    """Seconds of single requests by side, of all rounds."""
-
-    def __init__(self) -> None:
-        self._by_round: dict[str, list[list[float]]] = {}
-
-    def side(self, name: str, player: Player, clients: int) -> Side:
-        """Return a side that runs all queries once with this many clients."""
-
-        def run() -> float:
-            played = player(clients)
-            self._by_round.setdefault(name, []).append(played.latencies)
-            return played.seconds
-
-        return run
-
-    def of(self, name: str, rounds: int) -> list[float]:
-        """Return the times of the last ``rounds`` rounds, without those of the warm-up."""
-        return [latencies for latency in self._by_round[name][-rounds:] for latencies in latency]
+    with ThreadPoolExecutor(clients) as pool:
+        began = time.perf_counter()
+        list(pool.map(timed, range(count)))
+        return Played(time.perf_counter() - began, latencies)

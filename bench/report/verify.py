@@ -23,7 +23,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from arag_search.errors import ArgumentError
-from arag_search.system.yaml_file import numbered, read_mapping
+from arag_search.system.yaml_file import read_mapping
 from bench import BenchError
 from bench.arguments import BenchParser
 from bench.report.rows import read_results, shown_number
@@ -120,17 +120,11 @@ def verified(expectation: Expectation) -> list[str]:
 def read_expected(path: Path = EXPECTED) -> dict[str, Expectation]:
     """Read all expectations by name, in the order of the file.
 
-    Raises ConfigError if the file is not YAML, BenchError listing everything else that is wrong.
+    Raises ConfigError if the file is not YAML, BenchError with all that is wrong otherwise.
     """
-    keys = ", ".join(Expectation.model_fields)
-    content = read_mapping(path, _WHAT, holds="expectations", allowed=f"names, each with {keys}")
+    allowed = f"names, each with {', '.join(Expectation.model_fields)}"
+    content = read_mapping(path, _WHAT, holds="expectations", allowed=allowed)
     try:
         return TypeAdapter(dict[str, Expectation]).validate_python(content)
     except ValidationError as error:
-        problems = [
-            f"{'.'.join(map(str, entry['loc']))}: {entry['msg'][:1].lower()}{entry['msg'][1:]}."
-            for entry in error.errors()
-        ]
-        raise BenchError(
-            numbered(_WHAT, problems), where=str(path), allowed=f"names, each with {keys}"
-        ) from error
+        raise BenchError(f"The {_WHAT} is wrong: {error}", where=str(path)) from error

@@ -20,6 +20,7 @@ import urllib.request
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -30,7 +31,7 @@ from arag_search.search.opening import open_index
 from bench import nodes
 from bench.arguments import BenchParser, names_from, positive, whole_from
 from bench.processes import processor_time, run, size_of
-from bench.report.rounds import percentile, threads, timed
+from bench.report.rounds import percentile, played, timed
 from bench.report.rows import Figure, Row, circumstances, show
 from bench.scale import synthetic
 from bench.scale.queries import CLASSES, drawn_queries
@@ -176,14 +177,10 @@ def _searched(location: str, passages: int, queries: int) -> Iterator[Row]:
 
 def _latencies(index: Index, drawn: Mapping[str, Sequence[str]], clients: int) -> Iterator[Row]:
     for name, texts in drawn.items():
-        granularity = CLASSES[name].granularity
-        play = threads(
-            lambda number, texts=texts, granularity=granularity: index.logical_search(
-                texts[number], top_k=5, granularity=granularity
-            ),
-            len(texts),
-        )
-        quietest = min((play(clients).latencies for _ in range(ROUNDS)), key=statistics.median)
+        search = partial(index.logical_search, top_k=5, granularity=CLASSES[name].granularity)
+        ask = lambda number, search=search, texts=texts: search(texts[number])  # noqa: E731
+        rounds = [played(ask, len(texts), clients).latencies for _ in range(ROUNDS)]
+        quietest = min(rounds, key=statistics.median)
         of = f"{name}, {clients} at once" if clients > 1 else name
         yield Row(f"{of}: median", statistics.median(quietest) * 1000, "ms")
         yield Row(f"{of}: 95th percentile", percentile(quietest, 0.95) * 1000, "ms")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from arag_search.errors import AragError
 from bench import BenchError
-from bench.report.rounds import Latencies, interleaved, percentile, timed
+from bench.report.rounds import Played, interleaved, percentile, timed
 from bench.report.rows import Figure, Row, Target
 from bench.speed.rivals import RIVALS, SIDES, Passages, Setup, Side, check_hits
 from bench.workbench import say, without_query_cache
@@ -51,9 +52,15 @@ class Rates:
             if side.same_work:
                 check_hits([of.text for of in passages.queries], side.ours.scored, side.scored)
         say(f"rates: {len(passages.queries):,} queries, {warm_up} + {rounds} rounds")
-        latencies = Latencies()
+        rounds_of: dict[str, list[Played]] = {}
+
+        def play(side: Side, number: int) -> float:
+            plays = rounds_of.setdefault(_of(side, number), [])
+            plays.append(side.play(number))
+            return plays[-1].seconds
+
         sides = {
-            _of(side, number): latencies.side(_of(side, number), side.play, number)
+            _of(side, number): partial(play, side, number)
             for side in self.sides.values()
             for number in clients
         }
@@ -71,7 +78,7 @@ class Rates:
                 rows.append(Row.of_ratio(what, ratio, target))
         latency_ms: dict[str, Mapping[str, float]] = {}
         for name, seconds in timings.seconds.items():
-            spent = [1000 * of for of in latencies.of(name, rounds)]
+            spent = [1000 * of for play in rounds_of[name][-rounds:] for of in play.latencies]
             rates = [len(spent) / rounds / round_s for round_s in seconds]
             rows.append(
                 Row(f"{name}: QPS", statistics.median(rates), "queries/s", min(rates), max(rates))

@@ -35,7 +35,7 @@ from arag_search.vectors.faiss_index import LEAST_POINTS_A_LIST, lists_for
 from arag_search.vectors.opening import QueryCache
 from bench import BenchError, nodes
 from bench.processes import Process, quiet_environment
-from bench.report.rounds import Played, threads
+from bench.report.rounds import Played, played
 from bench.speed.bare import BareSearcher, index_bare, scan
 from bench.speed.recorded import RecordedQuery
 from index_jobs.build.new_index import build_index
@@ -122,7 +122,7 @@ class Side:
 
     def play(self, clients: int) -> Played:
         """Run all queries once with this many clients."""
-        return threads(self.search, self.count)(clients)
+        return played(self.search, self.count, clients)
 
     @property
     def count(self) -> int:

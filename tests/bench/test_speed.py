@@ -17,13 +17,11 @@ from arag_search.search.index import Index
 from arag_search.search.opening import open_index
 from bench import BenchError, processes
 from bench.report.rounds import (
-    Latencies,
-    Played,
     Timings,
     interleaved,
     median_interval,
     percentile,
-    threads,
+    played,
 )
 from bench.report.rows import Figure, Row, Target, table, write_results
 from bench.speed import building, speed
@@ -64,7 +62,6 @@ def test_the_interval_of_a_median_is_of_order_statistics_and_with_few_values_the
     timings = Timings({"bare": (1.0, 2.0, 6.0), "ours": (2.0, 8.0, 3.0)})
     # The rounds give 1/2, 2/8 and 6/3.
     assert timings.ratio("bare", "ours") == Interval(0.5, 0.25, 2.0)
-    assert timings.rounds == 3
 
 
 def test_the_median_of_an_even_number_of_rounds_is_the_mean_of_the_two_in_the_middle() -> None:
@@ -190,20 +187,12 @@ def test_the_searches_of_a_run_are_read_in_order_and_rejected_ones_are_left_out(
 # Clients
 
 
-def test_latencies_are_those_of_the_last_rounds() -> None:
-    latencies = Latencies()
-    rounds = iter([Played(9.0, [9.0]), Played(1.0, [0.25, 0.75]), Played(2.0, [1.0, 1.0])])
-    side = latencies.side("a", lambda clients: next(rounds), 2)
-    assert [side() for _ in range(3)] == [9.0, 1.0, 2.0]
-    assert latencies.of("a", 2) == [0.25, 0.75, 1.0, 1.0]
-
-
 def test_the_clients_together_ask_every_query_once() -> None:
     numbers: list[int] = []
-    played = threads(numbers.append, 20)(4)
+    play = played(numbers.append, 20, 4)
     assert sorted(numbers) == list(range(20))
-    assert len(played.latencies) == 20
-    assert played.seconds > 0
+    assert len(play.latencies) == 20
+    assert play.seconds > 0
 
 
 # A run of every comparison, on a few passages

@@ -102,6 +102,6 @@ def test_all_problems_of_the_file_are_reported_at_once(tmp_path: Path) -> None:
     with pytest.raises(BenchError) as raised:
         read_expected(path)
     text = raised.value.what
-    assert text.startswith("The file of expected figures has 4 problems.\n1. one.command: ")
+    assert text.startswith("The file of expected figures is wrong: 4 validation errors")
     for piece in ("one.colour", "two.tolerance", "two.expected"):
         assert piece in text
