@@ -11,6 +11,7 @@ from arag_search.plan.clauses import (
     ROLES,
     Clause,
     Kind,
+    ResolvedPlan,
     all_of,
     any_of,
     boosted,
@@ -45,11 +46,12 @@ def lower(tree: Node, language: str = "") -> Clause:
     return _Lowering(language).clause(tree)
 
 
-def lower_scope(scope: Scope, language: str = "") -> Clause:
-    """Return the clauses of a filter, which may consist of exclusions alone."""
+def lower_scope(scope: Scope, language: str = "") -> ResolvedPlan:
+    """Return the scope of a filter, which may consist of exclusions alone and has no lookups."""
     lowering = _Lowering(language)
     excluded = [Modifier(NOT, node) for node in scope.exclude]
-    return all_of([lowering.part(node) for node in (*scope.include, *excluded)])
+    parts = [lowering.part(node) for node in (*scope.include, *excluded)]
+    return ResolvedPlan(all_of(parts))
 
 
 class _Lowering:

@@ -133,9 +133,8 @@ def _summary(field: FieldValues, schema: Schema) -> FieldSummary:
 def _counted(name: str, counts: FieldCounts, schema: Schema) -> FieldSummary:
     values = tuple(ValueCount(value, chunks) for value, chunks in counts.values.items())
     distinct = len(values) if counts.is_complete else None
-    kind = schema.metadata[name]
-    ends = (bound_text(end, kind) for end in (counts.least, counts.greatest))
-    return FieldSummary(name, kind, counts.passages, distinct, values, *ends)
+    ends = (counts.least, counts.greatest)
+    return _summary(FieldValues(name, counts.passages, distinct, values, *ends), schema)
 
 
 def _check(names: Sequence[str], values: int, schema: Schema) -> None:

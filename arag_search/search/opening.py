@@ -10,10 +10,10 @@ from typing import Literal, TypeVar
 from arag_search.engines.base import DEFAULT_SEARCH_TIMEOUT_S, check_search_timeout
 from arag_search.engines.open import open_engine
 from arag_search.engines.opensearch.address import is_address
+from arag_search.plan.lower import lower_scope
 from arag_search.query.reading import parse_filter
 from arag_search.search.following import FollowedState, Follower, followed
 from arag_search.search.index import Index
-from arag_search.search.state import scope_of
 from arag_search.system.arguments import made_of
 from arag_search.vectors.base import Encoder, EncoderIdentity
 from arag_search.vectors.opening import vector_source
@@ -53,7 +53,7 @@ class IndexOpening:
             manifest = engine.manifest
             scope = None
             if self.filter is not None:
-                scope = scope_of(parse_filter(self.filter, manifest.query_schema))
+                scope = lower_scope(parse_filter(self.filter, manifest.query_schema))
             source = vector_source(name, manifest, self.vectors, self.encoder, self.nprobe, shared)
             if self.vectors is not None and is_first:
                 source.open_vectors()

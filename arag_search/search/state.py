@@ -17,7 +17,6 @@ from arag_search.plan.clauses import ResolvedPlan, joined
 from arag_search.plan.lower import lower_scope
 from arag_search.query.fields import Schema
 from arag_search.query.reading import parse_filter
-from arag_search.query.tree import Scope
 from arag_search.search.standing import Standing, read_standing, standing_file
 from arag_search.vectors.opening import OpenVectors, VectorSource
 
@@ -83,7 +82,7 @@ class IndexState:
         if filter is None:
             return self.scope, ""
         own = parse_filter(filter, self.schema)
-        return joined(self.scope, scope_of(own)), f" within {own}"
+        return joined(self.scope, lower_scope(own)), f" within {own}"
 
     @contextmanager
     def timed(self, advice: str) -> Generator[Deadline | None]:
@@ -119,8 +118,3 @@ class IndexState:
             if self.source is not None:
                 self.source.close()
         self.engine.close()
-
-
-def scope_of(filter: Scope) -> ResolvedPlan:
-    """Return the scope of a filter, which has no patterns."""
-    return ResolvedPlan(lower_scope(filter))

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 
-from arag_search.engines.base import Deadline, Granularity, Page, SearchEngine, SearchRequest
+from arag_search.engines.base import Granularity, Page, SearchEngine, SearchRequest
 from arag_search.errors import ArgumentError
 from arag_search.plan.clauses import (
     Clause,
@@ -72,43 +72,34 @@ def words(state: IndexState, *words: str, filter: str | None = None) -> tuple[Wo
     All are counted in one round trip; further ones are for their forms and the nearest words.
     Numbers and errors are as in ``fields``.
     """
-    scope, _ = state.narrowed(filter)
-    with state.timed(FEWER) as deadline:
-        return _counted(state, words, scope, deadline)
-
-
-def _counted(
-    state: IndexState,
-    words: Sequence[str],
-    scope: ResolvedPlan | None,
-    deadline: Deadline | None,
-) -> tuple[WordSummary, ...]:
     if not 1 <= len(words) <= MAX_WORDS:
         raise ArgumentError(f"There are {len(words)} words.", allowed=f"1 to {MAX_WORDS}")
     engine, parsed = state.engine, _parsed(words, state.schema)
-    conditions = [condition_of(lower(query.tree, query.language)) for query in parsed]
-    plans = [resolve(clause, engine, "chunk", scope, deadline) for clause in conditions]
-    clauses = [plan.root for plan in plans]
-    in_fields = {
-        clause: [in_field(clause, TITLE), in_field(clause, CONTENT)]
-        for clause in clauses
-        if clause.is_text and clause.field is None
-    }
-    expanded = [clause for clause in dict.fromkeys(clauses) if _is_expanded(clause)]
-    request = SearchRequest(plans[0], scope=scope, deadline=deadline, from_ordinal=0)
-    reads = [
-        replace(request, query=ResolvedPlan(clause), top_k=_READ // len(expanded))
-        for clause in expanded
-    ]
-    counted = [*clauses, *chain(*in_fields.values())]
-    numbers, pages = engine.counts_and_pages(
-        _of_chunks(counted), reads, scope, deadline, exact=True
-    )
-    counts = dict(zip(counted, numbers, strict=True))
-    forms = _forms(engine, request, dict(zip(expanded, pages, strict=True)))
-    nowhere = [clause for clause in clauses if clause.kind == "word" and not counts[clause]]
-    none = Page((), 0, True)
-    _, answers = answered(engine, request, none, [nearest_words(request, nowhere)], exact=True)
+    scope, _ = state.narrowed(filter)
+    with state.timed(FEWER) as deadline:
+        conditions = [condition_of(lower(query.tree, query.language)) for query in parsed]
+        plans = [resolve(clause, engine, "chunk", scope, deadline) for clause in conditions]
+        clauses = [plan.root for plan in plans]
+        in_fields = {
+            clause: [in_field(clause, TITLE), in_field(clause, CONTENT)]
+            for clause in clauses
+            if clause.is_text and clause.field is None
+        }
+        expanded = [clause for clause in dict.fromkeys(clauses) if _is_expanded(clause)]
+        request = SearchRequest(plans[0], scope=scope, deadline=deadline, from_ordinal=0)
+        reads = [
+            replace(request, query=ResolvedPlan(clause), top_k=_READ // len(expanded))
+            for clause in expanded
+        ]
+        counted = [*clauses, *chain(*in_fields.values())]
+        numbers, pages = engine.counts_and_pages(
+            _of_chunks(counted), reads, scope, deadline, exact=True
+        )
+        counts = dict(zip(counted, numbers, strict=True))
+        forms = _forms(engine, request, dict(zip(expanded, pages, strict=True)))
+        nowhere = [clause for clause in clauses if clause.kind == "word" and not counts[clause]]
+        none = Page((), 0, True)
+        _, answers = answered(engine, request, none, [nearest_words(request, nowhere)], exact=True)
     nearest = answers[0] if answers else {}  # the counts were in time
     summaries: list[WordSummary] = []
     for query, clause in zip(parsed, clauses, strict=True):

@@ -15,10 +15,10 @@ from arag_search.corpus import Chunk
 from arag_search.errors import QuestionsError
 from arag_search.evaluation.resolution import IndexedPassage, Passages, resolve_evidence
 from arag_search.evaluation.text_match import stands_in, whole_words
+from arag_search.plan.lower import lower_scope
 from arag_search.query.fields import DOC_ID
 from arag_search.query.tree import KeywordEquals, Scope, any_of
 from arag_search.questions.question import Question
-from arag_search.search.state import scope_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def take_away(
             allowed="questions whose answer must be read, and stands only in documents with their "
             "evidence, which are not all of the index",
         )
-    scope = scope_of(Scope(exclude=(any_of(*(KeywordEquals(DOC_ID, id) for id in documents)),)))
+    scope = lower_scope(Scope(exclude=(any_of(*(KeywordEquals(DOC_ID, id) for id in documents)),)))
     asked = tuple(replace(question, answerable=False) for question in chosen)
     return TakenAway(asked, str(scope), documents)
 

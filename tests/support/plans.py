@@ -21,4 +21,4 @@ def written(tree: Node) -> ResolvedPlan:
 
 def scoped(scope: Scope | None) -> ResolvedPlan | None:
     """Return the plan of a scope."""
-    return None if scope is None else ResolvedPlan(lower_scope(scope, LANGUAGE))
+    return None if scope is None else lower_scope(scope, LANGUAGE)
