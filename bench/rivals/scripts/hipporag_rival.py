@@ -40,7 +40,7 @@ def opens(asked: Any) -> Callable[[Any], Said]:
     def answers(asked: Any) -> Said:
         (solution, *_), *_ = system.rag_qa(queries=[asked["question"]])
         shown = [id_of[text] for text in solution.docs[:QA_PASSAGES] if text in id_of]
-        return f"Answer: {solution.answer}", shown
+        return f"Answer: {solution.answer}" if solution.answer else "", shown
 
     return answers
 
