@@ -98,6 +98,8 @@ def _dry_run(suite: Suite, folders: Folders, options: argparse.Namespace) -> int
         trajectories: bool = options.judge_trajectories
         estimates = experiment.estimates(suite.keys, judge, trajectories=trajectories)
         print("\n".join(estimate_lines(estimates, _prices(options))))
+        for level, (requests, shown) in experiment.usual.items():
+            print(f"{level}: {requests} requests a question, which show {shown} passages.")
     experiment.close()
     print(f"{len(suite.keys):,} cells, nothing was run.")
     return 0

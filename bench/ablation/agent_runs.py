@@ -73,7 +73,8 @@ def unasked_model(entry: ModelEntry, seed: int | None) -> ChatModel:
 
 
 class AgentExperiment:
-    """An Experiment. With judges, whose model stays open, what they say is measured too."""
+    """An Experiment. With judges, whose model stays open, what they say is measured too. ``usual``
+    has the requests of a usual question of each rival, and how many passages they show."""
 
     def __init__(
         self,
@@ -96,7 +97,7 @@ class AgentExperiment:
         self._measures = (*suite.shown_measures, *COSTS)
         self._presets: dict[str, Preset] = {}
         self._rivals: dict[str, tuple[type[Answerer], Settings]] = {}
-        self._usual: dict[str, tuple[int, int]] = {}
+        self.usual: dict[str, tuple[int, int]] = {}
         self._built: dict[tuple[str, ...], Built] = {}
         self._models = {entry.level: entry for entry in runs.models}
         self._open = ExitStack()
@@ -141,7 +142,7 @@ class AgentExperiment:
                 name = first_set(os.environ, (MODEL_VARIABLE,))[0] or name
             for _ in self._seeds(key):
                 if key["preset"] in self._rivals:
-                    yield estimate_rival(*self._usual[key["preset"]], name, answers)
+                    yield estimate_rival(*self.usual[key["preset"]], name, answers)
                 else:
                     yield estimate(preset, name, answers)
                 if judge is not None:
@@ -295,7 +296,7 @@ class AgentExperiment:
     def _load_rival(self, entry: RivalEntry) -> None:
         """Load the system of an entry. Raises ConfigError if it cannot be used."""
         self._rivals[entry.level] = rival, settings = rival_of(entry.rival, entry.set)
-        self._usual[entry.level] = RIVALS[entry.rival].usual(settings.passages)
+        self.usual[entry.level] = RIVALS[entry.rival].usual(settings.passages)
         self._take(entry.level, rival.preset_of(entry.level))
 
     def _take(self, level: str, preset: Preset) -> None:

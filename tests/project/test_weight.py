@@ -27,7 +27,7 @@ CEILINGS = {
     ("arag_search/endpoints/", "arag_search/system/"): 1_963,
     ("index_jobs/sources/",): 8_120,
     ("index_jobs/",): 5_387,
-    ("bench/",): 9_824,
+    ("bench/",): 9_827,
     ("tests/",): 62_791,
     ("",): 1_131,  # what is in no other row
 }
