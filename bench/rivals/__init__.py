@@ -1,4 +1,4 @@
-"""The systems that A-RAG's table has beside its own, over the same index, questions and counts.
+"""The systems that A-RAG's table has beside its own, and ripgrep, over the same index and counts.
 
 A suite names them in ``rivals``; each answers with a record of our agent's kind (``answerer.py``).
 """
