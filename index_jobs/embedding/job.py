@@ -62,6 +62,9 @@ if TYPE_CHECKING:
 
 # Modules that need numpy are imported in functions, after the extra was checked.
 
+_MOST_ROUNDS = 3
+"""How often an index is embedded that changes meanwhile; each time only new texts are encoded."""
+
 _CHANGED = (
     "the index has changed since this began, and does not fit these vectors: run the same command"
     " again"
@@ -89,17 +92,33 @@ def embed_index(
     shown = progress or Progress()
     options = options or EmbedOptions()
     try:
-        root = vectors_root(str(location), options.vectors)
-        known = states(root)  # those of updates from now on stay
-        with open_index(location, search_timeout_s=None) as index, lock(root):
-            embedding = _Embedding(index, root, {path for path, _ in known}, options, shown)
-            with (
-                resume_advice(embedding.next_run, shown.note),
-                reporting_full_disk(str(root), embedding.next_run, "vectors"),
-            ):
-                return embedding.run(encoder)
+        report, rounds = _embedded(str(location), encoder, options, shown, None), 1
+        while report.notes and rounds < _MOST_ROUNDS:
+            shown.note("The index has changed meanwhile: going on with what is new.")
+            made = Path(report.store)
+            report, rounds = _embedded(str(location), encoder, options, shown, made), rounds + 1
+        return report
     finally:
         shown.end()
+
+
+def _embedded(
+    location: str,
+    encoder: str | Encoder | None,
+    options: EmbedOptions,
+    progress: Progress,
+    made: Path | None,
+) -> EmbedReport:
+    """Embed the index as it is now; ``made`` is the store of the round before."""
+    root = vectors_root(location, options.vectors)
+    known = states(root)  # those of updates from now on stay
+    with open_index(location, search_timeout_s=None) as index, lock(root):
+        embedding = _Embedding(index, root, {path for path, _ in known}, options, progress, made)
+        with (
+            resume_advice(embedding.next_run, progress.note),
+            reporting_full_disk(str(root), embedding.next_run, "vectors"),
+        ):
+            return embedding.run(encoder)
 
 
 class _Embedding:
@@ -112,7 +131,9 @@ class _Embedding:
         known: Collection[Path],
         options: EmbedOptions,
         progress: Progress,
+        made: Path | None,
     ) -> None:
+        self._made = made
         self._began = time.monotonic()
         self._index = index
         self._root = root
@@ -201,13 +222,13 @@ class _Embedding:
     def _continued(self, fitting: State | None) -> list[tuple[Path, StoreRecord]]:
         """Return the stores that may be continued: that of the state that fits, those of other
         states, the newest first, and those that an interrupted embedding has left. With
-        ``overwrite`` only the latter."""
+        ``overwrite`` only the latter, and what the round before has made."""
         unnamed = unnamed_stores(self._root)
+        records = {path.name: (path, record) for path, record in stores(self._root)}
         if self._options.overwrite:
-            return unnamed
+            return unnamed + [own for own in records.values() if own[0] == self._made]
         named = [] if fitting is None else [fitting.record.store]
         named += [own.store for _, own in states(self._root) if isinstance(own, StateRecord)]
-        records = {path.name: (path, record) for path, record in stores(self._root)}
         return [records[name] for name in dict.fromkeys(named) if name in records] + unnamed
 
     def _store(self, encoding: Encoding, fitting: State | None) -> tuple[StoreRecord, Store | None]:

@@ -166,24 +166,51 @@ def test_a_second_embedding_at_once_is_refused_and_the_first_finishes() -> None:
 
 
 class Deleting(NotingProgress):
-    """Progress that deletes a document while the index is embedded."""
+    """Progress that deletes a document as often as is ``left``, while the index is embedded."""
 
-    done = False
+    def __init__(self, left: int) -> None:
+        super().__init__()
+        self.left = left
 
-    def update(self, done: int, encoded: int, details: str = "") -> None:
-        if not self.done:
-            self.done = True
-            delete_documents("index", ["d3"])
+    def note(self, text: str) -> None:
+        super().note(text)
+        if text == LOADING and self.left:
+            self.left -= 1
+            delete_documents("index", [f"d{self.left}"])
 
 
-def test_an_index_that_changes_meanwhile_is_embedded_as_it_was_and_the_report_says_so() -> None:
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_an_index_that_changes_meanwhile_is_embedded_again_and_nothing_is_encoded_twice(
+    overwrite: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     build_small_index(20)
-    report = embed_index("index", ENCODER, SMALL, Deleting())
+    if overwrite:
+        embed_index("index", "hashing:8", SMALL)
+    encoded: list[int] = []
+    encode = HashingEncoder.encode
+
+    def counting(self: HashingEncoder, texts: Sequence[str]) -> np.ndarray:
+        encoded.append(len(texts))
+        return encode(self, texts)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(HashingEncoder, "encode", counting)
+        report = embed_index("index", ENCODER, with_options(overwrite=overwrite), Deleting(1))
+    assert (report.texts["passage"], report.encoded_rows, report.notes) == (19, 0, ())
+    assert sum(encoded) == texts_of(20) + 2 * 33  # the last are the texts that know an encoder
+    check_embedded()
+
+
+def test_an_index_that_changes_all_the_time_is_embedded_as_it_was_and_the_report_says_so() -> None:
+    build_small_index(20)
+    progress = Deleting(9)
+    report = embed_index("index", ENCODER, SMALL, progress)
+    assert progress.notes[1] == "The index has changed meanwhile: going on with what is new."
+    assert (progress.left, report.texts["passage"]) == (6, 18)
     assert report.notes == (
         "the index has changed since this began, and does not fit these vectors: run the same"
         " command again",
     )
-    assert report.texts["passage"] == 20
     assert embed_index("index", ENCODER, SMALL).encoded_rows == 0
     check_embedded()
 
