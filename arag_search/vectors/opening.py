@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from arag_search.errors import IndexClosedError
 from arag_search.manifest import Manifest
@@ -23,8 +22,7 @@ from arag_search.vectors.base import (
 CACHED_QUERIES = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class OpenVectors:
+class OpenVectors(NamedTuple):
     """The vectors of an index, and an encoder whose vectors are comparable with them."""
 
     vectors: Vectors
@@ -45,17 +43,14 @@ class VectorSource:
         *,
         closes_encoder: bool = True,
     ) -> None:
-        """Take the functions that open vectors and encoder. The vectors are closed with this
-        source, and if it ``closes_encoder``, so is that.
-
-        ``open_encoder`` is called with the identity of the encoder that made the vectors. ``where``
-        names the index in errors.
-        """
+        """Take the functions that open vectors and, by the identity of the encoder that made them,
+        an encoder. The vectors are closed with this source, and if it ``closes_encoder``, so is
+        that. ``where`` names the index in errors."""
         self._open_vectors = open_vectors
         self._open_encoder = open_encoder
         self._where = where
         self._closes_encoder = closes_encoder
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._vectors: Vectors | None = None
         self._encoder: Encoder | None = None
         self._closed = False
@@ -69,14 +64,18 @@ class VectorSource:
         """Open the vectors alone, without a model. Raises the errors of opening them, and
         IndexClosedError after ``close``."""
         with self._lock:
-            return self._opened_vectors()
+            if self._closed:
+                raise IndexClosedError(
+                    f"The vectors of {self._where} are closed.", do="Open it again with open_index."
+                )
+            self._vectors = self._vectors or self._open_vectors()
+            return self._vectors
 
     def open(self) -> OpenVectors:
         """Open vectors and encoder. Raises the errors of ``open_vectors``, those of opening the
-        encoder, those of encoding, and VectorsMismatchError if another encoder, or another model
-        behind its name, made the vectors."""
+        encoder, those of encoding, and VectorsMismatchError if another encoder made the vectors."""
         with self._lock:
-            vectors = self._opened_vectors()
+            vectors = self.open_vectors()
             if self._encoder is None:
                 encoder = self._open_encoder(vectors.encoder)
                 try:
@@ -94,21 +93,11 @@ class VectorSource:
         """Close vectors and encoder. May be called again."""
         with self._lock:
             self._closed = True
-            vectors, self._vectors = self._vectors, None
-            encoder, self._encoder = self._encoder, None
-        if encoder is not None and self._closes_encoder:
-            encoder.close()
-        if vectors is not None:
-            vectors.close()
-
-    def _opened_vectors(self) -> Vectors:
-        if self._closed:
-            raise IndexClosedError(
-                f"The vectors of {self._where} are closed.", do="Open it again with open_index."
-            )
-        if self._vectors is None:
-            self._vectors = self._open_vectors()
-        return self._vectors
+            if self._encoder is not None and self._closes_encoder:
+                self._encoder.close()
+            if self._vectors is not None:
+                self._vectors.close()
+            self._encoder = self._vectors = None
 
 
 def vector_source(

@@ -1,28 +1,41 @@
-"""Encoding in pieces: in this process, in worker processes that share its cores, or on a Ray
-cluster. The vectors come back to this process, which alone stores them."""
+"""The rows of texts: each is found in a store by its key, or encoded and appended.
+
+Texts are encoded in pieces: in this process, in worker processes that share its cores, or on a Ray
+cluster. The vectors come back to this process, which alone stores them. A job that is killed has
+lost at most a piece: the next one finds all other rows.
+"""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
+from arag_search.corpus import Chunk
 from arag_search.errors import ArgumentError, BuildError
 from arag_search.system.processes import worker_environment
 from arag_search.vectors.base import (
     Encoder,
     EncoderIdentity,
     FloatArray,
+    VectorUnit,
     differences,
     probe_vectors,
+    row_key,
+    rows_of,
 )
+from arag_search.vectors.encoders import choose
 from index_jobs.embedding.options import ENCODER_OPTIONS, EmbedOptions
 from index_jobs.workers.cluster import Cluster
 from index_jobs.workers.executor import Executor, ThisProcess
 from index_jobs.workers.pool import ProcessPool
+
+if TYPE_CHECKING:
+    from arag_search.vectors.state import UnitTexts
+    from arag_search.vectors.store import Store
 
 _PROBE_DIGITS = 6
 
@@ -43,28 +56,6 @@ class Encoded:
     encoder: EncoderIdentity
     vectors: FloatArray
     cut: int = 0
-
-
-class EncoderChoice(NamedTuple):
-    """The name of an encoder, and the options to open it with."""
-
-    name: str
-    options: tuple[tuple[str, Any], ...]
-
-    @staticmethod
-    def of(encoder: str | EncoderIdentity, options: EmbedOptions) -> EncoderChoice:
-        """Choose an encoder by name, or the encoder of existing vectors with its options."""
-        given = {name: getattr(options, name) for name in ENCODER_OPTIONS}
-        if isinstance(encoder, str):
-            return EncoderChoice(encoder, tuple(given.items()))
-        named = {name: value for name, value in given.items() if value is not None}
-        return EncoderChoice(encoder.name, tuple({**encoder.options, **named}.items()))
-
-    def open(self) -> Encoder:
-        """Open the encoder. Raises what ``open_encoder`` raises."""
-        from arag_search.vectors.encoders.choose import open_encoder
-
-        return open_encoder(self.name, **dict(self.options))
 
 
 class Encoding:
@@ -113,7 +104,7 @@ class Encoding:
         workers = options.workers or 0
         self._executor: Executor[Piece, Encoded]
         if isinstance(encoder, str | EncoderIdentity):
-            choice = EncoderChoice.of(encoder, options)
+            work = _Work(partial(_encoder_of, encoder, options))
         elif options.ray is not None or workers:
             raise ArgumentError(
                 "An open encoder cannot be passed to other processes.",
@@ -121,38 +112,127 @@ class Encoding:
                 do="Name the encoder, or use neither workers nor Ray.",
             )
         else:
-            choice = encoder
+            work = _Work(lambda: encoder)
         if options.ray is not None:
             cluster = opened.enter_context(Cluster(options.ray))
             gpus = options.device != "cpu"
             workers = cluster.workers(options.workers, by_machine=True, gpus=gpus)
-            work = partial(_encoded, choice)
             self._executor = opened.enter_context(cluster.executor(work, workers, gpus=gpus))
             self.encoders = workers
             return cluster.everywhere(partial(work, ()), workers, gpus=gpus)
         if workers:
-            environment = worker_environment(workers)
-            self._executor = ProcessPool(workers, partial(_encoded, choice), environment)
+            self._executor = ProcessPool(workers, work, worker_environment(workers))
             self.encoders = workers
         else:
-            if isinstance(choice, EncoderChoice):
-                choice = opened.enter_context(closing(choice.open()))
-            self._executor = ThisProcess(partial(_encoded, choice))
+            self._executor = ThisProcess(work)
+            if isinstance(encoder, str | EncoderIdentity):
+                opened.callback(work.close)
         opened.enter_context(self._executor)
         self._executor.submit(Piece((), ()))
         return [self._executor.take()[1]]
 
 
-def _encoded(choice: EncoderChoice | Encoder, texts: Sequence[str]) -> Encoded:
-    """Encode texts, in whatever process; without texts, those by which an encoder is known."""
-    encoder = _opened(choice) if isinstance(choice, EncoderChoice) else choice
-    identity, cut = encoder.identity, encoder.cut_texts
-    if not texts:
-        return Encoded(identity, probe_vectors(encoder, f"encoder {identity.name}"))
-    return Encoded(identity, encoder.encode(texts), encoder.cut_texts - cut)
+def _encoder_of(encoder: str | EncoderIdentity, options: EmbedOptions) -> Encoder:
+    """Open an encoder by name, or the encoder of existing vectors with its options."""
+    given: dict[str, Any] = {name: getattr(options, name) for name in ENCODER_OPTIONS}
+    if isinstance(encoder, str):
+        return choose.open_encoder(encoder, **given)
+    made_with: dict[str, Any] = {**encoder.options}
+    made_with |= {name: value for name, value in given.items() if value is not None}
+    return choose.open_encoder(encoder.name, **made_with)
 
 
-@functools.lru_cache(maxsize=1)
-def _opened(choice: EncoderChoice) -> Encoder:
-    """Return the encoder of this process, which it keeps from piece to piece."""
-    return choice.open()
+class _Work:
+    """Encodes texts, in whatever process, with an encoder that it opens at the first piece; of no
+    texts, it encodes those by which an encoder is known."""
+
+    def __init__(self, open: Callable[[], Encoder]) -> None:
+        self._open = open
+        self._encoder: Encoder | None = None
+
+    def __call__(self, texts: Sequence[str]) -> Encoded:
+        encoder = self._encoder = self._encoder or self._open()
+        identity, cut = encoder.identity, encoder.cut_texts
+        if not texts:
+            return Encoded(identity, probe_vectors(encoder, f"encoder {identity.name}"))
+        return Encoded(identity, encoder.encode(texts), encoder.cut_texts - cut)
+
+    def close(self) -> None:
+        if self._encoder is not None:
+            self._encoder.close()
+
+
+FOUND_TEXTS = 1 << 17
+"""How many texts are looked for at once, for each encoder: each time all keys of the store are
+read."""
+
+
+class TextRows:
+    """The rows of the texts of an index, whose chunks are added in order.
+
+    ``store`` is the one that is continued, None until there is a row; ``encoded`` of its rows were
+    made here.
+    """
+
+    def __init__(
+        self,
+        units: Sequence[VectorUnit],
+        encoding: Encoding,
+        store: Store | None,
+        create: Callable[[], Store],
+        *,
+        sentence_titles: bool,
+        writing: Callable[[], AbstractContextManager[None]] = nullcontext,
+        on_piece: Callable[[int, int], None],
+    ) -> None:
+        """``create`` makes a store for the first row; rows are appended in ``writing``.
+        ``on_piece`` is called after each piece with the numbers of texts that have a vector and of
+        those that were encoded, and may raise."""
+        self.store = store
+        self.encoded = self._found = 0
+        self._encoding = encoding
+        self._create = create
+        self._sentence_titles = sentence_titles
+        self._writing = writing
+        self._on_piece = on_piece
+        self._waiting: dict[VectorUnit, list[tuple[int, str]]] = {unit: [] for unit in units}
+        self._texts: dict[VectorUnit, tuple[array[int], array[int]]] = {
+            unit: (array("q"), array("q")) for unit in units
+        }
+
+    def add(self, chunk: Chunk) -> None:
+        """Add the texts of a chunk. Raises what encoding and storing raise."""
+        for unit, waiting in self._waiting.items():
+            waiting += rows_of(chunk, unit, sentence_titles=self._sentence_titles)
+            if len(waiting) >= FOUND_TEXTS * self._encoding.encoders:
+                self._give_rows(unit)
+
+    def finish(self) -> dict[VectorUnit, UnitTexts]:
+        """Return the texts that were added with their rows. Raises as ``add`` does."""
+        import numpy as np
+
+        from arag_search.vectors.state import UnitTexts
+
+        for unit in self._waiting:
+            self._give_rows(unit)
+        return {
+            unit: UnitTexts(np.array(ordinals), np.array(rows))
+            for unit, (ordinals, rows) in self._texts.items()
+        }
+
+    def _give_rows(self, unit: VectorUnit) -> None:
+        texts, self._waiting[unit] = self._waiting[unit], []
+        keys = [row_key(text) for _, text in texts]
+        rows = {} if self.store is None else self.store.find(unit, keys)
+        missing = {key: text for key, (_, text) in zip(keys, texts, strict=True) if key not in rows}
+        self._found += len(texts) - len(missing)
+        for piece, encoded in self._encoding.encoded(missing):
+            with self._writing():
+                self.store = self.store or self._create()
+                first = self.store.append(unit, piece.keys, encoded.vectors, encoded.cut)
+            rows.update(zip(piece.keys, range(first, first + len(piece.keys)), strict=True))
+            self.encoded += len(piece.keys)
+            self._on_piece(self._found + self.encoded, self.encoded)
+        ordinals, numbers = self._texts[unit]
+        ordinals.extend(ordinal for ordinal, _ in texts)
+        numbers.extend(rows[key] for key in keys)

@@ -51,14 +51,13 @@ from arag_search.vectors.folder import (
 )
 from arag_search.vectors.records import StateRecord, StoreRecord
 from index_jobs.build.corpus import reporting_full_disk, resume_advice
-from index_jobs.embedding.encoding import Encoding
+from index_jobs.embedding.encoding import Encoding, TextRows
 from index_jobs.embedding.options import EmbedOptions, EmbedReport
 
 if TYPE_CHECKING:
     from arag_search.vectors.state import State, Texts
     from arag_search.vectors.store import Store
     from index_jobs.embedding.publishing import Published
-    from index_jobs.embedding.rows import TextRows
 
 # Modules that need numpy are imported in functions, after the extra was checked.
 
@@ -273,7 +272,6 @@ class _Embedding:
         """Give all texts of the index a row. Raises SourceError for an index without text, or that
         has changed."""
         from arag_search.vectors.store import Store
-        from index_jobs.embedding.rows import TextRows
 
         manifest, digest = self._index.manifest, CorpusDigest()
         kept = () if fitting is None or self._options.overwrite else fitting.units

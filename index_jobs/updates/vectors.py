@@ -31,12 +31,11 @@ from arag_search.vectors.folder import (
     writing,
 )
 from arag_search.vectors.records import StateRecord, state_path
-from index_jobs.embedding.encoding import Encoding
+from index_jobs.embedding.encoding import Encoding, TextRows
 from index_jobs.embedding.options import EmbedOptions
 
 if TYPE_CHECKING:
     from arag_search.vectors.state import State
-    from index_jobs.embedding.rows import TextRows
 
 
 class VectorUpdate:
@@ -144,7 +143,6 @@ class VectorUpdate:
     def _open(self, progress: Progress) -> TextRows:
         """Lock the folder, and open store and encoder until ``close``."""
         from arag_search.vectors.state import State
-        from index_jobs.embedding.rows import TextRows
 
         assert self._root is not None
         assert self._state is not None

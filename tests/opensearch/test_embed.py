@@ -91,7 +91,7 @@ def test_two_indexes_on_a_server_share_a_folder_of_vectors(opensearch: Site, twi
 def test_an_index_on_a_server_that_changes_while_it_is_read_is_refused(
     opensearch: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("index_jobs.embedding.rows.FOUND_TEXTS", 50)
+    monkeypatch.setattr("index_jobs.embedding.encoding.FOUND_TEXTS", 50)
     address = opensearch.address
     build_index([corpus("c.jsonl", 400)], address, PLAIN)
 
