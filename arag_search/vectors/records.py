@@ -21,7 +21,7 @@ from arag_search.vectors.base import EncoderIdentity, Probes, VectorUnit, differ
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-VECTORS_VERSION = 8
+VECTORS_VERSION = 9
 """The number of the format of stores and states: every change of what is stored raises it, and
 others are not read."""
 
@@ -79,17 +79,16 @@ class UnitRecord:
 class StateRecord:
     """The description of a state of an index, which ``placement`` and ``fingerprint`` identify.
 
-    ``chunks`` is the number of its chunks. ``store`` is the name of the folder of the rows, and
-    ``before`` the placement of the state that this one replaced, "" if none. ``owner`` is the index
-    (see ``owner_of``) in a folder that is not its own; SHARED if several of equal content have
-    embedded it. ``arrays`` is the BLAKE2 checksum of all that follows the record.
+    ``store`` is the name of the folder of the rows, and ``before`` the placement of the state that
+    this one replaced, "" if none. ``owner`` is the index (see ``owner_of``) in a folder that is not
+    its own; SHARED if several of equal content have embedded it. ``arrays`` is the BLAKE2 checksum
+    of all that follows the record.
     """
 
     format_version: int = VECTORS_VERSION
     placement: str
     fingerprint: str
     created: str
-    chunks: int
     store: str
     before: str = ""
     owner: str = ""

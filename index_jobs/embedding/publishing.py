@@ -158,7 +158,6 @@ def _write(
         root,
         placement=index.placement,
         fingerprint=index.fingerprint,
-        chunks=index.chunks,
         store=store.folder.name,
         units=texts,
         store_rows={unit: store.rows(unit) for unit in texts},

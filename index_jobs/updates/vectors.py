@@ -103,7 +103,6 @@ class VectorUpdate:
                 self._root,
                 placement=after.placement,
                 fingerprint=after.fingerprint,
-                chunks=after.chunks,
                 store=state.record.store,
                 units=state.changed(deleted, added),
                 store_rows=rows,

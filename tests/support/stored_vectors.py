@@ -151,7 +151,6 @@ def with_state(
         root,
         placement=placement,
         fingerprint="0" * 64,
-        chunks=max(len(texts.ordinals) for texts in units.values()),
         store=store.folder.name,
         units=units,
         store_rows={unit: store.rows(unit) for unit in units},

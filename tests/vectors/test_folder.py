@@ -44,7 +44,6 @@ def _state(
         root,
         placement=PLACEMENTS[number],
         fingerprint="",
-        chunks=0,
         store=store,
         units={"sentence": UnitTexts(np.empty(0, np.int64), np.empty(0, np.int64))},
         store_rows={"sentence": 0},

@@ -35,7 +35,6 @@ def _write(
     arguments = {
         "placement": PLACEMENT,
         "fingerprint": "f" * 64,
-        "chunks": 2,
         "store": "store-00001",
         "units": {unit: _texts(pairs) for unit, pairs in units.items()},
         "store_rows": dict.fromkeys(units, rows),
@@ -156,7 +155,7 @@ def _rewrite(path: Path, change: Mapping[str, Any]) -> None:
         {"units": {"sentence": {"texts": 1 << 61, "rows": 6}}},
         {"units": {"word": {"texts": 2, "rows": 6}}},
         {"units": {}},
-        {"chunks": "2"},
+        {"before": 2},
         {"more": 1},
     ],
 )

@@ -218,11 +218,11 @@ def test_a_malformed_record_is_refused(store: Store, before: str, after: str, re
 
 def test_a_record_of_another_version_is_refused(store: Store) -> None:
     path = store.folder / "store.json"
-    path.write_text(path.read_text().replace('"format_version":8', '"format_version":5'))
+    path.write_text(path.read_text().replace('"format_version":9', '"format_version":5'))
     with pytest.raises(VectorsVersionError) as raised:
         Store.open(store.folder)
     assert str(raised.value) == (
-        f"The vectors have format version 5.\nWhere: {path}\nAllowed: version 8\n{AGAIN}"
+        f"The vectors have format version 5.\nWhere: {path}\nAllowed: version 9\n{AGAIN}"
     )
 
 

@@ -158,7 +158,6 @@ class _Sequence:
             self.root,
             placement=placement,
             fingerprint="",
-            chunks=0,
             store=store.folder.name,
             units=units,
             store_rows={unit: store.rows(unit) for unit in VECTOR_UNITS},
