@@ -7,7 +7,7 @@ that ``reading`` reads as it is, but never reads one otherwise.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise, product
 from typing import Literal, NamedTuple, cast
 
@@ -105,6 +105,7 @@ _MEANT_OTHERWISE = _OTHER_CASE | {"TO"}
 _OPERATORS = {*SPELLED, "TO"}
 _COMPARING = re.compile("[=<>≥≤]")
 COMMAS = (",", ";", "，", "；", "、")
+_TEXT_FIELDS: Mapping[str, TextField] = {TITLE: TITLE, CONTENT: CONTENT}
 _BEGINS_OTHER = re.compile(r"[-!+].*|/.+/|[\[{](?:.*[^\]}])?", re.DOTALL)
 """A word that begins like something else: signs, a pattern, or an open range."""
 
@@ -358,11 +359,8 @@ class _Reader:
         field: TextField = None
         if piece[0] != '"' and ":" in piece:
             name, _, piece = piece.partition(":")
-            if name == TITLE:
-                field = TITLE
-            elif name == CONTENT:
-                field = CONTENT
-            else:
+            field = _TEXT_FIELDS.get(name)
+            if field is None:
                 return None
         if not piece:
             return None

@@ -248,7 +248,6 @@ class _Item:
     start: int
     end: int
     is_modifier: bool = False
-    is_not: bool = False
     plus: bool = False
 
 
@@ -589,7 +588,7 @@ class _Reader:
         if group.operator is not None:
             connector = self.operators[group.operator.raw].word
         modifiers = group.modifiers
-        item = _Item(connector, text, start, end, of_modifiers, of_modifiers, group.plus)
+        item = _Item(connector, text, start, end, of_modifiers, group.plus)
         group.items.append(item)
         group.operator, group.modifiers, group.plus = None, [], False
         if not modifiers:
@@ -604,7 +603,7 @@ class _Reader:
         if of_modifiers:
             self.reject(start, end, problems.ONLY_MODIFIERS, mended=False)
         is_allowed = all(self._is_allowed(modifier.operator) for modifier in modifiers)
-        item.is_modifier, item.is_not, item.text = True, are_nots, None
+        item.is_modifier, item.text = True, None
         if text is not None and is_allowed and not of_modifiers:
             item.text = self._modified(modifiers[-1], text, start, end)
 
@@ -687,7 +686,7 @@ class _Reader:
                 beside = run[0] if start else after
                 if not all(item.is_modifier for item in run) or (beside and not beside.connector):
                     continue
-                is_not = all(item.is_not for item in run)
+                is_not = all(str(item.text).lstrip("(").startswith(NOT.word) for item in run)
                 message = problems.NOT_ALTERNATIVE if is_not else problems.MODIFIER_ALTERNATIVE
                 self.reject(run[0].start, run[-1].end, message)
                 if beside is not None:

@@ -366,18 +366,13 @@ def scores(node: Node | Modifier) -> bool:
 
 
 def condition_of(node: Node) -> Node:
-    """Return what a node matches, without PREFERs and DEMOTEs; the same node if it has none."""
-    if not isinstance(node, Compound) or not _has_scoring(node):
-        return node
+    """Return what a node matches, without PREFERs, DEMOTEs and the weights of groups."""
     if isinstance(node, Or):
         return any_of(*map(condition_of, node.children))
-    kept = [
-        child if isinstance(child, Modifier) else condition_of(child)
-        for child in node.children
-        if not (isinstance(child, Modifier) and child.operator.needs_ranking)
-    ]
-    plain = all_of(*kept)
-    return weighted(plain, node.weight) if scores(plain) else plain
+    if not isinstance(node, And):
+        return node
+    kept = (c for c in node.children if not (isinstance(c, Modifier) and c.operator.needs_ranking))
+    return all_of(*(c if isinstance(c, Modifier) else condition_of(c) for c in kept))
 
 
 def spelled_words(leaf: TextLeaf) -> int:
