@@ -227,7 +227,7 @@ def read(
         tree = reader.read(text)
     except ArgumentError:  # from constructors of nodes: the tree cannot be
         return None
-    if tree is not None and notes is not None:
+    if reader.notes and tree is not None and notes is not None:
         notes |= reader.notes
     return tree
 

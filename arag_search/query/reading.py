@@ -191,7 +191,8 @@ def _read(text: str, options: Options) -> tuple[Findings, Node | tuple[Modifier,
         findings.reject(0, 40, message, mended=False)
         return findings, None
     plain, notes = plain_signs(text, options.schema)
-    findings.notes = dict.fromkeys(notes)
+    if notes:
+        findings.notes = dict.fromkeys(notes)
     tree = read(plain, options, typed=True, notes=findings.notes)
     try:
         if tree is None:
@@ -211,14 +212,15 @@ def _exceeded(tree: Node, text: str, options: Options) -> list[str]:
     """Return messages on the limits of the whole that the tree of a text exceeds."""
     if not options.limits:
         return []
-    is_counted = "*" in text or "~" in text or has_apostrophes(text)
-    if not is_counted and text.isascii() and len(text) < 2 * MAX_LEAVES:
+    spellings = 3 if has_apostrophes(text) else 1
+    most_shares = max(PREFIX_SHARES.values()) * (text.count("*") + text.count("~"))
+    is_short = len(text) < 2 * MAX_LEAVES and spellings * len(text) <= MAX_WORDS
+    if is_short and most_shares <= MAX_PREFIXES and text.isascii():
         return []
     all_leaves = leaves(tree)
     texts = [leaf for leaf in all_leaves if isinstance(leaf, TextLeaf)]
     prefixes = [leaf.text for leaf in texts if isinstance(leaf, Prefix | Fuzzy)]
     shares = sum(PREFIX_SHARES.get(letters_of(prefix), 1) for prefix in prefixes)
-    spellings = 3 if has_apostrophes(text) else 1
     may_exceed = spellings * sum(len(leaf.text) for leaf in texts) > MAX_WORDS
     counts = (
         (len(all_leaves), MAX_LEAVES, problems.TOO_MANY_LEAVES),

@@ -349,11 +349,14 @@ def unweighted(node: Node) -> Node:
 
 def leaves(node: Node | Modifier) -> list[Leaf]:
     """Return all leaves below a node, including those under modifiers, left to right."""
-    if isinstance(node, TextLeaf):
+    if isinstance(node, Modifier):
+        return leaves(node.child)
+    if not isinstance(node, Compound):
         return [node]
-    if isinstance(node, Compound):
-        return [leaf for child in node.children for leaf in leaves(child)]
-    return leaves(node.child) if isinstance(node, Modifier) else [node]
+    all_leaves: list[Leaf] = []
+    for child in node.children:
+        all_leaves += leaves(child) if isinstance(child, Compound | Modifier) else (child,)
+    return all_leaves
 
 
 def scores(node: Node | Modifier) -> bool:
