@@ -457,7 +457,7 @@ class _Reader:
     ) -> Term | Prefix | Fuzzy | None:
         is_bare, ending = match["name"] is None, match["ending"]
         begins_range = raw[0] in "[{" and not (is_bare and field is None)
-        if begins_range or _BEGINS_OTHER.fullmatch(raw):
+        if begins_range or (not raw[0].isalnum() and _BEGINS_OTHER.fullmatch(raw)):
             return None
         is_doubtful = self.typed and is_bare and (raw in _OPERATORS or _COMPARING.search(raw))
         if find_special(raw, ":") >= 0 or is_doubtful:

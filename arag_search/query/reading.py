@@ -200,7 +200,7 @@ def _read(text: str, options: Options) -> tuple[Findings, Node | tuple[Modifier,
             tree = read(plain, options, typed=False, notes=findings.notes) if plain else None
         if tree is None and not findings.problems:
             findings.reject(0, len(text), problems.EMPTY_QUERY, mended=False)
-        if isinstance(tree, Node):
+        if tree is not None and not isinstance(tree, tuple):  # of a Union, it would be slow
             for message in _exceeded(tree, plain, options):
                 findings.reject(0, len(text), message, mended=False)
     except EndOfReadingError:

@@ -35,17 +35,17 @@ _NEEDED = re.compile(
 
 _OPERATORS = "|".join(map(re.escape, SPELLED))
 _SIGNS = re.compile(
-    rf"""(?:(?<=[\s(])|^)(?P<before>[-!+{HYPHENS}]*(?:(?P<name>[^\W\d][\w.-]*):)?)(?:
+    rf"""(?<![^\s(])(?P<before>[-!+{HYPHENS}]*(?:(?P<name>[^\W\d][\w.-]*):)?)(?:
             (?:[“„«»〝「『《＂]|\\"(?!\\)|"(?![^"]*"))
             (?P<text>[^"“”„«»〝〞〟「」『』《》＂\\]+)
             (?:["”“»«〞〟」』》＂]|\\")
           | ['‘‚‹](?P<words>[^\s'"][^"'‘’‚‹›]*(?:(?<=\w)['’](?=\w)[^"'‘’‚‹›]*)*)
             ['’‘›])(?=[\s)~^?!.,;:，。；、]|$)
-      | (?P<kept>"(?:[^"\\]|\\.)*"?|\\.|(?:(?<=[\s(])|^){PATTERN})
-      | (?:(?<=[\s(])|^)[{INVISIBLE}]+
-      | (?:(?:(?<=[\s(])|^)(?P<operator>{_OPERATORS})|(?<=[^\s\\(?]))\?+
+      | (?P<kept>"(?:[^"\\]|\\.)*"?|\\.|(?<![^\s(]){PATTERN})
+      | (?<![^\s(])[{INVISIBLE}]+
+      | (?:(?<![^\s(])(?P<operator>{_OPERATORS})|(?<=[^\s\\(?]))\?+
             (?P<after_mark>[!.,;?]*)(?=[\s()"]|$)
-      | (?P<dash>(?:(?<=[\s(])|^)[{HYPHENS}](?=[\w"“(]))""",
+      | (?P<dash>(?<![^\s(])[{HYPHENS}](?=[\w"“(]))""",
     re.VERBOSE | re.DOTALL,
 )
 """A straight quote opens a phrase that ends with another sign if it is the last straight one."""

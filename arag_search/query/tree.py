@@ -321,6 +321,8 @@ def any_of(*children: Node) -> Node:
 def _flat(
     children: tuple[Node | Modifier, ...], kind: type[And] | type[Or]
 ) -> list[Node | Modifier]:
+    if kind not in map(type, children):  # most
+        return list(children)
     flat: list[Node | Modifier] = []
     for child in children:
         if isinstance(child, kind) and child.weight == 1:
