@@ -211,7 +211,7 @@ def test_the_deepest_allowed_query_is_run(engine: OpenSearchEngine, granularity:
     node: Node = any_of(Term("it's"), all_of(tree("libr*"), tree("lang:en")))
     for level in range(MAX_DEPTH):
         group = all_of if level % 2 else any_of
-        node = group(Term("wrote"), node, weight=1.5)
+        node = replace(group(Term("wrote"), node), weight=1.5)
     assert engine.search(SearchRequest(written(node), granularity=granularity)).count > 0  # pyright: ignore
 
 
