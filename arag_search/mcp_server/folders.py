@@ -86,7 +86,7 @@ class ServedFolder:
             return None
         state = standing_of(self.index.location)
         if state is not None and state.problem:
-            return Coming(f"The folder cannot be indexed. {state.problem}")
+            return Coming(f"The folder cannot be indexed. {state.problem}", has_failed=True)
         done = self._counted.count
         of = f" of {self._files:,}" if self._files else ""
         what = "is being built again" if self._was_there else "of the folder is being built"

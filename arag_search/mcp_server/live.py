@@ -20,11 +20,13 @@ PAGE_ARGUMENTS = ("offset", "after")
 
 class Coming(NamedTuple):
     """How far the build of an index is that is not there yet: of ``total`` steps (None: unknown),
-    ``done`` are done. ``text`` says so in words."""
+    ``done`` are done. ``text`` says so in words, or why there is none if it ``has_failed``; then no
+    request waits for it."""
 
     text: str
     done: int = 0
     total: int | None = None
+    has_failed: bool = False
 
 
 class Session:

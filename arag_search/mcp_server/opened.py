@@ -75,7 +75,7 @@ class OpenedIndexes:
 
     def _coming(self, folders: Mapping[str, ServedFolder]) -> Coming | None:
         if self._failure:
-            return Coming(self._failure)
+            return Coming(self._failure, has_failed=True)
         for name, folder in folders.items():
             if (coming := folder.coming()) is not None:
                 return coming

@@ -164,6 +164,8 @@ class _Answers:
         until = anyio.current_time() + PATIENCE_S
         shown = -1
         while (coming := self.live.coming()) is not None and anyio.current_time() < until:
+            if coming.has_failed:
+                break
             if coming.done > shown:
                 shown = coming.done
                 await context.session.report_progress(shown, coming.total, coming.text)
@@ -183,7 +185,9 @@ class _Answers:
     async def list_tools(self, context: _Context, _: _Page) -> types.ListToolsResult:
         filter = self._filter(context)
         with anyio.move_on_after(LIST_PATIENCE_S):
-            while self.live.sample is None and self.live.coming() is not None:
+            while self.live.sample is None and (coming := self.live.coming()) is not None:
+                if coming.has_failed:
+                    break
                 await anyio.sleep(_PROGRESS_S)
 
         def offered() -> list[types.Tool]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from mcp import ClientSession
+from mcp import ClientSession, MCPError
 
 from arag_search.agent.presets import load_preset
 from arag_search.mcp_server import protocol
@@ -295,6 +295,14 @@ def test_an_index_that_is_coming_is_waited_for_with_progress_and_then_named(
         server.live.coming = lambda: Coming("Indexed 5 of 9 files.", 5, 9)
         result = await client.call_tool("logical_search", {"query": "vivaldi"})
         assert text_of(result) == "Indexed 5 of 9 files. Call again in a moment."
+        monkeypatch.setattr(protocol, "PATIENCE_S", PATIENCE_S)
+        monkeypatch.setattr(protocol, "LIST_PATIENCE_S", PATIENCE_S)
+        server.live.coming = lambda: Coming("There are no vectors.", has_failed=True)
+        with anyio.fail_after(PATIENCE_S / 2):  # a failure is no reason to wait
+            result = await client.call_tool("logical_search", {"query": "vivaldi"})
+            with pytest.raises(MCPError, match="There are no vectors"):
+                await client.list_tools()
+        assert text_of(result) == "There are no vectors. Call again in a moment."
         server.live.coming = lambda: None
 
     server.serve(talk)

@@ -21,14 +21,14 @@ CEILINGS = {
     ("arag_search/vectors/", "index_jobs/embedding/"): 4_386,
     ("arag_search/engines/opensearch/",): 4_671,
     ("arag_search/engines/",): 7_101,
-    ("arag_search/mcp_server/",): 2_514,
+    ("arag_search/mcp_server/",): 2_520,
     ("arag_search/cli/",): 4_768,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_307,
     ("arag_search/endpoints/", "arag_search/system/"): 1_963,
     ("index_jobs/sources/",): 8_120,
     ("index_jobs/",): 5_387,
     ("bench/",): 9_827,
-    ("tests/",): 62_809,
+    ("tests/",): 62_813,
     ("",): 1_131,  # what is in no other row
 }
 ALL = 141_200
