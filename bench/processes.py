@@ -117,8 +117,3 @@ def quiet_environment(**more: str) -> Mapping[str, str]:
     environment = {**os.environ, **more}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     return environment
-
-
-def size_of(folder: Path) -> int:
-    """Return the bytes of all files below a folder."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -85,8 +85,8 @@ def built_once(folder: Path, build: Callable[[], tuple[int, int]]) -> Building:
         began = time.perf_counter()
         calls, tokens = build()
         seconds = time.perf_counter() - began
-        kept = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-        write_atomically(noted, orjson.dumps(Building(calls, tokens, seconds, kept)))
+        building = Building(calls, tokens, seconds, size_of(folder))
+        write_atomically(noted, orjson.dumps(building))
     return Building(**orjson.loads(noted.read_bytes()))
 
 
@@ -112,6 +112,11 @@ def check_room(folder: Path, needed_bytes: int) -> None:
             where="the folder for temporary files",
             do="Name another one with --work, or leave the largest scale out.",
         )
+
+
+def size_of(folder: Path) -> int:
+    """Return the bytes of all files below a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def say(text: str) -> None:

@@ -1,5 +1,5 @@
-"""Typographic signs and letters, and the plain ones that they stand for: one table for the words of
-an index, the signs of a query, and answers that are compared.
+"""The plain signs and letters for which typographic ones stand: in the words of an index, in the
+signs of a query, and in answers that are compared.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _OTHER_LETTERS = {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ"
                   "ı": "i", "ё": "е", "ς": "σ"}  # fmt: skip
 """Letters with a plain form that Unicode does not decompose them into."""
 _ARABIC_LETTERS = str.maketrans("أإآٱیکۀ٫٬", "اااايكه.,", "\u0640")
-"""Letters that are typed for each other, separators of numbers, and the tatweel, which goes."""
+"""Letters that are typed for each other, and separators of numbers. The tatweel is removed."""
 _POINTS = re.compile("[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed]")
 _LETTER_FORMS = frozenset(
     ("<wide>", "<narrow>", "<font>", "<compat>", "<initial>", "<medial>", "<final>", "<isolated>",
@@ -86,8 +86,8 @@ def _is_in_word(character: str) -> bool:
 
 
 def plain_letters(word: str) -> str:
-    """Return a word with its letters for compatibility forms and without points, and straight
-    apostrophes."""
+    """Return a word with plain letters in place of compatibility forms, without points, and with
+    straight apostrophes."""
     if word.isascii():
         return word
     return _POINTS.sub("", unicodedata.normalize("NFC", word.translate(_LETTERS)))

@@ -247,8 +247,7 @@ class Index:
         Raises QueryError for a query or filter with problems, ArgumentError, NotServedError if the
         index was built without sentences, QueryTimeoutError and IndexClosedError.
         """
-        with self._use(asked, ()) as state, Stopwatch():
-            return logical_search(state, asked)
+        return self.search(asked)
 
     @takes(Keywords)
     def keyword_search(self, asked: Keywords) -> SearchResult:
@@ -262,8 +261,7 @@ class Index:
         ``filter`` are as in ``logical_search``. Raises ArgumentError, QueryError for the filter,
         QueryTimeoutError and IndexClosedError.
         """
-        with self._use(asked, ()) as state, Stopwatch():
-            return keyword_search(state, asked)
+        return self.search(asked)
 
     @takes(Meaning)
     def semantic_search(self, asked: Meaning) -> SearchResult:
@@ -283,8 +281,7 @@ class Index:
         condition, ArgumentError, NotServedError if there are no sentence vectors,
         QueryTimeoutError for the condition, IndexClosedError, and what opening the vectors raises.
         """
-        with self._use(asked, ()) as state, Stopwatch():
-            return vector_search(state, asked)
+        return self.search(asked)
 
     @takes(Hybrid)
     def hybrid_search(self, asked: Hybrid) -> SearchResult:
@@ -301,8 +298,7 @@ class Index:
         which apply to both rankings, and errors are as there. The search by words may raise
         QueryTimeoutError.
         """
-        with self._use(asked, ()) as state, Stopwatch():
-            return hybrid_search(state, asked)
+        return self.search(asked)
 
     @takes(Naive)
     def naive_embedding_search(self, asked: Naive) -> SearchResult:
@@ -310,8 +306,7 @@ class Index:
 
         Pages and conditions are as in ``semantic_search``, whose errors it raises.
         """
-        with self._use(asked, ()) as state, Stopwatch():
-            return vector_search(state, asked)
+        return self.search(asked)
 
     # What else it is asked, each as the function says
 

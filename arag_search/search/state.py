@@ -77,8 +77,8 @@ class IndexState:
         return replace(self, scope=scope, whole=self.whole or self, _made={})
 
     def narrowed(self, filter: str | None) -> tuple[ResolvedPlan | None, str]:
-        """Return the scope of the documents that both the scope and a filter admit, and the words
-        for the filter, such as `` within lang:en``. Raises QueryError for the filter."""
+        """Return the scope narrowed by a filter, and how a reply words the filter, such as
+        `` within lang:en``. Raises QueryError for the filter."""
         if filter is None:
             return self.scope, ""
         own = parse_filter(filter, self.schema)

@@ -31,7 +31,7 @@ _GATHERING = 5  # the time to gather a row, as a multiple of the time to pass it
 
 
 class AllowedRows:
-    """The rows that a search may find: ``count`` of all, which the ``mask`` marks."""
+    """The rows that a search may find: the ``mask`` marks these ``count`` rows among all."""
 
     def __init__(self, mask: Mask) -> None:
         self.mask = mask

@@ -30,12 +30,12 @@ from arag_search.search.index import Index
 from arag_search.search.opening import open_index
 from bench import nodes
 from bench.arguments import BenchParser, names_from, positive, whole_from
-from bench.processes import processor_time, run, size_of
+from bench.processes import processor_time, run
 from bench.report.rounds import percentile, played, timed
 from bench.report.rows import Figure, Row, circumstances, show
 from bench.scale import synthetic
 from bench.scale.queries import CLASSES, drawn_queries
-from bench.workbench import check_room, command_line, say, without_query_cache
+from bench.workbench import check_room, command_line, say, size_of, without_query_cache
 
 EngineName = Literal["lucene", "opensearch"]
 SIZES: Mapping[EngineName, Sequence[int]] = {

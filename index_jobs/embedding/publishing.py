@@ -56,8 +56,8 @@ def publish(
     all_dead: bool,
     progress: Progress,
 ) -> Published:
-    """Publish the rows of the texts of an index in place of the state ``before``; None are the
-    texts that this has. This process has locked the folder.
+    """Publish the rows of the texts of an index in place of the state ``before``. Without texts
+    (None), those of that state stay. This process has locked the folder.
 
     The states that were ``left`` behind are removed. Rows that no text of any other state has are
     left out if they are more than a tenth, or if ``all_dead`` must go. ``faiss`` is that of

@@ -1,4 +1,4 @@
-"""Logical queries of every form and sets of keywords, drawn from passages; the same for a seed.
+"""Logical queries of every form, and sets of keywords, drawn from passages by a seed.
 
 The clauses of a query mostly come from one passage, so that an AND can match.
 """
