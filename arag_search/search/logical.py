@@ -16,6 +16,7 @@ from arag_search.query.fields import TITLE
 from arag_search.query.problems import NOTE_UNRANKED
 from arag_search.query.reading import Options, parse_checked
 from arag_search.search.advice.feedback import feedback
+from arag_search.search.advice.judging import Judge
 from arag_search.search.advice.parts import Parts, parts
 from arag_search.search.advice.preferences import lowered_by, unmet_preferences
 from arag_search.search.advice.questions import Advice, Subject, answered
@@ -64,7 +65,7 @@ def logical_search(state: IndexState, asked: Search) -> SearchResult:
             1 if form.of_documents else asked.per_document,
             None if asked.after is None else _ordinal_after(state, asked.after, scope),
         )
-        subject = Subject(asked, request, state.manifest.metadata)
+        subject = Subject(asked, request, Judge(state.manifest.metadata))
         page, advice, first_page = _searched(engine, subject)
         listing = form.fetch(engine, request, page)
         highlighter = Highlighter(plan, by_sentence=asked.granularity == "sentence")
@@ -107,7 +108,7 @@ def _searched(engine: SearchEngine, subject: Subject) -> tuple[Page, Told, int]:
         first = replace(request, top_k=asked.first_page, offset=0)
         if _is_plain(first) and Parts(subject.query, operators=asked.operators).alternatives:
             of_first = replace(asked, top_k=asked.first_page, offset=0)
-            shown, _, first_page = _searched(engine, Subject(of_first, first, subject.metadata))
+            shown, _, first_page = _searched(engine, Subject(of_first, first, subject.judge))
             if first_page:
                 return _after(engine, request, shown), Told(), first_page
     page = None if engine.is_remote else engine.search(request)

@@ -28,7 +28,7 @@ CEILINGS = {
     ("index_jobs/sources/",): 8_120,
     ("index_jobs/",): 5_387,
     ("bench/",): 9_827,
-    ("tests/",): 62_813,
+    ("tests/",): 62_816,
     ("",): 1_131,  # what is in no other row
 }
 ALL = 141_200

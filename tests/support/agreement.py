@@ -46,6 +46,7 @@ from arag_search.query.tree import (
     condition_of,
     leaves,
 )
+from arag_search.search.advice.judging import Judge
 from arag_search.search.advice.relaxing import (
     MAX_NEAREST,
     nearest_hits,
@@ -226,7 +227,9 @@ def agree_on_relaxing(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:
             return
         _, pages = tested.counts_and_pages((), requests, within)
         first = next((at for at, page in enumerate(pages) if page.hits), None)
-        nearest = () if first is None else nearest_hits(root, steps[first], pages[first], METADATA)
+        nearest = (
+            () if first is None else nearest_hits(root, steps[first], pages[first], Judge(METADATA))
+        )
         met: dict[str, list[str]] = {}
         scores: dict[str, float] = {}
         ordinals: dict[str, int] = {}

@@ -15,18 +15,23 @@ from arag_search.search.occurrences import Sentences
 
 
 class Judge:
-    """Hits, which carry their text, and whose words are counted once for all conditions."""
+    """What hits match by the text that they carry. The words of a hit are counted once."""
 
-    def __init__(self, hits: Sequence[Hit], metadata: Mapping[str, MetadataType]) -> None:
-        self._passages = [_Passage(hit, metadata) for hit in hits]
+    def __init__(self, metadata: Mapping[str, MetadataType]) -> None:
+        self._metadata = metadata
+        self._passages: dict[str, _Passage] = {}
 
-    def meeting(self, conditions: Sequence[Clause]) -> list[set[str]]:
+    def meeting(self, hits: Sequence[Hit], conditions: Sequence[Clause]) -> list[set[str]]:
         """Return for each condition the ids of the hits that match it.
 
         O(length of their texts x (1 + conditions)).
         """
+        known = self._passages
+        if conditions:
+            known.update((h.id, _Passage(h, self._metadata)) for h in hits if h.id not in known)
+        passages = [known[hit.id] for hit in hits] if conditions else []
         return [
-            {passage.hit.id for passage in _meeting(condition, self._passages)}
+            {passage.hit.id for passage in _meeting(condition, passages)}
             for condition in conditions
         ]
 

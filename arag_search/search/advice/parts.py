@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from arag_search.engines.base import MAX_TOTAL, Hit, Page, SearchRequest
 from arag_search.errors import QueryTimeoutError
@@ -57,6 +58,11 @@ class Parts:
         named = list(dict.fromkeys(filter(_is_name, wanted_leaves(query))))
         self.names = named[:MAX_COUNTED] if self.alternatives or named[1:] else []
 
+    def keep_scarce(self, matches: Mapping[Clause, int]) -> None:
+        """Keep the conjunctions that have next to no matches."""
+        kept = [part for part in self.conjunctions if matches.get(part, 0) <= _NEXT_TO_NOTHING]
+        self.conjunctions = kept
+
     def counted(self) -> list[Clause]:
         """Return the parts that are counted whatever a page shows."""
         conditions = dict.fromkeys(
@@ -79,124 +85,155 @@ def parts(subject: Subject, page: Page | None) -> Advice[Told]:
     A part that a known page has is not searched, and the page tells its count if it shows all. What
     else the conditions of an AND find, if it finds next to nothing, takes a second step.
     """
-    query, request, metadata = subject.query, subject.request, subject.metadata
-    of_query = Parts(query, operators=subject.asked.operators)
-    searches, seen = of_query.searches(), dict[Clause, int]()
+    of_query = Parts(subject.query, operators=subject.asked.operators)
+    searches, on_page = of_query.searches(), dict[Clause, int]()
     if page is not None:
         if not page.count:
             return Told()
-        met = subject.meeting([part for part, _ in searches], page)
-        seen = {part: len(ids) for (part, _), ids in zip(searches, met, strict=True) if ids}
-        searches = [(part, searched) for part, searched in searches if part not in seen]
-        matches = {**seen, query: page.count}
-        of_query.conjunctions = [
-            part for part in of_query.conjunctions if matches.get(part, 0) <= _NEXT_TO_NOTHING
-        ]
+        on_page = subject.counts_on(page, [part for part, _ in searches])
+        searches = [(part, searched) for part, searched in searches if part not in on_page]
+        of_query.keep_scarce({**on_page, subject.query: page.count})
     counted = of_query.counted()
     if page is not None and page.count > len(page.hits):
-        counted += [part for part in seen if part in of_query.alternatives]
+        counted += [part for part in of_query.alternatives if part in on_page]
     if not (counted or searches):
         return Told()
     answers: Answers = yield Questions(
-        [(part, "chunk") for part in counted], [_search(request, plan, 1) for _, plan in searches]
+        [(part, "chunk") for part in counted],
+        [_search(subject.request, plan, 1) for _, plan in searches],
     )
-    page = answers.page
-    if not page.count:
+    if not answers.page.count:
         return Told()
-    counts = {part: seen.get(part, 0) for part in of_query.alternatives}
+    counts = {part: on_page.get(part, 0) for part in of_query.alternatives}
     counts |= {part: answers.counts[part, "chunk"] for part in counted}
-    alone_by_part = list(zip(searches, answers.pages, strict=True))
-    counts |= {
-        part: min(alone.count, MAX_TOTAL + 1)
-        for (part, plan), alone in alone_by_part
-        if plan is part
-    }
-    is_all_shown = page.count <= len(page.hits)
-    totals = {**counts, query: page.count if is_all_shown else MAX_TOTAL}
-    scarce = [part for part in of_query.conjunctions if totals[part] <= _NEXT_TO_NOTHING]
-    conditions = dict.fromkeys(part for group in scarce for part in _rare(group, counts))
-    others: dict[Clause, list[Hit]] = {}
-    nearest: dict[Clause, HitBeside] = {}
-    rare = [part for part in conditions if counts[part] <= _MAX_READ]
-    dead = [part for part in scarce if not totals[part]] if subject.asked.relax else []
-    relaxed = [(part, step) for part in dead for step in relaxed_queries(part)]
-    if rare or relaxed:
-        best_only = replace(request, top_k=1)
-        searches = [_search(request, part, _MAX_READ) for part in rare]
-        try:
-            answers = yield Questions(
-                pages=[*searches, *relaxed_requests(best_only, [step for _, step in relaxed])]
-            )
-            others = _elsewhere(rare, answers.pages, page)
-            for (part, step), near in zip(relaxed, answers.pages[len(rare) :], strict=True):
-                for hit in () if part in nearest else nearest_hits(part, step, near, metadata):
-                    nearest[part] = hit
-        except QueryTimeoutError:  # the counts were in time
-            pass
-    listed = [part for part in of_query.alternatives if not (is_all_shown and counts[part])]
-    listed += [] if is_all_shown else of_query.words
-    listed += [p for p in (*of_query.names, *conditions) if p not in of_query.alternatives]
-    best = [
-        (part, plan, alone.hits[0])
-        for (part, plan), alone in alone_by_part
+    alone = list(zip(searches, answers.pages, strict=True))
+    counts |= {part: min(page.count, MAX_TOTAL + 1) for (part, plan), page in alone if plan is part}
+    best = [_Best(*search, page.hits[0]) for search, page in alone if page.hits]
+    tally = _Tally(subject, of_query, answers.page, counts, best)
+    yield from tally.read_scarce()
+    return tally.told()
+
+
+class _Best(NamedTuple):
+    """The best passage of a part, with the query that it was searched by."""
+
+    part: Clause
+    plan: Clause
+    hit: Hit
+
+
+class _Tally:
+    """What the page of a search and the answers to questions say of the parts of its query."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        of_query: Parts,
+        page: Page,
+        counts: dict[Clause, int],
+        best: Sequence[_Best],
+    ) -> None:
+        self._subject = subject
+        self._parts = of_query
+        self._page = page
+        self._counts = counts
+        self._shows_all = page.count <= len(page.hits)
         # A frequent word is no name: every space is an OR.
-        if alone.hits and (_says_more(part) or counts.get(part, 0) <= _MAX_READ)
-    ]
-    met = subject.meeting([part for part, _, _ in best], page)
-    best = [branch for branch, ids in zip(best, met, strict=True) if not ids]
-    lacking = [branch for branch in best if branch[0] in of_query.alternatives]
-    hits: tuple[Hit, ...] = ()
-    if lacking and subject.asked.first_page == request.top_k:
-        hits = _with_places(subject.meeting(of_query.alternatives, page), page.hits, lacking)
-        best = [branch for branch in best if branch[2] not in hits]
-        page = replace(page, hits=hits)
-        subject = Subject(subject.asked, request, subject.metadata)
-    if query in scarce and page.count == 1:
-        best += [(part, part, hits[0]) for part, hits in others.items() if hits and _is_name(part)]
-    passages: dict[str, HitBeside] = {}
-    for part, plan, hit in best:
-        passages.setdefault(hit.id, HitBeside(Snippets(plan).shown(hit), branch=part.text))
-    shown = {*passages, *(hit.id for hit in page.hits)}
-    apart = {*passages, *(near.hit.id for near in nearest.values())}
-    listed = list(dict.fromkeys(listed))
-    on_page = {} if hits else dict(seen)
-    if not is_all_shown:
-        few = [p for p in listed if p not in on_page and 0 < counts[p] <= len(page.hits)]
-        on_page |= zip(few, map(len, subject.meeting(few, page)), strict=True)
-    return Told(
-        branches=tuple(
-            ClauseCount(
-                part.text,
-                counts[part],
-                None if part.parts else part,
-                lacks=nearest[part].lacks if part in nearest else (),
-                is_shown=not is_all_shown and counts[part] == on_page.get(part, 0) > 0,
-                titles=tuple(
-                    dict.fromkeys(
-                        hit.title
-                        for hit in sorted(others.get(part, ()), key=lambda hit: hit.ordinal)
-                        if hit.title and hit.id not in apart
-                    )
-                ),
+        names = [b for b in best if _says_more(b.part) or counts.get(b.part, 0) <= _MAX_READ]
+        on_page = subject.counts_on(page, [branch.part for branch in names])
+        self._best = [branch for branch in names if branch.part not in on_page]
+        of_query.keep_scarce(
+            {**counts, subject.query: page.count if self._shows_all else MAX_TOTAL}
+        )
+        self._conditions = list(
+            dict.fromkeys(part for group in of_query.conjunctions for part in _rare(group, counts))
+        )
+        self._elsewhere: dict[Clause, list[Hit]] = {}
+        self._nearest: dict[Clause, HitBeside] = {}
+
+    def read_scarce(self) -> Advice[None]:
+        """Ask for the passages of rare conditions of an AND that finds next to nothing, and for
+        those nearest to one that finds nothing. If that takes too long, the counts remain."""
+        request, judge = self._subject.request, self._subject.judge
+        rare = [part for part in self._conditions if self._counts[part] <= _MAX_READ]
+        dead: list[Clause] = []
+        if self._subject.asked.relax:
+            dead = [part for part in self._parts.conjunctions if self._counts.get(part) == 0]
+        relaxed = [(part, step) for part in dead for step in relaxed_queries(part)]
+        if not (rare or relaxed):
+            return
+        steps = relaxed_requests(replace(request, top_k=1), [step for _, step in relaxed])
+        try:
+            answers: Answers = yield Questions(
+                pages=[*(_search(request, part, _MAX_READ) for part in rare), *steps]
             )
-            for part in listed
-        ),
-        nearest=tuple(near for near in nearest.values() if near.hit.id not in shown),
-        unrepresented=tuple(passages.values()),
-        hits=hits,
-    )
+        except QueryTimeoutError:
+            return
+        self._elsewhere = _elsewhere(rare, answers.pages, self._page)
+        for (part, step), near in zip(relaxed, answers.pages[len(rare) :], strict=True):
+            if part not in self._nearest:
+                for hit in nearest_hits(part, step, near, judge):
+                    self._nearest[part] = hit
 
+    def told(self) -> Told:
+        """Return what is told, with the hits of the page if an alternative gets a place there."""
+        hits = self._with_places()
+        self._page = replace(self._page, hits=hits or self._page.hits)
+        page_ids = {hit.id for hit in self._page.hits}
+        best = [branch for branch in self._best if branch.hit.id not in page_ids]
+        if self._subject.query in self._parts.conjunctions and self._page.count == 1:
+            others = self._elsewhere.items()
+            best += [_Best(part, part, hits[0]) for part, hits in others if hits and _is_name(part)]
+        passages: dict[str, HitBeside] = {}
+        for part, plan, hit in best:
+            passages.setdefault(hit.id, HitBeside(Snippets(plan).shown(hit), branch=part.text))
+        near = [near for near in self._nearest.values() if near.hit.id not in passages]
+        return Told(
+            branches=self._rows({*passages, *(near.hit.id for near in self._nearest.values())}),
+            nearest=tuple(near for near in near if near.hit.id not in page_ids),
+            unrepresented=tuple(passages.values()),
+            hits=hits,
+        )
 
-def _with_places(
-    met: Sequence[Collection[str]], hits: Sequence[Hit], best: Sequence[tuple[Clause, Clause, Hit]]
-) -> tuple[Hit, ...]:
-    """Return the hits of a page with the best passages of alternatives in the last places. The last
-    hits give way, but the first of each alternative, whose matches are ``met``, stays."""
-    firsts = {next((hit.id for hit in hits if hit.id in ids), "") for ids in met}
-    free = [hit for hit in hits if hit.id not in firsts]
-    taken = list({hit.id: hit for _, _, hit in best}.values())[: len(free)]
-    given = free[len(free) - len(taken) :]
-    return (*(hit for hit in hits if hit not in given), *taken)
+    def _with_places(self) -> tuple[Hit, ...]:
+        """Return the hits of the page with the best passages of alternatives that it lacks in the
+        last places; nothing if there are none. The last hits give way, but the first one of each
+        alternative stays."""
+        subject, hits, alternatives = self._subject, self._page.hits, self._parts.alternatives
+        lacking = {b.hit.id: b.hit for b in self._best if b.part in alternatives}
+        if not lacking or subject.asked.first_page != subject.request.top_k:
+            return ()
+        met = subject.meeting(self._page, alternatives)
+        firsts = {next((hit.id for hit in hits if hit.id in ids), "") for ids in met}
+        free = [hit for hit in hits if hit.id not in firsts]
+        taken = list(lacking.values())[: len(free)]
+        given = free[len(free) - len(taken) :]
+        return (*(hit for hit in hits if hit not in given), *taken)
+
+    def _rows(self, apart: Collection[str]) -> tuple[ClauseCount, ...]:
+        """Return the counts that are told, of parts whose matches are not all of the page. Passages
+        that are shown ``apart`` are not named."""
+        parts, counts, hits = self._parts, self._counts, self._page.hits
+        listed = [p for p in parts.alternatives if not (self._shows_all and counts[p])]
+        listed += [] if self._shows_all else parts.words
+        listed += [p for p in (*parts.names, *self._conditions) if p not in parts.alternatives]
+        few = [] if self._shows_all else [p for p in listed if 0 < counts[p] <= len(hits)]
+        on_page = self._subject.counts_on(self._page, few)
+        rows: list[ClauseCount] = []
+        for part in dict.fromkeys(listed):
+            elsewhere = sorted(self._elsewhere.get(part, ()), key=lambda hit: hit.ordinal)
+            titles = [hit.title for hit in elsewhere if hit.title and hit.id not in apart]
+            rows.append(
+                ClauseCount(
+                    part.text,
+                    counts[part],
+                    None if part.parts else part,
+                    titles=tuple(dict.fromkeys(titles)),
+                    is_shown=counts[part] == on_page.get(part),
+                    lacks=self._nearest[part].lacks if part in self._nearest else (),
+                )
+            )
+        return tuple(rows)
 
 
 def _search(request: SearchRequest, part: Clause, top_k: int) -> SearchRequest:

@@ -21,7 +21,7 @@ def unmet_preferences(subject: Subject, page: Page) -> list[str]:
     preferred = subject.query.having("preferred")
     if not preferred or subject.request.granularity == "sentence":
         return []
-    met = subject.meeting(preferred, page)
+    met = subject.meeting(page, preferred)
     lacking = [str(prefer) for prefer, ids in zip(preferred, met, strict=True) if not ids]
     pronoun = "it" if len(lacking) == 1 else "them"
     return [f"{', '.join(lacking)}: no passage shown has {pronoun}."] if lacking else []
@@ -38,7 +38,7 @@ def lowered_by(
     demotions = list(_demotions(query, ()))
     sentences = {hit.id: _sentences(hit) for hit in hits} if demotions else {}
     judged = [sentence for parts in sentences.values() for sentence in parts]
-    judgements = Judge(judged, metadata).meeting([condition for _, condition in demotions])
+    judgements = Judge(metadata).meeting(judged, [condition for _, condition in demotions])
     for (demote, _), met in zip(demotions, judgements, strict=True):
         for id, parts in sentences.items():
             if all(part.id in met for part in parts):

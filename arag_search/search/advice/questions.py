@@ -23,7 +23,6 @@ from arag_search.engines.base import (
 )
 from arag_search.errors import QueryTimeoutError
 from arag_search.plan.clauses import Clause, ResolvedPlan
-from arag_search.query.field_types import MetadataType
 from arag_search.search.advice.judging import Judge
 from arag_search.search.asked import Search
 
@@ -51,25 +50,27 @@ class Answers(NamedTuple):
 Advice = Generator[Questions, Any, _T]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Subject:
-    """A search as advice sees it, with the fields of its index."""
+    """A search as advice sees it, with the judge of its hits."""
 
     asked: Search
     request: SearchRequest
-    metadata: Mapping[str, MetadataType]
-    _judge: Judge | None = None
+    judge: Judge
 
     @property
     def query(self) -> Clause:
         """What is searched."""
         return self.request.query.root
 
-    def meeting(self, conditions: Sequence[Clause], page: Page) -> list[set[str]]:
+    def meeting(self, page: Page, conditions: Sequence[Clause]) -> list[set[str]]:
         """Return for each condition the ids of the hits of the page that match it."""
-        if self._judge is None:
-            self._judge = Judge(page.hits, self.metadata)
-        return self._judge.meeting(conditions)
+        return self.judge.meeting(page.hits, conditions)
+
+    def counts_on(self, page: Page, conditions: Sequence[Clause]) -> dict[Clause, int]:
+        """Return the conditions that hits of the page match, with the number of these."""
+        met = zip(conditions, self.meeting(page, conditions), strict=True)
+        return {condition: len(ids) for condition, ids in met if ids}
 
 
 def answered(

@@ -5,7 +5,7 @@ They are found by ordinary queries, so that every engine gives the same ones in 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from math import comb
 
@@ -19,7 +19,6 @@ from arag_search.plan.clauses import (
     leaves,
     wanted,
 )
-from arag_search.query.fields import MetadataType
 from arag_search.search.advice.judging import Judge
 from arag_search.search.advice.questions import Advice, Answers, Questions, Subject
 from arag_search.search.advice.told import Told
@@ -78,7 +77,7 @@ def relaxed(subject: Subject) -> Advice[Told]:
     answers: Answers = yield Questions(pages=relaxed_requests(request, steps))
     for step, near in zip(steps, answers.pages, strict=True):
         if near.hits:
-            return Told(nearest=nearest_hits(query, step, near, subject.metadata))
+            return Told(nearest=nearest_hits(query, step, near, subject.judge))
     return Told()
 
 
@@ -91,13 +90,11 @@ def relaxed_requests(request: SearchRequest, steps: Sequence[Clause]) -> list[Se
     ]
 
 
-def nearest_hits(
-    query: Clause, step: Clause, page: Page, metadata: Mapping[str, MetadataType]
-) -> tuple[HitBeside, ...]:
+def nearest_hits(query: Clause, step: Clause, page: Page, judge: Judge) -> tuple[HitBeside, ...]:
     """Return the passages of a step with what each lacks of the query. Those that a pattern
     excludes are left out: what it matches was looked up only where the query might match."""
     chooser = Snippets(step)
-    lacks = _lacking(query, page.hits, metadata)
+    lacks = _lacking(query, page.hits, judge)
     hits = [hit for hit in page.hits if hit.id in lacks]
     nearest = lacks[hits[0].id] if hits else ()
     firsts = {lacks[hit.id]: hit.id for hit in reversed(hits)}
@@ -105,15 +102,12 @@ def nearest_hits(
     return tuple(HitBeside(chooser.shown(hit), lacks[hit.id]) for hit in kept)
 
 
-def _lacking(
-    query: Clause, hits: Sequence[Hit], metadata: Mapping[str, MetadataType]
-) -> dict[str, tuple[str, ...]]:
+def _lacking(query: Clause, hits: Sequence[Hit], judge: Judge) -> dict[str, tuple[str, ...]]:
     """Return by id the conditions that each hit lacks, of the alternative that lacks the fewest."""
     lacks: dict[str, tuple[str, ...]] = {}
-    judge = Judge(hits, metadata)
     for conditions, modifiers in _alternatives(query):
         excluded = [wanted(part) for part in modifiers if part.role == "excluded"]
-        judged = judge.meeting([*conditions, *excluded])
+        judged = judge.meeting(hits, [*conditions, *excluded])
         met, out = judged[: len(conditions)], set[str]().union(*judged[len(conditions) :])
         for hit in hits:
             own = [

@@ -122,7 +122,7 @@ def test_an_ordered_type_costs_its_row_alone(
         Hit.of(chunk(at, f"d{at}", "", "Text.", size=number), 0.0, text=True)
         for at, number in enumerate((least - 1, least, least + 1))
     ]
-    assert Judge(hits, {"size": "size"}).meeting([clause]) == [  # type: ignore[dict-item]
+    assert Judge({"size": "size"}).meeting(hits, [clause]) == [  # type: ignore[dict-item]
         {"d1.1", "d2.1"}
     ]
 

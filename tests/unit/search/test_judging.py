@@ -29,7 +29,7 @@ def test_passages_meet_the_conditions_that_the_oracle_finds_them_by(
         for node in conditions
     ]
     clauses = [planned(node).root for node in conditions]
-    assert Judge(hits, METADATA).meeting(clauses) == expected
+    assert Judge(METADATA).meeting(hits, clauses) == expected
 
 
 @pytest.mark.parametrize("include_lower", [True, False])
@@ -41,4 +41,4 @@ def test_the_ends_of_a_range_are_in_it_as_written(include_lower: bool, include_u
     )
     expected = {"d1.1"} if include_lower else set[str]()
     expected |= {"d2.1"} if include_upper else set[str]()
-    assert Judge(hits, METADATA).meeting([planned(years).root]) == [expected]
+    assert Judge(METADATA).meeting(hits, [planned(years).root]) == [expected]
