@@ -142,7 +142,7 @@ def _foreign_notes(records: RunRecords) -> list[str]:
 
 
 def _incomplete_record_note(stored: StoredRecords) -> list[str]:
-    if stored.size == stored.read_bytes:
+    if not stored.torn_bytes:
         return []
     return [
         "The last record is incomplete and is left out: the run was interrupted, or is still "

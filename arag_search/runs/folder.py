@@ -23,84 +23,11 @@ from arag_search.agent.record import Record
 from arag_search.corpus import nfc
 from arag_search.errors import RunError
 from arag_search.system.durable import write_atomically
-from arag_search.system.journal import ForeignLineError, JsonLinesFile, split_lines
+from arag_search.system.journal import JsonLinesFile, LineKind
 from arag_search.tokens import encodable
 from arag_search.vectors.base import EncoderIdentity
 
-
-class RecordsFile:
-    """A file of records, one per line, each of them on disk before ``append`` returns.
-
-    Raises RunError if the path is a link or cannot be written to.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        try:
-            self._lines = JsonLinesFile(path, "question_id", _is_record)
-        except OSError as error:
-            raise RunError(
-                f"Records cannot be written ({error.strerror}).",
-                where=str(path),
-                allowed="a plain file in a folder that can be written",
-                do="Name another place.",
-            ) from error
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether it holds nothing."""
-        return self._lines.size == 0
-
-    def claim(self) -> bool:
-        """Keep other processes from appending until ``close``. Return whether no other
-        process has done so."""
-        return self._lines.claim()
-
-    def mend(self) -> int:
-        """Remove an incomplete last record left by a crash, and return its number of bytes.
-
-        Raises RunError for a last line that is not a record of a run.
-        """
-        try:
-            return self._lines.repair()
-        except ForeignLineError:
-            raise self._foreign() from None
-
-    def append(self, record: Record) -> None:
-        """Write a record. Raises RunError, and leaves the file as it was, if that fails."""
-        try:
-            self._lines.append(record.to_line())
-        except OSError as error:
-            raise RunError(
-                f"A record cannot be written ({error.strerror or error}).",
-                where=str(self.path),
-                do="Free some space and run the same command again: recorded questions are not "
-                "asked again.",
-            ) from error
-        except ForeignLineError:
-            raise self._foreign() from None
-
-    def close(self) -> None:
-        """Close the file. May be called twice."""
-        self._lines.close()
-
-    def _foreign(self) -> RunError:
-        return RunError(
-            "The last line is neither a record nor a part of one.",
-            where=str(self.path),
-            allowed="records as this version of arag-search writes them",
-            do="Delete the line, or name another file.",
-        )
-
-
-def _is_record(line: bytes) -> bool:
-    try:
-        Record.from_json(orjson.loads(line))
-    except (orjson.JSONDecodeError, RunError):
-        return False
-    return True
-
-
+RECORDS = LineKind("record", "question_id", lambda line: Record.from_json(orjson.loads(line)))
 FORMAT_VERSION: Literal[1] = 1
 RUN_FILE = "run.json"
 RECORDS_FILE = "records.jsonl"
@@ -168,14 +95,13 @@ class StoredRecords:
     """The content of a file of records.
 
     ``by_id`` has the last record of each question, ``previous`` those that a later one replaced.
-    ``cost`` sums up all records that have one, ``size`` is where the last whole line ends, of the
-    ``read_bytes`` that the file had when it was read.
+    ``cost`` sums up all records that have one, ``torn_bytes`` is the size of an incomplete last
+    line, which is left out.
     """
 
     by_id: dict[str, Record]
     cost: float
-    size: int
-    read_bytes: int
+    torn_bytes: int
     previous: Mapping[str, Sequence[Record]] = field(default_factory=dict[str, Sequence[Record]])
 
     def of_run(self, run: RunDescription, questions: Mapping[str, str]) -> RunRecords:
@@ -258,43 +184,17 @@ def read_description(folder: Path) -> RunDescription:
 
 
 def read_records(folder: Path) -> StoredRecords:
-    """Return the records in the folder; a broken last line is skipped.
-
-    Raises RunError naming the line for a broken one elsewhere.
-    """
-    path = folder / RECORDS_FILE
-    try:
-        raw = path.read_bytes()
-    except FileNotFoundError:
-        raw = b""
+    """Return the records in the folder. Raises RunError naming a line that is broken, unless it is
+    the last, torn by a crash."""
+    records, torn_bytes = RECORDS.read_all(folder / RECORDS_FILE)
     by_id: dict[str, Record] = {}
     previous: dict[str, list[Record]] = {}
-    cost, size = 0.0, 0
-    lines = split_lines(raw)
-    for number, line in enumerate(lines, 1):
-        try:
-            record = Record.from_json(orjson.loads(line))
-        except orjson.JSONDecodeError as error:
-            if number == len(lines):
-                break
-            raise _broken_error(f"A record is not JSON ({error}).", path, number) from error
-        except RunError as error:
-            raise _broken_error(error.what, path, number) from error
+    for record in records:
         if record.question_id in by_id:
             previous.setdefault(record.question_id, []).append(by_id[record.question_id])
         by_id[record.question_id] = record
-        cost += max(record.total_cost or 0.0, 0.0)
-        size += len(line) + 1
-    return StoredRecords(by_id, cost, min(size, len(raw)), len(raw), previous)
-
-
-def _broken_error(what: str, path: Path, number: int) -> RunError:
-    return RunError(
-        what,
-        where=f"{path}, line {number}",
-        allowed="records as this version of arag-search writes them",
-        do="Delete the line: the next run into the folder asks its question again.",
-    )
+    cost = sum(max(record.total_cost or 0.0, 0.0) for record in records)
+    return StoredRecords(by_id, cost, torn_bytes, previous)
 
 
 class RunFolder:
@@ -314,7 +214,7 @@ class RunFolder:
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = threading.Lock()
         self._is_open = True
-        self._file = RecordsFile(folder / RECORDS_FILE)
+        self._file = JsonLinesFile(folder / RECORDS_FILE, RECORDS)
         try:
             if not self._file.claim():
                 raise RunError(
@@ -324,8 +224,8 @@ class RunFolder:
                 )
             self.previous = read_description(folder) if (folder / RUN_FILE).exists() else None
             self._describe(description)
-            self.dropped_bytes = self._mend()
             self.records = read_records(folder)
+            self.dropped_bytes = self._file.repair()
         except BaseException:
             self._file.close()
             raise
@@ -346,20 +246,13 @@ class RunFolder:
         with self._lock:
             if not self._is_open:
                 raise RunError("The folder of the run is closed.", where=str(self.folder))
-            self._file.append(record)
+            self._file.append(record.to_line())
 
     def discard(self) -> None:
         """Remove a run that was begun here and has no record."""
-        if self.previous is None and self._file.is_empty:
+        if self.previous is None and not self._file.size:
             for name in (RUN_FILE, RECORDS_FILE):
                 (self.folder / name).unlink(missing_ok=True)
-
-    def _mend(self) -> int:
-        try:
-            return self._file.mend()
-        except RunError:
-            read_records(self.folder)  # which may say what is wrong with the last record
-            raise
 
     def _describe(self, now: RunDescription) -> None:
         """Write the description of the run; for an existing run, only a larger limit."""

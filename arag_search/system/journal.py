@@ -13,43 +13,83 @@ import stat
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import orjson
 
+from arag_search.errors import RunError
+from arag_search.system.durable import full_disk_advice
 from arag_search.system.lock import locked, try_lock
+
+T_co = TypeVar("T_co", covariant=True)
 
 _BLOCK_BYTES = 65_536
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
-class ForeignLineError(Exception):
-    """The last line of a file is not of the kind that is appended to it."""
+@dataclass(frozen=True, slots=True)
+class LineKind(Generic[T_co]):
+    """A kind of lines: its ``noun`` in messages, the field ``first`` that lines begin with, and how
+    a line is read, which raises JSONDecodeError or RunError for one that is not of the kind."""
 
+    noun: str
+    first: str
+    read: Callable[[bytes], T_co]
 
-def split_lines(content: bytes) -> list[bytes]:
-    """Return the lines in the content of such a file, without their ends.
+    @property
+    def allowed(self) -> str:
+        """What may stand in a file, for messages."""
+        return f"{self.noun}s as this version of arag-search writes them"
 
-    The last may be the torn line of a crash, or of a process that is writing. If only its
-    line end is missing, it is as complete as the others.
-    """
-    return content.removesuffix(b"\n").split(b"\n") if content else []
+    def is_torn(self, line: bytes) -> bool:
+        """Return whether this is such a line torn by a crash: its beginning, or zeros for bytes
+        that never reached the disk."""
+        begin = f'{{"{self.first}"'.encode()
+        begins = line.startswith((begin, b"\0")) or begin.startswith(line)
+        return begins and not _is_json(line)
+
+    def read_all(self, path: Path) -> tuple[list[T_co], int]:
+        """Return what the lines of a file say, none if it is missing, and the size of a torn last
+        line, which is left out. Raises RunError if it cannot be read, and for a line of another
+        kind."""
+        try:
+            content = path.read_bytes() if path.exists() else b""
+        except OSError as error:
+            raise RunError(
+                f"The {self.noun}s cannot be read ({error.strerror}).", where=str(path)
+            ) from error
+        lines = content.removesuffix(b"\n").split(b"\n") if content else []
+        values: list[T_co] = []
+        for number, line in enumerate(lines, 1):
+            try:
+                values.append(self.read(line))
+            except (orjson.JSONDecodeError, RunError) as error:
+                if number == len(lines) and self.is_torn(line):
+                    return values, len(line) + content.endswith(b"\n")
+                is_json = isinstance(error, RunError)
+                raise RunError(
+                    error.what if is_json else f"A {self.noun} is not JSON ({error}).",
+                    where=f"{path}, line {number}",
+                    allowed=self.allowed,
+                    do="Delete the line, so that what it said is asked again, or name another "
+                    "file.",
+                ) from error
+        return values, 0
 
 
 class JsonLinesFile:
-    """A file that lines are appended to; it is created if it is missing.
+    """A file that lines of a kind are appended to; it is created if it is missing. Raises RunError
+    if it cannot be written, which leaves it as it was, or ends with a line of another kind."""
 
-    Our lines begin with the field ``first_field``, and ``is_ours`` is true of them. Methods
-    raise OSError, whose ``strerror`` says what is wrong, and ForeignLineError.
-    """
-
-    def __init__(self, path: Path, first_field: str, is_ours: Callable[[bytes], object]) -> None:
+    def __init__(self, path: Path, kind: LineKind[object]) -> None:
         self.path = path
-        self._begin = f'{{"{first_field}"'.encode()
-        self._is_ours = is_ours
+        self._kind = kind
         self._threads = threading.Lock()
         self._is_claimed = False
-        self._descriptor = _open(path)
+        with self._writing():
+            self._descriptor = _open(path)
 
     @property
     def size(self) -> int:
@@ -65,13 +105,12 @@ class JsonLinesFile:
 
     def repair(self) -> int:
         """Cut off a torn last line, and return how many bytes it had."""
-        with self._locked():
+        with self._writing(), self._locked():
             return self._cut_torn_line()
 
     def append(self, line: bytes) -> None:
-        """Write a line, line end included, and wait until it is on disk. If it does not fit, the
-        file stays as it was."""
-        with self._locked():
+        """Write a line, line end included, and wait until it is on disk."""
+        with self._writing(), self._locked():
             self._cut_torn_line()
             size = self.size
             try:
@@ -90,6 +129,19 @@ class JsonLinesFile:
                 self._descriptor = -1
 
     @contextmanager
+    def _writing(self) -> Generator[None]:
+        try:
+            yield
+        except OSError as error:
+            advice = full_disk_advice(error)
+            raise RunError(
+                f"A {self._kind.noun} cannot be written ({error.strerror or error}).",
+                where=str(self.path),
+                allowed="" if advice else "a plain file in a folder that can be written",
+                do=advice or "Name another place.",
+            ) from error
+
+    @contextmanager
     def _locked(self) -> Generator[None]:
         with self._threads, nullcontext() if self._is_claimed else locked(self._descriptor):
             yield
@@ -103,17 +155,23 @@ class JsonLinesFile:
             if last and not last.endswith(b"\n"):
                 os.write(self._descriptor, b"\n")
             return 0
-        if not self._is_torn(last):
-            raise ForeignLineError(str(self.path))
+        if not self._kind.is_torn(last):
+            raise RunError(
+                f"The last line is neither a {self._kind.noun} nor a part of one.",
+                where=str(self.path),
+                allowed=self._kind.allowed,
+                do="Delete the line, or name another file.",
+            )
         os.ftruncate(self._descriptor, start)
         os.fsync(self._descriptor)
         return len(last)
 
-    def _is_torn(self, line: bytes) -> bool:
-        """Return whether this is a line of ours, torn by a crash: its beginning, or zeros for
-        bytes that never reached the disk."""
-        begins = line.startswith((self._begin, b"\0")) or self._begin.startswith(line)
-        return begins and not _is_json(line)
+    def _is_ours(self, line: bytes) -> bool:
+        try:
+            self._kind.read(line)
+        except (orjson.JSONDecodeError, RunError):
+            return False
+        return True
 
     def _start_of_last_line(self, size: int) -> int:
         start = max(size - 1, 0)  # skip its own line end

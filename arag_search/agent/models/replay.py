@@ -17,8 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from arag_search.agent.models.base import ChatModel, Message, ModelReply, ModelRequest
 from arag_search.errors import ConfigError, ContextLengthError, NotRecordedError, RunError
-from arag_search.system.durable import full_disk_advice
-from arag_search.system.journal import ForeignLineError, JsonLinesFile, split_lines
+from arag_search.system.journal import JsonLinesFile, LineKind
 
 PREVIEW_CHARACTERS = 80
 
@@ -56,84 +55,24 @@ class Recorded:
     too_long: str | None = None
 
 
-class RecordingFile:
-    """A file to which whole lines are appended, from any thread or process.
-
-    On opening, an incomplete last line left by a killed recorder is removed. Raises ConfigError if
-    the file cannot be written, or ends with something other than a recorded reply.
-    """
-
-    def __init__(self, file: Path | str) -> None:
-        self.file = Path(file)
-        try:
-            self._lines = JsonLinesFile(self.file, "question_id", _parse_line)
-            self._lines.repair()
-        except OSError as error:
-            raise ConfigError(
-                f"Replies cannot be recorded ({error.strerror}).",
-                where=str(self.file),
-                do=full_disk_advice(error),
-            ) from error
-        except ForeignLineError:
-            self._lines.close()
-            raise ConfigError(
-                "Replies cannot be recorded: the last line of the file is not a recorded reply.",
-                where=str(self.file),
-                allowed="a new file, or one that replies were recorded to",
-                do="Name another file.",
-            ) from None
-
-    def append(self, recorded: Recorded) -> None:
-        """Write one line. Raises RunError if it cannot be written completely."""
-        line = json.dumps(_adapter().dump_python(recorded, mode="json")).encode() + b"\n"
-        try:
-            self._lines.append(line)
-        except OSError as error:
-            raise RunError(
-                f"A reply cannot be recorded ({error.strerror}).",
-                where=str(self.file),
-                do=full_disk_advice(error),
-            ) from error
-        except ForeignLineError:
-            raise RunError(
-                "A reply cannot be recorded: another program wrote to the file.",
-                where=str(self.file),
-                do="Record to another file.",
-            ) from None
-
-    def close(self) -> None:
-        """Close the file. May be called twice."""
-        self._lines.close()
-
-
 def read_recording(file: Path) -> tuple[list[Recorded], str]:
     """Return all calls in a file, and the SHA-256 of its content.
 
     If a later session has begun a question again, only the calls of that session are returned: the
-    earlier ones belong to an unfinished attempt. A broken last line is ignored, because it means
-    that the recorder was killed. Raises ConfigError naming any other broken line.
+    earlier ones belong to an unfinished attempt. A torn last line is ignored, because it means
+    that the recorder was killed. Raises ConfigError, and RunError naming any other broken line.
     """
     try:
-        data = file.read_bytes()
+        with file.open("rb") as content:
+            digest = hashlib.file_digest(content, "sha256").hexdigest()
     except OSError as error:
         raise ConfigError(
             f"The recording cannot be read ({error.strerror}).", where=str(file)
         ) from error
-    lines = split_lines(data)
-    calls: list[Recorded] = []
-    for number, line in enumerate(lines, start=1):
-        call = _parse_line(line)
-        if call is not None:
-            calls.append(call)
-        elif number < len(lines):
-            raise ConfigError(
-                f"Line {number} of the recording is damaged.",
-                where=str(file),
-                do="Remove the line, or record again.",
-            )
+    calls, _ = _CALLS.read_all(file)
     latest = {call.question_id: call.session for call in calls if call.question_id}
     current = [call for call in calls if latest.get(call.question_id, call.session) == call.session]
-    return current, hashlib.sha256(data).hexdigest()
+    return current, digest
 
 
 def preview(message: Message) -> str:
@@ -145,16 +84,19 @@ def preview(message: Message) -> str:
     return text if len(text) <= PREVIEW_CHARACTERS else text[: PREVIEW_CHARACTERS - 3] + "..."
 
 
-def _parse_line(line: bytes) -> Recorded | None:
-    try:
-        return _adapter().validate_json(line)
-    except ValidationError:
-        return None
-
-
 @functools.cache
 def _adapter() -> TypeAdapter[Recorded]:
     return TypeAdapter(Recorded)
+
+
+def _read_line(line: bytes) -> Recorded:
+    try:
+        return _adapter().validate_json(line)
+    except ValidationError as error:
+        raise RunError("The line is not a recorded call.") from error
+
+
+_CALLS = LineKind("recorded call", "question_id", _read_line)
 
 
 def _message_parts(message: Message) -> list[object]:
@@ -171,13 +113,14 @@ class RecordingModel:
 
     A ContextLengthError is recorded too, because an agent continues after it; other errors are not,
     so that a failed request can be repeated. Several threads, and several processes with a
-    RecordingModel each, may write one file. Raises ConfigError if the file cannot be written,
-    and from ``reply`` RunError if the disk is full.
+    RecordingModel each, may write one file. Raises RunError if the file cannot be written, from
+    ``reply`` too.
     """
 
     def __init__(self, model: ChatModel, file: Path | str) -> None:
         self._model = model
-        self._file = RecordingFile(file)
+        self._file = JsonLinesFile(Path(file), _CALLS)
+        self._file.repair()
         self._session = uuid.uuid4().hex[:12]
 
     @property
@@ -194,9 +137,9 @@ class RecordingModel:
 
         def record(reply: ModelReply | None, too_long: str | None = None) -> None:
             name, question_id = self._model.name, request.question_id
-            self._file.append(
-                Recorded(question_id, self._session, name, key, last, reply, too_long)
-            )
+            call = Recorded(question_id, self._session, name, key, last, reply, too_long)
+            line = json.dumps(_adapter().dump_python(call, mode="json"))
+            self._file.append(f"{line}\n".encode())
 
         try:
             reply = self._model.reply(request)

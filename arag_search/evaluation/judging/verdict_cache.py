@@ -5,12 +5,22 @@ from __future__ import annotations
 import threading
 from contextlib import closing
 from pathlib import Path
-from typing import cast
 
 import orjson
 
 from arag_search.errors import RunError
-from arag_search.system.journal import ForeignLineError, JsonLinesFile, split_lines
+from arag_search.system.journal import JsonLinesFile, LineKind
+
+
+def _verdict(line: bytes) -> tuple[str, str]:
+    match orjson.loads(line):
+        case {"key": str(key), "verdict": str(verdict)}:
+            return key, verdict
+        case _:
+            raise RunError('A verdict is {"key", "verdict"}.')
+
+
+_VERDICTS = LineKind("verdict", "key", _verdict)
 
 
 class VerdictCache:
@@ -18,14 +28,13 @@ class VerdictCache:
 
     A line is on disk before ``put`` returns. An incomplete line that a crash left at the end of
     the file is ignored, and removed before the next line is written. Several processes may
-    append to one file. Raises RunError if the file cannot be read or written, or is not a file
-    of verdicts.
+    append to one file. Raises RunError if the file cannot be read or written, or has other lines.
     """
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self._lock = threading.Lock()
-        self._verdicts = {} if path is None else _read(path)
+        self._verdicts = {} if path is None else dict(_VERDICTS.read_all(path)[0])
 
     def __len__(self) -> int:
         return len(self._verdicts)
@@ -40,67 +49,6 @@ class VerdictCache:
         line = orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
         with self._lock:
             if self.path is not None:
-                _append(self.path, line)
+                with closing(JsonLinesFile(self.path, _VERDICTS)) as lines:
+                    lines.append(line)
             self._verdicts[key] = verdict
-
-
-def _read(path: Path) -> dict[str, str]:
-    try:
-        raw = path.read_bytes()
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise _unusable(path, "read", error) from error
-    lines = split_lines(raw)
-    verdicts: dict[str, str] = {}
-    for number, line in enumerate(lines, 1):
-        match _row(line):
-            case {"key": str(key), "verdict": str(verdict)}:
-                verdicts[key] = verdict
-            case None if verdicts or number < len(lines) or not raw.endswith(b"\n"):
-                continue  # the torn line of a crash
-            case _:
-                raise _foreign(f"{path}, line {number}")
-    return verdicts
-
-
-def _row(line: bytes) -> object:
-    try:
-        return cast(object, orjson.loads(line))
-    except orjson.JSONDecodeError:
-        return None
-
-
-def _append(path: Path, line: bytes) -> None:
-    try:
-        with closing(JsonLinesFile(path, "key", _is_verdict)) as lines:
-            lines.append(line)
-    except OSError as error:
-        raise _unusable(path, "written", error) from error
-    except ForeignLineError:
-        raise _foreign(str(path)) from None
-
-
-def _is_verdict(line: bytes) -> bool:
-    match _row(line):
-        case {"key": str(), "verdict": str()}:
-            return True
-        case _:
-            return False
-
-
-def _foreign(where: str) -> RunError:
-    return RunError(
-        "The file is not a file of verdicts.",
-        where=where,
-        allowed='lines of {"key", "verdict"} as a judge writes them',
-        do="Name another file.",
-    )
-
-
-def _unusable(path: Path, what: str, error: OSError) -> RunError:
-    return RunError(
-        f"The file of verdicts cannot be {what} ({error.strerror}).",
-        where=str(path),
-        do="Name another file, or make room.",
-    )

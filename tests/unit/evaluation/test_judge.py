@@ -219,13 +219,13 @@ def test_a_file_without_verdicts_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(RunError) as caught:
         VerdictCache(path)
     assert str(caught.value) == (
-        "The file is not a file of verdicts.\n"
+        'A verdict is {"key", "verdict"}.\n'
         f"Where: {path}, line 1\n"
-        'Allowed: lines of {"key", "verdict"} as a judge writes them\n'
-        "Do: Name another file."
+        "Allowed: verdicts as this version of arag-search writes them\n"
+        "Do: Delete the line, so that what it said is asked again, or name another file."
     )
     path.write_text("a text\n")
-    with pytest.raises(RunError, match="is not a file of verdicts"):
+    with pytest.raises(RunError, match=r"^A verdict is not JSON"):
         VerdictCache(path)
     with pytest.raises(RunError, match="cannot be read"):
         VerdictCache(tmp_path)

@@ -10,16 +10,17 @@ import pytest
 
 from arag_search.agent.models.base import ModelReply
 from arag_search.agent.models.offline import OfflineModel
-from arag_search.agent.models.replay import RecordingFile, RecordingModel, read_recording
+from arag_search.agent.models.replay import RecordingModel, read_recording
 from arag_search.agent.presets import load_preset
 from arag_search.corpus import Chunk, ordinal_of
 from arag_search.errors import AragError, RunError
 from arag_search.evaluation.judging.verdict_cache import VerdictCache
 from arag_search.questions.files import Question
-from arag_search.runs.folder import RecordsFile, read_records
+from arag_search.runs.folder import RECORDS, read_records
 from arag_search.runs.run import run
 from arag_search.search.index import Index
 from arag_search.system.durable import write_atomically
+from arag_search.system.journal import JsonLinesFile
 from tests.support.openai_asking import QUESTION
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.records import record
@@ -27,8 +28,8 @@ from tests.support.scripted_model import ScriptedModel
 
 
 def write_record(path: Path) -> None:
-    file = RecordsFile(path)
-    file.append(record("q1", "Vienna"))
+    file = JsonLinesFile(path, RECORDS)
+    file.append(record("q1", "Vienna").to_line())
     file.close()
 
 
@@ -148,7 +149,7 @@ def test_a_records_file_that_is_a_link_is_rejected(tmp_path: Path, target: Path)
     with pytest.raises(RunError) as caught:
         run(*arguments, OfflineModel(), out)
     assert str(caught.value) == (
-        "Records cannot be written (it is a symbolic link).\n"
+        "A record cannot be written (it is a symbolic link).\n"
         f"Where: {out / 'records.jsonl'}\n"
         "Allowed: a plain file in a folder that can be written\n"
         "Do: Name another place."
@@ -158,11 +159,11 @@ def test_a_records_file_that_is_a_link_is_rejected(tmp_path: Path, target: Path)
     (out / "records.jsonl").write_bytes(b"my last line\n")
     with pytest.raises(RunError) as caught:
         run(*arguments, OfflineModel(), out)
-    assert str(caught.value) == (
-        "The last line is neither a record nor a part of one.\n"
-        f"Where: {out / 'records.jsonl'}\n"
+    assert str(caught.value).startswith("A record is not JSON (unexpected character")
+    assert str(caught.value).endswith(
+        f"Where: {out / 'records.jsonl'}, line 1\n"
         "Allowed: records as this version of arag-search writes them\n"
-        "Do: Delete the line, or name another file."
+        "Do: Delete the line, so that what it said is asked again, or name another file."
     )
     assert (out / "records.jsonl").read_bytes() == b"my last line\n"
 
@@ -181,7 +182,7 @@ def test_a_complete_last_record_without_its_line_end_counts(tmp_path: Path) -> N
 
 def count_records(path: Path) -> int:
     stored = read_records(path.parent)
-    assert (stored.size == stored.read_bytes) is bool(stored.by_id)
+    assert (not stored.torn_bytes) is bool(stored.by_id)
     return len(stored.by_id)
 
 
@@ -219,7 +220,7 @@ def test_a_link_with_the_temporary_name_of_a_replaced_file_is_not_followed(
     assert target.read_bytes() == b"mine"
 
 
-def test_closing_a_recording_twice_does_no_harm(target: Path) -> None:
-    file = RecordingFile(target)
+def test_closing_a_file_twice_does_no_harm(target: Path) -> None:
+    file = JsonLinesFile(target, RECORDS)
     file.close()
     file.close()
