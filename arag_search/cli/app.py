@@ -58,7 +58,6 @@ _MODULES = {
     "delete": "updates",
     "forget": "updates",
 }
-_WITHOUT_INDEX = ("demo", "forget", "install", "presets")
 SETTINGS: dict[str, Any] = {
     "pretty_exceptions_enable": False,
     "rich_markup_mode": None,
@@ -192,7 +191,6 @@ class _Commands(Mapping[str, Any]):
 def _command(name: str) -> Any:
     import typer
 
-    from arag_search.cli.options.index import add_connection_options
     from arag_search.cli.options.parser import expand_paths
 
     module = importlib.import_module(f"arag_search.cli.{_MODULES.get(name, name)}")
@@ -201,8 +199,6 @@ def _command(name: str) -> Any:
         app = typer.Typer(add_completion=False, **SETTINGS)
         app.command(name)(function)
     command: Any = typer.main.get_command(app)
-    if name not in _WITHOUT_INDEX:
-        add_connection_options(command)
     expand_paths(command)
     return command
 

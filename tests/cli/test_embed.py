@@ -50,7 +50,6 @@ def test_an_index_on_a_server_needs_a_folder_for_its_vectors(
     assert (done.code, done.out) == (1, "")
     assert "Do: Give --vectors DIR, or set ARAG_VECTORS." in done.err
     help_text = arag("embed", "--help").out
-    assert "--ca-certs" in help_text
     assert "hashing, which needs no model" in " ".join(help_text.split())
 
 

@@ -1,6 +1,5 @@
 """TLS with a server: certificates that are trusted and shown, and the errors if they are not."""
 
-import os
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -141,29 +140,34 @@ def test_python_takes_the_files_as_arguments(
 
 
 @pytest.mark.parametrize("command", ["info {}", "search {} opera", "read {} a.1", "ask {} who"])
-def test_commands_take_the_files_as_options(
-    command: str, strict: UnrulyServer, ours: Certificate, theirs: Certificate, arag: Command
+def test_commands_take_the_files_from_variables(
+    command: str,
+    strict: UnrulyServer,
+    ours: Certificate,
+    theirs: Certificate,
+    arag: Command,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     strict.reply_with(version(), Answer({}))
     location = f"{strict.url}/wiki"
-    result = arag(
-        *command.format(location).split(),
-        *("--ca-certs", str(ours.file)),
-        *("--client-cert", str(theirs.file), "--client-key", str(theirs.key)),
-    )
+    monkeypatch.setenv("OPENSEARCH_CA_CERTS", str(ours.file))
+    monkeypatch.setenv("OPENSEARCH_CLIENT_CERT", str(theirs.file))
+    monkeypatch.setenv("OPENSEARCH_CLIENT_KEY", str(theirs.key))
+    result = arag(*command.format(location).split())
     assert result.code == (2 if command.startswith(("search", "read")) else 1)
     assert f"There is no such index on the server.\nWhere: {location}" in result.err
-    assert os.environ["OPENSEARCH_CLIENT_KEY"] == str(theirs.key)
 
 
-def test_building_takes_the_files_as_options(ours: Certificate, arag: Command) -> None:
+def test_building_takes_the_files_from_variables(
+    ours: Certificate, arag: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with unruly(ours.file, ours.key) as server:
         server.reply_with(version("2.19.1"))
         arguments = ["index", str(Path(__file__)), "--format", "passages", "--to"]
-        trusted = ["--ca-certs", str(ours.file)]
         location = f"{server.url}/wiki"
         assert "The certificate of the server is not trusted" in arag(*arguments, location).err
-        result = arag(*arguments, location, *trusted)
+        monkeypatch.setenv("OPENSEARCH_CA_CERTS", str(ours.file))
+        result = arag(*arguments, location)
         assert "The server is OpenSearch 2.19.1." in result.err
 
 
@@ -181,7 +185,7 @@ def test_a_key_without_its_certificate_is_refused(ours: Certificate) -> None:
         ConnectionOptions.from_environment(None, None, str(ours.key))
     assert str(caught.value) == (
         f"There is a key without its certificate.\nWhere: {ours.key}\n"
-        "Do: Name the certificate too: --client-cert FILE or OPENSEARCH_CLIENT_CERT=FILE."
+        "Do: Name the certificate too: OPENSEARCH_CLIENT_CERT=FILE."
     )
 
 

@@ -221,13 +221,13 @@ def _check_files(ca_certs: str | None, client_cert: str | None, client_key: str 
                 "The file for the TLS connection is missing.",
                 where=file,
                 allowed="a PEM file",
-                do=f"Correct the path, which comes from {variable} or an option.",
+                do=f"Correct the path, which comes from {variable} or an argument.",
             )
     if client_key is not None and client_cert is None:
         raise ArgumentError(
             "There is a key without its certificate.",
             where=client_key,
-            do=f"Name the certificate too: --client-cert FILE or {CLIENT_CERT_VARIABLE}=FILE.",
+            do=f"Name the certificate too: {CLIENT_CERT_VARIABLE}=FILE.",
         )
     if ca_certs is None and client_cert is None:
         return
