@@ -53,7 +53,7 @@ MARKS: Mapping[tuple[str, str], str] = {
         "a server runs until its client ends it; tests/mcp starts servers",
     ("arag_search/mcp_server/README.md", "export SEARCH_TOKEN=$(openssl rand -hex 32)"):
         "a server runs until it is stopped; tests/mcp starts servers",
-    ("arag_search/mcp_server/README.md", "arag-search index reports.jsonl my-index"):
+    ("arag_search/mcp_server/README.md", "arag-search index reports.jsonl --to my-index"):
         "the reports are yours, and a server runs until it is stopped; tests/mcp starts servers",
     ("arag_search/mcp_server/README.md", "arag-search mcp /path/to/my-index --preset connector"):
         "a server runs until it is stopped; tests/mcp starts servers",
