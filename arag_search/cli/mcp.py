@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, NoReturn
 import typer
 
 from arag_search.cli.options.index import Opening, folder_index
-from arag_search.cli.options.parser import suggest_presets, with_groups
+from arag_search.cli.options.parser import (
+    check_one_given,
+    suggest_presets,
+    with_groups,
+    without_effect,
+)
 from arag_search.cli.output.printing import INTERRUPTED, say
 from arag_search.errors import ArgumentError
 
@@ -68,12 +73,7 @@ class HttpOptions(NamedTuple):
         """Listen as the options say. Raises ArgumentError."""
         from arag_search.mcp_server.listening import DEFAULT_HOST, DEFAULT_PORT, listen
 
-        if self.token_env is not None and self.access is not None:
-            raise ArgumentError(
-                "--token-env and --access are both given.",
-                allowed="one of them",
-                do="Put the hash of the token into the file, and leave out --token-env.",
-            )
+        check_one_given({"--token-env": self.token_env, "--access": self.access})
         return listen(
             DEFAULT_HOST if self.host is None else self.host,
             DEFAULT_PORT if self.port is None else self.port,
@@ -216,14 +216,9 @@ def _channel(http: HttpOptions) -> Channel:
     """Claim standard input and output before anything else could print."""
     from arag_search.mcp_server.stdio import claim_stdio
 
-    given = {name: value for name, value in http._asdict().items() if value is not None}
-    of_http = [f"--{name.replace('_', '-')}" for name in given]
-    if of_http:
-        raise ArgumentError(
-            f"{', '.join(of_http)} {'is' if len(of_http) == 1 else 'are'} for http.",
-            allowed="with --transport http",
-            do="Add --transport http, or leave it out.",
-        )
+    for name, value in http._asdict().items():
+        if value is not None:
+            raise without_effect(f"--{name.replace('_', '-')}", "--transport http")
     return claim_stdio()
 
 

@@ -17,9 +17,8 @@ from arag_search.agent.presets import (
 )
 from arag_search.agent.prompts import system_prompt
 from arag_search.agent.toolbox import tools_of
-from arag_search.cli.options.parser import suggest_presets
+from arag_search.cli.options.parser import suggest_presets, without_effect
 from arag_search.cli.output.printing import print_bytes, print_text
-from arag_search.errors import ArgumentError
 from arag_search.search.opening import open_index
 from arag_search.tools.preset import DocumentSettings, Preset
 
@@ -59,10 +58,7 @@ def presets_command(
       arag-search presets logical_read --yaml > all-keys.yaml
     """
     if preset is None and (yaml or index is not None):
-        raise ArgumentError(
-            f"{'--yaml' if yaml else '--index'} is given without a preset.",
-            allowed="arag-search presets NAME --yaml, or arag-search presets NAME --index INDEX",
-        )
+        raise without_effect("--yaml" if yaml else "--index", "a preset")
     if preset is not None:
         chosen = load_preset(preset)
         if yaml:

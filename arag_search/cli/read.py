@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from arag_search.cli.options.index import IndexFolder, Json, ScopeFilter, located
+from arag_search.cli.options.parser import check_one_given, without_effect
 from arag_search.cli.output.links import print_linked
 from arag_search.cli.output.printing import (
     NOT_FOUND,
@@ -30,6 +31,7 @@ from arag_search.errors import (
 )
 from arag_search.search.documents import IndexDocument
 from arag_search.search.index import Index
+from arag_search.search.lines import DocumentLines
 from arag_search.search.opening import open_index
 from arag_search.search.shown.writing import header_line
 from arag_search.system.progress import counted, open_progress
@@ -43,7 +45,6 @@ from index_jobs.build.export import build_command, record_of
 
 _PLACE = re.compile(r"(.+?):([1-9]\d{0,8})(?::([1-9]\d{0,8}))?")
 DEFAULT_LINES = 60
-"""The number of lines that ``--line`` prints."""
 
 
 def read_command(
@@ -58,23 +59,15 @@ def read_command(
             help="Print the whole document with this id, instead of passages.", metavar="ID"
         ),
     ] = None,
-    line: Annotated[
-        int | None,
-        typer.Option(
-            help="With --document: print numbered lines from this one on, as ID:N does without.",
-            metavar="N",
-            min=1,
-        ),
-    ] = None,
     lines: Annotated[
-        int | None,
+        int,
         typer.Option(
-            help="With --line: print this many lines.  [default: 60]",
+            help="With ID:N in place of a chunk: print this many lines.",
             metavar="N",
             min=1,
             max=20_000,
         ),
-    ] = None,
+    ] = DEFAULT_LINES,
     all_: Annotated[
         bool,
         typer.Option(
@@ -89,7 +82,8 @@ def read_command(
     """Print chunks or a whole document in full, or list all documents.
 
     Each chunk is printed with its title, its metadata, and the ids of the chunks before and after
-    it; a document with its title and metadata, and the id of each chunk before its text.
+    it; a document with its title and metadata, and the id of each chunk before its text. ID:N
+    prints numbered lines of a document from line N on, ID:N:M from column M of that line.
 
     With --all, documents are in corpus order, each with its id, title, size and metadata. As JSON
     they have their whole texts (Unicode NFC) and metadata, so that an index of the same passages
@@ -101,44 +95,33 @@ def read_command(
       arag-search read my-index vivaldi.1
       arag-search read my-index vivaldi.1 goldoni.1 --json
       arag-search read my-index --document vivaldi
-      arag-search read my-index --document report.pdf --line 2200
       arag-search read my-index notes/plan.md:71
+      arag-search read my-index report.pdf:2200 --lines 20
       arag-search read my-index --all --filter 'kind:person AND year:<1800'
       arag-search read my-index --all --json > documents.jsonl
 
     The exit code is 1 if an id is not in the index, if the filter excludes it, or if --all lists
     nothing, and 2 for an error.
     """
-    if (bool(chunk_ids), document is not None, all_).count(True) != 1:
+    if not (chunk_ids or document is not None or all_):
         raise ArgumentError(
-            "Passages, a document and --all cannot be read at once."
-            if chunk_ids or document
-            else "There is no id.",
+            "There is no id.",
             where="arag-search read",
             allowed="CHUNK_ID..., --document ID or --all",
-            do="Leave the others out."
-            if chunk_ids or document
-            else "Search first and copy an id, or list documents: arag-search read INDEX --all",
+            do="Search first and copy an id, or list documents: arag-search read INDEX --all",
         )
-    for is_given, name, other, needs in (
-        (line is not None, "--line", "--document ID", document is not None),
-        (lines is not None, "--lines", "--line N", line is not None),
-    ):
-        if is_given and not needs:
-            raise ArgumentError(
-                f"{name} has no effect here.",
-                where="arag-search read",
-                allowed="--document ID --line N --lines N",
-                do=f"Leave it out, or add {other}.",
-            )
+    check_one_given({"CHUNK_ID": chunk_ids, "--document": document is not None, "--all": all_})
     with located(index, partial(open_index, filter=filter)) as reader, reader as opened:
         try:
+            ids = chunk_ids or []
+            if len(ids) == 1 and (place := _place(opened, ids[0])):
+                return _print_lines(opened, *place, lines, json)
+            if lines != DEFAULT_LINES:
+                raise without_effect("--lines", "the line of a document, ID:N")
             if all_:
                 return (_print_records if json else _print_list)(opened)
             if document is None:
-                return _print_passages(opened, chunk_ids or [], json)
-            if line is not None:
-                return _print_lines(opened, document, (line, 1), lines or DEFAULT_LINES, json)
+                return _print_passages(opened, ids, json)
             whole, state = opened.document_read(document), opened.standing
             values = {**whole.to_dict(), "state": state_json(state)}
             return print_result(with_state(_document_text(whole), state), values, json)
@@ -152,11 +135,16 @@ def read_command(
             return NOT_FOUND
 
 
+def _place(index: Index, id: str) -> tuple[DocumentLines, int, int] | None:
+    """Return the document, line and column that an id names, unless it is that of a chunk."""
+    match = _PLACE.fullmatch(id)
+    if not match or index.read([id]) != [None]:
+        return None
+    [lines] = index.document_lines([match[1]])
+    return None if lines is None else (lines, int(match[2]), int(match[3] or 1))
+
+
 def _print_passages(index: Index, ids: Sequence[str], json: bool) -> int:
-    place = _PLACE.fullmatch(ids[0])
-    if place and index.read(ids) == [None] and index.document_lines([place[1]]) != [None]:
-        begin = int(place[2]), int(place[3] or 1)
-        return _print_lines(index, place[1], begin, DEFAULT_LINES, json)
     passages, state = index.chunk_read(ids), index.standing
     if json:
         shown = [passage.to_dict() for passage in passages]
@@ -170,21 +158,19 @@ def _print_passages(index: Index, ids: Sequence[str], json: bool) -> int:
     return 0
 
 
-def _print_lines(index: Index, doc_id: str, place: tuple[int, int], count: int, json: bool) -> int:
+def _print_lines(
+    index: Index, whole: DocumentLines, line: int, column: int, count: int, json: bool
+) -> int:
     """Print lines of a document from a line and column on, as the tool open shows them."""
-    whole = index.document_lines([doc_id])[0]
-    if whole is None:
-        index.document_read(doc_id)  # raises the error that suggests ids
-        return NOT_FOUND
     read_set = ReadSet(references=NamedDocuments())
     read_set.references.of_document(whole.doc_id, whole.title, 0)
     tool = OpenLines(index, plain_preset(max_result_tokens=sys.maxsize))
     tool.most_lines = count
-    asked = {"reference_id": whole.doc_id, "line_number": place[0], "column": place[1]}
+    asked = {"reference_id": whole.doc_id, "line_number": line, "column": column}
     result = tool.run(asked, read_set, tells_standing=False)
     if result.status == "error":
         raise ArgumentError(result.text, where=f"document {whole.doc_id}")
-    first = whole.piece_at(*place)
+    first = whole.piece_at(line, column)
     texts = [
         dict(zip(("line", "column", "text"), (*whole.place(piece), whole.line(piece)), strict=True))
         for piece in range(first, min(first + count, len(whole)))

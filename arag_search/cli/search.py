@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 import typer
 
 from arag_search.cli.options.index import IndexFolder, Json, Opening
-from arag_search.cli.options.parser import suggest_tools, with_groups
+from arag_search.cli.options.parser import suggest_tools, with_groups, without_effect
 from arag_search.cli.output.links import print_linked
 from arag_search.cli.output.printing import (
     NOT_FOUND,
@@ -144,11 +144,11 @@ class SearchOptions(NamedTuple):
                     continue
                 option, tools = f"--{name.replace('_', '-')}", _tools_with(name)
                 if tools and self.tool not in tools:
-                    raise _without_effect(option, f"--tool {' or '.join(tools)}")
+                    raise without_effect(option, f"--tool {' or '.join(tools)}")
                 if self.documents and name in ("offset", *_OF_PASSAGES):
-                    raise _without_effect(option, passages)
+                    raise without_effect(option, passages)
         if self.documents and self.tool == "keyword":
-            raise _without_effect("--tool keyword", passages)
+            raise without_effect("--tool keyword", passages)
         if self.documents and not 1 <= asked.top_k <= MAX_DOCUMENTS:
             raise ArgumentError(
                 f"--top-k is {asked.top_k:,}.", allowed=f"1 to {MAX_DOCUMENTS} documents"
@@ -211,12 +211,6 @@ def search_command(
     options.check(asked, opening)
     run = _run_documents if options.documents else _run_one
     return run(index, query, options, asked, opening)
-
-
-def _without_effect(name: str, needs: str) -> ArgumentError:
-    return ArgumentError(
-        f"{name} has no effect here.", allowed=f"{name} with {needs}", do="Leave it out."
-    )
 
 
 def _run_one(

@@ -11,10 +11,10 @@ import typer
 
 from arag_search.cli.options.index import SearchedIndex
 from arag_search.cli.options.judge import JudgeOptions
-from arag_search.cli.options.parser import with_groups
+from arag_search.cli.options.parser import check_one_given, with_groups, without_effect
 from arag_search.cli.output.printing import print_result, print_text
 from arag_search.cli.trajectories import trajectory_text
-from arag_search.errors import ArgumentError, RunError
+from arag_search.errors import RunError
 from arag_search.runs.folder import RECORDS_FILE, RUN_FILE, read_description, read_records
 from arag_search.search.opening import open_index
 from arag_search.system.progress import counted
@@ -82,11 +82,8 @@ def view_command(
     if question_id is not None:
         return _print_question(folder, question_id, json)
     if json:
-        raise ArgumentError("--json is given without the id of a question.", do="Name a question.")
-    if no_gold and questions is not None:
-        raise ArgumentError(
-            "--no-gold and --questions cannot be used together.", do="Leave one out."
-        )
+        raise without_effect("--json", "the id of a question")
+    check_one_given({"--no-gold": no_gold, "--questions": questions})
     path = out or folder / PAGE_FILE
     with ExitStack() as stack:
         judges = judge.judges(stack.enter_context(judge.open()), folder)

@@ -62,7 +62,7 @@ def test_a_query_for_documents_with_problems_ends_with_exit_code_2(arag: Command
 
 
 def test_lines_of_a_document_are_printed_from_a_number_on(arag: Command) -> None:
-    result = arag("read", "my-index", "--document", "vivaldi", "--line", "1", "--lines", "2")
+    result = arag("read", "my-index", "vivaldi:1", "--lines", "2")
     assert result.lines[0] == "[vivaldi] Antonio Vivaldi"
     assert result.lines[1].startswith("Viewing lines [1-1:202] of 1 line. More: line_number 1, col")
     assert [line.split(": ")[0] for line in result.lines[2:]] == ["1", "1:202"]
@@ -76,10 +76,10 @@ def test_lines_of_a_document_are_printed_from_a_number_on(arag: Command) -> None
 @pytest.mark.parametrize(
     ("arguments", "problem", "code"),
     [
-        (("vivaldi.1", "--line", "3"), "--line has no effect here.", 2),
+        (("vivaldi.1", "--lines", "3"), "--lines has no effect here.", 2),
         (("--document", "vivaldi", "--lines", "3"), "--lines has no effect here.", 2),
-        (("--document", "vivaldi", "--line", "999"), "Tool not run: line_number is 999.", 2),
-        (("--document", "vivaldy", "--line", "1"), 'No document has the id "vivaldy".', 1),
+        (("vivaldi:999",), "Tool not run: line_number is 999.", 2),
+        (("vivaldy:1",), 'No chunk has the id "vivaldy:1"', 1),
     ],
 )
 def test_wrong_options_for_lines_are_named(

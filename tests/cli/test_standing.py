@@ -17,7 +17,7 @@ ANSWERED = (
     ("search", "my-index", "vivaldi", "--explain"),
     ("search", "my-index", "vivaldi", "--tool", "keyword"),
     ("read", "my-index", "--document", "vivaldi"),
-    ("read", "my-index", "--document", "vivaldi", "--line", "1"),
+    ("read", "my-index", "vivaldi:1"),
     ("read", "my-index", "--all"),
     ("words", "my-index"),
     ("ask", "my-index", "Who was Antonio Vivaldi?", "--model", "offline"),

@@ -386,7 +386,7 @@ def test_a_host_other_than_loopback_is_allowed_where_a_file_names_tokens() -> No
 def test_a_file_and_a_token_are_refused_together(arag: Command) -> None:
     options = ("--access", "a.yaml", "--transport", "http", "--token-env", "TOKEN")
     done = arag("mcp", "my-index", *options)
-    first = "arag-search: --token-env and --access are both given."
+    first = "arag-search: --token-env and --access are given together."
     assert (done.code, done.err.splitlines()[0]) == (1, first)
 
 

@@ -496,8 +496,8 @@ def test_an_absent_index_is_reported_on_standard_error_before_a_client_waits() -
         ),
         (
             ["i", "--host", "0.0.0.0"],
-            "--host is for http.",
-            "Add --transport http, or leave it out.",
+            "--host has no effect here.",
+            "Leave it out.",
         ),
     ],
 )

@@ -1,13 +1,16 @@
-"""Groups of options, which several commands share, and shell completion."""
+"""Groups of options, which several commands share, options that exclude or need each other, and
+shell completion."""
 
 from __future__ import annotations
 
 import functools
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, Signature, signature
 from typing import Any, cast, get_type_hints
+
+from arag_search.errors import ArgumentError
 
 PATHS = ("INDEX", "SOURCE", "FOLDER", "QUESTIONS", "PRESET", "DIR", "FILE")
 """What --help calls the parameters that are paths, or may be."""
@@ -44,6 +47,22 @@ def with_groups(command: Callable[..., int]) -> Callable[..., int]:
 
 def _is_group(kind: Any) -> bool:
     return isinstance(kind, type) and hasattr(kind, "_field_defaults")
+
+
+def check_one_given(options: Mapping[str, object]) -> None:
+    """Raise ArgumentError if more than one of the options is given, as their values say."""
+    given = [name for name, value in options.items() if value]
+    if len(given) > 1:
+        raise ArgumentError(
+            f"{' and '.join(given)} are given together.", allowed="one of them", do="Leave one out."
+        )
+
+
+def without_effect(option: str, needs: str) -> ArgumentError:
+    """Return the error for an option that needs something else to have an effect."""
+    return ArgumentError(
+        f"{option} has no effect here.", allowed=f"{option} with {needs}", do="Leave it out."
+    )
 
 
 def expand_paths(command: Any) -> None:

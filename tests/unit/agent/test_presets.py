@@ -646,7 +646,7 @@ def test_yaml_and_tools_are_of_one_preset(
     option: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["presets", *option]) == 1
-    assert f"{option[0]} is given without a preset." in capsys.readouterr().err
+    assert f"{option[0]} has no effect here." in capsys.readouterr().err
 
 
 def test_the_preset_of_a_command_is_the_default_one() -> None:
