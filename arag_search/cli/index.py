@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+import signal
+import sys
+import threading
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from arag_search.cli.options.build import (
-    Bm25,
-    FoldCharacters,
-    MetadataOption,
-    ReadingOptions,
-    SelectionOptions,
-    Sources,
-    StoringOptions,
-    Target,
-    build_options,
-)
+from arag_search.cli.options.build import CorpusOptions
 from arag_search.cli.options.index import Json, VectorsFolder
-from arag_search.cli.options.parser import with_groups
-from arag_search.cli.output.printing import print_report, run_job
+from arag_search.cli.options.parser import check_one_given, with_groups, without_effect
+from arag_search.cli.output.printing import INTERRUPTED, print_report, run_job
 from arag_search.engines.open import check_path
 from arag_search.engines.opensearch.address import is_address
-from arag_search.errors import ArgumentError
 from index_jobs.build.new_index import build_index
 from index_jobs.sources.converters.registry import file_types_help
 from index_jobs.sources.registry import formats_help
 from index_jobs.updates.maintenance import roll_back
+
+if TYPE_CHECKING:
+    from index_jobs.build.options import BuildOptions
+    from index_jobs.build.report import AddReport, BuildReport
+    from index_jobs.updates.options import AddOptions
 
 _SMALL_BYTES = 64 << 20
 """Of some 200,000 passages: building more is worth Java's second compiler."""
@@ -37,14 +34,25 @@ _SMALL_BYTES = 64 << 20
 
 @with_groups
 def index_command(
-    source: Sources,
-    to: Target,
+    source: Annotated[
+        list[str],
+        typer.Argument(
+            help="Folders and files of the corpus; - is standard input.",
+            metavar="SOURCE",
+            default_factory=list,
+            show_default=False,
+        ),
+    ],
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            help="The folder of the index, or its address on OpenSearch: http://HOST:PORT/NAME.",
+            metavar="INDEX",
+        ),
+    ],
     *,
-    reading: ReadingOptions,
-    fold_characters: FoldCharacters = None,
-    bm25: Bm25 = "1.2,0.75",
-    metadata: MetadataOption = None,
-    storing: StoringOptions,
+    corpus: CorpusOptions,
     add: Annotated[
         bool,
         typer.Option(
@@ -77,7 +85,6 @@ def index_command(
             "source.",
         ),
     ] = False,
-    selection: SelectionOptions,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -102,7 +109,6 @@ def index_command(
         ),
     ] = True,
     json: Json = False,
-    context: typer.Context = None,  # pyright: ignore[reportArgumentType] -- typer gives it
 ) -> int:
     """Build an index from a corpus.
 
@@ -150,47 +156,48 @@ def index_command(
       arag-search search my-index '"four seasons" AND vivaldi AND NOT title:opera'
       arag-search info my-index
     """
-    if dry_run and not (add or sync or watch):
-        raise ArgumentError(
-            "--dry-run is given without --add or --sync.",
-            allowed="--dry-run of an update, which shows what would change",
-            do="Leave it out.",
-        )
+    check_one_given({"--add": add, "--sync": sync, "--watch": watch, "--rollback": rollback})
+    check_one_given({"--rollback": rollback, "SOURCE": source})
+    if dry_run and not (add or sync):
+        raise without_effect("--dry-run", "--add or --sync")
+    if allow_deletes and not (sync or watch):
+        raise without_effect("--allow-deletes", "--sync or --watch")
     if not is_address(to):
         check_path(to, "the index")
     if rollback:
-        return _roll_back(to, source, json)
+        return print_report(roll_back(to), json)
     for name in source:
         check_path(name, "a source")
-    options = build_options(
-        **reading._asdict(),
-        fold_characters=fold_characters,
-        bm25=bm25,
-        metadata=metadata,
-        **storing._asdict(),
-        **selection._asdict(),
+    build = corpus.build()
+    mode = "--add" if add else "--sync" if sync else "--watch" if watch else ""
+    if not mode:
+        if all(map(os.path.isfile, source)) and sum(map(os.path.getsize, source)) < _SMALL_BYTES:
+            from arag_search.engines.lucene import jvm
+
+            jvm.expect_little()
+        return run_job(lambda progress: build_index(source, to, build, progress), json)
+    of_builds: dict[str, object] = {"--overwrite": corpus.overwrite}
+    if not watch:  # which builds an index if there is none
+        of_builds |= {"--shards": corpus.shards, "--ray": corpus.ray}
+        of_builds["--fold-characters"] = corpus.fold_characters is not None
+    for option, value in of_builds.items():
+        check_one_given({mode: True, option: value})
+    from index_jobs.updates.addition import add_documents
+    from index_jobs.updates.options import AddOptions
+    from index_jobs.updates.synchronisation import sync_documents
+
+    options = AddOptions(
+        **corpus.reading(),
+        **corpus.kept(),
+        allow_deletes=allow_deletes,
+        dry_run=dry_run,
+        vectors=vectors,
+        embed=embed,
     )
-    if add or sync or watch:
-        from arag_search.cli.updates import update_command
-
-        return update_command(
-            context,
-            source,
-            to,
-            options,
-            sync=sync,
-            watch=watch,
-            json=json,
-            dry_run=dry_run,
-            allow_deletes=allow_deletes,
-            vectors=vectors,
-            embed=embed,
-        )
-    if all(map(os.path.isfile, source)) and sum(map(os.path.getsize, source)) < _SMALL_BYTES:
-        from arag_search.engines.lucene import jvm
-
-        jvm.expect_little()
-    return run_job(lambda progress: build_index(source, to, options, progress), json)
+    if watch:
+        return _watch(source, to, build, options, json)
+    update = sync_documents if sync else add_documents
+    return run_job(lambda progress: update(source, to, options, progress), json)
 
 
 index_command.__doc__ = (
@@ -200,11 +207,20 @@ index_command.__doc__ = (
 )
 
 
-def _roll_back(location: str, sources: list[str], json: bool) -> int:
-    if sources:
-        raise ArgumentError(
-            "--rollback builds nothing, but sources are given.",
-            where=", ".join(sources[:5]),
-            do="Leave them out, or leave --rollback out.",
-        )
-    return print_report(roll_back(location), json)
+def _watch(sources: list[str], to: str, build: BuildOptions, update: AddOptions, json: bool) -> int:
+    """Keep an index in step with its sources until Ctrl-C or SIGTERM; print the report of each
+    change."""
+    from arag_search.system.progress import open_progress
+    from index_jobs.updates.watching import Watcher
+
+    def printed(report: BuildReport | AddReport) -> None:
+        print_report(report, json)
+        sys.stdout.flush()
+
+    watcher = Watcher(sources, to, build, update, progress=open_progress(), report=printed)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        watcher.run(threading.Event(), waits=False)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return 0

@@ -1,25 +1,18 @@
-"""arag-search delete and compact, and index --add and --sync: changes of an existing index."""
+"""arag-search delete, compact and forget: changes of existing indexes."""
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from arag_search.cli.options.index import IndexPlace, Json, VectorsFolder
-from arag_search.cli.output.printing import INTERRUPTED, print_report, print_text, run_job
+from arag_search.cli.output.printing import print_text, run_job
 from arag_search.corpus import nfc
 from arag_search.errors import ArgumentError, IndexNotFoundError
-from index_jobs.build.options import BuildOptions
-from index_jobs.build.report import AddReport, BuildReport
-from index_jobs.updates.addition import add_documents
 from index_jobs.updates.deletion import delete_documents
 from index_jobs.updates.maintenance import compact_index
-from index_jobs.updates.options import AddOptions
-from index_jobs.updates.synchronisation import sync_documents
 
 
 def delete_command(
@@ -123,87 +116,6 @@ def forget_command(
             version.remove()
         print_text(f"Removed the index of {index.folder}: {size:,} bytes.")
     return 0
-
-
-def watch_command(
-    sources: list[str], to: str, build: BuildOptions, update: AddOptions, json: bool
-) -> int:
-    """Keep an index in step with its sources until Ctrl-C or SIGTERM; print the report of each
-    change."""
-    from arag_search.system.progress import open_progress
-    from index_jobs.updates.watching import Watcher
-
-    def printed(report: BuildReport | AddReport) -> None:
-        print_report(report, json)
-        sys.stdout.flush()
-
-    watcher = Watcher(sources, to, build, update, progress=open_progress(), report=printed)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        watcher.run(threading.Event(), waits=False)
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    return 0
-
-
-def update_command(
-    context: typer.Context,
-    sources: list[str],
-    to: str,
-    options: BuildOptions,
-    *,
-    sync: bool,
-    watch: bool,
-    json: bool,
-    **update_options: Any,
-) -> int:
-    """Add the sources to the index, or make it equal to them, with ``watch`` until it is stopped.
-    Only build options that were passed count, and they must be those of the index."""
-
-    def if_given(name: str, value: Any) -> Any:
-        source = context.get_parameter_source(name)
-        return value if source is not None and source.name != "DEFAULT" else None
-
-    if sync and if_given("add", True):
-        raise ArgumentError(
-            "--add and --sync are both given.", do="Leave one out: --sync also adds."
-        )
-    if update_options["allow_deletes"] and not (sync or watch):
-        raise ArgumentError("--allow-deletes is given without --sync.", do="Leave it out.")
-    if watch and (if_given("add", True) or update_options["dry_run"]):
-        raise ArgumentError(
-            "--watch is given with --add or --dry-run.", do="Leave one out: --watch synchronises."
-        )
-    option = "--watch" if watch else "--sync" if sync else "--add"
-    for other, value in (
-        ("--overwrite", options.overwrite),
-        ("--shards", options.shards),
-        ("--ray", options.ray),
-        ("--fold-characters", if_given("fold_characters", True)),
-    ):
-        if value and not (watch and other != "--overwrite"):
-            raise ArgumentError(
-                f"{option}: {other} applies to new indexes only.",
-                allowed=f"{option}, or a new index",
-                do=f"Leave out {option} or {other}.",
-            )
-    update = sync_documents if sync else add_documents
-    add_options = AddOptions(
-        format=options.format,
-        fields=options.fields,
-        skip_bad_lines=options.skip_bad_lines,
-        files=options.files,
-        chunk_tokens=if_given("chunk_tokens", options.chunk_tokens),
-        bm25=if_given("bm25", (options.k1, options.b)),
-        metadata=if_given("metadata", options.metadata),
-        without=if_given("without", options.without),
-        language=if_given("language", options.language),
-        workers=options.workers,
-        **update_options,
-    )
-    if watch:
-        return watch_command(sources, to, options, add_options, json)
-    return run_job(lambda progress: update(sources, to, add_options, progress), json)
 
 
 def _ids(data: bytes, where: str) -> list[str]:

@@ -132,10 +132,8 @@ def test_a_running_build_is_not_published_over_a_roll_back(opensearch: Site) -> 
 
 def test_sources_and_folders_are_refused(arag: Command) -> None:
     address = "http://127.0.0.1:1/x"
-    assert arag("index", "a.jsonl", "--rollback", "--to", address).err == (
-        "arag-search: --rollback builds nothing, but sources are given.\n"
-        "Where: a.jsonl\nDo: Leave them out, or leave --rollback out.\n"
-    )
+    both = arag("index", "a.jsonl", "--rollback", "--to", address).err
+    assert both.startswith("arag-search: --rollback and SOURCE are given together.\n")
     result = arag("index", "--rollback", "--to", "folder")
     assert result.err == (
         "arag-search: --rollback: an index in a folder keeps no previous index: it is deleted when"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -19,62 +18,6 @@ else:
     FormatName = StrEnum("FormatName", {name: name for name in (AUTO, *FORMATS)})
 
 
-Sources = Annotated[
-    list[str],
-    typer.Argument(
-        help="Folders and files of the corpus; - is standard input.",
-        metavar="SOURCE",
-        default_factory=list,
-        show_default=False,
-    ),
-]
-
-Target = Annotated[
-    str,
-    typer.Option(
-        "--to",
-        help="The folder of the index, or its address on OpenSearch: http://HOST:PORT/NAME.",
-        metavar="INDEX",
-    ),
-]
-
-FoldCharacters = Annotated[
-    int | None,
-    typer.Option(
-        help="Where the lines of documents are numbered (search, find, open of models), longer "
-        "lines are folded; 0 folds none. Stored in the index.  [default: 200]",
-        metavar="N",
-    ),
-]
-
-Bm25 = Annotated[
-    str,
-    typer.Option(
-        help="k1 and b of the ranking; long documents need other values. Stored in the index.",
-        metavar="K1,B",
-    ),
-]
-
-MetadataOption = Annotated[
-    str | None,
-    typer.Option(
-        help="Fields of the records to keep for queries, each with its type: "
-        f"{', '.join(FIELD_TYPES)}. Others are ignored and counted; keys of front matter need no "
-        "declaration.",
-        metavar="NAME:TYPE,...",
-    ),
-]
-
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        help="Processes that chunk and pack documents, 0 to 64; 0 uses this one. "
-        "[default: 0 for less than 16 MB, else cores less one, at most 4; with --ray all cores of "
-        "the cluster]",
-        metavar="N",
-    ),
-]
-
 Ray = Annotated[
     str | None,
     typer.Option(
@@ -85,8 +28,9 @@ Ray = Annotated[
 ]
 
 
-class ReadingOptions(NamedTuple):
-    """How sources are read, and their documents cut."""
+class CorpusOptions(NamedTuple):
+    """What is read of the sources, how it is cut, and how the index is written. Those that an index
+    keeps are None if they are not given."""
 
     format: Annotated[
         FormatName,
@@ -111,13 +55,36 @@ class ReadingOptions(NamedTuple):
         ),
     ] = None
     chunk_tokens: Annotated[
-        int, typer.Option(help="Most o200k tokens of a passage, 16 to 100,000.", metavar="N")
-    ] = 1000
-
-
-class StoringOptions(NamedTuple):
-    """How an index is written."""
-
+        int | None,
+        typer.Option(
+            help="Most o200k tokens of a passage, 16 to 100,000.  [default: 1000]", metavar="N"
+        ),
+    ] = None
+    fold_characters: Annotated[
+        int | None,
+        typer.Option(
+            help="Where the lines of documents are numbered (search, find, open of models), longer "
+            "lines are folded; 0 folds none. Stored in the index.  [default: 200]",
+            metavar="N",
+        ),
+    ] = None
+    bm25: Annotated[
+        str | None,
+        typer.Option(
+            help="k1 and b of the ranking; long documents need other values. Stored in the index.  "
+            "[default: 1.2,0.75]",
+            metavar="K1,B",
+        ),
+    ] = None
+    metadata: Annotated[
+        str | None,
+        typer.Option(
+            help="Fields of the records to keep for queries, each with its type: "
+            f"{', '.join(FIELD_TYPES)}. Others are ignored and counted; keys of front matter need "
+            "no declaration.",
+            metavar="NAME:TYPE,...",
+        ),
+    ] = None
     without: Annotated[
         str | None,
         typer.Option(
@@ -142,7 +109,15 @@ class StoringOptions(NamedTuple):
             help="Shards of an index on OpenSearch, 1 to 1,024.  [default: 1]", metavar="N"
         ),
     ] = None
-    workers: Workers = None
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            help="Processes that chunk and pack documents, 0 to 64; 0 uses this one. "
+            "[default: 0 for less than 16 MB, else cores less one, at most 4; with --ray all cores "
+            "of the cluster]",
+            metavar="N",
+        ),
+    ] = None
     ray: Ray = None
     overwrite: Annotated[
         bool,
@@ -151,11 +126,6 @@ class StoringOptions(NamedTuple):
             help="Replace an existing index. It is searched until the new one is complete.",
         ),
     ] = False
-
-
-class SelectionOptions(NamedTuple):
-    """Which records and files of the sources are read."""
-
     skip_bad_lines: Annotated[
         bool,
         typer.Option(
@@ -225,59 +195,56 @@ class SelectionOptions(NamedTuple):
         ),
     ] = None
 
+    def reading(self) -> dict[str, Any]:
+        """Return how sources are read, as a build and an update take it. Raises ArgumentError."""
+        from index_jobs.sources.conversion import USUAL_LIMITS
+        from index_jobs.sources.records import Fields
+        from index_jobs.sources.selection import (
+            MAX_FILE_BYTES,
+            FileSelection,
+            parse_limits,
+            parse_size,
+        )
 
-def build_options(
-    *,
-    format: str = AUTO,
-    id_field: str | None = None,
-    title_field: str | None = None,
-    text_field: str | None = None,
-    chunk_tokens: int | None = None,
-    fold_characters: int | None = None,
-    bm25: str | None = None,
-    metadata: str | None = None,
-    without: str | None = None,
-    include: Sequence[str] | None = None,
-    exclude: Sequence[str] | None = None,
-    no_ignore: bool = False,
-    max_file_size: str | None = None,
-    file_limits: str | None = None,
-    root: str | None = None,
-    skip_bad_files: bool = False,
-    **others: Any,
-) -> BuildOptions:
-    """Convert the options to those of a build; ``others`` have the same names in BuildOptions.
-    Raises ArgumentError."""
-    from index_jobs.build.options import BuildOptions, parse_bm25, parse_names
-    from index_jobs.sources.conversion import USUAL_LIMITS
-    from index_jobs.sources.metadata import parse_metadata
-    from index_jobs.sources.records import Fields
-    from index_jobs.sources.selection import (
-        MAX_FILE_BYTES,
-        FileSelection,
-        parse_limits,
-        parse_size,
-    )
+        size, limits = self.max_file_size, self.file_limits
+        return {
+            "format": None if self.format == AUTO else str(self.format),
+            "fields": Fields(id=self.id_field, title=self.title_field, text=self.text_field),
+            "skip_bad_lines": self.skip_bad_lines,
+            "files": FileSelection(
+                include=tuple(self.include or ()),
+                exclude=tuple(self.exclude or ()),
+                no_ignore=self.no_ignore,
+                max_bytes=MAX_FILE_BYTES if size is None else parse_size(size),
+                limits=USUAL_LIMITS if limits is None else parse_limits(limits),
+                root=self.root,
+                skip_bad=self.skip_bad_files,
+            ),
+            "workers": self.workers,
+        }
 
-    if bm25 is not None:
-        others["k1"], others["b"] = parse_bm25(bm25)
-    if chunk_tokens is not None:
-        others["chunk_tokens"] = chunk_tokens
-    if fold_characters is not None:
-        others["fold_characters"] = fold_characters
-    return BuildOptions(
-        format=None if format == AUTO else str(format),
-        fields=Fields(id=id_field, title=title_field, text=text_field),
-        metadata=parse_metadata(metadata) if metadata is not None else {},
-        without=parse_names(without) if without is not None else (),
-        files=FileSelection(
-            include=tuple(include or ()),
-            exclude=tuple(exclude or ()),
-            no_ignore=no_ignore,
-            max_bytes=MAX_FILE_BYTES if max_file_size is None else parse_size(max_file_size),
-            limits=USUAL_LIMITS if file_limits is None else parse_limits(file_limits),
-            root=root,
-            skip_bad=skip_bad_files,
-        ),
-        **others,
-    )
+    def kept(self) -> dict[str, Any]:
+        """Return the given ones of the options that an index keeps, of which an update may say
+        nothing else. Raises ArgumentError."""
+        from index_jobs.build.options import parse_bm25, parse_names
+        from index_jobs.sources.metadata import parse_metadata
+
+        given = {
+            "chunk_tokens": self.chunk_tokens,
+            "bm25": None if self.bm25 is None else parse_bm25(self.bm25),
+            "metadata": None if self.metadata is None else parse_metadata(self.metadata),
+            "without": None if self.without is None else parse_names(self.without),
+            "language": self.language,
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+    def build(self) -> BuildOptions:
+        """Return the options of a build. Raises ArgumentError."""
+        from index_jobs.build.options import BuildOptions
+
+        options = {**self.reading(), **self.kept()}
+        if "bm25" in options:
+            options["k1"], options["b"] = options.pop("bm25")
+        if self.fold_characters is not None:
+            options["fold_characters"] = self.fold_characters
+        return BuildOptions(**options, shards=self.shards, ray=self.ray, overwrite=self.overwrite)
