@@ -93,14 +93,13 @@ class BlockWriting(Protocol):
 @dataclass(slots=True)
 class BulkCounts:
     """Counts of what was sent to a server: documents written (``created``), documents that it had
-    already (``existing``), documents and requests that were sent again (``rejected``, ``retries``),
-    and bytes of requests that were answered."""
+    already (``existing``), documents and requests that were sent again (``rejected``,
+    ``retries``)."""
 
     created: int = 0
     existing: int = 0
     rejected: int = 0
     retries: int = 0
-    bytes: int = 0
 
     def include(self, other: BulkCounts) -> None:
         """Add other counts."""

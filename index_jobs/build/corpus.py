@@ -1,8 +1,7 @@
-"""The sources of a job, its checkpoints, and the report of a job that ended early."""
+"""The sources of a job, and what is said of a job that ended early."""
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,14 +11,11 @@ from typing import Any
 from arag_search.errors import BuildError, EngineError, SourceError, WorkerLostError
 from arag_search.system.durable import FULL_DISK
 from index_jobs.build.report import left_out_kinds
-from index_jobs.cutting.chunking import Packed
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.reading import SHOWN_EXAMPLES, Batch, Position, Source
 from index_jobs.sources.selection import SHOWN_LARGE_FILES
 from index_jobs.workers.executor import Executor
 from index_jobs.workers.pool import default_workers
-
-_CHECKPOINT_SHARE = 20  # a checkpoint takes at most a twentieth of the time
 
 
 class Corpus:
@@ -123,38 +119,23 @@ def summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return dict(total)
 
 
-def is_being_packed(executor: Executor[Batch, Packed], doc_id: str) -> bool:
+def is_being_packed(executor: Executor[Batch, Any], doc_id: str) -> bool:
     """Return whether a document with this id has been read, and is not yet written."""
     return any(batch.holds(doc_id) for batch in executor.under_way)
-
-
-class Checkpoints:
-    """The times of checkpoints: every ``every_s`` seconds, or less often if ``save``, which makes
-    one, is slow. If ``every_s`` is 0, after each batch."""
-
-    def __init__(self, save: Callable[[], None], every_s: float) -> None:
-        self._save = save
-        self._every_s = every_s
-        self._next = time.monotonic() + every_s
-
-    def save_if_due(self) -> None:
-        """Make a checkpoint if it is time for one. Raises what ``save`` raises."""
-        began = time.monotonic()
-        if began >= self._next:
-            self._save()
-            now = time.monotonic()
-            wait_s = max(self._every_s, (now - began) * _CHECKPOINT_SHARE)
-            self._next = now + (wait_s if self._every_s else 0)
 
 
 _FULL_REASONS = ("No space left", "File too large", "quota exceeded")
 
 
 @contextmanager
-def resume_advice(next_run: Callable[[], str], note: Callable[[str], None]) -> Generator[None]:
-    """Report how to resume after Ctrl-C and after the loss of a worker.
+def explained_stops(
+    where: str, next_run: Callable[[], str], note: Callable[[str], None], what: str = "index"
+) -> Generator[None]:
+    """Say how to resume after Ctrl-C and after the loss of a worker, and turn a full disk, a quota
+    or a file-size limit into a BuildError.
 
-    ``next_run`` says what running the same command again does, such as "it starts over".
+    ``next_run`` says what running the same command again does, such as "it starts over"; ``what``
+    names the files that are written.
     """
     try:
         yield
@@ -164,30 +145,17 @@ def resume_advice(next_run: Callable[[], str], note: Callable[[str], None]) -> G
     except WorkerLostError as error:
         error.do += f" Run the same command again: {next_run()}."
         raise
-
-
-@contextmanager
-def reporting_full_disk(
-    where: str, next_run: Callable[[], str], what: str = "index"
-) -> Generator[None]:
-    """Turn a full disk, a quota or a file-size limit into a BuildError; ``what`` names the files
-    being written."""
-    try:
-        yield
     except (OSError, BuildError, EngineError) as error:
-        reason = _full_reason(error)
-        if reason is None and not isinstance(error, OSError):
-            raise
-        if reason is None:
+        if isinstance(error, OSError):
+            reason = error.strerror if error.errno in FULL_DISK else None
+        else:
+            reason = next((reason for reason in _FULL_REASONS if reason in str(error)), None)
+        if reason is not None:
+            raise BuildError(
+                f"There is no space left to write the {what} ({reason}).",
+                where=where,
+                do=f"Free some space and run the same command again: {next_run()}.",
+            ) from error
+        if isinstance(error, OSError):
             raise BuildError(f"The {what} cannot be written ({error}).", where=where) from error
-        raise BuildError(
-            f"There is no space left to write the {what} ({reason}).",
-            where=where,
-            do=f"Free some space and run the same command again: {next_run()}.",
-        ) from error
-
-
-def _full_reason(error: Exception) -> str | None:
-    if isinstance(error, OSError):
-        return error.strerror if error.errno in FULL_DISK else None
-    return next((reason for reason in _FULL_REASONS if reason in str(error)), None)
+        raise

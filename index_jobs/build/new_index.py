@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from arag_search.engines.open import open_build
 from arag_search.engines.write import BuildTarget, IndexWriter
@@ -27,28 +28,27 @@ from arag_search.search.standing import now
 from arag_search.system.arguments import checked
 from arag_search.system.processes import Interrupts
 from arag_search.system.progress import Progress
-from index_jobs.build.blocks import BlockWork, blocks
+from index_jobs.build.blocks import Block, BlockWork, WrittenBlock, blocks
 from index_jobs.build.corpus import (
-    Checkpoints,
     Corpus,
+    explained_stops,
     is_being_packed,
-    reporting_full_disk,
-    resume_advice,
 )
 from index_jobs.build.language import AUTO, Detected, detected
 from index_jobs.build.options import BuildOptions, check_location
 from index_jobs.build.report import CHECKPOINT_VERSION, BuildReport, BuildState, index_counts
-from index_jobs.cutting.chunking import Work, pack
+from index_jobs.cutting.chunking import Packed, Work, pack
 from index_jobs.cutting.counts import Counts
 from index_jobs.sources.file_table import FileTable, Following, note_read, unread_of
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import are_already_chunked, open_sources
-from index_jobs.sources.reading import CorpusReader, SeenIds
+from index_jobs.sources.reading import Batch, CorpusReader, SeenIds
 from index_jobs.sources.selection import STDIN
 from index_jobs.workers.cluster import Cluster
 from index_jobs.workers.pool import open_executor
 
 _STATE = "build"
+_CHECKPOINT_SHARE = 20  # a checkpoint takes at most a twentieth of the time
 
 
 @checked
@@ -134,15 +134,14 @@ class _Build:
     def run(self) -> BuildReport:
         with (
             Interrupts() as interrupts,
-            resume_advice(self._next_run, self._progress.note),
-            reporting_full_disk(str(self._location), self._next_run),
+            explained_stops(str(self._location), self._next_run, self._progress.note),
         ):
             if "forms" not in self._options.without:
                 self._language = self._chosen_language()
             self._open()
             try:
                 if self._cluster is None:
-                    self._write_all(interrupts)
+                    self._write_batches(interrupts)
                 else:
                     self._write_blocks(interrupts, self._cluster)
                 self._finish_writing()
@@ -216,8 +215,7 @@ class _Build:
 
     # Writing
 
-    def _write_all(self, interrupts: Interrupts) -> None:
-        options = self._options
+    def _write_batches(self, interrupts: Interrupts) -> None:
         with open_executor(self._workers, self._work()) as executor:
             reader = CorpusReader(
                 self._corpus.sources,
@@ -225,18 +223,10 @@ class _Build:
                 self._state.position,
                 self._ids,
                 lambda id: is_being_packed(executor, id) or self._writer.has_document(id),
-                skip_bad_lines=options.skip_bad_lines,
-                skip_bad_files=options.files.skip_bad,
+                skip_bad_lines=self._options.skip_bad_lines,
+                skip_bad_files=self._options.files.skip_bad,
             )
-            checkpoints = Checkpoints(self._commit, options.checkpoint_s)
-            for result in executor.results(reader.batches()):
-                if result is not None:
-                    batch, packed = result
-                    self._target.add(packed.packed)
-                    self._state.take(packed.counts, batch.position)
-                    self._show_progress(batch.read_bytes)
-                interrupts.check()
-                checkpoints.save_if_due()
+            self._write(executor.results(reader.batches()), self._add_batch, interrupts)
 
     def _write_blocks(self, interrupts: Interrupts, cluster: Cluster) -> None:
         """Let a cluster read, pack and write the corpus, block by block."""
@@ -244,27 +234,47 @@ class _Build:
         write = self._target.block_writing()
         cluster.check(write.needs)
         work = BlockWork(self._work(), write, options.skip_bad_lines, options.files.skip_bad)
-        checkpoints = Checkpoints(self._commit, options.checkpoint_s)
         with cluster.executor(work, self._workers) as executor:
-            for result in executor.results(blocks(self._corpus, self._state.position)):
-                if result is not None:
-                    block, (state, ids, written) = result
-                    self._check_new(ids, block.payload.part.source.name)
-                    self._target.add_block(written)
-                    self._state.join(state, block.place)
-                    self._show_progress(block.read_bytes)
-                interrupts.check()
-                checkpoints.save_if_due()
+            parts = blocks(self._corpus, self._state.position)
+            self._write(executor.results(parts), self._add_block, interrupts)
 
-    def _check_new(self, ids: Sequence[str], where: str) -> None:
-        """Raise DuplicateIdError if a document of an earlier block has one of these ids: what a
-        cluster has written is not taken back."""
-        for id in ids:
+    def _write(
+        self,
+        results: Iterator[tuple[Any, Any] | None],
+        add: Callable[[Any, Any], None],
+        interrupts: Interrupts,
+    ) -> None:
+        """Add batches or blocks with their results, with a checkpoint every ``checkpoint_s``
+        seconds, or less often if it is slow; if that is 0, after each."""
+        every_s = self._options.checkpoint_s
+        next_s = time.monotonic() + every_s
+        for result in results:
+            if result is not None:
+                add(*result)
+                self._show_progress(result[0].read_bytes)
+            interrupts.check()
+            began = time.monotonic()
+            if began >= next_s:
+                self._commit()
+                took_s = time.monotonic() - began
+                wait_s = max(every_s, took_s * _CHECKPOINT_SHARE) if every_s else 0
+                next_s = began + took_s + wait_s
+
+    def _add_batch(self, batch: Batch, packed: Packed) -> None:
+        self._target.add(packed.packed)
+        self._state.take(packed.counts, batch.position)
+
+    def _add_block(self, block: Block, written: WrittenBlock) -> None:
+        """Add a block. Raises DuplicateIdError if a document of an earlier block has one of its
+        ids: what a cluster has written is not taken back."""
+        for id in written.ids:
             if self._ids.add(id) and self._writer.has_document(id):
                 do = "Remove or rename one of them"
                 if self._options.skip_bad_lines:
                     do += ", or build without --ray, which skips the second"
-                raise DuplicateIdError(id, where=where, do=f"{do}.")
+                raise DuplicateIdError(id, where=block.payload.part.source.name, do=f"{do}.")
+        self._target.add_block(written.written)
+        self._state.join(written.state, block.place)
 
     def _work(self) -> Work:
         return partial(
@@ -390,7 +400,6 @@ class _Build:
             workers=self._workers,
             rejected=sent.rejected,
             retries=sent.retries,
-            bulk_bytes=sent.bytes,
             notes=self._notes(),
             **index_counts(self._manifest),
             **self._corpus.reading(self._state.position),

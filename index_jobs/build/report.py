@@ -169,8 +169,7 @@ class BuildReport(SourcesReport):
     resume; ``run_seconds`` and ``documents_per_second`` are of this run only. ``continued`` is the
     number of documents written by earlier runs; ``why`` says why this run resumed or started over.
     ``rejected`` counts documents that a server rejected and that were sent again, ``retries``
-    counts repeated requests, and ``bulk_bytes`` counts the bytes sent and received, all in this
-    run; they are 0 for a local index.
+    counts repeated requests, both in this run; they are 0 for a local index.
     """
 
     generation: str
@@ -181,7 +180,6 @@ class BuildReport(SourcesReport):
     workers: int
     rejected: int
     retries: int
-    bulk_bytes: int
     notes: tuple[str, ...]
 
     def to_text(self) -> str:

@@ -348,12 +348,6 @@ def pack(
     return Packed(packed, Counts.of(cuts, metadata))
 
 
-def cut_only(documents: Numbered, chunk_tokens: int) -> Packed:
-    """Cut the documents of a batch without packing or counting them, for a target that takes only
-    some of them. The result holds a list of Cut."""
-    return Packed(cut_all(documents, chunk_tokens), Counts())
-
-
 def cut_all(documents: Numbered, chunk_tokens: int) -> list[Cut]:
     """Cut documents. Raises BuildError for a document with too many chunks."""
     return [

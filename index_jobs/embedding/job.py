@@ -50,7 +50,7 @@ from arag_search.vectors.folder import (
     writing,
 )
 from arag_search.vectors.records import StateRecord, StoreRecord
-from index_jobs.build.corpus import reporting_full_disk, resume_advice
+from index_jobs.build.corpus import explained_stops
 from index_jobs.embedding.encoding import Encoding, TextRows
 from index_jobs.embedding.options import EmbedOptions, EmbedReport
 
@@ -113,10 +113,7 @@ def _embedded(
     known = states(root)  # those of updates from now on stay
     with open_index(location, search_timeout_s=None) as index, lock(root):
         embedding = _Embedding(index, root, {path for path, _ in known}, options, progress, made)
-        with (
-            resume_advice(embedding.next_run, progress.note),
-            reporting_full_disk(str(root), embedding.next_run, "vectors"),
-        ):
+        with explained_stops(str(root), embedding.next_run, progress.note, "vectors"):
             return embedding.run(encoder)
 
 

@@ -30,7 +30,7 @@ from arag_search.system.processes import Interrupts
 from arag_search.system.progress import Progress
 from index_jobs.build.corpus import Corpus, is_being_packed, summed
 from index_jobs.build.report import AddReport, index_counts
-from index_jobs.cutting.chunking import Packed, cut_only, program_version
+from index_jobs.cutting.chunking import cut_all, program_version
 from index_jobs.cutting.counts import Counts, Cut
 from index_jobs.sources.opening import open_sources
 from index_jobs.sources.reading import CorpusReader, Position, SeenIds
@@ -200,7 +200,7 @@ class Addition:
 
     def _write_all(self, interrupts: Interrupts) -> None:
         self._progress.begin("documents", self._corpus.size)
-        work = partial(cut_only, chunk_tokens=self._before.chunk_tokens)
+        work = partial(cut_all, chunk_tokens=self._before.chunk_tokens)
         with open_executor(self._corpus.workers(self._options.workers), work) as executor:
             reader = CorpusReader(
                 self._corpus.sources,
@@ -213,15 +213,14 @@ class Addition:
             )
             for result in executor.results(reader.batches()):
                 if result is not None:
-                    batch, packed = result
-                    self._write(packed, batch.position)
+                    batch, cuts = result
+                    self._write(cuts, batch.position)
                     self._progress.read(batch.read_bytes, len(self._ids))
                 interrupts.check()
 
-    def _write(self, packed: Packed, position: Position) -> None:
+    def _write(self, cuts: Sequence[Cut], position: Position) -> None:
         """Write the documents of a batch that are new or changed, and delete those that they
         replace."""
-        cuts: list[Cut] = packed.packed
         self._ids.update(chunks[0].doc_id for chunks, _ in cuts)
         previous = self._previous(cuts)
         written: list[Cut] = []

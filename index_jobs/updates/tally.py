@@ -16,7 +16,7 @@ from arag_search.errors import ArgumentError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import DOC_ID
 from arag_search.system.progress import Progress
-from index_jobs.build.corpus import reporting_full_disk, resume_advice
+from index_jobs.build.corpus import explained_stops
 from index_jobs.cutting.counts import Counts
 
 LOOKUP_IDS = 64
@@ -76,9 +76,8 @@ def resumable_update(
     """
     try:
         with (
-            resume_advice(lambda: next_run, progress.note),
+            explained_stops(str(location), lambda: next_run, progress.note),
             open_update(location) as target,
-            reporting_full_disk(str(location), lambda: next_run),
         ):
             yield target
     finally:

@@ -21,7 +21,7 @@ from typing import IO, Any, Generic, Self
 
 from arag_search.errors import BuildError, WorkerLostError
 from arag_search.system.processes import usable_cores
-from index_jobs.cutting.chunking import Packed, Work
+from index_jobs.cutting.chunking import Numbered
 from index_jobs.sources.reading import Batch
 from index_jobs.workers.executor import Done, Executor, Item, ThisProcess
 from index_jobs.workers.worker import dumped
@@ -48,7 +48,7 @@ def default_workers(source_bytes: int, cores: int | None = None) -> int:
     return max(0, min(MAX_DEFAULT_WORKERS, cores - 1))
 
 
-def open_executor(workers: int, work: Work) -> Executor[Batch, Packed]:
+def open_executor(workers: int, work: Callable[[Numbered], Done]) -> Executor[Batch, Done]:
     """Return an Executor with this number of worker processes; 0 works in this process."""
     return ProcessPool(workers, work) if workers else ThisProcess(work)
 

@@ -132,7 +132,7 @@ def a_lost_machine() -> None:
 def comparable(report: BuildReport) -> dict[str, Any]:
     """Return a report without the values that differ from run to run."""
     names = ("location", "generation", "seconds", "run_seconds", "documents_per_second", "workers")
-    names = (*names, "rejected", "retries", "bulk_bytes")
+    names = (*names, "rejected", "retries")
     return {name: value for name, value in report.to_dict().items() if name not in names}
 
 

@@ -170,7 +170,6 @@ class Bulks:
             counts.retries += 1
             self._max_bytes = min(self._max_bytes, max(MIN_BULK_BYTES, len(body) // 2))
             return error.what, batch
-        counts.bytes += len(body)
         return self._outcome(batch, reply["items"], counts)
 
     def _outcome(
