@@ -27,9 +27,6 @@ def delete_command(
     missing_ok: Annotated[
         bool, typer.Option("--missing-ok", help="Skip unknown ids and list them.")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Report what would be deleted, and delete nothing.")
-    ] = False,
     vectors: VectorsFolder = None,
     json: Json = False,
 ) -> int:
@@ -44,7 +41,6 @@ def delete_command(
     \b
       arag-search delete my-index vivaldi goldoni
       arag-search delete my-index - --missing-ok < withdrawn.txt
-      cut -f1 withdrawn.tsv | arag-search delete my-index - --dry-run
     """
     wanted: list[str] = []
     for doc_id in doc_ids or []:
@@ -55,7 +51,6 @@ def delete_command(
             index,
             wanted,
             missing_ok=missing_ok,
-            dry_run=dry_run,
             vectors=vectors,
             progress=progress,
         ),

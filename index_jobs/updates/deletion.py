@@ -5,12 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
-from arag_search.engines.write import IndexUpdate, UpdateRecord
+from arag_search.engines.write import UpdateRecord
 from arag_search.errors import ArgumentError, SourceError, UnknownDocumentError
-from arag_search.manifest import Manifest
 from arag_search.system.arguments import checked
 from arag_search.system.progress import Progress, counted
 from index_jobs.build.report import IndexReport, index_counts, shown_ids
@@ -28,7 +26,7 @@ from index_jobs.updates.vectors import VectorUpdate
 
 @dataclass(frozen=True, slots=True)
 class DeleteReport(IndexReport):
-    """The documents deleted (or to be deleted, in a ``dry_run``), and the index afterwards.
+    """The documents deleted, and the index afterwards.
 
     ``missing`` are the ids that no document has. ``finished_before`` is true if the last update of
     the index was the same command: this run then had nothing to do. ``vectors`` says in words
@@ -37,18 +35,15 @@ class DeleteReport(IndexReport):
 
     deleted: int
     missing: tuple[str, ...]
-    dry_run: bool
     finished_before: bool
     vectors: str
     update: int
 
     def to_text(self) -> str:
         """Return the report in words, one line for each item."""
-        verb = "Would delete" if self.dry_run else "Deleted"
         lines = [
-            f"{verb} {counted(self.deleted, 'document')} of {self.location}; "
-            f"{'it would hold' if self.dry_run else 'it holds'} "
-            f"{counted(self.documents, 'document')} in {counted(self.chunks, 'chunk')}."
+            f"Deleted {counted(self.deleted, 'document')} of {self.location}; it holds"
+            f" {counted(self.documents, 'document')} in {counted(self.chunks, 'chunk')}."
         ]
         if self.missing:
             lines.append(f"not in the index: {shown_ids(self.missing)}")
@@ -65,7 +60,6 @@ def delete_documents(
     doc_ids: Iterable[str],
     *,
     missing_ok: bool = False,
-    dry_run: bool = False,
     vectors: str | Path | None = None,
     progress: Progress | None = None,
 ) -> DeleteReport:
@@ -79,58 +73,58 @@ def delete_documents(
     """
     began = time.monotonic()
     progress = progress or Progress()
+    where = str(location)
     wanted = list(dict.fromkeys(doc_ids))
     if not wanted:
         raise ArgumentError(
             "No document id is given.", allowed="ids of documents", do="Name one or more."
         )
     with resumable_update(location, progress, "it deletes all or nothing") as target:
-        before = target.manifest
         ids = sorted(wanted)
         command = f"arag-search delete {location} {shown_ids(ids)}"
-        record = UpdateRecord(digest_of("delete", ids), command, before.update + 1)
-        done = False
-        if not dry_run:
-            record, done = recover_update(target, record, progress)
-        before = target.manifest
-        kept = VectorUpdate(str(location), vectors, before.placement, embeds=False)
-        report = partial(_delete_report, location, kept, began)
-        if done:
-            return report(record.deleted, (), before, finished=True)
+        record = UpdateRecord(digest_of("delete", ids), command, target.manifest.update + 1)
+        recover_update(target, record, progress)
+        before = after = target.manifest
+        kept = VectorUpdate(where, vectors, before.placement, embeds=False)
         tally = Tally(before)
-        existing = _subtract(target, wanted, tally)
-        missing = tuple(doc_id for doc_id in wanted if doc_id not in existing)
+        found: set[str] = set()
+        for chunk in existing_chunks(target, [doc_id for doc_id in wanted if _is_id(doc_id)]):
+            found.add(chunk.doc_id)
+            tally.remove(chunk)
+        existing = [doc_id for doc_id in wanted if doc_id in found]
         last = target.last_update
-        if not (existing or dry_run) and last is not None and last.digest == record.digest:
+        if not existing and last is not None and last.digest == record.digest:
             # An earlier run was interrupted after the update was complete, or the command was
             # simply given twice.
-            return report(last.deleted, (), before, finished=True)
+            deleted, missing, is_done = last.deleted, (), True
+        else:
+            missing = tuple(doc_id for doc_id in wanted if doc_id not in found)
+            deleted, is_done = len(existing), False
         if missing and not missing_ok:
-            raise _unknown(missing, str(location))
-        check_not_empty(tally, str(location))
-        after = tally.manifest(before) if existing else before
-        if existing and not dry_run:
-            record = replace(record, update=after.update, deleted=len(existing))
-            target.begin(record, before.metadata, list(existing))
+            raise _unknown(missing, where)
+        if existing:
+            check_not_empty(tally, where)
+            after = tally.manifest(before)
+            record = replace(record, update=after.update, deleted=deleted)
+            target.begin(record, before.metadata, existing)
             try:
-                target.remove(list(existing))
+                target.remove(existing)
                 kept.before_publishing(after, tally.removed, grows=False)
                 target.publish(after, record)
                 kept.published(after.placement)
             except BaseException:
                 target.give_up()
                 raise
-        return report(len(existing), missing, after, dry_run=dry_run)
-
-
-def _subtract(target: IndexUpdate, doc_ids: Sequence[str], tally: Tally) -> dict[str, None]:
-    """Subtract the documents with these ids from the tally; return the ids that are in the index,
-    in the given order."""
-    existing: set[str] = set()
-    for chunk in existing_chunks(target, [doc_id for doc_id in doc_ids if _is_id(doc_id)]):
-        existing.add(chunk.doc_id)
-        tally.remove(chunk)
-    return dict.fromkeys(doc_id for doc_id in doc_ids if doc_id in existing)
+        return DeleteReport(
+            location=where,
+            deleted=deleted,
+            missing=missing,
+            finished_before=is_done,
+            vectors=kept.described(after.placement),
+            seconds=round(time.monotonic() - began, 3),
+            update=after.update,
+            **index_counts(after),
+        )
 
 
 def _is_id(doc_id: str) -> bool:
@@ -138,30 +132,6 @@ def _is_id(doc_id: str) -> bool:
         return checked_id(doc_id, "") == doc_id
     except SourceError:
         return False
-
-
-def _delete_report(
-    location: str | Path,
-    vectors: VectorUpdate,
-    began: float,
-    deleted: int,
-    missing: tuple[str, ...],
-    after: Manifest,
-    *,
-    dry_run: bool = False,
-    finished: bool = False,
-) -> DeleteReport:
-    return DeleteReport(
-        location=str(location),
-        deleted=deleted,
-        missing=missing,
-        dry_run=dry_run,
-        finished_before=finished,
-        vectors="" if dry_run else vectors.described(after.placement),
-        seconds=round(time.monotonic() - began, 3),
-        update=after.update,
-        **index_counts(after),
-    )
 
 
 def _unknown(missing: Sequence[str], where: str) -> UnknownDocumentError:

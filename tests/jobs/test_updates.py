@@ -211,11 +211,9 @@ def test_unknown_ids_are_named_and_nothing_is_deleted() -> None:
         "5 ids belong to no document: "
     )
     assert ids() == ["a.1", "b.1", "ÿ.1"]
-    report = delete_documents(INDEX, [*strange_ids, "ÿ"], missing_ok=True, dry_run=True)
-    assert (report.deleted, len(report.missing), report.documents) == (2, 5, 1)
-    assert len(ids()) == 3
     report = delete_documents(INDEX, [*strange_ids, "ÿ", "ÿ"], missing_ok=True)
-    assert (report.deleted, report.documents, report.update, ids()) == (2, 1, 2, ["b.1"])
+    assert (report.deleted, len(report.missing), report.documents) == (2, 5, 1)
+    assert (report.update, ids()) == (2, ["b.1"])
     report = delete_documents(INDEX, ["nobody"], missing_ok=True)
     assert (report.deleted, report.update) == (0, 2), "nothing to do is no update"
     assert error_message(delete_documents, INDEX, ["b"]) == (
@@ -234,14 +232,14 @@ def test_the_commands_read_ids_from_everywhere_and_report(
 ) -> None:
     assert arag("index", SAMPLE, "--to", "index").code == 0
     give_input("\ufeffvivaldi\r\n\n  goldoni \n".encode())
-    done = arag("delete", "index", "zeno", "-", "--dry-run")
-    assert done.lines == ["Would delete 3 documents of index; it would hold 60 documents in 60"
-                          " chunks."]  # fmt: skip
-    done = arag("delete", "index", "vivaldi", "none", "--missing-ok")
-    assert done.lines[1] == 'not in the index: "none"'
+    done = arag("delete", "index", "none", "-", "--missing-ok")
+    assert done.lines == [
+        "Deleted 2 documents of index; it holds 61 documents in 61 chunks.",
+        'not in the index: "none"',
+    ]
     assert arag("delete", "index", "vivaldi", "--json").code == 1
-    assert arag("delete", "index", "goldoni", "--json").json["documents"] == 61
-    assert arag("delete", "index", "zeno", "byron", "irene").code == 0
+    assert arag("delete", "index", "zeno", "--json").json["documents"] == 60
+    assert arag("delete", "index", "byron", "irene").code == 0
     assert arag("info", "index", "--json").json["deleted_share"] > 0.05
     advice = "  advice       8.7% deleted: scores are off until arag-search compact index"
     assert advice in arag("info", "index").lines
@@ -369,7 +367,6 @@ def test_a_deletion_counts_as_done_only_while_it_is_the_last_update(arag: Comman
     assert arag("delete", "index", "a", "b").code == 0
     retry = arag("delete", "index", "b", "a")
     assert (retry.code, retry.lines[-1]) == (0, "The same command had already done this.")
-    assert arag("delete", "index", "a", "b", "--dry-run").code == 1
     assert arag("compact", "index").code == 0
     assert arag("delete", "index", "a", "b").code == 0
     assert arag("delete", "index", "c").code == 0
