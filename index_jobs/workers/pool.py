@@ -7,17 +7,15 @@ when its input is closed, however the build ends.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import os
 import pickle
 import subprocess
 import sys
-import threading
-from collections import deque
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, wait
-from typing import IO, Any, Generic, Self
+from contextlib import suppress
+from itertools import cycle
+from multiprocessing.connection import Pipe
+from typing import Any, Self
 
 from arag_search.errors import BuildError, WorkerLostError
 from arag_search.system.processes import usable_cores
@@ -34,8 +32,12 @@ WORTHWHILE_BYTES = 16 << 20
 starting workers would take longer than they save."""
 
 _UNDER_WAY = 3  # pending batches for each worker, so that a worker never waits for the build
-_PIPE_BYTES = 1 << 20
-_MAIN = "import sys; sys.path[:] = sys.argv[1:]; from index_jobs.workers.worker import main; main()"
+_MAIN = """
+import sys
+connection, *sys.path[:] = sys.argv[1:]
+from index_jobs.workers.worker import main
+main(int(connection))
+"""
 
 
 def default_workers(source_bytes: int, cores: int | None = None) -> int:
@@ -54,7 +56,7 @@ def open_executor(workers: int, work: Callable[[Numbered], Done]) -> Executor[Ba
 
 
 class ProcessPool(Executor[Item, Done]):
-    """An Executor that works in other processes of this machine."""
+    """An Executor that works in other processes of this machine, each in its turn."""
 
     def __init__(
         self,
@@ -64,7 +66,7 @@ class ProcessPool(Executor[Item, Done]):
     ) -> None:
         """``environment`` holds variables to add to this process's environment for the workers."""
         super().__init__(_UNDER_WAY * count)
-        self._workers: list[_Worker[Done]] = []
+        self._workers: list[_Worker] = []
         self._count = count
         self._setup = dumped(work)
         self._environment = {**os.environ, **(environment or {})}
@@ -72,118 +74,79 @@ class ProcessPool(Executor[Item, Done]):
     def __enter__(self) -> Self:
         try:
             for _ in range(self._count):
-                self._workers.append(_Worker(self._setup, self._environment))
+                self._workers.append(_Worker(self._environment))
+                self._workers[-1].send(self._setup)
         except BaseException:
             self.__exit__()
             raise
+        self._turns = cycle(self._workers)
         return self
 
     def __exit__(self, *exception: object) -> None:
         for worker in self._workers:
             worker.end()
-        self._workers.clear()
 
-    def _start(self, payload: Any) -> Future[Done]:
-        worker = min(self._workers, key=lambda worker: worker.load)
-        return worker.submit(dumped(payload))
+    def _start(self, payload: Any) -> _Worker:
+        worker = next(self._turns)
+        worker.send(dumped(payload))
+        return worker
 
-    def _wait(self, handle: Future[Done], timeout_s: float) -> bool:
-        return handle.done() or bool(wait([handle], timeout_s).done)
+    def _wait(self, handle: _Worker, timeout_s: float) -> bool:
+        return handle.has_answered(timeout_s)
 
-    def _result(self, handle: Future[Done]) -> Done:
-        return handle.result()
+    def _result(self, handle: _Worker) -> Done:
+        return handle.receive()
 
 
-class _Worker(Generic[Done]):
-    """One process, and the thread that receives its replies."""
+class _Worker:
+    """One process, which answers what it is sent in order."""
 
-    def __init__(self, setup: bytes, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._connection, other = Pipe()
+        with other:
+            try:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-c", _MAIN, str(other.fileno()), *sys.path],
+                    stdin=subprocess.DEVNULL,
+                    stdout=2,  # the results of the build have its output alone
+                    process_group=0,
+                    pass_fds=[other.fileno()],
+                    env=environment,
+                )
+            except OSError as error:
+                raise BuildError(
+                    f"A worker process cannot be started ({error.strerror}).",
+                    where=sys.executable,
+                    do="Use fewer workers, or none: --workers 0.",
+                ) from error
+
+    def send(self, data: bytes) -> None:
+        with suppress(OSError):  # the process has ended: ``receive`` says so
+            self._connection.send_bytes(data)
+
+    def has_answered(self, timeout_s: float) -> bool:
+        """Wait for an answer, or the end of the process."""
+        return self._connection.poll(timeout_s)
+
+    def receive(self) -> Any:
+        """Return the next answer, or raise it if it is an error. Raises WorkerLostError."""
         try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", _MAIN, *sys.path],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                process_group=0,
-                env=environment,
-            )
-        except OSError as error:
-            raise BuildError(
-                f"A worker process cannot be started ({error.strerror}).",
-                where=sys.executable,
-                do="Use fewer workers, or none: --workers 0.",
-            ) from error
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._input: IO[bytes] = self._process.stdin
-        for pipe in (self._process.stdin, self._process.stdout):
-            _widen(pipe)
-        self._waiting: deque[Future[Done]] = deque()
-        self._lock = threading.Lock()
-        self._lost: WorkerLostError | None = None
-        self._receiver = threading.Thread(
-            target=self._receive, args=(self._process.stdout,), daemon=True
-        )
-        self._receiver.start()
-        self._send(setup)
-
-    @property
-    def load(self) -> int:
-        return len(self._waiting)
-
-    def submit(self, payload: bytes) -> Future[Done]:
-        """Send a payload to the process. The future fails if the process is lost."""
-        future: Future[Done] = Future()
-        with self._lock:
-            if self._lost is not None:
-                future.set_exception(self._lost)
-                return future
-            self._waiting.append(future)
-        self._send(payload)
-        return future
+            answer = pickle.loads(self._connection.recv_bytes())
+        except (EOFError, OSError):
+            self._process.kill()
+            code = self._process.wait()
+            how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
+            raise WorkerLostError(
+                f"A worker process {how}.",
+                where=f"process {self._process.pid}",
+                do="Give the machine more memory, or use fewer --workers.",
+            ) from None
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     def end(self) -> None:
         """End the process at once, and wait for it."""
         self._process.kill()
         self._process.wait()
-        self._receiver.join()
-        for pipe in (self._process.stdin, self._process.stdout):
-            with contextlib.suppress(OSError):  # buffered data can no longer be sent
-                if pipe is not None:
-                    pipe.close()
-
-    def _send(self, data: bytes) -> None:
-        with contextlib.suppress(OSError):  # the process has ended; the receiver reports it
-            self._input.write(data)
-            self._input.flush()
-
-    def _receive(self, replies: IO[bytes]) -> None:
-        try:
-            while True:
-                reply: Any = pickle.load(replies)
-                future = self._waiting.popleft()
-                if isinstance(reply, Exception):
-                    future.set_exception(reply)
-                else:
-                    future.set_result(reply)
-        except Exception:  # the stream broke off, in whatever way
-            self._fail()
-
-    def _fail(self) -> None:
-        self._process.kill()
-        code = self._process.wait()
-        how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
-        error = WorkerLostError(
-            f"A worker process {how}.",
-            where=f"process {self._process.pid}",
-            do="Give the machine more memory, or use fewer --workers.",
-        )
-        with self._lock:
-            self._lost = error
-            while self._waiting:
-                self._waiting.popleft().set_exception(error)
-
-
-def _widen(pipe: IO[bytes]) -> None:
-    """Make a pipe large enough for a batch, if the system allows it."""
-    with contextlib.suppress(OSError, AttributeError):
-        fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        self._connection.close()

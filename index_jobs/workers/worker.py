@@ -1,6 +1,6 @@
-"""A worker process: reads payloads from its standard input and writes the results to its output.
+"""A worker process: answers payloads of its parent with their results.
 
-It imports only what the work needs, starts no Java, and ends when its input ends, which also
+It imports only what the work needs, starts no Java, and ends with the connection, which also
 happens when the build or embedding is killed. It ignores Ctrl-C, which its parent handles.
 """
 
@@ -15,7 +15,8 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
-from typing import IO, Any
+from multiprocessing.connection import Connection
+from typing import Any
 
 from arag_search.corpus import Chunk, Document
 from arag_search.system.terminal import guard_terminals
@@ -44,18 +45,16 @@ def dumped(value: object) -> bytes:
     return buffer.getvalue()
 
 
-def main() -> None:
-    """Run until the input ends. The first object read is the work, a function that is then called
-    with each of the following objects."""
+def main(descriptor: int) -> None:
+    """Run until the parent closes the connection. The first object that it sends is the work, a
+    function that is then called with each of the following objects."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.setswitchinterval(_SWITCH_S)
-    replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # output printed by a library must not mix with the replies
     guard_terminals()
-    stream = sys.stdin.buffer
-    work = pickle.load(stream)
+    parent = Connection(descriptor)
+    work = pickle.loads(parent.recv_bytes())
     waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    threading.Thread(target=_read, args=(stream, waiting), daemon=True).start()
+    threading.Thread(target=_read, args=(parent, waiting), daemon=True).start()
     while True:
         item = waiting.get()
         try:
@@ -63,18 +62,17 @@ def main() -> None:
         except Exception as error:
             reply = _dumped_error(error)
         try:
-            replies.write(reply)
-            replies.flush()
-        except BrokenPipeError:
+            parent.send_bytes(reply)
+        except ConnectionError:
             os._exit(0)  # the parent has ended, and the reading thread has not noticed yet
 
 
-def _read(stream: IO[bytes], waiting: queue.SimpleQueue[Any]) -> None:
+def _read(parent: Connection, waiting: queue.SimpleQueue[Any]) -> None:
     """Read ahead, so that the parent never waits for the work when it writes."""
     try:
         while True:
-            waiting.put(pickle.load(stream))
-    except EOFError:
+            waiting.put(pickle.loads(parent.recv_bytes()))
+    except (EOFError, ConnectionError):
         os._exit(0)  # the parent has ended; nobody will read further results
     except Exception:
         traceback.print_exc()
