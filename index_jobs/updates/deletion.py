@@ -87,18 +87,18 @@ def delete_documents(
         before = after = target.manifest
         kept = VectorUpdate(where, vectors, before.placement, embeds=False)
         tally = Tally(before)
-        found: set[str] = set()
+        known_ids: set[str] = set()
         for chunk in existing_chunks(target, [doc_id for doc_id in wanted if _is_id(doc_id)]):
-            found.add(chunk.doc_id)
+            known_ids.add(chunk.doc_id)
             tally.remove(chunk)
-        existing = [doc_id for doc_id in wanted if doc_id in found]
+        existing = [doc_id for doc_id in wanted if doc_id in known_ids]
         last = target.last_update
         if not existing and last is not None and last.digest == record.digest:
             # An earlier run was interrupted after the update was complete, or the command was
             # simply given twice.
             deleted, missing, is_done = last.deleted, (), True
         else:
-            missing = tuple(doc_id for doc_id in wanted if doc_id not in found)
+            missing = tuple(doc_id for doc_id in wanted if doc_id not in known_ids)
             deleted, is_done = len(existing), False
         if missing and not missing_ok:
             raise _unknown(missing, where)
