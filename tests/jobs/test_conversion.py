@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import zlib
+from io import BytesIO
 from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import psutil
 import pytest
@@ -54,6 +56,14 @@ def header(name: str, words: str) -> str:
     return f"From: ada@example.org\nSubject: s\n{name}: {words}\n\nBody.\n"
 
 
+def bomb() -> bytes:
+    """Return a small book that unpacks to 400 MiB."""
+    file = BytesIO()
+    with ZipFile(file, "w", ZIP_DEFLATED) as archive:
+        archive.writestr("META-INF/container.xml", b"<a>" + bytes(400 << 20))
+    return file.getvalue()
+
+
 HOSTILE = {
     "deflated.pdf": deflated_twice(1500),
     "words.eml": header("To", " ".join(["=?utf-8?b?YQ==?="] * 60_000)).encode(),
@@ -61,6 +71,9 @@ HOSTILE = {
         "Content-Type", "text/plain; " + "; ".join(f"a{n}=b" for n in range(20_000))
     ).encode(),
     "attributes.html": b"<p " + b" ".join(b"a%d=1" % n for n in range(64_000)) + b">x",
+    "nested.html": b"<div>" * 100_000,
+    "readings.html": b"<rt>a" * 100_000,
+    "bomb.epub": bomb(),
 }
 
 

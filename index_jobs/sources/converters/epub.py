@@ -16,7 +16,6 @@ from index_jobs.sources.converters.office import Element, opened_archive, parsed
 from index_jobs.sources.converters.outline import Part, outline_of, shifted
 from index_jobs.sources.converters.registry import (
     ConvertedDocument,
-    check_length,
     reading,
     sensible_title,
 )
@@ -60,11 +59,10 @@ def _document(archive: ZipFile, where: str) -> ConvertedDocument:
         )
     chapters: list[str] = []
     parts: list[Part] = []
-    characters = lines = 0
+    lines = 0
     title = book.title
     for name in book.chapters:
-        place = f"{where}, {name}"
-        page = page_of(decoded_markup(archive.read(name), place), place)
+        page = page_of(decoded_markup(archive.read(name), f"{where}, {name}"))
         if page.text:
             chapters.append(f"[chapter {len(chapters) + 1}]\n{page.text}")
             length = page.text.count("\n") + 2
@@ -75,8 +73,6 @@ def _document(archive: ZipFile, where: str) -> ConvertedDocument:
             parts.append(Part(lines, lines + length, "section", name))
             parts += shifted(units, lines + 1)
             lines += length + 1
-            characters += len(page.text)
-            check_length(characters, where)
             title = title or page.title
     text = "\n\n".join(chapters)
     outline = outline_of(text, parts)

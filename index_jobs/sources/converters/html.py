@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from arag_search.corpus import MAX_NAME_CHARACTERS, Outline, UnitKind
-from arag_search.errors import SourceError
 from index_jobs.sources.converters.outline import INDEX_LINES, Part, outline_of
 from index_jobs.sources.converters.registry import ConvertedDocument, whole_file
 from index_jobs.sources.encodings import decoded
@@ -62,20 +61,8 @@ _META_CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]{
 _COMMENT = re.compile(rb"<!--.*?(?:-->|$)", re.DOTALL)
 _XML_ENCODING = re.compile(rb"""\s*<\?xml[^>]{0,100}?encoding\s*=\s*["']([\w.:-]{1,40})""", re.I)
 _EMPTY_ELEMENT = re.compile(r"<([a-zA-Z][\w:.-]*)(\s[^<>]*)?/>")
-_TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
 _DOTTED_NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+){1,9}")
 _VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())  # noqa: SIM905
-_END_IS_OPTIONAL = _VOID | frozenset(
-    """
-    a body button colgroup dd dt head html li nobr optgroup option p tbody td tfoot th thead tr
-    """.split()  # noqa: SIM905
-)
-"""Elements that never nest directly, because the next element of the same kind ends them."""
-
-_IN_RUBY = frozenset(("rb", "rp", "rt", "rtc"))
-"""Elements of which that is true only in ruby text."""
-
-_STYLE = frozenset("b big code em font i s small strike strong tt u".split())  # noqa: SIM905
 _NOTES = frozenset(
     "note tip warning caution important danger admonition theme-admonition".split()  # noqa: SIM905
 )
@@ -127,8 +114,6 @@ _QUALIFIED_CHARACTERS = 500
 
 _FIRST_BLANK_LINES = re.compile(r"\A\s*\n")
 _TITLE_END = re.compile(r"\s*[^\w\s]")
-_MAX_STEPS = 200_000_000
-_MAX_COPIES = 4_000_000
 _CHARSET_BYTES = 1 << 12
 _SOFT_HYPHEN = "\u00ad"
 
@@ -145,7 +130,7 @@ class Page(NamedTuple):
 
 def convert(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocument]:
     """Yield the page as one document. See Converter."""
-    page = page_of(decoded_markup(whole_file(path, where), where), where)
+    page = page_of(decoded_markup(whole_file(path, where), where))
     yield ConvertedDocument("", page.title, page.text, unread=page.unread, outline=page.outline)
 
 
@@ -156,16 +141,14 @@ def decoded_markup(data: bytes, where: str) -> str:
     return decoded(data, where, declared[1].decode("ascii") if declared else "")
 
 
-def page_of(markup: str, where: str) -> Page:
+def page_of(markup: str) -> Page:
     """Return the title and the text of HTML or XHTML.
 
     The title is that of ``<title>``, without the name of the site where the first ``<h1>`` is its
     beginning; else the first ``<h1>``. Headings begin with ``#``, items of lists with ``-``, and
     cells of a row are separated by ``|``. Elements that are hidden or that hold navigation, by
-    their tag, class or role, are left out. Raises SourceError for a page that would take too long
-    to parse.
+    their tag, class or role, are left out.
     """
-    _check_nesting(markup, where)
     from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
     if markup.lstrip("\ufeff \t\r\n").startswith("<?xml"):
@@ -179,39 +162,6 @@ def page_of(markup: str, where: str) -> Page:
     if not title or (title.startswith(heading) and _TITLE_END.match(title, len(heading))):
         title = heading or title
     return Page(title, *text.finished(), {_LEFT_OUT: text.furniture} if text.furniture else {})
-
-
-def _check_nesting(markup: str, where: str) -> None:
-    """Raise SourceError if parsing could take minutes or gigabytes.
-
-    For each tag, an HTML parser may walk all open elements, and repeat all open formatting
-    elements, so work and memory grow with the product of tags and depth.
-    """
-    tags = depth = deepest = style_depth = deepest_style = 0
-    in_ruby = False
-    for tag in _TAG.finditer(markup):
-        tags += 1
-        name = tag[2].lower()
-        in_ruby = not tag[1] if name == "ruby" else in_ruby
-        if name in _END_IS_OPTIONAL or (in_ruby and name in _IN_RUBY):
-            continue
-        step = -1 if tag[1] else 1
-        depth = max(0, depth + step)
-        deepest = max(deepest, depth)
-        if name in _STYLE:
-            style_depth = max(0, style_depth + step)
-            deepest_style = max(deepest_style, style_depth)
-    for kind, levels, limit in (
-        ("elements", deepest, _MAX_STEPS // max(tags, 1)),
-        ("elements of style", deepest_style, max(50, _MAX_COPIES // max(tags, 1))),
-    ):
-        if levels > limit:
-            raise SourceError(
-                f"The page has {levels:,} levels of nested {kind}.",
-                where=where,
-                allowed=f"at most {limit:,} in a page with {tags:,} tags",
-                do="Close its elements.",
-            )
 
 
 def _with_end_tag(element: re.Match[str]) -> str:

@@ -210,7 +210,7 @@ def _text(part: EmailMessage, where: str) -> str:
         text = content.replace(b"\0", b"").decode("utf-8", "replace")
     if part.get_content_subtype() != "html":
         return "\n".join(line.rstrip() for line in text.splitlines())
-    return page_of(text, where).text
+    return page_of(text).text
 
 
 def _with_readable_head(data: bytes, where: str) -> bytes:

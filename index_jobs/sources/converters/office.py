@@ -1,7 +1,7 @@
 """Word documents, slide decks, workbooks, and archives that hold XML.
 
-The contents of an archive are bounded before they are read, and nothing outside of it is read:
-external entities, links and macros are ignored.
+Nothing outside of an archive is read: external entities, links and macros are ignored. What it may
+unpack to is bounded by the process that converts it.
 """
 
 from __future__ import annotations
@@ -22,14 +22,10 @@ from arag_search.errors import SourceError
 from index_jobs.sources.converters.outline import Part, outline_of
 from index_jobs.sources.converters.registry import (
     ConvertedDocument,
-    check_length,
     reading,
     sensible_title,
 )
 from index_jobs.sources.records import Fields, readable
-
-MAX_UNPACKED_BYTES = 1 << 29
-"""The maximum total size of the unpacked files of an archive (512 MiB)."""
 
 _USUAL_FORMS = (
     (
@@ -79,9 +75,8 @@ class Element(Protocol):
 
 @contextmanager
 def opened_archive(path: Path, where: str, kind: str) -> Generator[ZipFile]:
-    """Open a zip archive, after its declared sizes have been checked; ``kind`` is such as "an EPUB
-    book". Raises SourceError if the file is not an archive, is encrypted, or is too large when
-    unpacked."""
+    """Open a zip archive; ``kind`` is such as "an EPUB book". Raises SourceError if the file is not
+    an archive, or is encrypted."""
     with readable(where), path.open("rb") as file:
         if file.read(len(_OLE)) == _OLE:
             raise SourceError(
@@ -97,7 +92,13 @@ def opened_archive(path: Path, where: str, kind: str) -> Generator[ZipFile]:
                 f"The file cannot be read as {kind} ({error}).", where=where, do="Fetch it again."
             ) from error
         with archive:
-            _check_archive(archive, where, kind)
+            if any(entry.flag_bits & _ENCRYPTED_FLAG for entry in archive.infolist()):
+                raise SourceError(
+                    "The file is encrypted.",
+                    where=where,
+                    allowed=f"{kind} without a password",
+                    do="Save it without a password.",
+                )
             yield archive
 
 
@@ -129,26 +130,6 @@ def _usual(data: bytes) -> bytes:
     for other, usual in _USUAL_FORMS:
         data = other.sub(usual, data)
     return data
-
-
-def _check_archive(archive: ZipFile, where: str, kind: str) -> None:
-    entries = archive.infolist()
-    if any(entry.flag_bits & _ENCRYPTED_FLAG for entry in entries):
-        raise SourceError(
-            "The file is encrypted.",
-            where=where,
-            allowed=f"{kind} without a password",
-            do="Save it without a password.",
-        )
-    # What an entry holds beyond its declared size is never read: zipfile stops there.
-    unpacked = sum(entry.file_size for entry in entries)
-    if unpacked > MAX_UNPACKED_BYTES:
-        raise SourceError(
-            f"The file unpacks to {unpacked >> 20:,} MiB.",
-            where=where,
-            allowed=f"at most {MAX_UNPACKED_BYTES >> 20} MiB",
-            do="Split it, or make its pictures smaller.",
-        )
 
 
 def parsed_xml(data: bytes) -> Element:
@@ -195,11 +176,11 @@ def convert_word(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDo
     footers are left out. See Converter."""
     kind = "a Word document"
     with office_file(path, where, kind) as file, reading(kind, where):
-        document = _word_document(file, where)
+        document = _word_document(file)
     yield document
 
 
-def _word_document(file: IO[bytes], where: str) -> ConvertedDocument:
+def _word_document(file: IO[bytes]) -> ConvertedDocument:
     from docx import Document
 
     word: Any = Document(file)
@@ -211,7 +192,6 @@ def _word_document(file: IO[bytes], where: str) -> ConvertedDocument:
                 if note.get(f"{_W}type") is None:  # the others are lines between text and notes
                     text.add(note)
     whole = "\n\n".join(text.paragraphs).strip()
-    check_length(len(whole), where)
     title = sensible_title(word.core_properties.title) or text.title or text.first_heading
     unread = _unread_parts([word.element.body], _UNREAD)
     outline = outline_of(whole, text.parts)
@@ -340,18 +320,18 @@ def convert_slides(path: Path, where: str, fields: Fields) -> Iterator[Converted
     Converter."""
     kind = "a slide deck"
     with office_file(path, where, kind) as file, reading(kind, where):
-        document = _slide_document(file, where)
+        document = _slide_document(file)
     yield document
 
 
-def _slide_document(file: IO[bytes], where: str) -> ConvertedDocument:
+def _slide_document(file: IO[bytes]) -> ConvertedDocument:
     from pptx import Presentation
 
     deck: Any = Presentation(file)
     title = sensible_title(deck.core_properties.title)
     slides: list[str] = []
     parts: list[Part] = []
-    characters = lines = 0
+    lines = 0
     for number, slide in enumerate(deck.slides, 1):
         blocks = [f"[slide {number}]", *_blocks(slide.shapes)]
         if slide.has_notes_slide and (frame := slide.notes_slide.notes_text_frame) is not None:
@@ -362,8 +342,6 @@ def _slide_document(file: IO[bytes], where: str) -> ConvertedDocument:
         slides.append("\n".join(blocks))
         parts.append(Part(lines, 0, "section", f"slide {number}", 1))
         lines += slides[-1].count("\n") + 2
-        characters += len(slides[-1])
-        check_length(characters, where)
     formulas = {f"{_MATH}oMath": "formulas"}
     unread = _unread_parts([slide.element for slide in deck.slides], _UNREAD | formulas)
     text = "\n\n".join(slides)
@@ -390,11 +368,6 @@ def _slide_text(frame: Any) -> str:
     return "\n".join(line for line in lines if line)
 
 
-_MAX_CELLS = 20_000_000
-"""The maximum number of cells to examine; a small file can declare sheets of billions of empty
-ones."""
-
-
 def convert_workbook(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocument]:
     """Yield the file as one document. Every sheet begins with a line ``[sheet Name]``, and has a
     line for each row, with bars between cells. See Converter."""
@@ -413,20 +386,14 @@ def _sheet_document(file: IO[bytes], where: str) -> ConvertedDocument:
         title = sensible_title(workbook.properties.title)
         lines: list[str] = []
         parts: list[Part] = []
-        cells = characters = 0
         for sheet in workbook.worksheets:
             lines += [""] * bool(lines)
             parts.append(Part(len(lines), 0, "section", sheet.title, 1))
             lines.append(f"[sheet {sheet.title}]")
             sheet.reset_dimensions()  # the declared size of a sheet is often wrong
             for row in sheet.iter_rows(values_only=True):
-                cells += len(row) + 1
                 if line := _line(row):
                     lines.append(line)
-                    characters += len(line)
-                    check_length(characters, where)
-                if cells > _MAX_CELLS:
-                    raise _too_many_cells(where)
     finally:
         workbook.close()
     if not lines:
@@ -456,12 +423,3 @@ def _shown(value: object) -> str:
 def _unescaped(text: str) -> str:
     """Return text without the escapes of characters that XML cannot hold (``_x000D_``)."""
     return _ESCAPED.sub(lambda code: chr(int(code[1], 16)), text)
-
-
-def _too_many_cells(where: str) -> SourceError:
-    return SourceError(
-        "The workbook has too many cells.",
-        where=where,
-        allowed=f"at most {_MAX_CELLS:,}, empty ones included",
-        do="Save the sheets as CSV or Parquet, whose rows are documents.",
-    )

@@ -12,7 +12,6 @@ from typing import IO, TYPE_CHECKING, Any, cast
 from arag_search.errors import SourceError
 from index_jobs.sources.converters.registry import (
     ConvertedDocument,
-    check_length,
     reading,
     sensible_title,
 )
@@ -71,7 +70,6 @@ def _converted(pdf: PdfDocument, where: str) -> ConvertedDocument:
     cast("Any", pdf).init_forms()  # so that the values of fields are shown
     texts: list[str] = []
     heading = ""
-    characters = 0
     for number in range(len(pdf)):
         page = _shown_page(pdf, number)
         text_page: Any = page.get_textpage()
@@ -81,8 +79,6 @@ def _converted(pdf: PdfDocument, where: str) -> ConvertedDocument:
         text_page.close()
         page.close()
         texts.append(text)
-        characters += len(text)
-        check_length(characters, where)
     if not any(texts):
         raise SourceError(
             "The PDF has no text: its pages are pictures.",

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 MAX_FILE_BYTES = 1 << 28
 """The largest file that is read as a whole (256 MiB). Tables and mailboxes are streamed."""
 
-MAX_TEXT_CHARACTERS = 1 << 27
-"""The longest text of a PDF, workbook or book (134 million characters, or 100,000 pages)."""
-
 _LONE_RETURN = re.compile(r"\r(?!\n)")
 _MAX_TITLE_CHARACTERS = 300
 _NO_TITLE = re.compile(
@@ -120,17 +117,6 @@ def reading(kind: str, where: str) -> Generator[None]:
         raise SourceError(
             f"The file cannot be read as {kind} ({reason}).", where=where, do="Fetch it again."
         ) from error
-
-
-def check_length(characters: int, where: str) -> None:
-    """Raise SourceError if a text is too long."""
-    if characters > MAX_TEXT_CHARACTERS:
-        raise SourceError(
-            "The text of the file is too long.",
-            where=where,
-            allowed=f"at most {MAX_TEXT_CHARACTERS:,} characters",
-            do="Split it.",
-        )
 
 
 def sensible_title(title: object) -> str:

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from arag_search.errors import SourceError
 from index_jobs.sources.converters.html import page_of
 from tests.support.converted import document_of, refusal_of, written
 
@@ -109,27 +108,15 @@ def test_empty_elements_of_xhtml_hold_nothing(tmp_path: Path) -> None:
     assert document_of(written(tmp_path / "a.xhtml", markup)).text == "One\ntwo\n\nThree"
 
 
-@pytest.mark.parametrize("tag", ["div", "span", "b", "blockquote", "table><tr><td", "ul><li"])
-def test_ten_thousand_nested_elements_are_read_or_refused_at_once(tmp_path: Path, tag: str) -> None:
+@pytest.mark.parametrize("tag", ["div", "span", "b", "blockquote", "ul><li"])
+def test_ten_thousand_nested_elements_are_read(tmp_path: Path, tag: str) -> None:
     path = written(tmp_path / "a.html", f"<{tag}>" * 10_000 + "end")
-    if tag in ("b", "table><tr><td"):
-        assert "nested" in refusal_of(path).what
-    else:
-        assert document_of(path).text.endswith("end")
+    assert document_of(path).text.endswith("end")
 
 
-@pytest.mark.parametrize(
-    "markup",
-    [
-        "<div>" * 100_000,
-        "<p><span>" * 100_000,
-        "".join(f"<b id={number}>" for number in range(5_000)) + "<p>x" * 5_000,
-    ],
-)
-def test_a_page_that_would_take_minutes_or_gigabytes_is_refused(
-    tmp_path: Path, markup: str
-) -> None:
-    assert "nested" in refusal_of(written(tmp_path / "a.html", markup)).what
+def test_thousands_of_unclosed_elements_of_style_are_read(tmp_path: Path) -> None:
+    styles = "".join(f"<b id={number}>" for number in range(5_000))
+    assert text_of(tmp_path, styles + "<p>x" * 5_000).count("x") == 5_000
 
 
 def test_a_list_of_many_unclosed_items_is_read(tmp_path: Path) -> None:
@@ -179,13 +166,10 @@ def test_a_binary_file_with_the_ending_of_a_page_is_refused(tmp_path: Path) -> N
     ],
 )
 def test_the_text_is_what_a_reader_sees_with_its_boundaries(body: str, text: str) -> None:
-    assert page_of(body, "x").text == text
+    assert page_of(body).text == text
 
 
 def test_ruby_text_that_is_not_closed_and_long_terms_take_little_time() -> None:
-    # Outside of ruby text, the parser nests readings: time grows with the square of their number.
-    with pytest.raises(SourceError, match="levels of nested elements"):
-        page_of("<rt>a" * 100_000, "x")
-    assert page_of("<ruby>" + "a<rt>b" * 20_000, "x").text.startswith("a")
-    page = page_of(f'<dl><dt id="a.b">{"a." * 200_000}<dd>x</dl>', "x")
+    assert page_of("<ruby>" + "a<rt>b" * 20_000).text.startswith("a")
+    page = page_of(f'<dl><dt id="a.b">{"a." * 200_000}<dd>x</dl>')
     assert page.outline[0].name.startswith("a.a.")

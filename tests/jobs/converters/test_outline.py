@@ -91,7 +91,7 @@ section 20.5. Write Ahead Log: ## 20.5. Write Ahead Log ~ y = 2
 
 
 def test_a_page_has_sections_terms_items_rows_notes_and_blocks() -> None:
-    page = page_of(MANUAL, "x")
+    page = page_of(MANUAL)
     assert shown(page.text, page.outline) == MANUAL_OUTLINE
     assert page.unread == {"navigation left out of pages": 2}
     assert "Prev" not in page.text
@@ -103,7 +103,7 @@ def test_a_page_has_sections_terms_items_rows_notes_and_blocks() -> None:
 
 
 def test_a_page_that_begins_with_code_keeps_its_indentation() -> None:
-    page = page_of("<pre>\n\n    x\n  y\n</pre>z", "x")
+    page = page_of("<pre>\n\n    x\n  y\n</pre>z")
     assert page.text == "    x\n  y\n\n\nz"
     assert shown(page.text, page.outline) == "block: x ~ y"
 
@@ -113,7 +113,7 @@ def test_a_list_of_links_is_an_index(share: int) -> None:
     items = "".join(
         f"<li><a href=x>abs() {n}</a>{', a long description' * share}" for n in range(10)
     )
-    page = page_of(f"<h1>Index</h1><ul>{items}</ul>", "x")
+    page = page_of(f"<h1>Index</h1><ul>{items}</ul>")
     kinds = [unit.kind for unit in page.outline]
     assert kinds == (["section", "index"] if not share else ["section", *["entry"] * 10])
 
@@ -129,7 +129,7 @@ def test_a_list_of_links_is_an_index(share: int) -> None:
 )
 def test_the_title_of_a_page_is_without_its_site(title: str, heading: str, expected: str) -> None:
     link = '<a class="headerlink" href="#x">¶</a>'
-    page = page_of(f"<title>{title}</title><h1>{heading}{link}</h1>text", "x")
+    page = page_of(f"<title>{title}</title><h1>{heading}{link}</h1>text")
     assert (page.title, page.text) == (expected, f"# {heading}\n\ntext")
 
 
@@ -148,14 +148,14 @@ def test_the_title_of_a_page_is_without_its_site(title: str, heading: str, expec
     ],
 )
 def test_the_navigation_of_a_manual_is_left_out_and_counted(furniture: str) -> None:
-    page = page_of(f"<p>seen</p>{furniture}<p>too</p>", "x")
+    page = page_of(f"<p>seen</p>{furniture}<p>too</p>")
     assert page.text == "seen\n\ntoo"
     assert page.unread == {"navigation left out of pages": 1}
 
 
 def test_the_header_of_an_article_stays() -> None:
-    assert page_of("<article><header role=banner>By A</header>x</article>", "x").text == "By A\n\nx"
-    assert page_of("<body class=footer><main class=navbar>x</main>", "x").text == "x"
+    assert page_of("<article><header role=banner>By A</header>x</article>").text == "By A\n\nx"
+    assert page_of("<body class=footer><main class=navbar>x</main>").text == "x"
 
 
 MARKDOWN = """---
@@ -494,7 +494,7 @@ MARKUP = st.lists(
 
 @given(MARKUP)
 def test_any_page_has_an_outline(markup: str) -> None:
-    page = page_of(markup, "x")
+    page = page_of(markup)
     check(page.text, page.outline)
 
 
