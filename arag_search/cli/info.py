@@ -41,8 +41,7 @@ from arag_search.vectors.faiss_index import (
     factory_of,
     read_index,
 )
-from arag_search.vectors.folder import embed_command, states, states_of, vectors_root
-from arag_search.vectors.records import StateRecord
+from arag_search.vectors.folder import StateRecord, embed_command, states, vectors_root
 from index_jobs.updates.folder_index import FolderIndex
 
 if TYPE_CHECKING:
@@ -324,7 +323,7 @@ class _Stores:
     def open(self, name: str) -> tuple[Store, dict[VectorUnit, int]]:
         """Return a store, and how many of its rows no state in the folder needs. Raises
         VectorsDamagedError and what ``Store.open`` raises."""
-        from arag_search.vectors.state import needed_rows
+        from arag_search.vectors.state import live_rows, states_of
         from arag_search.vectors.store import Store
 
         if name in self._open:
@@ -332,9 +331,9 @@ class _Stores:
         store = Store.open(self._root / name)
         if self.checksums:
             store.verify()
-        needed = needed_rows(store, [state.texts for state in states_of(self._root, name)])
+        live = live_rows(store, [state.texts for state in states_of(self._root, name)])
         dead: dict[VectorUnit, int] = {
-            unit: len(rows) - int(rows.sum()) for unit, rows in needed.items()
+            unit: store.rows(unit) - len(rows) for unit, rows in live.items()
         }
         self._open[name] = store, dead
         return self._open[name]

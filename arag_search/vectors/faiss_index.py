@@ -24,7 +24,7 @@ from arag_search.system.extras import check_extra
 from arag_search.system.processes import share_cores
 from arag_search.system.progress import Progress
 from arag_search.vectors.base import FloatArray, VectorUnit
-from arag_search.vectors.records import VECTORS_VERSION, read_record
+from arag_search.vectors.folder import VECTORS_VERSION, read_record
 
 if TYPE_CHECKING:
     import numpy as np

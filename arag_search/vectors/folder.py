@@ -1,50 +1,45 @@
-"""The folder of the vectors of an index: its stores, its states, and the one that fits.
+"""The folder of the vectors of an index: its files, their records, and what is removed from it.
 
 Several indexes may share a folder, and find each other's rows by the keys of their texts. One job
 at a time embeds or compacts; whoever appends to a store or removes one holds another lock, an
 embedding only at these times. A state is published and removed without it, since deletions need no
-encoder.
+encoder. Nothing here needs numpy.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import time
 from collections.abc import Collection, Generator, Iterable
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeVar
+
+import orjson
 
 from arag_search.engines.opensearch.address import is_address
 from arag_search.errors import (
     ArgumentError,
     BuildError,
+    VectorsDamagedError,
     VectorsError,
     VectorsLockedError,
-    VectorsMismatchError,
     VectorsNotFoundError,
     VectorsNotNamedError,
+    VectorsVersionError,
 )
-from arag_search.manifest import Manifest
 from arag_search.system.durable import full_disk_advice
 from arag_search.system.lock import HeldError, hold
 from arag_search.system.paths import path_in
-from arag_search.vectors.records import (
-    STATE_ENDING,
-    STORE_NAME,
-    STORE_RECORD,
-    StateRecord,
-    StoreRecord,
-    open_state,
-    read_record,
-    state_path,
-)
+from arag_search.vectors.base import EncoderIdentity, Probes, VectorUnit, differences
 
 if TYPE_CHECKING:
-    from arag_search.vectors.state import State
-    from arag_search.vectors.store import Store
+    from pydantic import TypeAdapter
 
 VECTORS_VARIABLE = "ARAG_VECTORS"
 FOLDER = "vectors"
@@ -59,6 +54,23 @@ _LOOKS_S = 0.1
 _OWNER = "arag-search embed, process "
 _UNFINISHED_S = 3_600.0
 """The age from which the file of a state that was not finished is that of a killed process."""
+
+VECTORS_VERSION = 9
+"""The number of the format of stores and states: every change of what is stored raises it, and
+others are not read."""
+
+EMBED_AGAIN = "Embed the index again: arag-search embed INDEX --overwrite"
+
+StoredType = Literal["float32", "float16"]
+
+STORE_NAME = re.compile(r"store-\d{5,}")
+STORE_RECORD = "store.json"
+STATE_ENDING = ".state"
+SHARED = "*"
+_NAME_DIGITS = 16
+_MOST_BYTES = 1 << 16
+
+T = TypeVar("T")
 
 
 def vectors_root(location: str, vectors: Path | str | None = None) -> Path:
@@ -103,6 +115,136 @@ def embed_command(location: str, root: Path) -> str:
     return f"arag-search embed {shlex.quote(location)}{named}"
 
 
+# Records
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreRecord:
+    """The description of a store: what its vectors are, and how texts were written for them.
+
+    ``sentence_titles`` says that sentences were encoded below the title of their passage.
+    ``probes`` are the vectors that the encoder gave to PROBE_TEXTS, by which it is known again.
+    """
+
+    format_version: int = VECTORS_VERSION
+    encoder: EncoderIdentity
+    dtype: StoredType
+    sentence_titles: bool = False
+    probes: Probes
+
+    def differences(self, other: StoreRecord) -> str:
+        """Describe why vectors of another store may not stand in this one; "" if they may."""
+        changed = [differences(self.encoder, self.probes, other.encoder, other.probes)]
+        for name in ("dtype", "sentence_titles"):
+            if (before := getattr(self, name)) != (after := getattr(other, name)):
+                changed.append(f"{name.replace('_', ' ')} {after!r} instead of {before!r}")
+        return ", ".join(filter(None, changed))
+
+
+@dataclass(frozen=True, slots=True)
+class UnitRecord:
+    """The sizes of the arrays of a unit: its texts, and the rows of the store at the time."""
+
+    texts: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateRecord:
+    """The description of a state of an index, which ``placement`` and ``fingerprint`` identify.
+
+    ``store`` is the name of the folder of the rows, and ``before`` the placement of the state that
+    this one replaced, "" if none. ``owner`` is the index (see ``owner_of``) in a folder that is not
+    its own; SHARED if several of equal content have embedded it. ``arrays`` is the BLAKE2 checksum
+    of all that follows the record.
+    """
+
+    format_version: int = VECTORS_VERSION
+    placement: str
+    fingerprint: str
+    created: str
+    store: str
+    before: str = ""
+    owner: str = ""
+    units: dict[VectorUnit, UnitRecord] = field(default_factory=dict[VectorUnit, UnitRecord])
+    arrays: str
+
+    @property
+    def texts(self) -> dict[VectorUnit, int]:
+        """The number of texts of each unit."""
+        return {unit: arrays.texts for unit, arrays in self.units.items()}
+
+
+def read_record(kind: type[T], data: bytes, where: str) -> T:
+    """Read a record, a dataclass that has a field ``format_version``; ``where`` names its file.
+
+    Raises VectorsVersionError for another version, VectorsDamagedError for anything but such a
+    record.
+    """
+    from pydantic import ValidationError
+
+    try:
+        loaded: Any = orjson.loads(data)
+        version = loaded["format_version"]
+    except (orjson.JSONDecodeError, KeyError, TypeError, IndexError) as error:
+        raise _unreadable(str(error), where) from error
+    if version != VECTORS_VERSION:
+        raise VectorsVersionError(
+            f"The vectors have format version {version}.",
+            where=where,
+            allowed=f"version {VECTORS_VERSION}",
+            do=EMBED_AGAIN,
+        )
+    try:
+        return _strict(kind).validate_json(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(map(str, first["loc"]))
+        raise _unreadable(f"{field}: {first['msg']}", where) from error
+
+
+def state_path(root: Path, placement: str) -> Path:
+    """Return the file of the state of an index with this placement."""
+    return root / f"{placement[:_NAME_DIGITS]}{STATE_ENDING}"
+
+
+@contextmanager
+def open_state(path: Path) -> Generator[tuple[StateRecord, BinaryIO]]:
+    """Open the file of a state, read its record, and yield it with the file, at its arrays.
+
+    Raises VectorsNotFoundError, VectorsDamagedError, VectorsVersionError.
+    """
+    try:
+        file = path.open("rb")
+    except (FileNotFoundError, NotADirectoryError):
+        raise VectorsNotFoundError(
+            "There are no vectors of this state of the index.",
+            where=str(path),
+            do="Make them: arag-search embed INDEX",
+        ) from None
+    with file:
+        yield read_record(StateRecord, file.readline(_MOST_BYTES), str(path)), file
+
+
+def _unreadable(why: str, where: str) -> VectorsDamagedError:
+    return damaged(f"The record cannot be read ({why}).", where)
+
+
+def damaged(what: str, where: Path | str, allowed: str = "") -> VectorsDamagedError:
+    """Return the error of a file that is not as it was written."""
+    return VectorsDamagedError(what, where=str(where), allowed=allowed, do=EMBED_AGAIN)
+
+
+@cache
+def _strict(kind: type[T]) -> TypeAdapter[T]:
+    from pydantic import ConfigDict, TypeAdapter, with_config
+
+    return TypeAdapter(with_config(ConfigDict(strict=True, extra="forbid"))(kind))
+
+
+# Locks
+
+
 def lock(root: Path) -> AbstractContextManager[None]:
     """Lock the folder of the vectors for a job of this process, beside which updates go on. Raises
     VectorsLockedError, BuildError."""
@@ -144,7 +286,7 @@ def _locked(root: Path, name: str, wait_s: float) -> Generator[None]:
         os.close(descriptor)
 
 
-# States
+# States and stores
 
 
 def states(root: Path) -> list[tuple[Path, StateRecord | VectorsError]]:
@@ -164,48 +306,6 @@ def states(root: Path) -> list[tuple[Path, StateRecord | VectorsError]]:
     return [*readable, *others]
 
 
-def fitting_state(root: Path, placement: str) -> State | None:
-    """Open the state of an index with this placement; None if there is none. Raises
-    VectorsDamagedError, VectorsVersionError."""
-    from arag_search.vectors.state import State
-
-    try:
-        state = State.open(state_path(root, placement))
-    except VectorsNotFoundError:
-        return None
-    return state if state.record.placement == placement else None
-
-
-def find_state(root: Path, index: Manifest, location: str) -> State:
-    """Open the state of an index. Raises VectorsNotFoundError if there are no vectors,
-    VectorsMismatchError if those there are of other states of the index or of other indexes, and
-    the errors of ``fitting_state``."""
-    command = embed_command(location, root)
-    try:
-        state = fitting_state(root, index.placement)
-    except VectorsError as error:
-        error.do = error.do.replace("arag-search embed INDEX", command)
-        raise
-    if state is not None:
-        return state
-    if not any(root.glob(f"*{STATE_ENDING}")):
-        raise VectorsNotFoundError(
-            "The index has no vectors, or none that were finished.",
-            where=str(root),
-            do=f"Make them: {command} --encoder NAME",
-        )
-    raise VectorsMismatchError(
-        "The vectors do not fit the index: it has changed since they were made, or they are those "
-        "of another index.",
-        where=str(root),
-        allowed="vectors of the index as it is",
-        do=f"Run {command}: it encodes new texts only.",
-    )
-
-
-# Stores
-
-
 def stores(root: Path) -> list[tuple[Path, StoreRecord]]:
     """Return the stores in a folder whose records can be read, the newest first."""
     readable: list[tuple[Path, StoreRecord]] = []
@@ -215,15 +315,6 @@ def stores(root: Path) -> list[tuple[Path, StoreRecord]]:
         with suppress(VectorsError, FileNotFoundError):
             readable.append((path.parent, read_record(StoreRecord, path.read_bytes(), str(path))))
     return readable
-
-
-def store_of(root: Path, state: State) -> Store:
-    """Open the store with the rows of a state. Raises VectorsNotFoundError, also if a job has put
-    the rows into another store since the state was read, VectorsDamagedError,
-    VectorsVersionError."""
-    from arag_search.vectors.store import Store
-
-    return Store.open(root / state.record.store)
 
 
 def new_store(root: Path) -> Path:
@@ -242,19 +333,6 @@ def _store_folders(root: Path) -> list[Path]:
 
 
 # Removal
-
-
-def states_of(root: Path, store: str, but: Collection[Path] = ()) -> list[State]:
-    """Open the states that name a store and can be read, the newest first, but those at these
-    paths."""
-    from arag_search.vectors.state import State
-
-    opened: list[State] = []
-    for path, record in states(root):
-        if isinstance(record, StateRecord) and record.store == store and path not in but:
-            with suppress(VectorsError):
-                opened.append(State.open(path))
-    return opened
 
 
 def unnamed_stores(root: Path) -> list[tuple[Path, StoreRecord]]:

@@ -33,8 +33,7 @@ from arag_search.vectors.base import (
 )
 from arag_search.vectors.exact import AllowedRows, Rows
 from arag_search.vectors.faiss_index import IvfIndex, read_index
-from arag_search.vectors.folder import find_state, store_of
-from arag_search.vectors.state import State
+from arag_search.vectors.state import State, find_state
 from arag_search.vectors.store import Store
 
 RESCORE = 10
@@ -76,7 +75,7 @@ def open_vectors(
 
     def opened() -> IndexVectors:
         state = find_state(root, index, location)
-        return IndexVectors(state, store_of(root, state), nprobe)
+        return IndexVectors(state, state.store(), nprobe)
 
     try:
         return opened()

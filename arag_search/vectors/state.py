@@ -4,7 +4,7 @@ The file is a line of JSON, the StateRecord, and for each unit four arrays, each
 
 ``ordinals``  int64[texts]: the ordinal of each text, ascending
 ``rows``      uint32[texts]: the row of each text in the store
-``starts``    uint32[rows + 1]: where the texts of each row start in
+``starts``    uint32[rows + 1]: where the texts of each row, up to the last that has one, start in
 ``texts``     uint32[texts]: the numbers of the texts, ascending for each row; a dead row has none
 
 It is published by one rename, and mapped.
@@ -13,7 +13,8 @@ It is published by one rename, and mapped.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,18 +24,30 @@ import orjson
 from numpy.typing import NDArray
 
 from arag_search.corpus import MAX_SENTENCES
-from arag_search.errors import ArgumentError
+from arag_search.errors import (
+    ArgumentError,
+    VectorsError,
+    VectorsMismatchError,
+    VectorsNotFoundError,
+)
+from arag_search.manifest import Manifest
 from arag_search.system.durable import replacing, sync
 from arag_search.vectors.base import VECTOR_UNITS, VectorUnit
-from arag_search.vectors.records import (
-    CHECKED_BYTES,
+from arag_search.vectors.folder import (
+    STATE_ENDING,
     StateRecord,
     UnitRecord,
     damaged,
+    embed_command,
     open_state,
     state_path,
+    states,
 )
-from arag_search.vectors.store import Store, checksum
+from arag_search.vectors.store import Rows, Store, checksum
+
+CHECKED_BYTES = 1 << 26
+"""The largest state that is read and compared with its checksum when it is opened (64 MiB); a
+damaged byte would drop hits without a word."""
 
 _ALIGNED = 64
 _CHANGED = "The file has changed since it was written."
@@ -77,7 +90,7 @@ class UnitState(NamedTuple):
             raise damaged(_CHANGED, self.where) from error
 
     def live_mask(self) -> NDArray[np.bool_]:
-        """Return for each row of the store at the time whether it has a text."""
+        """Return for each row up to the last with a text whether it has one."""
         return self.starts[1:] > self.starts[:-1]
 
 
@@ -93,40 +106,37 @@ class State:
     @staticmethod
     def write(
         root: Path,
-        *,
-        placement: str,
-        fingerprint: str,
+        index: Manifest | StateRecord,
         store: str,
-        units: Mapping[VectorUnit, UnitTexts],
-        store_rows: Mapping[VectorUnit, int],
+        units: Texts,
+        *,
         before: str = "",
         owner: str = "",
     ) -> State:
-        """Publish the state of an index with a placement, in place of an earlier one, and return
+        """Publish the state of an index, in place of an earlier one of its placement, and return
         it.
 
-        ``store`` is the name of the folder of the store, ``store_rows`` the number of its rows.
-        Raises ArgumentError for ordinals that do not ascend and for rows that do not exist,
-        OSError.
+        ``store`` is the name of the folder of the store. Raises ArgumentError for ordinals that do
+        not ascend and for rows below 0, OSError.
         """
-        path = state_path(root, placement)
+        path = state_path(root, index.placement)
         stored: dict[VectorUnit, UnitState] = {
-            unit: UnitState(*_both_directions(unit, own, store_rows[unit]), path)
-            for unit, own in units.items()
+            unit: UnitState(*_both_directions(unit, own), path) for unit, own in units.items()
         }
         arrays = [array for own in stored.values() for array in own[:4]]
         digest = hashlib.blake2b(digest_size=16)
         for part in _parts(arrays):
             digest.update(part)
         record = StateRecord(
-            placement=placement,
-            fingerprint=fingerprint,
+            placement=index.placement,
+            fingerprint=index.fingerprint,
             created=datetime.now(UTC).isoformat(timespec="microseconds"),
             store=store,
             before=before,
             owner=owner,
             units={
-                unit: UnitRecord(len(own.ordinals), store_rows[unit]) for unit, own in units.items()
+                unit: UnitRecord(len(own.ordinals), len(own.starts) - 1)
+                for unit, own in stored.items()
             },
             arrays=digest.hexdigest(),
         )
@@ -173,6 +183,11 @@ class State:
         """Return the texts of a unit. Raises KeyError for one without vectors."""
         return self._units[unit]
 
+    def store(self) -> Store:
+        """Open the store of the rows. Raises VectorsNotFoundError, also if a job has put the rows
+        into another store since the state was read, VectorsDamagedError, VectorsVersionError."""
+        return Store.open(self.path.with_name(self.record.store))
+
     @property
     def texts(self) -> dict[VectorUnit, UnitTexts]:
         """The texts of each unit with their rows."""
@@ -202,35 +217,20 @@ class State:
         return texts
 
 
-def needed_rows(store: Store, texts: Iterable[Texts]) -> dict[VectorUnit, NDArray[np.bool_]]:
-    """Return for each row of a store whether one of these texts has it; rows that were appended
-    since it was opened are left out."""
-    needed: dict[VectorUnit, NDArray[np.bool_]] = {
-        unit: np.zeros(store.rows(unit), np.bool_) for unit in VECTOR_UNITS
-    }
-    for units in texts:
-        for unit, own in units.items():
-            needed[unit][own.rows[own.rows < store.rows(unit)]] = True
-    return needed
-
-
 def _both_directions(
-    unit: VectorUnit, texts: UnitTexts, store_rows: int
+    unit: VectorUnit, texts: UnitTexts
 ) -> tuple[Numbers, NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]:
     ordinals = np.ascontiguousarray(texts.ordinals, np.int64)
     rows = np.asarray(texts.rows, np.int64)
-    if (
-        len(ordinals) != len(rows)
-        or (ordinals[:-1] >= ordinals[1:]).any()
-        or (len(rows) and not 0 <= rows.min() <= rows.max() < store_rows)
-    ):
+    if len(ordinals) != len(rows) or (ordinals[:-1] >= ordinals[1:]).any() or (rows < 0).any():
         raise ArgumentError(
             "The ordinals of texts do not ascend, or have not one row each.",
             where=f"unit {unit}",
-            allowed=f"rows from 0 and below {store_rows}",
+            allowed="rows from 0",
         )
-    starts = np.zeros(store_rows + 1, np.uint32)
-    np.cumsum(np.bincount(rows, minlength=store_rows), out=starts[1:])
+    counts = np.bincount(rows)
+    starts = np.zeros(len(counts) + 1, np.uint32)
+    np.cumsum(counts, out=starts[1:])
     by_row = np.argsort(rows, kind="stable").astype(np.uint32)
     return ordinals, rows.astype(np.uint32), starts, by_row
 
@@ -250,3 +250,66 @@ def _parts(arrays: Sequence[NDArray[Any]]) -> Iterator[memoryview | bytes]:
     for array in arrays:
         yield array.view(np.uint8).data
         yield bytes(-array.nbytes % _ALIGNED)
+
+
+# In a folder
+
+
+def fitting_state(root: Path, placement: str) -> State | None:
+    """Open the state of an index with this placement; None if there is none. Raises
+    VectorsDamagedError, VectorsVersionError."""
+    try:
+        state = State.open(state_path(root, placement))
+    except VectorsNotFoundError:
+        return None
+    return state if state.record.placement == placement else None
+
+
+def find_state(root: Path, index: Manifest, location: str) -> State:
+    """Open the state of an index. Raises VectorsNotFoundError if there are no vectors,
+    VectorsMismatchError if those there are of other states of the index or of other indexes, and
+    the errors of ``fitting_state``."""
+    command = embed_command(location, root)
+    try:
+        state = fitting_state(root, index.placement)
+    except VectorsError as error:
+        error.do = error.do.replace("arag-search embed INDEX", command)
+        raise
+    if state is not None:
+        return state
+    if not any(root.glob(f"*{STATE_ENDING}")):
+        raise VectorsNotFoundError(
+            "The index has no vectors, or none that were finished.",
+            where=str(root),
+            do=f"Make them: {command} --encoder NAME",
+        )
+    raise VectorsMismatchError(
+        "The vectors do not fit the index: it has changed since they were made, or they are those "
+        "of another index.",
+        where=str(root),
+        allowed="vectors of the index as it is",
+        do=f"Run {command}: it encodes new texts only.",
+    )
+
+
+def states_of(root: Path, store: str, but: Collection[Path] = ()) -> list[State]:
+    """Open the states that name a store and can be read, the newest first, but those at these
+    paths."""
+    opened: list[State] = []
+    for path, record in states(root):
+        if isinstance(record, StateRecord) and record.store == store and path not in but:
+            with suppress(VectorsError):
+                opened.append(State.open(path))
+    return opened
+
+
+def live_rows(store: Store, texts: Iterable[Texts]) -> dict[VectorUnit, Rows]:
+    """Return the rows of a store that one of these texts has, ascending; those that were appended
+    since it was opened are left out."""
+    is_live: dict[VectorUnit, NDArray[np.bool_]] = {
+        unit: np.zeros(store.rows(unit), np.bool_) for unit in VECTOR_UNITS
+    }
+    for units in texts:
+        for unit, own in units.items():
+            is_live[unit][own.rows[own.rows < store.rows(unit)]] = True
+    return {unit: np.flatnonzero(mask) for unit, mask in is_live.items()}

@@ -31,13 +31,7 @@ from arag_search.errors import ArgumentError, VectorsNotFoundError
 from arag_search.system.durable import sync, write_atomically
 from arag_search.system.progress import Progress
 from arag_search.vectors.base import KEY_BYTES, VECTOR_UNITS, FloatArray, VectorUnit
-from arag_search.vectors.records import (
-    EMBED_MISSING,
-    STORE_RECORD,
-    StoreRecord,
-    damaged,
-    read_record,
-)
+from arag_search.vectors.folder import STORE_RECORD, StoreRecord, damaged, read_record
 
 _BLOCK = np.dtype([("rows", "<i8"), ("cut", "<i8"), ("checksum", "V16")])
 _SCANNED_KEYS = 1 << 18
@@ -120,7 +114,7 @@ class Store:
             raise VectorsNotFoundError(
                 "There is no store of vectors.",
                 where=str(folder),
-                do=EMBED_MISSING,
+                do="Embed the index, which makes only what is missing: arag-search embed INDEX",
             ) from None
         return Store(folder, read_record(StoreRecord, data, str(path)))
 

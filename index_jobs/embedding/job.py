@@ -38,18 +38,17 @@ from arag_search.vectors.base import (
 from arag_search.vectors.encoders.choose import DEFAULT_ENCODER
 from arag_search.vectors.faiss_index import FLAT, check_factory, read_index
 from arag_search.vectors.folder import (
-    fitting_state,
+    StateRecord,
+    StoreRecord,
     left_behind,
     lock,
     new_store,
     states,
-    store_of,
     stores,
     unnamed_stores,
     vectors_root,
     writing,
 )
-from arag_search.vectors.records import StateRecord, StoreRecord
 from index_jobs.build.corpus import explained_stops
 from index_jobs.embedding.encoding import Encoding, TextRows
 from index_jobs.embedding.options import EmbedOptions, EmbedReport
@@ -178,10 +177,12 @@ class _Embedding:
     def _fitting(self) -> State | None:
         """Return the state of the index as it is. One that cannot be read is an error unless it is
         to be overwritten."""
+        from arag_search.vectors.state import fitting_state
+
         try:
             state = fitting_state(self._root, self._index.manifest.placement)
             if state is not None:
-                store_of(self._root, state)
+                state.store()
             return state
         except VectorsNotFoundError:
             return None  # its rows were removed

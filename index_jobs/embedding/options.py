@@ -11,7 +11,7 @@ from arag_search.errors import ArgumentError
 from arag_search.system.progress import counted, duration
 from arag_search.vectors.base import VECTOR_UNITS, EncoderIdentity, VectorUnit
 from arag_search.vectors.encoders.sentence_transformer import DEFAULT_BATCH_SIZE
-from arag_search.vectors.records import StoredType
+from arag_search.vectors.folder import StoredType
 from index_jobs.build.options import MAX_WORKERS
 from index_jobs.build.report import Report
 

@@ -14,8 +14,7 @@ from arag_search.errors import VectorsNotNamedError
 from arag_search.manifest import Manifest
 from arag_search.system.extras import check_extra
 from arag_search.system.progress import Progress, counted, duration
-from arag_search.vectors.folder import vectors_root
-from arag_search.vectors.records import state_path
+from arag_search.vectors.folder import state_path, vectors_root
 from index_jobs.build.options import server_only
 from index_jobs.build.report import Report
 from index_jobs.updates.tally import resumable_update

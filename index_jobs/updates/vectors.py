@@ -17,20 +17,19 @@ from arag_search.errors import (
 from arag_search.manifest import Manifest
 from arag_search.system.extras import check_extra
 from arag_search.system.progress import Progress, counted
-from arag_search.vectors.base import VectorUnit, check_same_encoder
+from arag_search.vectors.base import check_same_encoder
 from arag_search.vectors.folder import (
+    StateRecord,
     embed_command,
-    fitting_state,
     left_behind,
     owner_of,
     remove_unused,
+    state_path,
     states,
-    store_of,
     unnamed_stores,
     vectors_root,
     writing,
 )
-from arag_search.vectors.records import StateRecord, state_path
 from index_jobs.embedding.encoding import Encoding, TextRows
 from index_jobs.embedding.options import EmbedOptions
 
@@ -69,6 +68,8 @@ class VectorUpdate:
             self._root = vectors_root(location, vectors)
             if state_path(self._root, placement).exists():
                 check_extra("vectors", "numpy")
+                from arag_search.vectors.state import fitting_state
+
                 self._state = fitting_state(self._root, placement)
         except (VectorsNotNamedError, VectorsDamagedError, VectorsVersionError):
             pass  # those that cannot be read do not fit
@@ -90,22 +91,15 @@ class VectorUpdate:
         state = self._state
         if self._root is None or state is None or (grows and not self._embeds):
             return
-        from arag_search.vectors.state import State
+        from arag_search.vectors.state import State, fitting_state
 
         added = {} if self._rows is None else self._rows.finish()
-        store = None if self._rows is None else self._rows.store
         while True:
-            rows: dict[VectorUnit, int] = {
-                unit: record.rows if store is None else store.rows(unit)
-                for unit, record in state.record.units.items()
-            }
             State.write(
                 self._root,
-                placement=after.placement,
-                fingerprint=after.fingerprint,
-                store=state.record.store,
-                units=state.changed(deleted, added),
-                store_rows=rows,
+                after,
+                state.record.store,
+                state.changed(deleted, added),
                 before=state.record.placement,
                 owner=owner_of(self._location, self._root),
             )
@@ -149,7 +143,7 @@ class VectorUpdate:
             self._opened.enter_context(writing(self._root))
             # Whoever held the lock before may have moved the rows.
             self._state = State.open(self._state.path)
-            store = store_of(self._root, self._state)
+            store = self._state.store()
             made_by, where = store.record.encoder, str(store.folder)
             progress.note(
                 f"Loading the encoder {made_by.name}, which made the vectors of the index."

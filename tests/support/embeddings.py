@@ -10,8 +10,8 @@ from arag_search.search.opening import open_index
 from arag_search.system.progress import Progress
 from arag_search.vectors.base import VECTOR_UNITS, Encoder, VectorUnit, rows_of
 from arag_search.vectors.encoders.choose import open_encoder
-from arag_search.vectors.folder import fitting_state, states, store_of, stores
-from arag_search.vectors.state import State
+from arag_search.vectors.folder import states, stores
+from arag_search.vectors.state import State, fitting_state
 from arag_search.vectors.store import Store
 from index_jobs.build.new_index import build_index
 from index_jobs.embedding.options import EmbedOptions
@@ -52,7 +52,7 @@ def fitting(location: str = "index", root: str | Path | None = None) -> tuple[St
     with open_index(location) as index:
         state = fitting_state(root, index.manifest.placement)
     assert state is not None
-    return state, store_of(root, state)
+    return state, state.store()
 
 
 def names(root: str | Path = "index/vectors") -> tuple[list[str], list[str]]:

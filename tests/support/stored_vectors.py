@@ -23,12 +23,12 @@ from arag_search.vectors.base import (
     row_key,
     rows_of,
 )
-from arag_search.vectors.records import StoredType, StoreRecord
+from arag_search.vectors.folder import StoredType, StoreRecord
 from arag_search.vectors.searching import IndexVectors
 from arag_search.vectors.state import State, UnitTexts
 from arag_search.vectors.store import Store
 from tests.support.plans import scoped
-from tests.support.vector_stores import Vectors, append, new_store
+from tests.support.vector_stores import Vectors, append, new_store, state_of
 
 SENTENCES = 3
 
@@ -147,14 +147,7 @@ def with_state(
     root: Path, store: Store, units: Mapping[VectorUnit, UnitTexts], placement: str = "0" * 64
 ) -> State:
     """Write the state of an index with these texts."""
-    return State.write(
-        root,
-        placement=placement,
-        fingerprint="0" * 64,
-        store=store.folder.name,
-        units=units,
-        store_rows={unit: store.rows(unit) for unit in units},
-    )
+    return State.write(root, state_of(placement, "0" * 64), store.folder.name, units)
 
 
 def selection(chunks: Ordinals, word: str = "opera", calls: list[int] | None = None) -> Selection:

@@ -34,9 +34,8 @@ from arag_search.vectors.base import (
     VectorUnit,
     row_key,
 )
-from arag_search.vectors.folder import states, stores
+from arag_search.vectors.folder import StateRecord, state_path, states, stores
 from arag_search.vectors.opening import VectorSource
-from arag_search.vectors.records import StateRecord, state_path
 from arag_search.vectors.store import Store
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions

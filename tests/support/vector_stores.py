@@ -12,7 +12,7 @@ from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
 from arag_search.vectors.base import PROBE_TEXTS, EncoderIdentity, VectorUnit, row_key
 from arag_search.vectors.encoders.hashing import HashingEncoder
-from arag_search.vectors.records import StoredType, StoreRecord
+from arag_search.vectors.folder import StateRecord, StoredType, StoreRecord
 from arag_search.vectors.store import Store
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.strategies import METADATA
@@ -38,6 +38,13 @@ def record_of(dtype: StoredType = "float32", dimension: int = DIMENSION) -> Stor
     """Return the record of a store of such vectors."""
     probes = tuple(map(tuple, HashingEncoder(dimension).encode(PROBE_TEXTS).tolist()))
     return StoreRecord(encoder=replace(ENCODER, dimension=dimension), dtype=dtype, probes=probes)
+
+
+def state_of(placement: str, fingerprint: str = "") -> StateRecord:
+    """Return the record of the index that has a placement."""
+    return StateRecord(
+        placement=placement, fingerprint=fingerprint, created="", store="", arrays=""
+    )
 
 
 def new_store(root: Path, dtype: StoredType = "float32", dimension: int = DIMENSION) -> Store:

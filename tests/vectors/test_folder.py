@@ -16,21 +16,18 @@ from arag_search.errors import (
     VectorsNotFoundError,
 )
 from arag_search.vectors.folder import (
-    find_state,
-    fitting_state,
+    StateRecord,
     left_behind,
     lock,
     new_store,
     remove_unused,
     states,
-    store_of,
     stores,
 )
-from arag_search.vectors.records import StateRecord
-from arag_search.vectors.state import State, UnitTexts
+from arag_search.vectors.state import State, UnitTexts, find_state, fitting_state
 from arag_search.vectors.store import Store
 from tests.support.passages import VIVALDI
-from tests.support.vector_stores import manifest_of, record_of
+from tests.support.vector_stores import manifest_of, record_of, state_of
 
 PLACEMENTS = [f"{number:064x}"[::-1] for number in range(10, 20)]
 
@@ -42,11 +39,9 @@ def _state(
     root.mkdir(parents=True, exist_ok=True)
     return State.write(
         root,
-        placement=PLACEMENTS[number],
-        fingerprint="",
-        store=store,
-        units={"sentence": UnitTexts(np.empty(0, np.int64), np.empty(0, np.int64))},
-        store_rows={"sentence": 0},
+        state_of(PLACEMENTS[number]),
+        store,
+        {"sentence": UnitTexts(np.empty(0, np.int64), np.empty(0, np.int64))},
         before="" if before is None else PLACEMENTS[before],
         owner="" if root.name == "vectors" else owner or str(root / "index"),
     )
@@ -119,9 +114,9 @@ def test_stores_are_numbered_and_one_that_is_not_finished_is_none(tmp_path: Path
     (tmp_path / "store-else").mkdir()
     assert _names(tmp_path) == ["store-00002", "store-00001"]
     assert new_store(tmp_path).name == "store-00005"
-    assert store_of(tmp_path, _state(tmp_path, 1)).folder == tmp_path / "store-00001"
+    assert _state(tmp_path, 1).store().folder == tmp_path / "store-00001"
     with pytest.raises(VectorsNotFoundError):
-        store_of(tmp_path, _state(tmp_path, 1, "store-00003"))
+        _state(tmp_path, 1, "store-00003").store()
 
 
 # Removal

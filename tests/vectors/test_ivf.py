@@ -383,7 +383,7 @@ import faiss, resource
 import numpy as np
 from arag_search.system.progress import Progress
 from arag_search.vectors import faiss_index
-from arag_search.vectors.records import StoreRecord
+from arag_search.vectors.folder import StoreRecord
 from arag_search.vectors.store import Store
 from tests.support.vector_stores import ENCODER, keys_of, unit_vectors
 from tests.support.stored_vectors import with_state, StoredVectors

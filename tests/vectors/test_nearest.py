@@ -8,7 +8,7 @@ import pytest
 
 from arag_search.vectors import searching
 from arag_search.vectors.base import VECTOR_UNITS
-from arag_search.vectors.records import StoredType
+from arag_search.vectors.folder import StoredType
 from arag_search.vectors.state import UnitTexts
 from tests.support.stored_vectors import (
     StoredVectors,

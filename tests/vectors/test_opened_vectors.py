@@ -14,9 +14,7 @@ from arag_search.errors import (
     VectorsDamagedError,
     VectorsMismatchError,
 )
-from arag_search.vectors import searching
 from arag_search.vectors.base import VectorUnit, rows_of
-from arag_search.vectors.folder import new_store
 from arag_search.vectors.searching import IndexVectors, open_vectors
 from arag_search.vectors.state import State, UnitTexts
 from arag_search.vectors.store import Store
@@ -97,23 +95,6 @@ def test_opening_reads_no_vectors_and_their_damage_is_found_on_demand(root: Path
     with pytest.raises(VectorsDamagedError) as damaged:
         Store.open(file.parent).verify()
     assert damaged.value.where == str(file.parent)
-
-
-def test_a_reader_whose_store_a_job_has_replaced_opens_the_new_one(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def replaced_meanwhile(folder: Path, state: State) -> Store:
-        monkeypatch.undo()
-        store = store_of(folder, state)
-        _embedded(folder, CHUNKS, Store.create(new_store(folder), store.record))
-        (store.folder / "store.json").unlink()
-        return store_of(folder, state)
-
-    store_of = searching.store_of
-    monkeypatch.setattr(searching, "store_of", replaced_meanwhile)
-    vectors = open_vectors(root, manifest_of(CHUNKS), "index")
-    assert len(vectors.nearest("sentence", unit_vectors(1), 100)[0]) == 36
-    vectors.close()
 
 
 def test_a_state_that_names_rows_which_the_store_does_not_have_is_refused(root: Path) -> None:

@@ -14,7 +14,7 @@ from arag_search.errors import (
     VectorsNotFoundError,
 )
 from arag_search.system.progress import Progress
-from arag_search.vectors import faiss_index, searching
+from arag_search.vectors import faiss_index
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from arag_search.vectors.opening import VectorSource
 from arag_search.vectors.searching import open_vectors
@@ -53,16 +53,16 @@ def test_a_store_that_a_job_replaces_while_it_is_opened_is_looked_for_once_more(
     manifest = MemoryEngine(VIVALDI).manifest
     stored = stored_chunks(tmp_path, VIVALDI, HashingEncoder(), manifest.placement)
     expected = stored.open().nearest("sentence", np.eye(1, 256, dtype=np.float32), 3)
-    store_of = searching.store_of
+    store = State.store
     opened: list[str] = []
 
-    def slow(root: Path, state: State) -> Store:
+    def slow(state: State) -> Store:
         opened.append(state.record.store)
         if len(opened) == 1:
             _compact(stored, manifest.placement)
-        return store_of(root, state)
+        return store(state)
 
-    monkeypatch.setattr(searching, "store_of", slow)
+    monkeypatch.setattr(State, "store", slow)
     vectors = open_vectors(tmp_path, manifest, "index")
     assert opened == ["store-00001", "store-00002"]
     assert vectors.nearest("sentence", np.eye(1, 256, dtype=np.float32), 3) == expected

@@ -14,7 +14,7 @@ from arag_search.errors import (
     VectorsVersionError,
 )
 from arag_search.vectors.base import VECTOR_UNITS
-from arag_search.vectors.records import StoredType
+from arag_search.vectors.folder import StoredType
 from arag_search.vectors.store import Store
 from tests.support.full_disks import small_files
 from tests.support.vector_stores import append, keys_of, new_store, unit_vectors

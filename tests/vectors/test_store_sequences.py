@@ -16,7 +16,7 @@ from arag_search.vectors.state import State, UnitTexts
 from arag_search.vectors.store import Rows, Store
 from tests.support.examples import examples
 from tests.support.stopped_writes import Killed, stopping
-from tests.support.vector_stores import DIMENSION, keys_of, record_of
+from tests.support.vector_stores import DIMENSION, keys_of, record_of, state_of
 
 _STEPS = 12
 _TEXTS = 40
@@ -154,15 +154,7 @@ class _Sequence:
         store: Store | None = None,
     ) -> None:
         store = store or self.store
-        State.write(
-            self.root,
-            placement=placement,
-            fingerprint="",
-            store=store.folder.name,
-            units=units,
-            store_rows={unit: store.rows(unit) for unit in VECTOR_UNITS},
-            before=before,
-        )
+        State.write(self.root, state_of(placement), store.folder.name, units, before=before)
 
     def opened(self, placement: str) -> State:
         return State.open(self.path(placement))
