@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -22,10 +23,10 @@ from arag_search.cli.output.printing import INTERRUPTED, say
 from arag_search.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from arag_search.mcp_server.folders import ServedFolder
     from arag_search.mcp_server.listening import Listening
     from arag_search.mcp_server.live import LiveIndexes
     from arag_search.mcp_server.stdio import Channel
+    from arag_search.search.opening import IndexOpening
     from arag_search.tools.preset import Preset
 
 
@@ -101,19 +102,6 @@ def mcp_command(
             autocompletion=suggest_presets,
         ),
     ] = None,
-    tools: Annotated[
-        str | None,
-        typer.Option(
-            help="The tools instead of a preset, separated by commas.", metavar="TOOL,..."
-        ),
-    ] = None,
-    max_result_tokens: Annotated[
-        int | None,
-        typer.Option(
-            help="The most tokens of a result, if the client takes fewer than the preset gives.",
-            metavar="N",
-        ),
-    ] = None,
     transport: Annotated[
         Literal["stdio", "http"], typer.Option(help="How clients connect.")
     ] = "stdio",
@@ -155,11 +143,11 @@ def mcp_command(
     from arag_search.system.extras import check_extra
 
     check_extra("mcp", "mcp")
+    from arag_search.agent.presets import DEFAULT_PRESET, load_preset
     from arag_search.mcp_server.live import LiveIndexes
-    from arag_search.mcp_server.opened import OpenedIndexes
-    from arag_search.mcp_server.served import check_count, descriptions, served_preset
+    from arag_search.mcp_server.served import check_count, descriptions
 
-    settings = served_preset(preset, tools, max_result_tokens)
+    settings = load_preset(DEFAULT_PRESET if preset is None else preset)
     locations = _locations(indexes, opening.vectors)
     check_count(settings, locations)
     about = descriptions(describe or [], locations)
@@ -168,22 +156,24 @@ def mcp_command(
         entrance = stack.enter_context(http.listen()) if is_http else _channel(http)
         live = LiveIndexes({}, settings, about, tuple(locations))
         stack.callback(live.close)
-        how = partial(opening.opening, is_long=is_http)
-        opened = OpenedIndexes(live, how, settings, about)
-        folders: dict[str, ServedFolder] = {}
+
+        def by(use: Callable[[str, IndexOpening], None], name: str) -> Callable[[str], None]:
+            return lambda location: use(name, opening.opening(location, is_long=is_http))
+
         for name, location in locations.items():
             folder = folder_index(location, fresh=opening.fresh, yes=opening.yes)
             if folder is None:
-                opened.add(name, location)
+                by(live.open, name)(location)
             else:
                 from arag_search.mcp_server.folders import ServedFolder
 
-                sample = partial(opened.add_sample, name) if len(locations) == 1 else None
-                served = ServedFolder(folder, sample, fresh=opening.fresh)
-                folders[name] = stack.enter_context(served)
-        opened.add_folders(folders, waits=is_http)
+                sample = by(live.open_sample, name) if len(locations) == 1 else None
+                served = ServedFolder(folder, by(live.open, name), sample, fresh=opening.fresh)
+                live.folders.append(stack.enter_context(served))
+        for folder in live.folders:
+            folder.serve(waits=is_http)
         code, is_idle = _serve(live, settings, entrance, http.access)
-        is_idle = all([is_idle, *(folder.stop() for folder in folders.values())])
+        is_idle = all([is_idle, *(folder.stop() for folder in live.folders)])
         if not is_idle:
             _leave(code)
     if code:

@@ -3,16 +3,18 @@ answers."""
 
 from __future__ import annotations
 
+import logging
 import shutil
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
-from arag_search.errors import AragError
-from arag_search.mcp_server.live import Coming
+from arag_search.errors import AragError, IndexProblemError, VectorsError
 from arag_search.search.standing import standing_of
 from arag_search.system.progress import PlainProgress
 from index_jobs.build.new_index import build_index
@@ -27,23 +29,42 @@ END_S = 2.0
 by the next watcher."""
 
 _LOOK_S = 0.1
+_AGAIN_S = 2.0
+
+_logger = logging.getLogger(__name__)
+
+
+class Coming(NamedTuple):
+    """How far the build of an index is that is not there yet: of ``total`` steps (None: unknown),
+    ``done`` are done. ``text`` says so in words, or why there is none if it ``has_failed``; then no
+    request waits for it."""
+
+    text: str
+    done: int = 0
+    total: int | None = None
+    has_failed: bool = False
 
 
 class ServedFolder:
     """The index of a folder, in step with it while this context manager is open.
 
-    It may be being built, for the first time or again; ``coming`` says how far that is.
+    It may be being built, for the first time or again; ``coming`` says how far that is. ``serve``
+    opens it once it is there.
     """
 
     def __init__(
         self,
         index: FolderIndex,
+        open: Callable[[str], object],
         use_sample: Callable[[str], None] | None = None,
         *,
         fresh: bool = False,
     ) -> None:
-        """Take the index, which is brought in step before it is served if ``fresh``. ``use_sample``
-        gets the location of an index of some files, if a build takes long."""
+        """Take the index, which is brought in step before it is served if ``fresh``. ``open`` gets
+        its location once, ``use_sample`` that of an index of some files, if a build takes long."""
+        self._open = open
+        self._is_open = False
+        self._failure = ""
         self._use_sample = use_sample
         self._fresh = fresh
         self.index = index
@@ -79,7 +100,55 @@ class ServedFolder:
         if self.index.exists:
             self._watcher.compare()
 
+    def serve(self, *, waits: bool) -> None:
+        """Open the index once it is there, at once if it is. Otherwise, and where it is built
+        again, that is waited for here if ``waits``, else in a thread. Raises what opening raises,
+        where the index is there or waited for."""
+        if waits:
+            self._open_once_there()
+        elif self.building() is None:
+            with suppress(IndexProblemError):
+                self._open_now()
+        if not self._is_open:
+            threading.Thread(target=self._await, daemon=True).start()
+
+    def _open_now(self) -> None:
+        self._open(str(self.index.location))
+        self._is_open = True
+
+    def _open_once_there(self) -> None:
+        while not self._is_open and self._wait():
+            state = self.index.state
+            try:
+                self._open_now()
+            except IndexProblemError as error:
+                if not self.withdraw(error, state):
+                    raise
+
+    def _await(self) -> None:
+        while True:
+            try:
+                self._open_once_there()
+            except AragError as error:
+                if str(error) != self._failure:
+                    _logger.error("%s", error)
+                self._failure = str(error)
+                if not isinstance(error, VectorsError):
+                    return
+                time.sleep(_AGAIN_S)  # the vectors that its tools need may be made meanwhile
+            else:
+                self._failure = ""
+                return
+
     def coming(self) -> Coming | None:
+        """Return how far the index is, or why it cannot be opened; None if it is served."""
+        if self._failure:
+            return Coming(self._failure, has_failed=True)
+        if (building := self.building()) is not None or self._is_open:
+            return building
+        return Coming("The index is being opened.")
+
+    def building(self) -> Coming | None:
         """Return how far the build is; None if there is an index."""
         if self.index.exists:
             self._was_there, self._counted.count = True, 0
@@ -116,8 +185,8 @@ class ServedFolder:
             build_index([self.index.folder], sample, replace(OPTIONS, files=selection))
             use(str(sample))
 
-    def wait(self) -> bool:
-        """Wait for the index, and return whether there is one; false if the server ended before."""
+    def _wait(self) -> bool:
+        # False if the server ended before there is an index.
         self._build_sample()
         while not self.index.exists:
             if self._stop.wait(_LOOK_S):

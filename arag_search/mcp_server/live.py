@@ -5,28 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from arag_search.errors import AragError, UnavailableError
 from arag_search.mcp_server.catalogue import Call, Catalogue, merged_about
 from arag_search.mcp_server.served import ServedIndex
 from arag_search.search.following import Follower
+from arag_search.search.index import Index
+from arag_search.search.opening import IndexOpening
 from arag_search.tools.base import ReadSet, Tool, ToolResult
 from arag_search.tools.preset import Preset
 
+if TYPE_CHECKING:
+    from arag_search.mcp_server.folders import Coming, ServedFolder
+
 PAGE_ARGUMENTS = ("offset", "after")
 """The arguments of tools that ask for a further page of a result."""
-
-
-class Coming(NamedTuple):
-    """How far the build of an index is that is not there yet: of ``total`` steps (None: unknown),
-    ``done`` are done. ``text`` says so in words, or why there is none if it ``has_failed``; then no
-    request waits for it."""
-
-    text: str
-    done: int = 0
-    total: int | None = None
-    has_failed: bool = False
 
 
 class Session:
@@ -58,8 +53,8 @@ class Ran(NamedTuple):
 class LiveIndexes:
     """The served indexes under their names, by their followers; threads may share it.
 
-    An index that is being built may have no state yet: until ``coming`` returns None, a ``sample``,
-    if there is any, stands for the tools.
+    Those of ``folders`` follow their files. One that is being built may have no state yet: until
+    ``coming`` returns None, a ``sample``, if there is any, stands for the tools.
     """
 
     def __init__(
@@ -70,26 +65,43 @@ class LiveIndexes:
         names: Sequence[str] = (),
     ) -> None:
         """Serve indexes. ``about`` are the owners' descriptions; ``names`` are those of all
-        indexes, in their order, of which some may be coming."""
+        indexes, in their order, of which some are opened later."""
         self._followers = dict(followers)
         self._preset = preset
+        self._about = about or {}
         self.names = tuple(names or followers)
-        self.about = merged_about({name: (about or {}).get(name, "") for name in self.names})
+        self.about = merged_about({name: self._about.get(name, "") for name in self.names})
         self._known: tuple[tuple[ServedIndex, ...], Catalogue] | None = None
-        self.coming: Callable[[], Coming | None] = lambda: None
-        self.compare: Callable[[], object] = lambda: None
-        """Compares folders with their indexes before an answer."""
-        self.withdraw: Callable[[AragError], bool] = lambda error: False
-        """Whether an index in which an error shows is being built again."""
+        self.folders: list[ServedFolder] = []
         self.sample: ServedIndex | None = None
 
-    def add(self, name: str, follower: Follower[ServedIndex]) -> None:
-        """Serve another index."""
-        self._followers[name] = follower
+    def open(self, name: str, opening: IndexOpening) -> None:
+        """Open an index and serve it under its name. Raises what opening raises."""
+        self._followers[name] = opening.follow(partial(self._served, name))
 
-    def has(self, name: str) -> bool:
-        """Return whether an index is served already."""
-        return name in self._followers
+    def open_sample(self, name: str, opening: IndexOpening) -> None:
+        """Serve the tools of an index of some files until the index of all is there."""
+        self.sample = self._served(name, opening.open())
+
+    def _served(self, name: str, index: Index) -> ServedIndex:
+        return ServedIndex.of(name, index, self._preset, self._about.get(name, ""))
+
+    def coming(self) -> Coming | None:
+        """Return how far the first index is that is not served yet; None if all are."""
+        return next(filter(None, (folder.coming() for folder in self.folders)), None)
+
+    def compare(self) -> None:
+        """Compare folders with their indexes before an answer."""
+        for folder in self.folders:
+            folder.compare()
+
+    def withdraw(self, error: AragError) -> bool:
+        """Return whether the index in which an error shows is being built again."""
+        return any(
+            folder.withdraw(error, folder.index.state)
+            for folder in self.folders
+            if error.where == str(folder.index.location)
+        )
 
     @contextmanager
     def catalogue(self, filter: str | None = None) -> Generator[Catalogue]:

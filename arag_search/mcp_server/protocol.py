@@ -15,7 +15,7 @@ from dataclasses import fields, replace
 from functools import partial
 from importlib.metadata import version
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import mcp.types as types
@@ -40,11 +40,14 @@ from arag_search.errors import (
 from arag_search.mcp_server.access import filter_of
 from arag_search.mcp_server.addresses import KINDS, read_address, template_of
 from arag_search.mcp_server.catalogue import FOREIGN
-from arag_search.mcp_server.live import Coming, LiveIndexes, Session
+from arag_search.mcp_server.live import LiveIndexes, Session
 from arag_search.mcp_server.workers import Workers
 from arag_search.tools.base import ToolResult, error_result
 from arag_search.tools.preset import Preset
 from arag_search.tools.registry import CONNECTOR_TOOLS
+
+if TYPE_CHECKING:
+    from arag_search.mcp_server.folders import Coming
 
 NAME = "arag-search"
 META = "arag_search"

@@ -7,14 +7,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from arag_search.agent.presets import DEFAULT_PRESET, changed_preset, load_preset
 from arag_search.agent.toolbox import tools_of
 from arag_search.engines.opensearch.address import is_address, parse_address
 from arag_search.errors import ArgumentError, ConfigError
 from arag_search.search.index import Index
 from arag_search.tools.base import Tool
-from arag_search.tools.preset import FULL_TEXT_RESULT_TOKENS, Preset
-from arag_search.tools.registry import CONNECTOR_TOOLS, READ_TOOLS, TOOLS
+from arag_search.tools.preset import Preset
+from arag_search.tools.registry import CONNECTOR_TOOLS, TOOLS
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 _NAMED = re.compile(rf"({_NAME})=(.*)", re.DOTALL)
@@ -66,32 +65,6 @@ class ServedIndex:
     def within(self, filter: str, preset: Preset) -> ServedIndex:
         """Return the part that a filter admits, with the tools of the preset over it."""
         return ServedIndex.of(self.name, self.index.within(filter), preset, self.about)
-
-
-def served_preset(
-    preset: str | None, tools: str | None, max_result_tokens: int | None = None
-) -> Preset:
-    """Return the preset with a name or path, or the default one, or the default one with these
-    tools instead (separated by commas). If none of the tools reads passages, searches show passages
-    whole. ``max_result_tokens`` bounds every result.
-
-    Raises ArgumentError if both are given, and ConfigError.
-    """
-    if preset is not None and tools is not None:
-        raise ArgumentError(
-            "--preset and --tools are both given.", allowed="one of them", do="Leave one out."
-        )
-    loaded = load_preset(DEFAULT_PRESET if preset is None else preset)
-    if tools is not None:
-        names = [name.strip() for name in tools.split(",")]
-        changes: dict[str, object] = {"tools": names}
-        if READ_TOOLS.isdisjoint(names):
-            changes |= {"full_text": True, "max_result_tokens": FULL_TEXT_RESULT_TOKENS}
-        loaded = changed_preset(loaded, changes, "--tools")
-    if max_result_tokens is not None:
-        changes = {"max_result_tokens": max_result_tokens}
-        loaded = changed_preset(loaded, changes, "--max-result-tokens")
-    return loaded
 
 
 def named_locations(texts: Sequence[str]) -> dict[str, str]:

@@ -15,7 +15,8 @@ from mcp import ClientSession, MCPError
 
 from arag_search.agent.presets import load_preset
 from arag_search.mcp_server import protocol
-from arag_search.mcp_server.live import Coming, LiveIndexes
+from arag_search.mcp_server.folders import Coming
+from arag_search.mcp_server.live import LiveIndexes
 from arag_search.mcp_server.served import ServedIndex
 from arag_search.search.following import FollowedState, Follower
 from arag_search.search.standing import standing_of

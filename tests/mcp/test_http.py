@@ -18,10 +18,10 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.types import Message
 
 from arag_search.errors import ArgumentError
+from arag_search.mcp_server.folders import Coming
 from arag_search.mcp_server.gate import Gate
 from arag_search.mcp_server.http import serve_http
 from arag_search.mcp_server.listening import Listening, listen
-from arag_search.mcp_server.live import Coming
 from tests.support.commands import Command
 from tests.support.mcp_http import (
     ENVELOPE,

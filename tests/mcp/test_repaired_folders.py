@@ -14,8 +14,7 @@ import anyio
 import pytest
 
 from arag_search.errors import AragError, IndexDamagedError
-from arag_search.mcp_server.folders import ServedFolder
-from arag_search.mcp_server.live import Coming
+from arag_search.mcp_server.folders import Coming, ServedFolder
 from arag_search.system.progress import Progress
 from index_jobs.updates import folder_index
 from index_jobs.updates.folder_index import FolderIndex
@@ -206,19 +205,19 @@ def test_damage_that_a_call_meets_is_repaired_while_the_server_runs(notes: Path)
 
 def test_the_watcher_of_a_server_repairs_an_index_that_no_call_has_met(notes: Path) -> None:
     index = FolderIndex.of(notes)
-    with ServedFolder(index) as folder:
-        assert folder.coming() is None
+    with ServedFolder(index, print) as folder:
+        assert folder.building() is None
         before = index.state
         lose(file_of(notes, "g1/chunks/*.si"))
         (notes / "new.md").write_text("# New\n\nThe harbour.\n")
         eventually(lambda: index.state not in (before, None))
-        assert folder.coming() is None
+        assert folder.building() is None
 
 
 def test_how_far_a_second_build_is_differs_from_the_first(notes: Path) -> None:
-    folder = ServedFolder(FolderIndex.of(notes), lambda location: None)
-    assert folder.coming() is None
+    folder = ServedFolder(FolderIndex.of(notes), print, print)
+    assert folder.building() is None
     assert folder.withdraw(AragError("A bug."), folder.index.state) is False
     assert folder.withdraw(IndexDamagedError("Broken."), folder.index.state)
     again = "The index is being built again: 0 of 5 files so far."
-    assert folder.coming() == Coming(again, 0, 5)
+    assert folder.coming() == folder.building() == Coming(again, 0, 5)

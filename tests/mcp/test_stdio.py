@@ -17,6 +17,7 @@ import tomllib
 from array import array
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -212,9 +213,11 @@ def test_the_settings_in_the_guide_say_how_to_start_and_to_find_the_server() -> 
 
 
 def test_a_client_starts_the_command_searches_and_reads_in_two_indexes_within_its_bound() -> None:
+    Path("short.yaml").write_text("extends: logical_read\nmax_result_tokens: 250\n")
+
     async def main() -> None:
         with anyio.fail_after(PATIENCE_S):
-            async with connected("my-index", "notes=plain", "--max-result-tokens", "250") as client:
+            async with connected("my-index", "notes=plain", "--preset", "short.yaml") as client:
                 query = {"index": "my-index", "query": "opera OR vivaldi", "top_k": 20}
                 reply = text_of(await client.call_tool("logical_search", query))
                 assert 100 < count_tokens(reply) <= 250
@@ -478,11 +481,6 @@ def test_an_absent_index_is_reported_on_standard_error_before_a_client_waits() -
 @pytest.mark.parametrize(
     ("arguments", "first", "do"),
     [
-        (
-            ["i", "--preset", "logical_read", "--tools", "chunk_read"],
-            "--preset and --tools are both given.",
-            "Leave one out.",
-        ),
         (
             ["i", "j", "--preset", "connector"],
             "The tools of connectors (connector_search, connector_fetch) search one index, and "

@@ -21,7 +21,7 @@ CEILINGS = {
     ("arag_search/vectors/", "index_jobs/embedding/"): 4_283,
     ("arag_search/engines/opensearch/",): 4_671,
     ("arag_search/engines/",): 7_101,
-    ("arag_search/mcp_server/",): 2_520,
+    ("arag_search/mcp_server/",): 2_468,
     ("arag_search/cli/",): 4_588,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_200,
     ("arag_search/endpoints/", "arag_search/system/"): 2_021,

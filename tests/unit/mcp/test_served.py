@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from arag_search.agent.presets import load_preset
-from arag_search.agent.toolbox import tools_of
 from arag_search.errors import ArgumentError, ConfigError, NotServedError
 from arag_search.mcp_server.catalogue import merged_description
-from arag_search.mcp_server.served import ServedIndex, named_locations, served_preset
+from arag_search.mcp_server.served import ServedIndex, named_locations
 from tests.support.passages import VIVALDI, index_of
 
 
@@ -64,28 +63,6 @@ def test_a_preset_that_the_index_cannot_serve_is_rejected() -> None:
         "Preset direct_answer has no tools to serve.\nAllowed: a preset with tools\n"
         "Do: See them with: arag-search presets"
     )
-
-
-def test_tools_come_from_a_preset_or_a_list_and_show_whole_passages_without_a_read_tool() -> None:
-    assert served_preset(None, None) == load_preset("logical_read")
-    assert served_preset("arag_full", None) == load_preset("arag_full")
-    named = served_preset(None, "keyword_search, chunk_read")
-    assert named.tools == ("keyword_search", "chunk_read")
-    assert (named.full_text, named.max_result_tokens) == (False, 4_000)
-    named = served_preset(None, "keyword_search")
-    assert (named.full_text, named.max_result_tokens) == (True, 12_000)
-    named = served_preset(None, "keyword_search", 9_000)
-    assert (named.full_text, named.max_result_tokens) == (True, 9_000)
-    agentic = tools_of(served_preset("agentic_rag", None, 9_000), index_of(*VIVALDI))
-    assert agentic["find"].max_result_tokens == 9_000
-    with pytest.raises(ConfigError, match="max_result_tokens"):
-        served_preset(None, None, 10)
-    with pytest.raises(ConfigError, match='There is no preset ""'):
-        served_preset("", None)
-    for wrong in ("", "keyword_search,", "grep", "chunk_read,chunk_read"):
-        with pytest.raises(ConfigError) as raised:
-            served_preset(None, wrong)
-        assert raised.value.where == "--tools"
 
 
 def test_merged_descriptions_share_equal_lines_and_name_the_index_of_the_others() -> None:
