@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from arag_search.corpus import Chunk, Document
+    from arag_search.engines.hits import Hit
     from arag_search.errors import AragError
     from arag_search.query.problems import QueryError
     from arag_search.query.reading import parse
-    from arag_search.search.hits import SearchHit
     from arag_search.search.index import Index
     from arag_search.search.opening import open_index
     from arag_search.search.results import SearchResult
@@ -28,9 +28,9 @@ __all__ = [
     "AragError",
     "Chunk",
     "Document",
+    "Hit",
     "Index",
     "QueryError",
-    "SearchHit",
     "SearchResult",
     "open_index",
     "parse",
@@ -40,9 +40,9 @@ _HOMES = {
     "AragError": "errors",
     "Chunk": "corpus",
     "Document": "corpus",
+    "Hit": "engines.hits",
     "Index": "search.index",
     "QueryError": "query.problems",
-    "SearchHit": "search.hits",
     "SearchResult": "search.results",
     "open_index": "search.opening",
     "parse": "query.reading",

@@ -20,6 +20,7 @@ from typing import Any
 
 import orjson
 
+from arag_search.engines.hits import Hit
 from arag_search.evaluation.bootstrap import LEVEL, SEED
 from arag_search.evaluation.interfaces import content_words, words_query
 from arag_search.evaluation.measurement import ranking_values
@@ -28,7 +29,6 @@ from arag_search.evaluation.text_match import evidence_recall
 from arag_search.query.problems import QueryError
 from arag_search.questions.files import load_questions
 from arag_search.questions.question import Question
-from arag_search.search.hits import SearchHit
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.vectors.encoders.model_files import OFFLINE_PACKAGE
@@ -50,19 +50,19 @@ EXCLUDED = "excluded@10"
 """The share of documents that a need excludes (a grade below 0) among the first ten."""
 
 
-def _keyword(index: Index, need: str, query: str, count: int) -> Sequence[SearchHit]:
+def _keyword(index: Index, need: str, query: str, count: int) -> Sequence[Hit]:
     words = content_words(need)
     return index.keyword_search(words, top_k=count).hits if words else ()
 
 
-def _logical(index: Index, need: str, query: str, count: int) -> Sequence[SearchHit]:
+def _logical(index: Index, need: str, query: str, count: int) -> Sequence[Hit]:
     words = words_query(need)
     if not words:
         return ()
     return index.logical_search(words, top_k=count, operators=False, feedback=False).hits
 
 
-Search = Callable[[Index, str, str, int], Sequence[SearchHit]]
+Search = Callable[[Index, str, str, int], Sequence[Hit]]
 """Searches for the text of a need, or the logical query for it, and returns so many passages."""
 SEARCHES: Mapping[str, Search] = {
     "keyword": _keyword,
@@ -220,7 +220,7 @@ def _searched(
     search: Search,
     queries: Mapping[str, str],
     count: int,
-) -> Iterator[tuple[Question, Sequence[SearchHit] | None]]:
+) -> Iterator[tuple[Question, Sequence[Hit] | None]]:
     """Search for each question, and yield it with its hits; None for a query that is refused."""
     for question in questions:
         try:
@@ -262,7 +262,7 @@ def evidence(
 
 
 def evidence_of(
-    question: Question, hits: Sequence[SearchHit], tokens: dict[str, int]
+    question: Question, hits: Sequence[Hit], tokens: dict[str, int]
 ) -> dict[str, float]:
     """Return the evidence recall and the tokens of the first passages; ``tokens`` keeps those of
     single passages by id."""

@@ -22,6 +22,7 @@ from arag_search.cli.output.printing import (
     state_json,
     with_state,
 )
+from arag_search.engines.hits import Hit
 from arag_search.errors import ArgumentError
 from arag_search.query.problems import QueryError
 from arag_search.search.asked import (
@@ -34,7 +35,6 @@ from arag_search.search.asked import (
     Naive,
     Search,
 )
-from arag_search.search.hits import SearchHit
 from arag_search.search.results import SearchResult
 from arag_search.tools.base import ReadSet
 from arag_search.tools.document_search import DocumentSearch
@@ -295,7 +295,7 @@ def _problems_json(error: QueryError, asked: Any) -> dict[str, Any]:
     }
 
 
-def explanation_text(hits: tuple[SearchHit, ...]) -> str:
+def explanation_text(hits: tuple[Hit, ...]) -> str:
     """Format scores by leaf and field, one hit after another."""
     lines = ["", "Scores:"]
     for hit in hits:

@@ -9,8 +9,8 @@ from typing import Any, cast
 from arag_search.agent.record import Record, Step, citation_warning, hits_text
 from arag_search.agent.sources import sources_of, with_titles
 from arag_search.corpus import Chunk
+from arag_search.engines.hits import join_sentences
 from arag_search.query import analysis
-from arag_search.search.hits import join_sentences
 from arag_search.search.index import Index
 from arag_search.search.shown.writing import header_line, one_line
 from arag_search.tokens import cut_to

@@ -9,21 +9,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 
-from arag_search.corpus import (
-    NO_OUTLINE,
-    Chunk,
-    MetadataValue,
-    PassageOutline,
-    heading_of,
-    nfc,
-    split_at,
-)
+from arag_search.corpus import Chunk, nfc
+from arag_search.engines.hits import Hit, LeafScore
 from arag_search.errors import ArgumentError, IndexClosedError, IndexProblemError, QueryTimeoutError
 from arag_search.manifest import Manifest
 from arag_search.plan.algebra import float32
@@ -69,7 +62,7 @@ class SortBy:
 class SearchRequest:
     """A logical search. ``offset`` and ``top_k`` count chunks at either granularity.
 
-    ``with_text`` False leaves ``Hit.content`` None, which is cheaper if no text is shown. At
+    ``with_text`` False leaves ``Hit.content`` empty, which is cheaper if no text is shown. At
     sentence granularity, ``whole_text`` False returns sentences that do not match as empty: a
     cluster then answers in one request. A search that reaches its ``deadline`` is stopped and
     raises QueryTimeoutError.
@@ -114,64 +107,6 @@ class KeywordRequest:
     deadline: Deadline | None = field(default=None, compare=False)
 
 
-class Hit(NamedTuple):
-    """A chunk that matches. ``matched_sentences`` (0-based numbers within the chunk, ascending) are
-    set at sentence granularity only. If the request asked for no text, ``content`` is None and
-    ``sentence_ends`` empty; if it asked for less than the whole text, ``content`` consists of the
-    matched sentences, and all other sentences are empty.
-    """
-
-    id: str
-    doc_id: str
-    title: str
-    part: int
-    parts: int
-    ordinal: int
-    metadata: Mapping[str, MetadataValue]
-    score: float
-    content: str | None = None
-    sentence_ends: tuple[int, ...] = ()
-    matched_sentences: tuple[int, ...] = ()
-    outline: PassageOutline = NO_OUTLINE
-
-    @property
-    def heading(self) -> str:
-        """The title, path and names as they are searched."""
-        return heading_of(self.title, self.outline, self.matched_sentences)
-
-    @classmethod
-    def of(
-        cls, chunk: Chunk, score: float, *, text: bool, matched_sentences: tuple[int, ...] = ()
-    ) -> Hit:
-        """Return the hit of a chunk, with its whole text or none."""
-        content, ends = (chunk.content, chunk.sentence_ends) if text else (None, ())
-        place = (chunk.title, chunk.part, chunk.parts, chunk.ordinal, chunk.metadata)
-        shown = (content, ends, matched_sentences, chunk.outline)
-        return cls(chunk.id, chunk.doc_id, *place, score, *shown)
-
-    def with_matched_text(self) -> Hit:
-        """Return the same hit with the text of only the matched sentences."""
-        if self.content is None:
-            return self
-        texts = split_at(self.content, self.sentence_ends)
-        matched = {number: texts[number] for number in self.matched_sentences}
-        content, ends = only_matched(matched, len(texts))
-        return self._replace(content=content, sentence_ends=ends)
-
-
-def only_matched(texts: Mapping[int, str], sentences: int) -> tuple[str, tuple[int, ...]]:
-    """Return content and sentence ends of a chunk that has only these texts.
-
-    ``texts`` maps sentence numbers (0-based) to texts; the other of the ``sentences`` are empty.
-    """
-    ends: list[int] = []
-    end = 0
-    for number in range(sentences):
-        end += len(texts.get(number, ""))
-        ends.append(end)
-    return "".join(texts[number] for number in sorted(texts)), tuple(ends)
-
-
 @value
 class Page:
     """Hits ``offset`` to ``offset + top_k`` in order, and the number of all matches.
@@ -205,18 +140,6 @@ class Page:
     def with_matched_text(self) -> Page:
         """Return the same page with the text of only the matched sentences in its hits."""
         return replace(self, hits=tuple(hit.with_matched_text() for hit in self.hits))
-
-
-@dataclass(frozen=True, slots=True)
-class LeafScore:
-    """The contribution of one leaf of a query to one hit: BM25 (for a prefix, its weight).
-
-    ``scores`` maps "title" and "content" to the score in that field; a field that does not match
-    is absent. The leaf counts with the greater score.
-    """
-
-    leaf: str
-    scores: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ class Passage(Protocol):
     @property
     def title(self) -> str: ...
     @property
-    def content(self) -> str | None: ...
+    def content(self) -> str: ...
     @property
     def sentence_ends(self) -> tuple[int, ...]: ...
 
@@ -36,7 +36,7 @@ class RegexLookup:
         watch = watch or stopwatch()
         return any(
             is_found(self.pattern, self.ignore_case, text, watch)
-            for name, text in ((TITLE, passage.title), (CONTENT, passage.content or ""))
+            for name, text in ((TITLE, passage.title), (CONTENT, passage.content))
             if self.field in (None, name)
         )
 
@@ -44,7 +44,7 @@ class RegexLookup:
         """Return the numbers of the sentences of a passage in which a match begins."""
         if self.field == TITLE:
             return set()
-        starts = (start for start, _ in self.places(passage.content or ""))
+        starts = (start for start, _ in self.places(passage.content))
         return {bisect_right(passage.sentence_ends, start) for start in starts}
 
     def places(self, text: str) -> list[tuple[int, int]]:

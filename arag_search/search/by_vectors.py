@@ -17,11 +17,11 @@ from arag_search.engines.base import (
     MAX_LISTED,
     Deadline,
     Granularity,
-    Hit,
     Mask,
     Ordinals,
     SearchRequest,
 )
+from arag_search.engines.hits import Hit, HybridRanks
 from arag_search.errors import QueryTimeoutError
 from arag_search.plan.clauses import (
     Clause,
@@ -39,7 +39,6 @@ from arag_search.query.problems import LONE_SURROGATE, TOO_LONG, Problem, QueryE
 from arag_search.query.reading import parse
 from arag_search.query.tree import unweighted
 from arag_search.search.asked import Hybrid, Meaning, Naive, Search
-from arag_search.search.hits import HybridRanks, SearchHit, hit_of
 from arag_search.search.logical import logical_search
 from arag_search.search.resolve import resolve
 from arag_search.search.results import SearchResult
@@ -151,7 +150,7 @@ class _Query:
         proof_of = {passage.ordinal: passage for passage in proofs}
         shown = passages[asked.offset : asked.offset + asked.top_k]
         chunks = state.engine.chunks_at([passage.ordinal for passage in shown], self.scope)
-        hits: list[SearchHit] = []
+        hits: list[Hit] = []
         for passage, chunk in zip(shown, chunks, strict=True):
             proof = proof_of.get(passage.ordinal)
             if chunk is not None and (proof is None or proof.is_of(chunk)):
@@ -302,13 +301,12 @@ def _checked(query: str) -> str:
 
 def _hit(
     passage: NearPassage, chunk: Chunk, ranks: HybridRanks | None, chooser: Snippets | None
-) -> SearchHit:
-    hit = Hit.of(chunk, passage.score, text=True)
-    shown = [number for number in passage.sentences if number < len(chunk.sentence_ends)]
-    if not shown:
-        shown = chooser.choose(hit) if chooser else range(len(chunk.sentence_ends))
-    is_named = chooser is not None and chooser.names(hit)
-    return hit_of(hit, shown, None, is_named=is_named)._replace(ranks=ranks)
+) -> Hit:
+    hit = Hit.of(chunk, passage.score)._replace(ranks=ranks)
+    shown = tuple(number for number in passage.sentences if number < len(chunk.sentence_ends))
+    if chooser is not None and not shown:
+        return chooser.shown(hit)
+    return hit._replace(sentences=shown or tuple(range(len(chunk.sentence_ends))))
 
 
 # The names in a query by meaning, and which of them no passage contains: vectors find something

@@ -10,6 +10,7 @@ from typing import Any
 
 from arag_search.corpus import Chunk, MetadataValue, is_unicode, nfc, ordinal_of
 from arag_search.engines.base import Deadline, FieldsRequest
+from arag_search.engines.hits import metadata_dict, outline_dict
 from arag_search.errors import (
     AragError,
     IndexDamagedError,
@@ -18,7 +19,6 @@ from arag_search.errors import (
 )
 from arag_search.plan.clauses import ResolvedPlan, joined, values_of
 from arag_search.query.fields import DOC_ID
-from arag_search.search.hits import metadata_dict, outline_dict
 from arag_search.search.state import IndexState
 
 MAX_COMPARED = 5_000

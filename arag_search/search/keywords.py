@@ -5,14 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
-from arag_search.engines.base import (
-    Deadline,
-    Hit,
-    KeywordRequest,
-    LeafScore,
-    Matching,
-    SearchRequest,
-)
+from arag_search.engines.base import Deadline, KeywordRequest, Matching, SearchRequest
+from arag_search.engines.hits import Hit, LeafScore
 from arag_search.errors import QueryTimeoutError
 from arag_search.plan.clauses import ResolvedPlan, any_of, words_clause
 from arag_search.plan.matching import Pattern
@@ -22,7 +16,6 @@ from arag_search.query.fields import CONTENT, TITLE
 from arag_search.search.advice.parts import MAX_COUNTED
 from arag_search.search.advice.told import ClauseCount
 from arag_search.search.asked import Keywords
-from arag_search.search.hits import hit_of
 from arag_search.search.results import SearchResult
 from arag_search.search.shown.form import counted_all
 from arag_search.search.snippets import Highlighter, keyword_sentences
@@ -57,10 +50,9 @@ def keyword_search(state: IndexState, asked: Keywords) -> SearchResult:
             counted = SearchRequest(ResolvedPlan(any_of(phrases)), scope=scope, deadline=deadline)
             page = counted_all(engine, page, counted)
     hits = [
-        hit_of(
-            hit,
-            keyword_sentences(hit, wanted, matching) if shows_text else (),
-            tuple(keyword_scores(hit, wanted, matching)) if asked.explain else None,
+        hit._replace(
+            sentences=tuple(keyword_sentences(hit, wanted, matching)) if shows_text else (),
+            explanation=tuple(keyword_scores(hit, wanted, matching)) if asked.explain else None,
         )
         for hit in page.hits
     ]
@@ -107,7 +99,7 @@ def keyword_scores(hit: Hit, keywords: Sequence[str], matching: Matching) -> Ite
     """Yield the score of each keyword by field: count times length (A-RAG Eq. 1)."""
     for keyword in keywords:
         scores: dict[str, float] = {}
-        for name, text in ((TITLE, hit.title), (CONTENT, hit.content or "")):
+        for name, text in ((TITLE, hit.title), (CONTENT, hit.content)):
             count = _count(keyword, text, matching)
             if count:
                 scores[name] = float(count * len(keyword))

@@ -8,7 +8,8 @@ from dataclasses import replace
 from itertools import groupby
 
 from arag_search.corpus import MAX_SENTENCES, nfc
-from arag_search.engines.base import LeafScore, Page, SearchEngine, SearchRequest
+from arag_search.engines.base import Page, SearchEngine, SearchRequest
+from arag_search.engines.hits import Hit
 from arag_search.errors import NotServedError
 from arag_search.plan.clauses import ResolvedPlan, leaves
 from arag_search.plan.lower import lower
@@ -26,7 +27,6 @@ from arag_search.search.advice.told import Told, notes_on
 from arag_search.search.asked import Search
 from arag_search.search.documents import unknown_chunks
 from arag_search.search.fields import contents, parse_sort
-from arag_search.search.hits import SearchHit, hit_of
 from arag_search.search.resolve import resolve
 from arag_search.search.results import CORPUS_ORDER, SearchResult
 from arag_search.search.shown.form import Listing
@@ -159,34 +159,31 @@ def _ordinal_after(state: IndexState, id: str, scope: ResolvedPlan | None) -> in
     return 0 if passage is None else passage.ordinal + MAX_SENTENCES
 
 
-def _hits(state: IndexState, asked: Search, listing: Listing) -> list[SearchHit]:
-    request, page, matches = listing
-    explained: Sequence[Sequence[LeafScore]] = ()
+def _hits(state: IndexState, asked: Search, listing: Listing) -> Sequence[Hit]:
+    request, hits, query = listing.request, listing.page.hits, listing.request.query.root
+    if request.with_text and hits:
+        lowered = lowered_by(query, hits, state.manifest.metadata)
+        chooser, every = Snippets(query), asked.form.is_list
+        hits = [chooser.shown(hit, every=every, lowered=lowered.get(hit.id, ())) for hit in hits]
     if asked.explain:
-        explained = state.engine.explain(request, [hit.id for hit in page.hits])
-    chooser = Snippets(request.query.root) if request.with_text and page.hits else None
-    lowered = lowered_by(request.query.root, page.hits, state.manifest.metadata) if chooser else {}
-    return [
-        hit_of(
-            hit,
-            chooser.choose(hit, every=asked.form.is_list) if chooser else (),
-            tuple(explained[at]) if explained else None,
-            lowered.get(hit.id, ()),
-            is_named=chooser is not None and chooser.names(hit),
-            matches=matches[at] if matches else None,
-        )
-        for at, hit in enumerate(page.hits)
-    ]
+        explained = state.engine.explain(request, [hit.id for hit in hits])
+        hits = [
+            hit._replace(explanation=tuple(of)) for hit, of in zip(hits, explained, strict=True)
+        ]
+    if listing.matches:
+        counted = zip(hits, listing.matches, strict=True)
+        hits = [hit._replace(matches=matches) for hit, matches in counted]
+    return hits
 
 
 def _typed_first(
-    hits: list[SearchHit], request: SearchRequest, highlighter: Highlighter
-) -> list[SearchHit]:
+    hits: Sequence[Hit], request: SearchRequest, highlighter: Highlighter
+) -> Sequence[Hit]:
     """Return the hits of a page with those of equal score that have more words as they were typed
     before others. All matches of a score would have to be read to order them across pages."""
     if request.sort is not None or request.from_ordinal is not None or not request.with_text:
         return hits
-    ordered: list[SearchHit] = []
+    ordered: list[Hit] = []
     for _, equal in groupby(hits, lambda hit: hit.score):
         group = list(equal)
         ordered += sorted(group, key=highlighter.typed_in, reverse=True) if group[1:] else group

@@ -8,12 +8,12 @@ from dataclasses import field
 from typing import Any
 
 from arag_search.engines.base import Page
+from arag_search.engines.hits import Hit, HitBeside
 from arag_search.query.forms import is_code
 from arag_search.query.problems import NOTE_UNMARKED
 from arag_search.query.regexes import stopwatch
 from arag_search.search.advice.told import ClauseCount, Feedback
 from arag_search.search.asked import Keywords, Meaning, Search
-from arag_search.search.hits import HitBeside, SearchHit
 from arag_search.search.snippets import Highlighter, Highlights
 from arag_search.search.standing import Standing
 from arag_search.search.state import IndexState
@@ -48,7 +48,7 @@ class SearchResult:
 
     asked: Search | Keywords | Meaning
     understood: str
-    hits: tuple[SearchHit, ...] = ()
+    hits: tuple[Hit, ...] = ()
     notes: tuple[str, ...] = ()
     total: int | None = None
     total_is_exact: bool = True
@@ -69,7 +69,7 @@ class SearchResult:
         state: IndexState,
         asked: Search | Keywords | Meaning,
         understood: str,
-        hits: Iterable[SearchHit],
+        hits: Iterable[Hit],
         notes: Iterable[str],
         started: float,
         page: Page | None = None,
@@ -127,12 +127,12 @@ class SearchResult:
         mark = self.highlighter.typed_mark(text, marks)
         return 0 if mark is None else mark[0]
 
-    def typed_in(self, hit: SearchHit) -> int:
+    def typed_in(self, hit: Hit) -> int:
         """Return how many words and phrases of the query that match in any form a hit has as they
         were typed."""
         return 0 if self.highlighter is None else self.highlighter.typed_in(hit)
 
-    def highlights(self, hit: SearchHit) -> Highlights | None:
+    def highlights(self, hit: Hit) -> Highlights | None:
         """Return where the words of the query occur in the title and the snippet of a hit: of a
         logical or keyword search, else None. A phrase is one mark, if all of it is shown; a loose
         phrase has a mark on each word."""
@@ -145,7 +145,7 @@ class SearchResult:
     def to_dict(self) -> dict[str, Any]:
         """Return the result in types of JSON, as ``arag-search search --json`` prints it.
 
-        Hits are as in ``SearchHit.to_dict``, with their ``highlights`` where there are any. The
+        Hits are as in ``Hit.to_dict``, with their ``highlights`` where there are any. The
         keys and their order are stable; new keys may be added. ``problems`` is always empty,
         because a query with problems raises QueryError instead.
         """
@@ -176,7 +176,7 @@ class SearchResult:
             "state": None if self.standing is None else self.standing.to_dict(),
         }
 
-    def _hit_dict(self, hit: SearchHit) -> dict[str, Any]:
+    def _hit_dict(self, hit: Hit) -> dict[str, Any]:
         highlights = self.highlights(hit)
         marks = {} if highlights is None else {"highlights": highlights.to_dict()}
         return {**hit.to_dict(), **marks}

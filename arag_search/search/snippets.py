@@ -14,7 +14,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from arag_search.corpus import Chunk, chunk_ordinal, heading_of, split_at
-from arag_search.engines.base import Hit, Matching
+from arag_search.engines.base import Matching
+from arag_search.engines.hits import GAP, Hit, snippet_pieces
 from arag_search.plan.clauses import Clause, any_of, wanted_leaves, words_clause
 from arag_search.plan.matching import Pattern, Words, patterns_of, typed_patterns
 from arag_search.query import analysis
@@ -22,7 +23,6 @@ from arag_search.query.analysis import spellings_of
 from arag_search.query.fields import CONTENT, TITLE
 from arag_search.query.forms import HOLE, is_code
 from arag_search.query.regexes import Stopwatch, stopwatch
-from arag_search.search.hits import GAP, SearchHit, hit_of, snippet_pieces
 from arag_search.search.occurrences import Mark, Sentences, TextField, merged, spans
 from arag_search.vectors.base import Nearest, VectorUnit, row_key, rows_of
 
@@ -79,7 +79,7 @@ class Snippets:
         """
         if hit.matched_sentences:
             return list(hit.matched_sentences)
-        text = Sentences(hit.content or "", hit.sentence_ends, is_code(hit.doc_id))
+        text = Sentences(hit.content, hit.sentence_ends, is_code(hit.doc_id))
         points = Counter(_points(self._patterns, text))
         if hit.outline.units:
             points.update(self._named_units(hit))
@@ -96,9 +96,10 @@ class Snippets:
         patterns = typed_patterns(self._query)
         return list(dict.fromkeys(pattern for field, pattern in patterns if field != TITLE))
 
-    def shown(self, hit: Hit) -> SearchHit:
-        """Return a hit beside those of a page, with the sentences to show."""
-        return hit_of(hit, self.choose(hit), None, is_named=self.names(hit))
+    def shown(self, hit: Hit, *, every: bool = False, lowered: tuple[str, ...] = ()) -> Hit:
+        """Return a hit with the sentences to show, and what else its reply says of it."""
+        sentences = tuple(self.choose(hit, every=every))
+        return hit._replace(sentences=sentences, lowered=lowered, is_named=self.names(hit))
 
     def _named_units(self, hit: Hit) -> Iterator[int]:
         """Yield the first sentence of each unit whose name a clause on titles matches."""
@@ -111,7 +112,7 @@ def keyword_sentences(hit: Hit, keywords: Sequence[str], matching: Matching) -> 
     """Return all sentences with a keyword (A-RAG Eq. 2), or with a word of one, or the first."""
     if matching == "substring":
         wanted = [keyword.lower() for keyword in keywords if keyword]
-        sentences = split_at(hit.content or "", hit.sentence_ends)
+        sentences = split_at(hit.content, hit.sentence_ends)
         numbers = [
             number
             for number, sentence in enumerate(sentences)
@@ -119,7 +120,7 @@ def keyword_sentences(hit: Hit, keywords: Sequence[str], matching: Matching) -> 
         ]
         return numbers or first_sentence(hit)
     patterns = [Pattern(spellings_of(word)) for word in keywords if analysis.terms(word)]
-    text = Sentences(hit.content or "", hit.sentence_ends)
+    text = Sentences(hit.content, hit.sentence_ends)
     return sorted(_points(patterns, text)) or first_sentence(hit)
 
 
@@ -346,7 +347,7 @@ class Highlighter:
         in_title = merged(self._spans(title, leaves, TITLE, code))
         return Highlights(tuple(in_title), tuple(located))
 
-    def typed_in(self, hit: SearchHit) -> int:
+    def typed_in(self, hit: Hit) -> int:
         """Return how many words and phrases that match in any form a hit has as they were typed."""
         if self.query is None:
             return 0

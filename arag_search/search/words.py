@@ -147,7 +147,7 @@ def _forms(
         patterns, seen = patterns_of(leaf), Counter[str]()
         for hit in page.hits:
             texts = [hit.title] * (leaf.field != CONTENT)
-            texts += [hit.content or ""] * (leaf.field != TITLE)
+            texts += [hit.content] * (leaf.field != TITLE)
             seen.update({term for text in texts for term in analysis.terms(text)})
         ranked = sorted(seen, key=lambda term: (-seen[term], term))
         matching = (term for term in ranked if any(map(Words(term).match, patterns)))

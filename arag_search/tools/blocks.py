@@ -15,7 +15,7 @@ from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
 from arag_search.corpus import NO_OUTLINE, Chunk, PassageOutline
-from arag_search.search.hits import SearchHit, join_sentences
+from arag_search.engines.hits import Hit, join_sentences
 from arag_search.search.shown.writing import shown_id, shown_title
 from arag_search.tokens import (
     CHARACTERS_PER_TOKEN,
@@ -206,7 +206,7 @@ class Block:
 
 
 def passage_block(
-    passage: SearchHit | Chunk, header: str, sentences: Sequence[str], **fields: Any
+    passage: Hit | Chunk, header: str, sentences: Sequence[str], **fields: Any
 ) -> Block:
     """Return the block of a passage whose header and gaps say what they leave out. None of its
     sentences is chosen yet."""

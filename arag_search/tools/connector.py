@@ -17,6 +17,7 @@ from urllib.parse import quote, urlsplit
 from pydantic import Field
 
 from arag_search.corpus import Chunk, is_unicode, nfc
+from arag_search.engines.hits import Hit
 from arag_search.plan.clauses import leaves, wanted_leaves
 from arag_search.plan.lower import lower
 from arag_search.query.fields import DOC_ID
@@ -25,7 +26,6 @@ from arag_search.query.printing import keyword_text
 from arag_search.query.problems import QueryError
 from arag_search.query.reading import parse
 from arag_search.search.by_vectors import words_query
-from arag_search.search.hits import SearchHit
 from arag_search.search.index import Index
 from arag_search.search.results import SearchResult
 from arag_search.search.shown.writing import shown_heading, shown_path, shown_title
@@ -200,7 +200,7 @@ class ConnectorSearch(ConnectorTool):
             leaf.kind in ("word", "phrase", "prefix") and leaf.field is None for leaf in wanted
         )
 
-    def _entry(self, hit: SearchHit) -> dict[str, Any]:
+    def _entry(self, hit: Hit) -> dict[str, Any]:
         title = shown_heading(shown_title(hit.title) or hit.doc_id, hit.outline.path)
         if hit.parts > 1:
             title = f"{title} ({hit.part} of {hit.parts})"

@@ -11,12 +11,12 @@ from typing import Annotated, NamedTuple
 from pydantic import Field
 
 from arag_search.corpus import nfc, split_at
+from arag_search.engines.hits import Hit
 from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.query.problems import QueryError
 from arag_search.query.reading import parse_filter
 from arag_search.search.asked import OPTIONS
 from arag_search.search.by_vectors import fuse, words_query
-from arag_search.search.hits import SearchHit
 from arag_search.search.index import Index
 from arag_search.search.lines import DocumentLines
 from arag_search.search.results import SearchResult
@@ -78,7 +78,7 @@ class Part:
 
 def part_of(
     lines: DocumentLines,
-    hit: SearchHit,
+    hit: Hit,
     query: str,
     language: str,
     *,
@@ -239,11 +239,11 @@ class _Found:
     place: int
     doc_id: str
     title: str
-    hits: list[SearchHit] = field(default_factory=list[SearchHit])
+    hits: list[Hit] = field(default_factory=list[Hit])
     texts: list[str] = field(default_factory=list[str])
     queries: list[int] = field(default_factory=list[int])
 
-    def note(self, hit: SearchHit, query: int, text: str) -> None:
+    def note(self, hit: Hit, query: int, text: str) -> None:
         """Note a passage that a query has found."""
         if query not in self.queries:
             self.queries.append(query)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from arag_search.corpus import Chunk, split_at
-from arag_search.search.hits import SearchHit
+from arag_search.engines.hits import Hit
 from arag_search.search.shown.writing import shown_id, shown_title
 from arag_search.tools.base import ReadSet, ToolResult, error_result
 from arag_search.tools.blocks import Block, fit, joined, retrieved_tokens
@@ -24,7 +24,7 @@ READ_BEFORE = "was read before."
 
 
 def paper_block(
-    passage: SearchHit | Chunk, paper: ReplyPaper, shown: Sequence[int] | None = None
+    passage: Hit | Chunk, paper: ReplyPaper, shown: Sequence[int] | None = None
 ) -> Block:
     """Return a passage: its id, its title if the paper has titles, and the sentences to show, all
     by default, with ``...`` for others that are left out."""

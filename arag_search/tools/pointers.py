@@ -119,11 +119,11 @@ def _sentence(documents: Sequence[Hit], words: str, language: str) -> tuple[int,
     hit = documents[0]
     if len(documents) > 1:
         return None
-    sentences = split_at(hit.content or "", hit.sentence_ends)
+    sentences = split_at(hit.content, hit.sentence_ends)
     known = set(analysis.terms(hit.title))
     numbers = list(range(len(sentences)))
     if wanted := " ".join(word for word in analysis.terms(words) if word not in known):
-        text = Sentences(hit.content or "", hit.sentence_ends, is_code(hit.doc_id))
+        text = Sentences(hit.content, hit.sentence_ends, is_code(hit.doc_id))
         best = best_sentence(wanted, text, range(len(sentences)), language)
         numbers = numbers if best is None else [best, *numbers]
     more = (n for n in numbers if not known.issuperset(analysis.terms(sentences[n])))

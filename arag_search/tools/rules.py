@@ -10,11 +10,11 @@ from functools import cached_property, partial
 from typing import NamedTuple
 
 from arag_search.corpus import split_at
+from arag_search.engines.hits import Hit
 from arag_search.query import analysis
 from arag_search.query.fields import TITLE
 from arag_search.query.problems import shortened
 from arag_search.search.advice.told import ClauseCount, count_text
-from arag_search.search.hits import SearchHit
 from arag_search.search.results import SearchResult
 from arag_search.search.shown.writing import header_line, shown_title
 from arag_search.tokens import count_tokens, count_up_to, cut_to
@@ -59,7 +59,7 @@ class Passage(NamedTuple):
     """A hit with its sentences, whether it is short enough to be shown whole, and its near copies,
     None if it is one itself."""
 
-    hit: SearchHit
+    hit: Hit
     sentences: Sequence[str]
     fits: bool
     copies: Sequence[NearCopy] | None = ()
@@ -174,7 +174,7 @@ def begins_with_pronoun(sentence: str) -> bool:
     return bool(words) and words[0].strip("\"'“‘«(,").lower() in _PRONOUNS
 
 
-def passages_of(hits: Sequence[SearchHit], whole_up_to: int | None) -> list[Passage]:
+def passages_of(hits: Sequence[Hit], whole_up_to: int | None) -> list[Passage]:
     """Return hits with what the rules ask. A passage fits if it has at most as many o200k tokens as
     ``whole_up_to``, None for any number; if the query names its title, at most NAMED_TOKENS in at
     most NAMED_SENTENCES, as long as all that fit above it leave so much of NAMED_ROOM."""
@@ -254,7 +254,7 @@ class _Text:
         return mine == its and analysis.terms(self.hit.title) == analysis.terms(other.hit.title)
 
 
-def with_copies(passages: Sequence[Passage], typed_in: Callable[[SearchHit], int]) -> list[Passage]:
+def with_copies(passages: Sequence[Passage], typed_in: Callable[[Hit], int]) -> list[Passage]:
     """Return passages with their near copies. The first passage has them, or the first of those
     with most of what was typed (``typed_in``).
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from arag_search.engines.hits import Hit
 from arag_search.errors import QuestionsError
 from arag_search.evaluation.bootstrap import Interval, intervals, resampled_means
 from arag_search.evaluation.interfaces import content_words, words_query
 from arag_search.questions.files import load_questions
 from arag_search.questions.question import Question
-from arag_search.search.hits import SearchHit
 from bench import BenchError
 from bench.data import drawn
 from bench.report.rows import MACRO
@@ -43,8 +43,8 @@ def question_with(
     return Question(id, text, ("x",), None, tuple(titles), facts)
 
 
-def hit(number: int, title: str) -> SearchHit:
-    return SearchHit(str(number), str(number), title, 1, 1, 1.0, {}, "Text.", (5,), (0,))
+def hit(number: int, title: str) -> Hit:
+    return Hit(str(number), str(number), title, 1, 1, number, {}, (5,), "Text.", sentences=(0,))
 
 
 def table(*values: float) -> np.ndarray:

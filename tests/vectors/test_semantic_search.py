@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from arag_search.corpus import Chunk
+from arag_search.engines.hits import HybridRanks
 from arag_search.errors import (
     ArgumentError,
     IndexClosedError,
     NotServedError,
 )
 from arag_search.query.problems import QueryError
-from arag_search.search.hits import HybridRanks
 from arag_search.search.index import Index
 from arag_search.search.results import SearchResult
 from arag_search.vectors.base import VectorUnit, rows_of

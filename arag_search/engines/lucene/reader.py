@@ -39,7 +39,6 @@ from arag_search.engines.lucene.compile import (
     keywords_query,
     ordinals,
 )
-from arag_search.engines.lucene.schema import Record
 from arag_search.engines.lucene.snapshot import (
     REBUILD,
     Documents,
@@ -241,7 +240,7 @@ class LuceneEngine:
             query = filtered(chunk_ids(ids), self._scope(scope))
             end = max(1, len(ids))
             page = self._chunks.page(query, 0, end, scored=False, with_text=True)
-            chunks = {record.id: _chunk(record) for record in page.records}
+            chunks = {hit.id: _chunk(hit) for hit in page.hits}
         return [chunks.get(chunk_id) for chunk_id in ids]
 
     def neighbours(self, chunk: Chunk, scope: ResolvedPlan | None) -> tuple[str | None, str | None]:
@@ -405,11 +404,10 @@ class LuceneEngine:
             best = {chunk_ordinal(match.ordinal): match.score for match in shown}
             matches = self._sentences_within(index, query, list(best), request.deadline)
             return self._sentence_page(request, best, matches, top, passages)
-        records = self._chunks.read(
-            [match.document for match in shown], with_text=request.with_text
-        )
-        hits = _hits(records, [match.score for match in shown])
-        return Page(hits, top.count, True, passages)
+        documents = [match.document for match in shown]
+        read = self._chunks.read(documents, with_text=request.with_text)
+        hits = [hit._replace(score=match.score) for hit, match in zip(read, shown, strict=True)]
+        return Page(tuple(hits), top.count, True, passages)
 
     def _search_sentences(
         self, request: SearchRequest, query: str, scored: bool, sort: str
@@ -450,9 +448,11 @@ class LuceneEngine:
             ordinal = chunk_ordinal(sentence)
             if ordinal in matched:
                 matched[ordinal] = (*matched[ordinal], sentence - ordinal)
-        records = self._records_at(list(best), request.with_text)
-        hits = _hits(records, list(best.values()), matched)
-        page = Page(hits, top.count, top.count_is_exact, passages)
+        hits = [
+            hit._replace(score=best[hit.ordinal], matched_sentences=matched[hit.ordinal])
+            for hit in self._hits_at(list(best), request.with_text)
+        ]
+        page = Page(tuple(hits), top.count, top.count_is_exact, passages)
         return page if request.whole_text else page.with_matched_text()
 
     def _sentences_within(
@@ -466,32 +466,32 @@ class LuceneEngine:
         within = filtered(query, ranges)
         return index.top(within, most, scored=False, deadline=deadline).matches
 
-    def _records_at(self, wanted: Sequence[int], with_text: bool) -> list[Record]:
+    def _hits_at(self, wanted: Sequence[int], with_text: bool) -> list[Hit]:
         """Return the chunks with these ordinals, in this order."""
-        records = {record.ordinal: record for record in self._existing_at(wanted, with_text)}
-        if len(records) < len(wanted):
+        hits = {hit.ordinal: hit for hit in self._existing_at(wanted, with_text)}
+        if len(hits) < len(wanted):
             raise IndexDamagedError(
                 "There are sentences of chunks that do not exist.",
                 where=self._calls.where,
                 do=REBUILD,
             )
-        return [records[ordinal] for ordinal in wanted]
+        return [hits[ordinal] for ordinal in wanted]
 
     def _existing_at(
         self, distinct: Sequence[int], with_text: bool, within: str | None = None
-    ) -> list[Record]:
+    ) -> list[Hit]:
         """Return the chunks that exist at distinct ordinals, in ascending order."""
         if not distinct:
             return []
         query = filtered(ordinals(distinct), within)
-        return self._chunks.page(query, 0, len(distinct), scored=False, with_text=with_text).records
+        return self._chunks.page(query, 0, len(distinct), scored=False, with_text=with_text).hits
 
     # Explaining
 
     def _ordinals(self, ids: Sequence[str]) -> dict[str, int]:
         end = max(1, len(ids))
         page = self._chunks.page(chunk_ids(ids), 0, end, scored=False, with_text=False)
-        by_id = {record.id: record.ordinal for record in page.records}
+        by_id = {hit.id: hit.ordinal for hit in page.hits}
         for chunk_id in ids:
             if chunk_id not in by_id:
                 raise UnknownChunkError(f'No chunk "{chunk_id}".')
@@ -515,27 +515,27 @@ class LuceneEngine:
         while True:
             # Released between batches, so that ``close`` does not wait for a paused reader.
             with self._calls:
-                records, position = self._batch(query, position)
-            yield from map(_chunk, records)
-            if len(records) < _SCAN_BATCH:
+                hits, position = self._batch(query, position)
+            yield from map(_chunk, hits)
+            if len(hits) < _SCAN_BATCH:
                 return
 
-    def _batch(self, query: str, position: Position) -> tuple[list[Record], Position]:
+    def _batch(self, query: str, position: Position) -> tuple[list[Hit], Position]:
         documents, position = self._chunks.after(query, position, _SCAN_BATCH)
         return self._chunks.read(documents, with_text=True), position
 
     def _first_id(self, documents: Sequence[int]) -> str | None:
-        for record in self._chunks.read(documents, with_text=False):
-            return record.id
+        for hit in self._chunks.read(documents, with_text=False):
+            return hit.id
         return None
 
     def _all(self, query: str) -> Iterator[Chunk]:
         """Iterate as ``_scan`` does, within one call."""
         position = Position()
         while True:
-            records, position = self._batch(query, position)
-            yield from map(_chunk, records)
-            if len(records) < _SCAN_BATCH:
+            hits, position = self._batch(query, position)
+            yield from map(_chunk, hits)
+            if len(hits) < _SCAN_BATCH:
                 return
 
 
@@ -552,32 +552,13 @@ def _is_plain(request: SearchRequest) -> bool:
 
 def _page(matches: Matches, end: int) -> Page:
     """Return the page of matches up to a rank."""
-    hits = _hits(matches.records, matches.scores)
     passages = matches.before_end if matches.before_end < end else None
-    return Page(hits, matches.count, matches.count_is_exact, passages)
+    return Page(tuple(matches.hits), matches.count, matches.count_is_exact, passages)
 
 
-def _hits(
-    records: Sequence[Record],
-    scores: Sequence[float],
-    matched: Mapping[int, tuple[int, ...]] | None = None,
-) -> tuple[Hit, ...]:
-    """Convert records to hits, with sentence ends only if the text was read."""
-    hits: list[Hit] = []
-    for record, score in zip(records, scores, strict=True):
-        id_, doc_id, title, part, parts, ordinal, metadata, ends, text, outline = record
-        numbers = matched[ordinal] if matched else ()
-        ends = () if text is None else ends
-        place = (title, part, parts, ordinal, metadata)
-        # Calling the class takes half as long again.
-        hits.append(Hit._make((id_, doc_id, *place, score, text, ends, numbers, outline)))
-    return tuple(hits)
-
-
-def _chunk(record: Record) -> Chunk:
-    id_, doc_id, title, part, parts, ordinal, metadata, ends, text, outline = record
-    ends = () if text is None else ends
-    return Chunk(id_, doc_id, title, text or "", part, parts, ordinal, ends, metadata, outline)
+def _chunk(hit: Hit) -> Chunk:
+    id_, doc_id, title, part, parts, ordinal, metadata, ends, content, outline, *_ = hit
+    return Chunk(id_, doc_id, title, content, part, parts, ordinal, ends, metadata, outline)
 
 
 class _Calls(Calls):

@@ -25,9 +25,10 @@ from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from itertools import repeat
+from typing import Any
 
 import orjson
 
@@ -37,6 +38,7 @@ from arag_search.corpus import (
     MetadataValue,
     PassageOutline,
 )
+from arag_search.engines.hits import Hit
 from arag_search.engines.write import term_bytes
 from arag_search.errors import BuildError
 from arag_search.query.field_types import FieldType, MetadataType, columns
@@ -86,43 +88,28 @@ def encode_record(chunk: Chunk) -> bytes:
     )
 
 
-class Record(NamedTuple):
-    """The stored part of a chunk, ordered like a Hit; ``text`` is None if it was not read."""
-
-    id: str
-    doc_id: str
-    title: str
-    part: int
-    parts: int
-    ordinal: int
-    metadata: Mapping[str, MetadataValue]
-    sentence_ends: tuple[int, ...]
-    text: str | None
-    outline: PassageOutline
-
-
 UNREADABLE = (ValueError, LookupError, TypeError)
 """What decoding a damaged record raises."""
 
 
-def decode_records(records: Sequence[list[Any]], texts: bytes | None) -> list[Record]:
-    """Decode records from JSON values, and their texts from one piece of UTF-8.
+def decode_hits(
+    records: Sequence[list[Any]], texts: bytes | None, scores: Iterable[float] = repeat(0.0)
+) -> list[Hit]:
+    """Decode records from JSON values, and their texts, if they were read, from one piece of UTF-8.
 
     The texts follow each other; a text ends where its last sentence ends.
     """
-    decoded: list[Record] = []
-    rest = None if texts is None else texts.decode()
+    decoded: list[Hit] = []
+    rest = "" if texts is None else texts.decode()
     offset = 0
-    for id_, doc_id, title, part, parts, ordinal, metadata, ends, *outlined in records:
-        text = None
-        if rest is not None:
-            end = offset + (ends[-1] if ends else 0)
-            text, offset = rest[offset:end], end
-        values = _metadata(metadata) if metadata else metadata
+    for row, score in zip(records, scores, strict=False):
+        id_, doc_id, title, part, parts, ordinal, metadata, ends, *outlined = row
+        ends = () if texts is None else tuple(ends)
+        end = offset + (ends[-1] if ends else 0)
+        place = (title, part, parts, ordinal, _metadata(metadata) if metadata else metadata)
         outline = PassageOutline.of_json(*outlined)
-        place = (title, part, parts, ordinal, values)
-        # Calling the class takes half as long again.
-        decoded.append(Record._make((id_, doc_id, *place, tuple(ends), text, outline)))
+        decoded.append(Hit(id_, doc_id, *place, ends, rest[offset:end], outline, score))
+        offset = end
     return decoded
 
 

@@ -33,6 +33,7 @@ from arag_search.engines.base import (
     ValueCount,
     left_nanoseconds,
 )
+from arag_search.engines.hits import Hit
 from arag_search.engines.lucene import jvm, schema
 from arag_search.engines.lucene.jvm import java, java_array, java_float
 from arag_search.engines.lucene.schema import (
@@ -42,8 +43,7 @@ from arag_search.engines.lucene.schema import (
     TEXT,
     UNREADABLE,
     UPDATE_KEY,
-    Record,
-    decode_records,
+    decode_hits,
     lucene_field,
 )
 from arag_search.errors import EngineError, IndexDamagedError, IndexVersionError
@@ -83,11 +83,10 @@ class Top:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Matches with their contents. ``before_end`` is the number of matches before the end of the
+    """Matches as hits. ``before_end`` is the number of matches before the end of the
     request; for the counts see Top."""
 
-    records: list[Record]
-    scores: list[float]
+    hits: list[Hit]
     count: int
     count_is_exact: bool
     before_end: int
@@ -182,7 +181,7 @@ class Snapshot:
         head, texts = _split(data)
         try:
             count, exact, before_end, scores, records = orjson.loads(head)
-            return Matches(decode_records(records, texts), scores, count, bool(exact), before_end)
+            return Matches(decode_hits(records, texts, scores), count, bool(exact), before_end)
         except UNREADABLE as error:
             raise self._damage(error) from error
 
@@ -209,9 +208,10 @@ class Snapshot:
         try:
             answers = orjson.loads(head)
             pages = answers[len(counted) :]
-            records = iter(decode_records([row for page in pages for row in page[4]], texts))
+            rows = [row for page in pages for row in page[4]]
+            hits = iter(decode_hits(rows, texts, (score for page in pages for score in page[3])))
             return answers[: len(counted)], [
-                Matches(list(islice(records, len(scores))), scores, count, bool(exact), before_end)
+                Matches(list(islice(hits, len(scores))), count, bool(exact), before_end)
                 for count, exact, before_end, scores, _ in pages
             ]
         except UNREADABLE as error:
@@ -319,12 +319,12 @@ class Snapshot:
         """Count all documents that match."""
         return int(self._searcher.countAll(query, left_nanoseconds(deadline)))
 
-    def read(self, documents: Sequence[int], *, with_text: bool) -> list[Record]:
+    def read(self, documents: Sequence[int], *, with_text: bool) -> list[Hit]:
         """Return the contents of documents."""
         data = bytes(self._searcher.read(java_array("long", documents), with_text))
         head, texts = _split(data)
         try:
-            return decode_records(orjson.loads(head), texts)
+            return decode_hits(orjson.loads(head), texts)
         except UNREADABLE as error:
             raise self._damage(error) from error
 

@@ -14,7 +14,6 @@ from arag_search.engines.base import (
     Page,
     SearchRequest,
     SortBy,
-    only_matched,
 )
 from arag_search.engines.opensearch import schema
 from arag_search.engines.opensearch.compile import Dsl
@@ -112,8 +111,7 @@ def sentence_hit(hit: Mapping[str, Any]) -> Hit:
         number: sentence["_source"][schema.CONTENT]
         for number, sentence in zip(numbers, inner, strict=True)
     }
-    content, ends = only_matched(texts, source[schema.RECORD][schema.SENTENCES])
-    return chunk_hit._replace(content=content, sentence_ends=ends)
+    return chunk_hit.with_sentences(texts, source[schema.RECORD][schema.SENTENCES])
 
 
 def hit_of(
@@ -132,11 +130,11 @@ def hit_of(
         source[schema.PARTS],
         ordinal,
         schema.metadata_of(source),
-        score,
-        source.get(schema.CONTENT),
         tuple(source[schema.RECORD].get(schema.SENTENCE_ENDS, ())),
-        matched,
+        source.get(schema.CONTENT, ""),
         schema.passage_outline(source),
+        score,
+        matched,
     )
 
 

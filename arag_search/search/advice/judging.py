@@ -73,7 +73,7 @@ class _Passage:
     def __init__(self, hit: Hit, metadata: Mapping[str, MetadataType]) -> None:
         self.hit = hit
         self._columns = columns(metadata)
-        code, content = is_code(hit.doc_id), hit.content or ""
+        code, content = is_code(hit.doc_id), hit.content
         self.texts: dict[str, Words | Sentences] = {
             TITLE: Words(hit.heading, code),
             CONTENT: Sentences(content, hit.sentence_ends or (len(content),), code),

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from arag_search.engines.base import MAX_TOTAL, Hit, Page, SearchRequest
+from arag_search.engines.hits import HitBeside
 from arag_search.errors import QueryTimeoutError
 from arag_search.plan.clauses import (
     Clause,
@@ -24,7 +25,6 @@ from arag_search.search.advice.relaxing import (
     relaxed_requests,
 )
 from arag_search.search.advice.told import ClauseCount, Told
-from arag_search.search.hits import HitBeside
 from arag_search.search.snippets import Snippets
 
 MAX_COUNTED = 8

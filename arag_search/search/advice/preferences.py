@@ -62,7 +62,7 @@ def _sentences(hit: Hit) -> list[Hit]:
     """Return the matching sentences of a hit as hits of their own; the hit itself without any."""
     if not hit.matched_sentences:
         return [hit]
-    texts = split_at(hit.content or "", hit.sentence_ends)
+    texts = split_at(hit.content, hit.sentence_ends)
     return [
         hit._replace(id=f"{hit.id} {number}", content=texts[number], sentence_ends=())
         for number in hit.matched_sentences

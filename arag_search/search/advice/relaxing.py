@@ -10,6 +10,7 @@ from itertools import combinations
 from math import comb
 
 from arag_search.engines.base import Hit, Page, SearchRequest
+from arag_search.engines.hits import HitBeside
 from arag_search.plan.clauses import (
     Clause,
     ResolvedPlan,
@@ -22,7 +23,6 @@ from arag_search.plan.clauses import (
 from arag_search.search.advice.judging import Judge
 from arag_search.search.advice.questions import Advice, Answers, Questions, Subject
 from arag_search.search.advice.told import Told
-from arag_search.search.hits import HitBeside
 from arag_search.search.snippets import Snippets
 
 MAX_CLAUSES = 8

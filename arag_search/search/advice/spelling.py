@@ -61,7 +61,7 @@ def _unseen(query: Clause, hits: Sequence[Hit], in_fields: bool) -> dict[Clause,
     because it may be one in the index. Unless ``in_fields``, a word of a title may be anywhere:
     models write titles that may not exist to rank by them.
     """
-    titles, contents = _low(hit.heading for hit in hits), _low(hit.content or "" for hit in hits)
+    titles, contents = _low(hit.heading for hit in hits), _low(hit.content for hit in hits)
     words: dict[Clause, str] = {}
     for leaf in wanted_leaves(query):
         if leaf.kind not in ("word", "phrase"):
@@ -160,7 +160,7 @@ def _candidates(word: Clause, pages: Sequence[Page], most: int) -> list[Clause]:
     letters = set(low)
     passages: Counter[str] = Counter()
     for hit in {hit.id: hit for page in pages for hit in page.hits}.values():
-        texts = [hit.title] * (word.field != CONTENT) + [hit.content or ""] * (word.field != TITLE)
+        texts = [hit.title] * (word.field != CONTENT) + [hit.content] * (word.field != TITLE)
         passages.update({term for text in texts for term in analysis.terms(text)})
     ranked: list[tuple[int, int, str]] = []
     for term, count in passages.items():

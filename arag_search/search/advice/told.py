@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from arag_search.engines.base import MAX_TOTAL, Hit, ValueCount
+from arag_search.engines.hits import HitBeside
 from arag_search.plan.clauses import Clause
 from arag_search.query.printing import quoted
 from arag_search.query.tree import EXACT_MARK
-from arag_search.search.hits import HitBeside
 from arag_search.system.progress import counted
 
 _MAX_SHOWN_CHARACTERS = 80

@@ -11,9 +11,9 @@ from arag_search.engines.base import (
     SearchEngine,
     SearchRequest,
 )
+from arag_search.engines.hits import Hit
 from arag_search.plan.clauses import joined, values_of
 from arag_search.query.fields import DOC_ID
-from arag_search.search.hits import SearchHit
 from arag_search.search.shown.form import Entry, Form, Listing, by_document
 from arag_search.search.shown.writing import header_line
 
@@ -42,9 +42,7 @@ class Counts(Form):
         page = replace(page.with_count(counted.chunks), passages=documents)
         return Listing(request, page, [matches[id] or 0 for id in ids])
 
-    def entries(
-        self, hits: Sequence[SearchHit], first_match: Callable[[str, str], int]
-    ) -> list[Entry]:
+    def entries(self, hits: Sequence[Hit], first_match: Callable[[str, str], int]) -> list[Entry]:
         """See Form. The id is that of the best passage."""
         del first_match
         return [

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from arag_search.engines.base import FieldsRequest, Page, SearchEngine, SearchRequest
+from arag_search.engines.hits import Hit
 from arag_search.errors import ArgumentError
 from arag_search.plan.clauses import ResolvedPlan, condition_of, joined
 from arag_search.query.fields import DOC_ID
-from arag_search.search.hits import SearchHit
 from arag_search.search.shown.writing import header_line
 
 MAX_REACH = 10_000
@@ -23,7 +23,7 @@ class Entry(NamedTuple):
     """A hit in a list: its header, the line above its group, and the sentences that are shown, each
     as it is written."""
 
-    hit: SearchHit
+    hit: Hit
     header: str
     intro: str = ""
     shown: Sequence[int] = ()
@@ -84,9 +84,7 @@ class Form:
             page = engine.search(request).with_count(page.count)
         return Listing(request, page)
 
-    def entries(
-        self, hits: Sequence[SearchHit], first_match: Callable[[str, str], int]
-    ) -> list[Entry]:
+    def entries(self, hits: Sequence[Hit], first_match: Callable[[str, str], int]) -> list[Entry]:
         """Return the entries of a list. ``first_match`` is as in ``SearchResult``."""
         del first_match  # only lines of text need it
         return [

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 
 from arag_search.corpus import PATH_MARK, split_at
-from arag_search.search.hits import SearchHit
+from arag_search.engines.hits import Hit
 from arag_search.search.shown.form import Entry, Form
 from arag_search.search.shown.writing import one_line, shown_id, shown_title
 from arag_search.tokens import cut_to
@@ -24,12 +24,10 @@ class Lines(Form):
 
     __slots__ = ()
 
-    def entries(
-        self, hits: Sequence[SearchHit], first_match: Callable[[str, str], int]
-    ) -> list[Entry]:
+    def entries(self, hits: Sequence[Hit], first_match: Callable[[str, str], int]) -> list[Entry]:
         """See Form. A text that is that of the line before it is not repeated."""
         entries: list[Entry] = []
-        documents: dict[str, list[SearchHit]] = {}
+        documents: dict[str, list[Hit]] = {}
         for hit in hits:
             documents.setdefault(hit.doc_id, []).append(hit)
         before = ""
@@ -50,7 +48,7 @@ class Lines(Form):
 
 
 def _lines(
-    hit: SearchHit,
+    hit: Hit,
     sentences: Sequence[str],
     shown: Sequence[int],
     first_match: Callable[[str, str], int],

@@ -371,11 +371,8 @@ class MemoryEngine:
         ranked = sorted(scores, key=lambda number: (ranks.get(number, 0), -scores[number], number))
         ranked = self._at_most(most, ranked)
         hits = (
-            Hit.of(
-                self._chunks[number],
-                scores[number],
-                text=request.with_text,
-                matched_sentences=sentences[number] if sentences else (),
+            Hit.of(self._chunks[number], scores[number], text=request.with_text)._replace(
+                matched_sentences=sentences[number] if sentences else ()
             )
             for number in ranked[request.offset : end]
         )

@@ -119,7 +119,7 @@ def test_an_ordered_type_costs_its_row_alone(
     clause = lower(parsed.tree)
     assert clause.operation == Interval("size", "size", least, greatest)  # type: ignore[arg-type]
     hits = [
-        Hit.of(chunk(at, f"d{at}", "", "Text.", size=number), 0.0, text=True)
+        Hit.of(chunk(at, f"d{at}", "", "Text.", size=number), 0.0)
         for at, number in enumerate((least - 1, least, least + 1))
     ]
     assert Judge({"size": "size"}).meeting(hits, [clause]) == [  # type: ignore[dict-item]

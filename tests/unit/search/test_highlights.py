@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from arag_search.corpus import Chunk, nfc
 from arag_search.engines.base import Granularity
+from arag_search.engines.hits import Hit
 from arag_search.plan.clauses import Clause, wanted_leaves
 from arag_search.plan.lower import lower
 from arag_search.plan.matching import Words, patterns_of
@@ -17,7 +18,6 @@ from arag_search.query import analysis
 from arag_search.query.forms import HOLE
 from arag_search.query.reading import parse
 from arag_search.query.tree import Node, Phrase
-from arag_search.search.hits import SearchHit
 from arag_search.search.index import Index
 from arag_search.search.results import SearchResult
 from tests.support.oracle.engine import LANGUAGE
@@ -46,7 +46,7 @@ def passages(draw: st.DrawFn) -> Chunk:
     return Chunk("d.1", "d", draw(PIECES), content, 1, 1, 0, ends, {})
 
 
-def marked(result: SearchResult, hit: SearchHit) -> tuple[list[str], list[str]]:
+def marked(result: SearchResult, hit: Hit) -> tuple[list[str], list[str]]:
     highlights = result.highlights(hit)
     assert highlights is not None
     for text, marks in ((hit.title, highlights.title), (hit.snippet, highlights.snippet)):

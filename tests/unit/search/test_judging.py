@@ -23,7 +23,7 @@ def test_passages_meet_the_conditions_that_the_oracle_finds_them_by(
     chunks: list[Chunk], conditions: list[Node]
 ) -> None:
     oracle = MemoryEngine(chunks, metadata=METADATA)
-    hits = [Hit.of(chunk, 0.0, text=True) for chunk in chunks]
+    hits = [Hit.of(chunk, 0.0) for chunk in chunks]
     expected = [
         {hit.id for hit in oracle.search(SearchRequest(planned(condition_of(node)), 1_000)).hits}
         for node in conditions
@@ -35,7 +35,7 @@ def test_passages_meet_the_conditions_that_the_oracle_finds_them_by(
 @pytest.mark.parametrize("include_lower", [True, False])
 @pytest.mark.parametrize("include_upper", [True, False])
 def test_the_ends_of_a_range_are_in_it_as_written(include_lower: bool, include_upper: bool) -> None:
-    hits = [Hit.of(chunk(n, f"d{n}", "", "Text.", year=n), 0.0, text=True) for n in range(4)]
+    hits = [Hit.of(chunk(n, f"d{n}", "", "Text.", year=n), 0.0) for n in range(4)]
     years = Range(
         "year", "number", "1", "2", include_lower=include_lower, include_upper=include_upper
     )

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from arag_search.corpus import nfc
 from arag_search.engines.base import Hit, Matching
+from arag_search.engines.hits import join_sentences
 from arag_search.plan.lower import lower
 from arag_search.plan.matching import Pattern, patterns_of
 from arag_search.query import analysis
@@ -17,7 +18,6 @@ from arag_search.query.analysis import is_prefix
 from arag_search.query.fields import Schema
 from arag_search.query.reading import parse
 from arag_search.query.tree import Phrase, Prefix, Term
-from arag_search.search.hits import join_sentences
 from arag_search.search.occurrences import Sentences
 from arag_search.search.snippets import (
     Snippets,
@@ -33,9 +33,8 @@ SCHEMA = Schema({"year": "number", "lang": "keyword"}, language="en")
 
 def hit_of(*sentences: str, matched: tuple[int, ...] = ()) -> Hit:
     ends = tuple(itertools.accumulate(map(len, sentences)))
-    return Hit(
-        "d.1", "d", "A Title", 1, 1, 0, {}, 1.0, "".join(sentences), ends, matched_sentences=matched
-    )
+    content = "".join(sentences)
+    return Hit("d.1", "d", "A Title", 1, 1, 0, {}, ends, content, matched_sentences=matched)
 
 
 VIVALDI = hit_of(
@@ -112,11 +111,11 @@ def test_of_sentences_that_match_alike_those_with_words_as_typed_are_shown(
 
 
 def test_the_best_sentence_for_words_has_them_as_they_were_typed() -> None:
-    text = Sentences(NAMES.content or "", NAMES.sentence_ends)
+    text = Sentences(NAMES.content, NAMES.sentence_ends)
     assert best_sentence("Doris", text, range(5), "en") == 3
     assert best_sentence("Doris", text, range(3), "en") == 0
     assert best_sentence("doris", text, range(5), "") == 3
-    assert sentences_with("Doris", NAMES.content or "", NAMES.sentence_ends, "en") == [0, 1, 3]
+    assert sentences_with("Doris", NAMES.content, NAMES.sentence_ends, "en") == [0, 1, 3]
 
 
 def test_a_word_that_the_analyser_splits_is_a_phrase() -> None:

@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from arag_search.corpus import NO_OUTLINE, MetadataValue, PassageOutline, split_at
-from arag_search.engines.base import Hit, LeafScore
+from arag_search.corpus import (
+    NO_OUTLINE,
+    Chunk,
+    MetadataValue,
+    PassageOutline,
+    heading_of,
+    split_at,
+)
 
 GAP = "..."
 """Stands in a snippet for sentences that are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeafScore:
+    """The contribution of one leaf of a query to one hit: BM25 (for a prefix, its weight).
+
+    ``scores`` maps "title" and "content" to the score in that field; a field that does not match
+    is absent. The leaf counts with the greater score.
+    """
+
+    leaf: str
+    scores: Mapping[str, float]
 
 
 class HybridRanks(NamedTuple):
@@ -20,16 +39,21 @@ class HybridRanks(NamedTuple):
     vectors: int | None
 
 
-class SearchHit(NamedTuple):
-    """A passage that a search returns.
+class Hit(NamedTuple):
+    """A passage that a search finds: what an engine fills, up to ``matched_sentences``, and what
+    the search adds to it.
 
-    ``sentences`` are the numbers (0-based) of the sentences to show, ``snippet`` is their text;
-    both are empty without snippets. ``content`` is the passage, empty without snippets; at sentence
-    granularity it is only the sentences that matched, unless the full text was requested.
+    ``content`` is the passage, empty with ``sentence_ends`` if no text was asked for; if less than
+    the whole text was, it is only the sentences that matched, and all others are empty.
     ``score`` is BM25, the keywords' count times length, a cosine, or the sum of a rank fusion.
-    ``lowered`` are the DEMOTEs of a logical query that lowered the score, as written, if the text
-    was read. ``explanation`` is None unless requested; ``ranks`` are those of a hybrid search.
-    ``matches`` is the number of all matches of the document, if the form of reply counts them.
+    ``matched_sentences`` (0-based numbers within the passage, ascending) are set at sentence
+    granularity only.
+
+    ``sentences`` are the numbers of the sentences to show, none without snippets; ``snippet`` is
+    their text. ``lowered`` are the DEMOTEs of a logical query that lowered the score, as written,
+    if the text was read, and ``is_named`` says that the query names the title. ``explanation`` is
+    None unless requested; ``ranks`` are those of a hybrid search. ``matches`` is the number of all
+    matches of the document, if the form of reply counts them.
     """
 
     id: str
@@ -37,17 +61,47 @@ class SearchHit(NamedTuple):
     title: str
     part: int
     parts: int
-    score: float
-    metadata: dict[str, MetadataValue]
-    content: str
-    sentence_ends: tuple[int, ...]
-    sentences: tuple[int, ...]
-    explanation: tuple[LeafScore, ...] | None = None
-    ranks: HybridRanks | None = None
+    ordinal: int
+    metadata: Mapping[str, MetadataValue]
+    sentence_ends: tuple[int, ...] = ()
+    content: str = ""
+    outline: PassageOutline = NO_OUTLINE
+    score: float = 0.0
+    matched_sentences: tuple[int, ...] = ()
+    sentences: tuple[int, ...] = ()
     lowered: tuple[str, ...] = ()
     is_named: bool = False
-    outline: PassageOutline = NO_OUTLINE
+    explanation: tuple[LeafScore, ...] | None = None
+    ranks: HybridRanks | None = None
     matches: int | None = None
+
+    @classmethod
+    def of(cls, chunk: Chunk, score: float, *, text: bool = True) -> Hit:
+        """Return the hit of a chunk, with its whole text or none."""
+        content, ends = (chunk.content, chunk.sentence_ends) if text else ("", ())
+        place = (chunk.title, chunk.part, chunk.parts, chunk.ordinal, chunk.metadata)
+        return cls(chunk.id, chunk.doc_id, *place, ends, content, chunk.outline, score)
+
+    @property
+    def heading(self) -> str:
+        """The title, path and names as they are searched."""
+        return heading_of(self.title, self.outline, self.matched_sentences)
+
+    def with_sentences(self, texts: Mapping[int, str], count: int) -> Hit:
+        """Return the hit with only these texts of its ``count`` sentences, by their numbers."""
+        ends: list[int] = []
+        end = 0
+        for number in range(count):
+            end += len(texts.get(number, ""))
+            ends.append(end)
+        content = "".join(texts[number] for number in sorted(texts))
+        return self._replace(content=content, sentence_ends=tuple(ends))
+
+    def with_matched_text(self) -> Hit:
+        """Return the hit with the text of only the matched sentences."""
+        texts = split_at(self.content, self.sentence_ends)
+        matched = {number: texts[number] for number in self.matched_sentences if texts}
+        return self.with_sentences(matched, len(texts))
 
     @property
     def snippet(self) -> str:
@@ -89,7 +143,7 @@ class HitBeside(NamedTuple):
     or one that meets all but some conditions of a query. ``lacks`` are those, as written; it is
     empty if the passage meets all, but no sentence of it does."""
 
-    hit: SearchHit
+    hit: Hit
     lacks: tuple[str, ...] = ()
     branch: str = ""
 
@@ -111,24 +165,6 @@ def metadata_dict(metadata: Mapping[str, MetadataValue]) -> dict[str, Any]:
     return {
         name: list(value) if isinstance(value, tuple) else value for name, value in metadata.items()
     }
-
-
-def hit_of(
-    hit: Hit,
-    sentences: Sequence[int],
-    explanation: tuple[LeafScore, ...] | None,
-    lowered: tuple[str, ...] = (),
-    *,
-    is_named: bool = False,
-    matches: int | None = None,
-) -> SearchHit:
-    """Return an engine's hit with the sentences to show."""
-    id_, doc_id, title, part, parts, _, metadata, score, content, ends, _, outline = hit
-    place = (title, part, parts, score, dict(metadata), content or "", ends, tuple(sentences))
-    # Calling the class takes half as long again.
-    return SearchHit._make(
-        (id_, doc_id, *place, explanation, None, lowered, is_named, outline, matches)
-    )
 
 
 def snippet_pieces(sentences: Sequence[str], shown: Sequence[int]) -> list[str]:
