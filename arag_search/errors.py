@@ -189,20 +189,12 @@ class LeftOutError(SourceError):
 
 
 class DuplicateIdError(SourceError):
-    """A document has the id, ``doc_id``, of an earlier one."""
+    """A document has the id of an earlier one."""
 
     def __init__(self, doc_id: str, *, where: str, do: str, is_file: bool = False) -> None:
         what = "two files would get it" if is_file else "two records have it"
         super().__init__(f'Duplicate id "{doc_id}": {what}.', where=where, do=do)
-        self.doc_id = doc_id
         self.is_file = is_file
-        self._names_first = False
-
-    def name_first(self, place: str) -> None:
-        """Add the place of the first document with this id to the message, once."""
-        if place and not self._names_first:
-            self.where += f"; first: {place}"
-            self._names_first = True
 
 
 class BuildError(AragError):

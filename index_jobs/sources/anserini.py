@@ -14,12 +14,10 @@ import orjson
 from arag_search.corpus import Document
 from arag_search.engines.lucene.foreign import ForeignIndex
 from arag_search.errors import SourceError
-from index_jobs.sources.formats import ObjectFormat, text_of
+from index_jobs.sources.formats import RecordFormat, text_of
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.reading import RecordSource, SourcePart
 from index_jobs.sources.records import Fields, readable
-from index_jobs.sources.registry import Format
-from index_jobs.sources.selection import FileSelection
 
 RAW = "raw"
 """The stored field that holds a document as in its collection."""
@@ -31,12 +29,14 @@ come before the stored fields."""
 _LOOKED_AT = 100
 
 
-class Stored(ObjectFormat):
+class Stored(RecordFormat):
     """The format of the stored fields of a document; if ``raw`` is a JSON object, its fields are
     added."""
 
+    usual = Fields(id="id")
+
     def __init__(self, fields: Fields, metadata: MetadataReader) -> None:
-        super().__init__("", fields, metadata, Fields(id="id"))
+        super().__init__("", fields, metadata)
         self._text_names = (fields.text,) if fields.text else TEXT_NAMES
         self._known |= {*self._text_names, "_id"}
 
@@ -64,20 +64,6 @@ class Stored(ObjectFormat):
         return dict(stored)
 
 
-def open_lucene_index(
-    name: str,
-    fields: Fields,
-    metadata: MetadataReader,
-    files: FileSelection,
-    *,
-    recognised: bool,
-) -> LuceneIndexFolder | None:
-    """Open a folder with a Lucene index. See SourceOpener."""
-    if recognised and not is_lucene_index(Path(name)):
-        return None
-    return LuceneIndexFolder(name, fields, metadata, recognised=recognised)
-
-
 def is_lucene_index(folder: Path) -> bool:
     """Return whether the folder holds a Lucene index."""
     with readable(str(folder)):
@@ -92,7 +78,7 @@ class LuceneIndexFolder(RecordSource):
     SourceError if the first documents store no text.
     """
 
-    format: Format = "anserini"
+    format = "anserini"
 
     def __init__(
         self, name: str, fields: Fields, metadata: MetadataReader, *, recognised: bool

@@ -8,7 +8,7 @@ import hashlib
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from datetime import UTC, datetime
@@ -31,19 +31,16 @@ from index_jobs.sources.converters.registry import (
     Converter,
 )
 from index_jobs.sources.file_ids import ESCAPED_BLANK, folders_of, path_id
-from index_jobs.sources.formats import checked_id, clean, metadata_of, title_of
+from index_jobs.sources.formats import checked_id, clean, title_of
 from index_jobs.sources.listing import (
     PLAIN_TEXT,
     TICK_NS,
-    FolderListing,
     LeftOut,
     Listing,
     SourceFile,
     listed,
-    one_file,
 )
 from index_jobs.sources.metadata import MetadataReader
-from index_jobs.sources.place import Place
 from index_jobs.sources.reading import Entry, FileState, SourcePart
 from index_jobs.sources.records import SKIP, SKIP_FILE, Fields, readable
 from index_jobs.sources.registry import Format
@@ -63,17 +60,6 @@ _ROW_BITS = 32
 _CHECKED_ROWS = 4_096
 _AHEAD = 8
 """How many files are looked at before they are needed, so that their conversion can begin."""
-
-
-def open_input(
-    name: str, spool: SpooledInput, fields: Fields, metadata: MetadataReader
-) -> FileSource:
-    """Open standard input as one document of plain text."""
-    file = SourceFile(
-        spool.id, Place(str(spool.path)), spool.where, PLAIN_TEXT, spool.size, spool.sha256
-    )
-    listing = partial(listed, [file])
-    return FileSource(name, "text", listing, fields, metadata, FileSelection(), recognised=True)
 
 
 class FileSource:
@@ -176,10 +162,6 @@ class FileSource:
             "options": self._options,
         }
         return signature, states
-
-    def where_of(self, doc_id: str) -> str:
-        files = self._listing(LeftOut())
-        return next((file.where for file in files if path_id(file.relative) == doc_id), "")
 
     def documents(self, skip: int = 0) -> Iterator[Entry]:
         first, rows = skip >> _ROW_BITS, skip & ((1 << _ROW_BITS) - 1)
@@ -377,7 +359,7 @@ class FileSource:
             name = identifier if is_code(identifier) else Path(identifier).stem
             name = ESCAPED_BLANK.sub(" ", name)
             title = title_of(converted.title or name, "title", where)
-            metadata, left = metadata_of(converted.metadata, self._metadata, self._named, where)
+            metadata, left = self._metadata.read(converted.metadata, self._named, where)
             front, in_extra = self._metadata.read_front(converted.front)
             if not is_file:
                 row_id = converted.id or f"{identifier}#{converted.suffix}"
@@ -396,37 +378,6 @@ class FileSource:
             unread={**converted.unread, **in_extra, **left},
             outline=converted.outline,
         )
-
-
-def _opener(
-    format: Format, listing_of: Callable[[str, FileSelection], Listing]
-) -> Callable[..., FileSource]:
-    """Return a SourceOpener that takes every folder or file."""
-
-    def open_source(
-        name: str,
-        fields: Fields,
-        metadata: MetadataReader,
-        files: FileSelection,
-        *,
-        recognised: bool,
-    ) -> FileSource:
-        listing = listing_of(name, files)
-        return FileSource(name, format, listing, fields, metadata, files, recognised=recognised)
-
-    return open_source
-
-
-open_folder = _opener("files", FolderListing)
-
-
-open_text_folder = _opener("text", partial(FolderListing, only_text=True))
-
-
-open_file = _opener("files", one_file)
-
-
-open_text_file = _opener("text", partial(one_file, type=PLAIN_TEXT))
 
 
 def bad_file(error: SourceError) -> BadFileError:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Literal, Protocol, cast
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import BaseModel, Field, NonNegativeInt, TypeAdapter, ValidationError
 
 from arag_search.corpus import (
     MAX_SENTENCES,
     Document,
-    MetadataValue,
     PassageOutline,
     is_unicode,
     nfc,
@@ -33,56 +34,47 @@ PASSAGE_OUTLINES = "passage_outlines"
 PRE_CHUNKED_MARK = "pre_chunked"
 
 
-_NO_NAMES = Fields()
+class RecordFormat(ABC):
+    """A reader that turns the records of one file into documents.
 
+    If neither the user nor ``usual`` names the field of the id, a record without a field "id" gets
+    an id made of ``stem`` and the number of the record.
+    """
 
-class RecordFormat(Protocol):
-    """A reader that turns the records of one file into documents."""
-
-    layout: ClassVar[Layout | None]
+    layout: ClassVar[Layout | None] = None
     """The only layout that files of this format have; None for JSON lines and arrays."""
 
-    def __init__(self, stem: str, fields: Fields, metadata: MetadataReader) -> None: ...
+    usual: ClassVar[Fields] = Fields()
+    """The names of fields, where they are not id, title and text."""
+
+    others: ClassVar[frozenset[str]] = frozenset()
+    """The keys that are no metadata, besides those of id, title and text."""
+
+    whole: ClassVar[bool] = False
+    """Whether documents are passages, which are not cut."""
+
+    def __init__(self, stem: str, fields: Fields, metadata: MetadataReader) -> None:
+        self._stem = stem
+        self._id_field = fields.id or self.usual.id or "id"
+        self._id_is_needed = bool(fields.id or self.usual.id)
+        self._title_field = fields.title or self.usual.title or "title"
+        self._text_field = fields.text or self.usual.text or "text"
+        self._known = self.others | {self._id_field, self._title_field, self._text_field}
+        self._metadata = metadata
 
     @staticmethod
     def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
-        """Return whether a file that begins with this record is of the format."""
-        ...
+        """Return whether a file of JSON that begins with this record is of the format."""
+        return False
 
+    @abstractmethod
     def document(self, record: Any, number: int, where: str) -> Document:
         """Return the document of record ``number`` (from 1). Raises SourceError that names
         ``where``."""
         ...
 
-    def pass_over(self, record: Any) -> None:
+    def pass_over(self, record: Any) -> None:  # noqa: B027
         """Register a record that was read in an earlier run."""
-        ...
-
-
-class ObjectFormat:
-    """The base of the formats whose records are objects.
-
-    ``usual`` has the default names of the fields. If it does not name the id, a record without a
-    field "id" gets an id made of ``stem`` and the number of the record.
-    """
-
-    layout: ClassVar[Layout | None] = None
-
-    def __init__(
-        self, stem: str, fields: Fields, metadata: MetadataReader, usual: Fields = _NO_NAMES
-    ) -> None:
-        self._stem = stem
-        self._id_field = fields.id or usual.id or "id"
-        self._id_is_needed = bool(fields.id or usual.id)
-        self._title_field = fields.title or usual.title or "title"
-        self._text_field = fields.text or usual.text or "text"
-        self._known: frozenset[str] = frozenset(
-            (self._id_field, self._title_field, self._text_field)
-        )
-        self._metadata = metadata
-
-    def pass_over(self, record: Any) -> None:
-        pass
 
     def _finished(
         self,
@@ -91,15 +83,13 @@ class ObjectFormat:
         where: str,
         text: str,
         ends: tuple[int, ...] | None = None,
-        *,
-        whole: bool = False,
     ) -> Document:
         title = title_of(record.get(self._title_field), self._title_field, where)
         if not title and not text:
             raise SourceError("There is neither text nor title.", where=where, do=SKIP)
-        metadata, left = metadata_of(record, self._metadata, self._known, where)
+        metadata, left = self._metadata.read(record, self._known, where)
         identifier = self._id(record, number, where)
-        return Document(identifier, title, text, metadata, ends, whole, where, unread=left)
+        return Document(identifier, title, text, metadata, ends, self.whole, where, unread=left)
 
     def _id(self, record: Mapping[str, Any], number: int, where: str) -> str:
         value = record.get(self._id_field)
@@ -123,7 +113,7 @@ class ObjectFormat:
         return checked_id(str(value), where)
 
 
-class Documents(ObjectFormat):
+class Documents(RecordFormat):
     """``{"id": ..., "title": ..., "text": ..., metadata...}``; only the text is required.
 
     ``sentence_ends`` may have the offset after each sentence, in code points of the text in NFC;
@@ -131,24 +121,17 @@ class Documents(ObjectFormat):
     have the passages, as exports write them.
     """
 
+    others = frozenset((SENTENCE_ENDS, PASSAGE_OUTLINES))
+
     @staticmethod
     def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
         return isinstance(record, dict) and isinstance(record.get(fields.text or "text"), str)
 
-    def __init__(
-        self, stem: str, fields: Fields, metadata: MetadataReader, usual: Fields = _NO_NAMES
-    ) -> None:
-        super().__init__(stem, fields, metadata, usual)
-        self._known |= {SENTENCE_ENDS, PASSAGE_OUTLINES}
-
     def document(self, record: Any, number: int, where: str) -> Document:
-        return self._document(record, number, where)
-
-    def _document(self, record: Any, number: int, where: str, *, whole: bool = False) -> Document:
         values = object_of(record, where, '{"id": "7", "title": "Vivaldi", "text": "..."}')
         text = text_of(values, self._text_field, where)
         ends = ends_of(values.get(SENTENCE_ENDS), text, where)
-        document = self._finished(values, number, where, text, ends, whole=whole)
+        document = self._finished(values, number, where, text, ends)
         if PASSAGE_OUTLINES not in values:
             return document
         passages = passages_of(values[PASSAGE_OUTLINES], ends or (), where)
@@ -160,23 +143,22 @@ class PreChunked(Documents):
     are not cut, with their ids. Only the first record must say that it is pre-chunked; if the
     format is named, no record need say so."""
 
+    usual = Fields(id="id")
+    others = Documents.others | {PRE_CHUNKED_MARK}
+    whole = True
+
     @staticmethod
     def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
         return Documents.recognises(record, fields) and (
             isinstance(record, dict) and record.get(PRE_CHUNKED_MARK) is True
         )
 
-    def __init__(self, stem: str, fields: Fields, metadata: MetadataReader) -> None:
-        super().__init__(stem, fields, metadata, Fields(id="id"))
-        self._known |= {PRE_CHUNKED_MARK}
 
-    def document(self, record: Any, number: int, where: str) -> Document:
-        return self._document(record, number, where, whole=True)
-
-
-class Passages(ObjectFormat):
+class Passages(RecordFormat):
     """``{"title": ..., "sentences": ["...", ...]}``: documents that are already split into
     sentences."""
+
+    usual = Fields(text="sentences")
 
     @staticmethod
     def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
@@ -186,9 +168,6 @@ class Passages(ObjectFormat):
             and not isinstance(record.get(fields.text or "text"), str)
         )
 
-    def __init__(self, stem: str, fields: Fields, metadata: MetadataReader) -> None:
-        super().__init__(stem, fields, metadata, Fields(text="sentences"))
-
     def document(self, record: Any, number: int, where: str) -> Document:
         values = object_of(record, where, '{"title": "Vivaldi", "sentences": ["...", "..."]}')
         name = self._text_field
@@ -197,13 +176,11 @@ class Passages(ObjectFormat):
         return self._finished(values, number, where, text, ends)
 
 
-class GraphragBench:
+class GraphragBench(RecordFormat):
     """``{"corpus_name": ..., "context": ...}`` of GraphRAG-Bench: long documents with a name.
 
     The name is both title and id; if it occurs again, the id is ``<name>-2`` and so on.
     """
-
-    layout: ClassVar[Layout | None] = None
 
     @staticmethod
     def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
@@ -217,14 +194,15 @@ class GraphragBench:
         )
 
     def __init__(self, stem: str, fields: Fields, metadata: MetadataReader) -> None:
-        self._metadata = metadata
-        self._times: dict[str, int] = {}
+        super().__init__(stem, fields, metadata)
+        self._times = Counter[str]()
 
     def pass_over(self, record: Any) -> None:
-        if isinstance(record, dict):
-            name = cast("dict[str, Any]", record).get("corpus_name")
-            if isinstance(name, str):
-                self._times[name] = self._times.get(name, 0) + 1
+        match record:
+            case {"corpus_name": str(name)}:
+                self._times[name] += 1
+            case _:
+                pass
 
     def document(self, record: Any, number: int, where: str) -> Document:
         self.pass_over(record)
@@ -238,38 +216,29 @@ class GraphragBench:
         times = self._times[name]
         title = title_of(name, "corpus_name", where)
         identifier = checked_id(name if times == 1 else f"{name}-{times}", where)
-        metadata, left = metadata_of(values, self._metadata, ("corpus_name", "context"), where)
-        return Document(identifier, title, text, metadata, None, False, where, unread=left)
+        metadata, left = self._metadata.read(values, ("corpus_name", "context"), where)
+        return Document(identifier, title, text, metadata, None, self.whole, where, unread=left)
 
 
-class AragChunks:
+class AragChunks(RecordFormat):
     """``"17:text"`` of A-RAG's chunk files: pre-chunked passages with their ids."""
 
-    layout: ClassVar[Layout | None] = "array"
-
-    def __init__(self, stem: str, fields: Fields, metadata: MetadataReader) -> None:
-        pass
+    layout = "array"
+    whole = True
 
     @staticmethod
     def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
         return isinstance(record, str)
 
-    def pass_over(self, record: Any) -> None:
-        pass
-
     def document(self, record: Any, number: int, where: str) -> Document:
+        allowed = 'a string such as "17:text"'
         if not isinstance(record, str):
             raise SourceError(
-                f"The item is {kind_of(record)}.",
-                where=where,
-                allowed='a string such as "17:text"',
-                do=SKIP,
+                f"The item is {kind_of(record)}.", where=where, allowed=allowed, do=SKIP
             )
         identifier, colon, text = record.partition(":")
         if not colon:
-            raise SourceError(
-                "The chunk has no id.", where=where, allowed='a string such as "17:text"', do=SKIP
-            )
+            raise SourceError("The chunk has no id.", where=where, allowed=allowed, do=SKIP)
         text = clean(text, "text", where)
         if not text:
             raise SourceError("There is no text.", where=where, do=SKIP)
@@ -289,18 +258,6 @@ def object_of(record: Any, where: str, example: str) -> dict[str, Any]:
             do=SKIP,
         )
     return cast("dict[str, Any]", record)
-
-
-def metadata_of(
-    record: Mapping[str, Any], reader: MetadataReader, known: Container[str], where: str
-) -> tuple[dict[str, MetadataValue], dict[str, int]]:
-    """Return the metadata of a record, whose ``known`` fields are something else, and how many
-    values are left out, by reason."""
-    try:
-        return reader.read(record, known)
-    except ValueError as error:
-        what, allowed = error.args
-        raise SourceError(what, where=where, allowed=allowed, do=SKIP) from None
 
 
 def text_of(record: Mapping[str, Any], name: str, where: str) -> str:

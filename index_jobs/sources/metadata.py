@@ -8,10 +8,11 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Any, cast
 
 from arag_search.corpus import MetadataScalar, MetadataValue, nfc
-from arag_search.errors import ArgumentError
+from arag_search.errors import ArgumentError, SourceError
 from arag_search.query.field_types import FIELD_TYPES, KEYWORD, MAX_KEYWORD_BYTES, MetadataType
 from arag_search.query.fields import RESERVED_FIELDS, is_field_name
 from arag_search.query.tree import KeywordEquals
+from index_jobs.sources.records import SKIP
 
 MAX_METADATA_FIELDS = 100
 FILE_FIELDS: Mapping[str, MetadataType] = {
@@ -242,13 +243,10 @@ class MetadataReader:
         return taken
 
     def read(
-        self, record: Mapping[str, Any], known: Container[str]
+        self, record: Mapping[str, Any], known: Container[str], where: str
     ) -> tuple[dict[str, MetadataValue], dict[str, int]]:
         """Return the declared values of a record, and how many are left out, by reason; ``known``
-        keys are not metadata.
-
-        Raises ValueError (what is wrong, what is allowed) for a wrong value that is not left out.
-        """
+        keys are not metadata. Raises SourceError for a wrong value that is not left out."""
         values: dict[str, MetadataValue] = {}
         left: Counter[str] = Counter()
         for key, value in record.items():
@@ -257,23 +255,30 @@ class MetadataReader:
             kind = self.declared.get(key)
             if kind is None:
                 self._count(key)
-            elif (converted := self._converted(key, value, kind, left)) is not None:
+            elif (converted := self._converted(key, value, kind, left, where)) is not None:
                 values[key] = converted
         if values:
             self.seen.update(values)
         return values, left
 
     def _converted(
-        self, name: str, value: object, kind: MetadataType, left: Counter[str]
+        self, name: str, value: object, kind: MetadataType, left: Counter[str], where: str
     ) -> MetadataValue | None:
         read: list[MetadataScalar] = []
         for item in cast("list[object]", value) if isinstance(value, list) else [value]:
             try:
-                scalar = _scalar(name, item, kind)
+                scalar = None if item is None else FIELD_TYPES[kind].read(item)
                 read += [] if scalar is None else [scalar]
-            except ValueError:
+            except ValueError as error:
                 if not self.skips_values:
-                    raise
+                    shown = repr(item)
+                    shown = shown if len(shown) <= 80 else shown[:77] + "..."
+                    raise SourceError(
+                        f'The metadata field "{name}" has the value {shown}.',
+                        where=where,
+                        allowed=str(error),
+                        do=SKIP,
+                    ) from None
                 left[f'values of "{name}" that are no {kind}, left out'] += 1
         return tuple(read) or None if isinstance(value, list) else next(iter(read), None)
 
@@ -287,18 +292,6 @@ class MetadataReader:
         if key not in self.undeclared and len(self.undeclared) >= _MAX_COUNTED_KEYS:
             key = _OTHER_KEYS
         self.undeclared[key] = self.undeclared.get(key, 0) + times
-
-
-def _scalar(name: str, value: object, kind: MetadataType) -> MetadataScalar | None:
-    if value is None:
-        return None
-    try:
-        return FIELD_TYPES[kind].read(value)
-    except ValueError as error:
-        shown = repr(value)
-        shown = shown if len(shown) <= 80 else shown[:77] + "..."
-        message = f'The metadata field "{name}" has the value {shown}.'
-        raise ValueError(message, str(error)) from None
 
 
 def _read(text: str, kind: MetadataType) -> MetadataScalar | None:

@@ -9,26 +9,40 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from arag_search.corpus import SHARD_BITS
 from arag_search.errors import ArgumentError, SourceError
+from index_jobs.sources.anserini import LuceneIndexFolder, is_lucene_index
 from index_jobs.sources.converters.registry import file_type_of
 from index_jobs.sources.encodings import stream_encoding
-from index_jobs.sources.files import open_file, open_input
+from index_jobs.sources.files import FileSource
+from index_jobs.sources.listing import PLAIN_TEXT, FolderListing, SourceFile, listed, one_file
 from index_jobs.sources.metadata import MetadataReader
+from index_jobs.sources.place import Place
 from index_jobs.sources.reading import Source
 from index_jobs.sources.record_file import LOOKED_AT_BYTES, RecordFile, holds_passages
 from index_jobs.sources.records import Fields, readable
-from index_jobs.sources.registry import FORMATS, PRE_CHUNKED, Format, folder_help
-from index_jobs.sources.selection import STDIN, USUAL_FILES, FileSelection
+from index_jobs.sources.registry import (
+    ANSERINI,
+    BEIR,
+    FILES,
+    FORMATS,
+    PRE_CHUNKED,
+    RECORDS,
+    TEXT,
+    Format,
+    folder_help,
+)
+from index_jobs.sources.selection import STDIN, USUAL_FILES, FileSelection, leads_out
 from index_jobs.sources.standard_input import spooled_input
 
 MAX_SOURCES = 1 << SHARD_BITS
-
-
 _ROW_ENDINGS = frozenset((".csv", ".tsv", ".tab"))
 _RECORD_ENDINGS = frozenset((".jsonl", ".ndjson", ".tsv", ".gz"))
+_BEIR_NAMES = ("corpus.jsonl", "corpus.jsonl.gz")
 _LIKE_RECORDS = re.compile(rb"\s*(?:\[|\{(?!\s*\n))")
 """The beginning of JSON, but for an object with a member on each line."""
 
@@ -104,14 +118,15 @@ def open_source(
         )
     if format is None:
         return _open_detected(path, name, fields, metadata, files)
-    entry = FORMATS[format]
-    if entry.file:
-        return entry.file_opener()(name, fields, metadata, files, recognised=False)
-    if not entry.record:
+    if format in (FILES, TEXT):
+        type = PLAIN_TEXT if format == TEXT else None
+        listing = one_file(name, files, type)
+        return FileSource(name, format, listing, fields, metadata, files, recognised=False)
+    if format not in RECORDS:
         raise SourceError(
-            f"A file cannot be read as {entry.name}.",
+            f"A file cannot be read as {format}.",
             where=name,
-            allowed=f"a folder: {entry.folder_words}",
+            allowed=f"a folder: {FORMATS[format].folder}",
         )
     return RecordFile(name, format, fields, metadata)
 
@@ -128,7 +143,8 @@ def _open_detected(
         except SourceError:
             if ending in _RECORD_ENDINGS or not _is_text(path, name):
                 raise
-    return open_file(name, fields, metadata, files, recognised=True)
+    listing = one_file(name, files)
+    return FileSource(name, FILES, listing, fields, metadata, files, recognised=True)
 
 
 def _is_text(path: Path, name: str) -> bool:
@@ -148,18 +164,21 @@ def _is_text(path: Path, name: str) -> bool:
 def _open_input(format: Format | None, fields: Fields, metadata: MetadataReader) -> Source:
     """Open standard input: as records if it holds records, otherwise as one document of text."""
     spool = spooled_input()
-    if format is None or FORMATS[format].record:
+    if format is None or format in RECORDS:
         try:
             return RecordFile(STDIN, format, fields, metadata, spool=spool)
         except SourceError:
             if format is not None or not _is_text(spool.path, STDIN):
                 raise
-    elif not FORMATS[format].file:
+    elif format not in (FILES, TEXT):
         raise SourceError(
             f"Standard input cannot be read as {format}.",
-            allowed=f"a folder: {FORMATS[format].folder_words}",
+            allowed=f"a folder: {FORMATS[format].folder}",
         )
-    return open_input(STDIN, spool, fields, metadata)
+    place = Place(str(spool.path))
+    file = SourceFile(spool.id, place, spool.where, PLAIN_TEXT, spool.size, spool.sha256)
+    listing = partial(listed, [file])
+    return FileSource(STDIN, TEXT, listing, fields, metadata, USUAL_FILES, recognised=True)
 
 
 def _open_folder(
@@ -169,16 +188,45 @@ def _open_folder(
     metadata: MetadataReader,
     files: FileSelection,
 ) -> Source:
-    detected = [entry for entry in reversed(FORMATS.values()) if entry.detected]
-    for entry in detected if format is None else [FORMATS[format]]:
-        if entry.folder:
-            opener = entry.folder_opener()
-            source = opener(name, fields, metadata, files, recognised=format is None)
-            if source is not None:
-                return source
+    recognised = format is None
+    if format == ANSERINI or (recognised and is_lucene_index(Path(name))):
+        return LuceneIndexFolder(name, fields, metadata, recognised=recognised)
+    if format in (None, BEIR):
+        corpus = _beir_corpus(name, Path(name))
+        if corpus is not None and (format or _is_beir(corpus)):
+            return RecordFile(corpus, BEIR, fields, metadata, recognised=recognised)
+    if format in (None, FILES, TEXT):
+        listing = FolderListing(name, files, only_text=format == TEXT)
+        source_format = format or FILES
+        return FileSource(
+            name, source_format, listing, fields, metadata, files, recognised=recognised
+        )
     raise SourceError(
-        f"A folder cannot be read as {format}.",
+        "There is no corpus.jsonl in the folder."
+        if format == BEIR
+        else f"A folder cannot be read as {format}.",
         where=name,
         allowed=folder_help(),
         do="Give the files themselves as sources.",
     )
+
+
+def _beir_corpus(name: str, folder: Path) -> str | None:
+    """Return the corpus file of a BEIR folder, or None. Raises SourceError if it is a link that
+    leads out of the folder."""
+    file = next((file for file in _BEIR_NAMES if (folder / file).is_file()), None)
+    if file is None:
+        return None
+    if leads_out(folder / file, folder):
+        raise SourceError(
+            f"{file} is a link that leads out of the folder.",
+            where=name,
+            do="Give the file that it leads to as the source.",
+        )
+    return f"{name.rstrip('/')}/{file}"
+
+
+def _is_beir(corpus: str) -> bool:
+    with suppress(SourceError):
+        return RecordFile(corpus, None, Fields(), MetadataReader({})).format == BEIR
+    return False

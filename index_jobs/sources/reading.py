@@ -13,9 +13,8 @@ from typing import Any, Protocol, Self
 from arag_search.corpus import Document
 from arag_search.errors import DuplicateIdError, LeftOutError, SourceError
 from index_jobs.sources.metadata import MetadataReader
-from index_jobs.sources.records import SKIP, Fields
+from index_jobs.sources.records import SKIP
 from index_jobs.sources.repeats import Repeats
-from index_jobs.sources.selection import FileSelection
 
 Entry = tuple[int, Document | SourceError | None]
 """The position after a record, and its document or its error; or None if only time has passed, so
@@ -90,11 +89,6 @@ class Source(Protocol):
         """Yield the documents after the position ``skip``; 0 is the beginning."""
         ...
 
-    def where_of(self, doc_id: str) -> str:
-        """Return the place of the first document with this id, for messages; empty if only reading
-        the source again could tell."""
-        ...
-
     def parts(self, position: int, entries: int, most_bytes: int) -> Iterator[SourcePart]:
         """Divide what follows a position, before which the source has ``entries`` records and
         files, into parts of about ``most_bytes`` on disk. A part that cannot be divided may be
@@ -120,9 +114,6 @@ class RecordSource:
     def states(self) -> None:
         return None
 
-    def where_of(self, doc_id: str) -> str:
-        return ""
-
 
 @dataclass(frozen=True, slots=True)
 class SourcePart:
@@ -144,23 +135,6 @@ class SourcePart:
     def rest(source: Source, position: int, entries: int) -> SourcePart:
         """Return all of a source after a position as one part."""
         return SourcePart(source, position, entries, None, 0, source.size)
-
-
-class SourceOpener(Protocol):
-    """A function that opens sources of one format."""
-
-    def __call__(
-        self,
-        name: str,
-        fields: Fields,
-        metadata: MetadataReader,
-        files: FileSelection,
-        *,
-        recognised: bool,
-    ) -> Source | None:
-        """Open a source. If the source has another format, return None when the format is being
-        detected (``recognised``), and raise SourceError otherwise."""
-        ...
 
 
 class SeenIds:
@@ -399,9 +373,6 @@ class CorpusReader:
             count_unread(self._position.unread, {kind: [1, problem.where]})
             return
         if not self._skips[problem.is_file]:
-            if isinstance(problem, DuplicateIdError):
-                places = (source.where_of(problem.doc_id) for source in self._sources)
-                problem.name_first(next(filter(None, places), ""))
             raise problem
         example = f"{problem.where}: {problem.what}"
         position = self._position

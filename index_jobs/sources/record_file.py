@@ -24,7 +24,7 @@ from index_jobs.sources.records import (
     record_places,
     row_records,
 )
-from index_jobs.sources.registry import FORMATS, Format, SourceFormat
+from index_jobs.sources.registry import FORMATS, RECORDS, Format
 from index_jobs.sources.standard_input import SpooledInput
 
 LOOKED_AT_BYTES = 1 << 16
@@ -73,9 +73,8 @@ class RecordFile(RecordSource):
         return self._spool.signature() if self._spool else file_signature(self.name)
 
     def documents(self, skip: int = 0) -> Iterator[tuple[int, Document | SourceError]]:
-        format = FORMATS[self.format].record_format()(
-            self._spool.id if self._spool else _stem(self._path), self._fields, self._metadata
-        )
+        stem = self._spool.id if self._spool else _stem(self._path)
+        format = RECORDS[self.format](stem, self._fields, self._metadata)
         place = "item" if self._detected.layout == "array" else "line"
         with CorpusFile(self._path, self._where) as file:
             self._file = file
@@ -167,13 +166,13 @@ def _detect_format(file: CorpusFile, format: Format | None, fields: Fields) -> _
     """
     header = header_of(file, _needed_columns(fields))
     if format is None and header:
-        format = next(name for name, entry in FORMATS.items() if _layout(entry) == "rows")
-    if format is not None and _layout(FORMATS[format]) == "rows":
+        format = next(name for name, record in RECORDS.items() if record.layout == "rows")
+    if format is not None and RECORDS[format].layout == "rows":
         return _Detected("rows", format, None if header else _columns(file, fields))
     is_array, record = _beginning(file)
     layout: Layout = "array" if is_array else "lines"
-    detected = format or detect_record(record, file.name, fields)
-    if _layout(FORMATS[detected]) not in (None, layout):
+    detected = format or _detect_record(record, file.name, fields)
+    if RECORDS[detected].layout not in (None, layout):
         raise SourceError(
             "The file is not a JSON array.",
             where=file.name,
@@ -192,10 +191,6 @@ def holds_passages(path: Path, name: str, fields: Fields) -> bool:
 
 def _needed_columns(fields: Fields) -> tuple[str, str]:
     return fields.id or "id", fields.text or "text"
-
-
-def _layout(entry: SourceFormat) -> Layout | None:
-    return entry.record_format().layout if entry.record else None
 
 
 def _columns(file: CorpusFile, fields: Fields) -> Sequence[str]:
@@ -250,17 +245,17 @@ def _unlike(problem: SourceError | None, name: str) -> SourceError:
     )
 
 
-def detect_record(record: Any, name: str, fields: Fields) -> Format:
+def _detect_record(record: Any, where: str, fields: Fields) -> Format:
     """Return the format of a file with this first record. Raises SourceError if no format fits."""
     if isinstance(record, str | dict):
         value = cast("str | dict[str, Any]", record)
-        for entry in reversed(FORMATS.values()):
-            if entry.record and entry.record_format().recognises(value, fields):
-                return entry.name
+        for name, format in reversed(RECORDS.items()):
+            if format.recognises(value, fields):
+                return name
         wanted = f'no "{fields.text}"' if fields.text else 'neither "text" nor "sentences"'
         raise SourceError(
             f"The format is not recognised: the first record has {wanted}.",
-            where=name,
+            where=where,
             allowed=f"one of the existing fields: {', '.join(value) or 'none'}",
             do="Name the field of the text with --text-field, and the format with --format "
             f"{'|'.join(FORMATS)}.",
@@ -268,7 +263,7 @@ def detect_record(record: Any, name: str, fields: Fields) -> Format:
     what = "the array is empty" if record is None else "its items are neither strings nor objects"
     raise SourceError(
         f"The format is not recognised: {what}.",
-        where=name,
+        where=where,
         allowed="a JSON array of chunks or of objects",
         do=f"Name the format with --format {'|'.join(FORMATS)}.",
     )

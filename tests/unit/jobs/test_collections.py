@@ -207,7 +207,7 @@ def test_a_folder_with_another_corpus_file_stays_a_folder_of_files() -> None:
         documents(source_at("notes", "beir"))
 
 
-def test_a_folder_without_a_corpus_or_with_two_is_no_beir_folder() -> None:
+def test_a_folder_without_a_corpus_is_no_beir_folder() -> None:
     Path("nf").mkdir()
     with pytest.raises(SourceError) as caught:
         source_at("nf", "beir")
@@ -217,11 +217,12 @@ def test_a_folder_without_a_corpus_or_with_two_is_no_beir_folder() -> None:
         " for one with corpus.jsonl, anserini for a Lucene index\n"
         "Do: Give the files themselves as sources."
     )
+
+
+def test_of_two_corpora_of_a_beir_folder_the_unpacked_one_is_read() -> None:
+    Path("nf").mkdir()
     Path("nf/corpus.jsonl").write_text(lines(*CORPUS))
     Path("nf/corpus.jsonl.gz").write_bytes(b"")
-    with pytest.raises(SourceError) as caught:
-        source_at("nf")
-    assert str(caught.value) == (
-        "There are both corpus.jsonl and corpus.jsonl.gz.\nWhere: nf\n"
-        "Do: Name the intended one as the source."
-    )
+    source = source_at("nf")
+    assert source.format == "beir"
+    assert len(documents(source)) == len(CORPUS)
