@@ -18,8 +18,6 @@ from arag_search.query.fields import FieldRef
 from arag_search.query.grammar import (
     COMMAS,
     COMPARISON,
-    LITERAL_BACKSLASH,
-    PATH,
     RANGE,
     WEIGHT,
     Options,
@@ -51,6 +49,9 @@ from arag_search.query.tree import (
     TextField,
 )
 
+_LITERAL_BACKSLASH = re.compile(r"(?<!\\)(?:\\\\)*\\[^\W_]")
+_PATH = re.compile(r"[\w./-]+|.*\b(?:AND|OR|NOT)\b.*", re.DOTALL)
+"""A pattern that may be meant as text: a path, or words between slashes that belong to others."""
 _PROGRAM = re.compile(r"(?=\S*[<>@=|&#$%:~])\S{2,60}")
 _WILDCARDS = re.compile(r"(?<!\\)([*?])")
 _WILDCARD_PATTERNS = {"*": r"\w*", "?": r"\w"}
@@ -196,7 +197,7 @@ class ClauseReader:
         pattern = match["pattern"]
         if suffix:
             self.reject(end - len(suffix), end, problems.NO_SCORE)
-        if PATH.fullmatch(pattern) and has_token(pattern):
+        if _PATH.fullmatch(pattern) and has_token(pattern):
             self.note(problems.NOTE_PATTERN, piece=match[0], text=pattern.strip("/"))
         text_field = field.text_field if field else None
         start = match.start("pattern") - 1
@@ -213,7 +214,8 @@ class ClauseReader:
             self.reject(start, end, problems.UNCLOSED_QUOTE)
             inside = raw[1:].strip()
         text = self._unescaped(inside)
-        if not text.strip():
+        is_value = field is not None and field.kind not in ("text", "unknown")
+        if not (text if is_value else text.strip()):
             self.reject(start, end, problems.EMPTY_PHRASE)
             is_unknown = field is not None and field.kind == "unknown"
             return self.literal(field.name) if field and is_unknown else None
@@ -270,7 +272,7 @@ class ClauseReader:
     def _unescaped(self, raw: str) -> str:
         """Return the text that ``raw`` stands for; note a backslash that does nothing."""
         text = unescape(raw)
-        if text is not raw and text not in SPELLED and LITERAL_BACKSLASH.search(raw):
+        if text is not raw and text not in SPELLED and _LITERAL_BACKSLASH.search(raw):
             self.note(problems.NOTE_BACKSLASH, piece=shortened(raw), text=shortened(text))
         return text
 
@@ -369,4 +371,4 @@ def is_no_field(name: str, value: str) -> bool:
 def with_colon(raw: str) -> str:
     """Return the text that a word with a colon stands for, in which a path keeps its backslashes
     (``C:\\\\Users``)."""
-    return raw if LITERAL_BACKSLASH.search(raw) else unescape(raw)
+    return raw if _LITERAL_BACKSLASH.search(raw) else unescape(raw)

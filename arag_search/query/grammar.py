@@ -19,8 +19,6 @@ from arag_search.query.limits import (
     DEFAULT_FACTOR,
     MAX_DEPTH,
     MAX_DEPTH_WITHOUT_LIMITS,
-    MAX_WEIGHT,
-    MIN_WEIGHT,
 )
 from arag_search.query.operators import (
     NOT,
@@ -90,20 +88,12 @@ _CLAUSE = re.compile(
 COMPARISON = re.compile(r"(>=|<=|>|<)(.*)", re.DOTALL)
 RANGE = re.compile(r"([\[{])\s*(\S+?)\s+TO\s+(\S+?)\s*([\]}])")
 
-# What may need a note, in a text as it was typed
-
-LITERAL_BACKSLASH = re.compile(r"(?<!\\)(?:\\\\)*\\[^\W_]")
-PATH = re.compile(r"[\w./-]+|.*\b(?:AND|OR|NOT)\b.*", re.DOTALL)
-"""A pattern that may be meant as text: a path, or words between slashes that belong to others."""
 _OTHER_CASE = {
     "".join(letters)
     for operator in PUBLISHED
     for letters in product(*zip(operator.lower(), operator, strict=True))
     if letters != tuple(operator)
 }
-_MEANT_OTHERWISE = _OTHER_CASE | {"TO"}
-_OPERATORS = {*SPELLED, "TO"}
-_COMPARING = re.compile("[=<>≥≤]")
 COMMAS = (",", ";", "，", "；", "、")
 _TEXT_FIELDS: Mapping[str, TextField] = {TITLE: TITLE, CONTENT: CONTENT}
 _BEGINS_OTHER = re.compile(r"[-!+].*|/.+/|[\[{](?:.*[^\]}])?", re.DOTALL)
@@ -212,17 +202,15 @@ def alternatives(connectors: Sequence[str], spaces_mean: str) -> Iterable[tuple[
 
 
 def read(
-    text: str, options: Options, *, typed: bool, notes: dict[str, None] | None = None
+    text: str, options: Options, notes: dict[str, None] | None = None
 ) -> Node | tuple[Modifier, ...] | None:
     """Return the tree of a text of the language, or None. A text of nothing but modifiers, which
     only a filter may be, is these.
 
-    ``typed`` says that the text is as it was typed: None is returned for one that may need a note,
-    too, but for what may have been meant otherwise: an operator in another case, or a word in a
-    field, which may be meant for the next one too. This is noted in ``notes``. The limits of the
-    whole are not checked.
+    What may have been meant otherwise is noted in ``notes``: an operator in another case, or a word
+    in a field, which may be meant for the next one too. The limits of the whole are not checked.
     """
-    reader = _Reader(options, typed)
+    reader = _Reader(options)
     try:
         tree = reader.read(text)
     except ArgumentError:  # from constructors of nodes: the tree cannot be
@@ -235,13 +223,12 @@ def read(
 class _Reader:
     """A pass over the pieces of a text, with a stack of groups."""
 
-    __slots__ = ("doubt", "has_additions", "notes", "options", "schema", "typed")
+    __slots__ = ("doubt", "has_additions", "notes", "options", "schema")
 
-    def __init__(self, options: Options, typed: bool) -> None:
+    def __init__(self, options: Options) -> None:
         self.options = options
         self.schema = options.schema
         self.has_additions = options.has_additions
-        self.typed = typed
         self.notes: dict[str, None] = {}
         self.doubt: tuple[str, str, str] | None = None  # a note if a word follows: word and field
 
@@ -251,19 +238,15 @@ class _Reader:
         last = _PIECE_OR_PATTERN if searches else _PIECE
         if not pieces or last.fullmatch(pieces[-1]) is None:
             return None
-        typed = self.typed
-        has_doubts = not _MEANT_OTHERWISE.isdisjoint(pieces)
-        if typed and has_doubts and "TO" in pieces:
-            return None
+        has_doubts = not _OTHER_CASE.isdisjoint(pieces)
         operators = SPELLED if self.has_additions else PUBLISHED
         group = _Group(None)
         outer: list[_Group] = []
         for piece in pieces:
             if self.doubt is not None:
                 (note, word, on_field), self.doubt = self.doubt, None
-                is_clause = piece not in operators and piece[0] != ")" and not factored(piece)
-                if typed and is_clause and on_field and piece[0] == "/":
-                    return None
+                is_operator = piece in operators or (self.has_additions and factored(piece))
+                is_clause = not is_operator and piece[0] != ")"
                 if is_clause and not (on_field and (piece[0] in '"(-!/' or ":" in piece)):
                     self.notes[fill(note, word=word, name=on_field)] = None
             if operator := operators.get(piece):
@@ -280,8 +263,6 @@ class _Reader:
                 if not self._end(ended, piece, group):
                     return None
             elif piece[-1] == "(" and piece[-2:-1] != "\\":
-                if typed and len(outer) == self.options.max_depth:
-                    return None
                 inner = self._open(piece, group)
                 if inner is None:
                     return None
@@ -312,7 +293,7 @@ class _Reader:
     def _takes(self, operator: OperatorWord, group: _Group) -> bool:
         """Put an operator before the next clause; return whether it may stand there."""
         options = self.options
-        if (self.typed and not options.operators) or group.modifier is not None:
+        if group.modifier is not None:
             return False
         if operator.joins:
             if group.connector or not group.nodes:
@@ -335,7 +316,7 @@ class _Reader:
     def _end(self, group: _Group, piece: str, outer: _Group) -> bool:
         """Add a group that has ended to the one around it; return whether it may stand there. One
         of nothing but modifiers is read as if its parentheses were not there."""
-        weight = self._weight(piece[2:])
+        weight = float(piece[2:] or 1)
         if modifiers := group.modifiers():
             outer.nodes += modifiers
             outer.has_modifiers = True
@@ -343,7 +324,7 @@ class _Reader:
             outer.connector = ""
             return weight == 1 and outer.modifier is None
         node = group.node(self.options.spaces_mean)
-        if node is None or not weight:
+        if node is None:
             return False
         if weight != 1:
             if not scores(node):
@@ -380,15 +361,12 @@ class _Reader:
         field = self.schema.field(name)
         if field.kind == "guess":
             self.notes[fill(NOTE_UNCHECKED_FIELD, name=field.name)] = None
-        is_sound = field.kind != "unknown" and not (self.typed and field.kind == "guess")
-        return field if is_sound else None
+        return field if field.kind != "unknown" else None
 
     def _pattern(self, match: re.Match[str], group: _Group) -> Regex | None:
         signs, name, pattern, flag, end = match.groups()
         is_not = signs and len(signs) == 1 and signs in NOT_SIGNS and self._takes(NOT, group)
         if end or (signs and not is_not):
-            return None
-        if self.typed and PATH.fullmatch(pattern) and has_token(pattern):
             return None
         field = group.field
         if field is not None and (name or field.kind != "text"):
@@ -406,8 +384,7 @@ class _Reader:
         field = group.field
         if sign and field is not None and field.type.is_signed and sign == "-" and word:
             sign, word = "", sign + word
-        is_number = self.typed and sign and piece[1].isdigit()
-        if is_number or (sign and not self._takes(NOT, group)):
+        if sign and not self._takes(NOT, group):
             return None
         if name is not None:
             if field is None:
@@ -427,8 +404,6 @@ class _Reader:
                 return None
         raw = inside if word is None else word
         text = unescape(raw)
-        if self.typed and text is not raw and text not in SPELLED and LITERAL_BACKSLASH.search(raw):
-            return None
         if field is not None and field.kind != "text":
             if slop or ending or factor:
                 return None
@@ -438,13 +413,11 @@ class _Reader:
             begins_other = raw[0] in "=≥≤" or (sign and raw[0] in NOT_SIGNS)
             if text is not raw or raw[-1] in COMMAS or begins_other:
                 return None
-            if not name and (not has_token(raw) or (self.typed and raw in _OPERATORS)):
+            if not name and not has_token(raw):
                 return None
             self._doubt_case(raw)
             return value_leaf(text, field)
-        weight = self._weight(factor)
-        if not weight:
-            return None
+        weight = float(factor) if factor else 1.0
         text_field = field.text_field if field else None
         if inside is not None:
             return Phrase(text, int(slop or 0), text_field, weight)
@@ -459,8 +432,7 @@ class _Reader:
         begins_range = raw[0] in "[{" and not (is_bare and field is None)
         if begins_range or (not raw[0].isalnum() and _BEGINS_OTHER.fullmatch(raw)):
             return None
-        is_doubtful = self.typed and is_bare and (raw in _OPERATORS or _COMPARING.search(raw))
-        if find_special(raw, ":") >= 0 or is_doubtful:
+        if find_special(raw, ":") >= 0:
             return None
         if is_bare:
             self._doubt_case(raw)
@@ -473,12 +445,6 @@ class _Reader:
     def _doubt_case(self, word: str) -> None:
         if word in _OTHER_CASE and self.options.operators:
             self.doubt = NOTE_LOWER_CASE, word, ""
-
-    def _weight(self, text: str | None) -> float:
-        """Return a weight; 0 for one that is out of bounds. A canonical one may be so by rounding,
-        and is checked by nodes."""
-        weight = float(text) if text else 1.0
-        return weight if not self.typed or MIN_WEIGHT <= weight <= MAX_WEIGHT else 0.0
 
 
 # Values of metadata

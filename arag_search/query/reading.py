@@ -84,7 +84,14 @@ _SPACED_CLAUSE = re.compile(
       | \s+:\s*(?P<after>"[^"\\]*"|[^\s()":]+))(?=[\s)]|$)""",
     re.VERBOSE,
 )
-_COMPARING = re.compile(r"[=<>≥≤]|\s:|\sTO\s")
+_DOUBTFUL = re.compile(
+    r"""[=<>≥≤:T/\\!-](?:
+        (?<=[=<>≥≤])(?<![:<>(].) | (?<=\s:) | (?<=\sT)(?=O\s(?![^\[\]{}]*[\]}]))
+      | (?<=/)(?<![^\s(:!+-].) | (?<![^\s(].)(?<=[-!])(?=\d) | (?<=\\)(?=[^\W_]))""",
+    re.VERBOSE | re.DOTALL,
+)
+"""What may be meant otherwise: comparisons that are no value, paths, numbers that are excluded, and
+backslashes before letters. It begins with a set of characters, so that texts are searched fast."""
 _COMPARISONS = {"==": "=", "=>": ">=", "=<": "<=", "≥": ">=", "≤": "<="}
 _MAX_NOTES = 20
 
@@ -193,11 +200,11 @@ def _read(text: str, options: Options) -> tuple[Findings, Node | tuple[Modifier,
     plain, notes = plain_signs(text, options.schema)
     if notes:
         findings.notes = dict.fromkeys(notes)
-    tree = read(plain, options, typed=True, notes=findings.notes)
+    tree = None if _is_doubtful(plain, options) else read(plain, options, findings.notes)
     try:
         if tree is None:
             plain = _Reader(plain, options, findings).read()
-            tree = read(plain, options, typed=False, notes=findings.notes) if plain else None
+            tree = read(plain, options, findings.notes) if plain else None
         if tree is None and not findings.problems:
             findings.reject(0, len(text), problems.EMPTY_QUERY, mended=False)
         if tree is not None and not isinstance(tree, tuple):  # of a Union, it would be slow
@@ -206,6 +213,16 @@ def _read(text: str, options: Options) -> tuple[Findings, Node | tuple[Modifier,
     except EndOfReadingError:
         return findings, None
     return findings, tree
+
+
+def _is_doubtful(text: str, options: Options) -> bool:
+    """Return whether a text may have a problem or need a note that the grammar does not see."""
+    return (
+        not options.operators
+        or (options.schema.open and ":" in text)
+        or text.count("(") > options.max_depth
+        or _DOUBTFUL.search(text) is not None
+    )
 
 
 def _exceeded(tree: Node, text: str, options: Options) -> list[str]:
@@ -281,7 +298,6 @@ class _Reader:
         self.clauses = ClauseReader(options, findings)
         self.plain = plain
         self.lexemes = lex(self.plain, patterns=options.has_additions)
-        self.may_compare = _COMPARING.search(self.plain) is not None
         self.read_until = 0  # what is before this offset was read with an earlier lexeme
         self.operators = SPELLED if options.has_additions else PUBLISHED
         self.group = _Group(0)
@@ -319,7 +335,7 @@ class _Reader:
     # Lexemes
 
     def _word(self, lexeme: Lexeme, following: Lexeme | None) -> None:
-        if self.may_compare and self._is_spaced_clause(lexeme):
+        if self._is_spaced_clause(lexeme):
             return
         raw, start = lexeme.raw, lexeme.start
         operator = self._operator(raw)
@@ -612,7 +628,7 @@ class _Reader:
     def _modified(self, modifier: _Modifier, text: str, start: int, end: int) -> str | None:
         """Return a clause with its modifier, without what has no effect there, which is rejected;
         None for one that is rejected itself."""
-        node = read(text, self.options, typed=False)
+        node = read(text, self.options)
         if not isinstance(node, Node):
             return None
         modified = partial(Modifier, modifier.operator, factor=modifier.factor)
@@ -651,7 +667,7 @@ class _Reader:
         of_modifiers = bool(text) and _are_modifiers(ended.items)
         text = text and f"({text})"
         if text and weight != 1:
-            node = read(text, self.options, typed=False, notes=self.findings.notes)
+            node = read(text, self.options, self.findings.notes)
             if isinstance(node, Node):
                 text = self.clauses.first(at, end, lambda: weighted(node, weight), lambda: node)
             elif of_modifiers:
