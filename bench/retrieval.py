@@ -297,8 +297,7 @@ def ranking(
         ranked: dict[str, list[str]] = {}
         for need, hits in _searched(index, needs, search, queries, DEPTH):
             refused[kind] += hits is None
-            documents = dict.fromkeys(hit.doc_id for hit in hits or ())
-            ranked[need.id] = [id for id in documents if id not in need.excluded_documents]
+            ranked[need.id] = need.ranked(hit.doc_id for hit in hits or ())
         columns = values.setdefault(kind, {})
         for id, of_need in ranking_values(RANKING, judged, ranked).items():
             if any(excluded.values()):

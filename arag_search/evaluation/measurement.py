@@ -9,16 +9,10 @@ from statistics import fmean
 from typing import Any
 
 from arag_search.agent.record import Record
-from arag_search.evaluation.evidence import evidence_values
-from arag_search.evaluation.judging.judge import Judgement, Verdict
-from arag_search.evaluation.measures import Measure, Need, Outcome
-from arag_search.evaluation.question_score import (
-    QuestionScore,
-    Unsupported,
-    groups_of,
-    score_question,
-)
-from arag_search.evaluation.resolution import EvidencePiece, LocatedEvidence, Passages
+from arag_search.evaluation.judging.judge import Judgement
+from arag_search.evaluation.measures import Measure, Outcome
+from arag_search.evaluation.question_score import QuestionScore, groups_of, score_question
+from arag_search.evaluation.resolution import LocatedEvidence
 from arag_search.questions.question import Question
 from arag_search.system.extras import missing_extra
 
@@ -26,11 +20,6 @@ Grades = Mapping[str, int]
 """By document id; above 0 is relevant."""
 _CITED = "Cited"
 """Begins the names of measures of cited documents; the rest names the measure of a ranking."""
-_UNSUPPORTED: Mapping[Verdict, Unsupported] = {
-    "abstained": "refusal",
-    "incorrect": "hallucination",
-    "correct": "gold leak",
-}
 _THEIR_NAMES = {"Recall": "R", "NDCG": "nDCG"}
 
 
@@ -63,18 +52,6 @@ def ranking_values(
             if metric.query_id in run:
                 values[metric.query_id][wanted[metric.measure]] = float(metric.value)
     return values
-
-
-def shown_documents(record: Record, passages: Passages) -> list[str]:
-    """Return the documents whose passages the tools showed, in the order in which they first
-    did."""
-    ids = dict.fromkeys(id for step in record.trajectory for id in step.hit_ids)
-    return list(dict.fromkeys(passages.document_ids(ids)))
-
-
-def cited_documents(record: Record) -> list[str]:
-    """Return the documents that the answer cites, best first."""
-    return list(dict.fromkeys(cited.doc_id for cited in record.citations))
 
 
 def grades_of(question: Question, located: LocatedEvidence | None) -> dict[str, int]:
@@ -123,8 +100,8 @@ def measure_questions(
     located: LocatedEvidence | None = None,
     judgements: Mapping[str, Judgement] | None = None,
     factuality: Mapping[str, float | None] | None = None,
-) -> dict[str, dict[str, float | None]]:
-    """Return the values of every question by its id.
+) -> tuple[tuple[QuestionScore, ...], dict[str, dict[str, float | None]]]:
+    """Return the score of every question, and the values of the measures by its id.
 
     ``records`` are by question id. ``located`` is the evidence in the index that was searched. With
     it, evidence counts when the text of its passages was visible, and rankings of the shown
@@ -132,24 +109,19 @@ def measure_questions(
     ``judgements`` and ``factuality`` (from 0 to 1) are those of judges. A question that failed or
     has no record scores the ``missing`` value of the measure.
     """
-    sets = {
-        question.id: None if located is None else located.sets[question.id]
-        for question in questions
-    }
-    by_question = {
-        question.id: measure_question(
-            question,
-            records.get(question.id),
-            measures,
-            sets[question.id],
-            (judgements or {}).get(question.id),
-            (factuality or {}).get(question.id),
-        )
-        for question in questions
-    }
-    for id, values in _rankings(questions, records, measures, located).items():
-        by_question[id].update(values)
-    return by_question
+    scores: list[QuestionScore] = []
+    values: dict[str, dict[str, float | None]] = {}
+    for question in questions:
+        id, record = question.id, records.get(question.id)
+        sets = None if located is None else located.sets[id]
+        score = score_question(question, record, sets)
+        judgement, factual = (judgements or {}).get(id), (factuality or {}).get(id)
+        outcome = Outcome(question, record, score, sets, judgement, factual)
+        scores.append(score)
+        values[id] = {str(measure): measure.value(outcome) for measure in measures}
+    for id, of_rankings in _rankings(questions, records, measures, located).items():
+        values[id].update(of_rankings)
+    return tuple(scores), values
 
 
 def _rankings(
@@ -161,76 +133,27 @@ def _rankings(
     """Return the measures of rankings of the questions that have a relevant document, by id.
     Rankings of shown documents need an index; rankings of cited documents, and judgements in the
     data, do not."""
-    shown = [measure for measure in measures if measure.kind.ranks == "shown"]
-    cited = [measure for measure in measures if measure.kind.ranks == "cited"]
-    answered = {id: record for id, record in records.items() if record.status != "failed"}
-    rankings: list[tuple[Sequence[Measure], Mapping[str, Sequence[str]]]] = []
-    if shown and located is not None:
-        passages = located.passages
-        ranked = {id: shown_documents(record, passages) for id, record in answered.items()}
-        rankings.append((shown, ranked))
-    if cited:
-        rankings.append((cited, {id: cited_documents(record) for id, record in answered.items()}))
-    if not rankings:
-        return {}
-    judged = {question.id: grades_of(question, located) for question in questions}
-    excluded = {
-        question.id: set(question.excluded_documents)
-        for question in questions
-        if question.excluded_documents
-    }
-    values: dict[str, dict[str, float]] = {id: {} for id in judged}
-    for ranking_measures, ranked in rankings:
-        kept = {
-            id: [document for document in documents if document not in excluded.get(id, ())]
-            for id, documents in ranked.items()
-        }
-        for id, measured in ranking_values(ranking_measures, judged, kept).items():
-            values[id] |= measured
+    of_shown = [measure for measure in measures if measure.kind.ranks == "shown"]
+    of_cited = [measure for measure in measures if measure.kind.ranks == "cited"]
+    shown: dict[str, list[str]] = {}
+    cited: dict[str, list[str]] = {}
+    for question in questions:
+        record = records.get(question.id)
+        if record is None or record.status == "failed":
+            continue
+        ranked = [document.doc_id for document in record.citations]
+        cited[question.id] = question.ranked(ranked)
+        if located is not None and of_shown:
+            ids = dict.fromkeys(id for step in record.trajectory for id in step.hit_ids)
+            shown[question.id] = question.ranked(located.passages.document_ids(ids))
+    values: dict[str, dict[str, float]] = {question.id: {} for question in questions}
+    wanted = ((of_shown if located else (), shown), (of_cited, cited))
+    for ranking_measures, rankings in wanted:
+        if ranking_measures:
+            judged = {question.id: grades_of(question, located) for question in questions}
+            for id, measured in ranking_values(ranking_measures, judged, rankings).items():
+                values[id] |= measured
     return values
-
-
-def measure_question(
-    question: Question,
-    record: Record | None,
-    measures: Sequence[Measure],
-    sets: Sequence[Sequence[EvidencePiece]] | None = None,
-    judgement: Judgement | None = None,
-    factuality: float | None = None,
-) -> dict[str, float | None]:
-    """Return the values of one question; a record of None is a question without a record, a
-    judgement of None an answer that no judge was asked about. Rankings are None: they are measured
-    together."""
-    score = score_question(question, record, sets)
-    failed = score.status in ("failed", "missing")
-    absent: set[Need] = set() if question.answers else {"answers"}
-    if question.answerable:
-        absent.add("no answer")
-    if not (question.gold_titles if sets is None else sets):
-        absent.add("evidence")
-    if score.grounding is None:
-        absent.add("grounding")
-    evidence = None
-    if (
-        record is not None
-        and not failed
-        and any("evidence" in measure.kind.needs for measure in measures)
-    ):
-        evidence = evidence_values(question, record, sets)
-    unsupported = score.unsupported
-    if judgement is not None:
-        verdict = judgement.verdict
-        unsupported = None if verdict is None else _UNSUPPORTED[verdict]
-    value_of_verdict = None if judgement is None else judgement.value(question)
-    outcome = Outcome(score, record, evidence, value_of_verdict, factuality, unsupported)
-
-    def value(measure: Measure) -> float | None:
-        kind = measure.kind
-        if kind.is_ranking or kind.needs & absent:
-            return None
-        return kind.missing if failed and kind.missing is not None else measure.value(outcome)
-
-    return {str(measure): value(measure) for measure in measures}
 
 
 def means_by_type(

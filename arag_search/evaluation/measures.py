@@ -1,22 +1,26 @@
 """Measures as values: they print as typed, and parse back.
 
-parse_measure("Recall@10") == Measure(RECALL, 10)
-str(Measure(RECALL, 10)) == "Recall@10"
-parse_measure("ToolCalls:open") == Measure(TOOL_CALLS, tool="open")
+str(parse_measure("Recall@10")) == "Recall@10"
+parse_measure("Recall@10").cutoff == 10
+parse_measure("ToolCalls:open").tool == "open"
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from arag_search.agent.context import SUMMARIZE
 from arag_search.agent.record import Record
 from arag_search.errors import ArgumentError
-from arag_search.evaluation.evidence import EVIDENCE_CAP_TOKENS, EvidenceValues
+from arag_search.evaluation.evidence import EVIDENCE_CAP_TOKENS, EvidenceValues, evidence_values
+from arag_search.evaluation.judging.judge import Judgement, Verdict
 from arag_search.evaluation.question_score import QuestionScore, Unsupported
+from arag_search.evaluation.resolution import EvidencePiece
+from arag_search.questions.question import Question
 from arag_search.tools.registry import OTHER_NAMES, TOOLS
 
 Unit = Literal["share", "tokens", "steps", "seconds", "USD"]
@@ -36,21 +40,59 @@ did, or those that the answer cites, best first."""
 
 _MAX_CUTOFF = 1_000
 _FORM = re.compile(r"([A-Za-z][A-Za-z0-9]*)(?:@([0-9]+)|:([a-z_]+))?")
+_UNSUPPORTED: dict[Verdict, Unsupported] = {
+    "abstained": "refusal",
+    "incorrect": "hallucination",
+    "correct": "gold leak",
+}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Outcome:
-    """The outcome of a question: its score, its record, the evidence that was shown, and the values
-    of judges from 0 to 1: a verdict, and a score of factuality. ``unsupported`` is what an answer
-    to an unanswerable question is, by the verdict if it was judged. All but the first are None if
-    unknown."""
+    """The outcome of a question: its record, if there is one, and its score. ``sets`` are the
+    pieces of its evidence in an index, None without one; ``judgement`` and ``factuality`` (from 0
+    to 1) are those of judges, None if none was asked."""
 
+    question: Question
+    record: Record | None
     score: QuestionScore
-    record: Record | None = None
-    evidence: EvidenceValues | None = None
-    verdict: float | None = None
+    sets: Sequence[Sequence[EvidencePiece]] | None = None
+    judgement: Judgement | None = None
     factuality: float | None = None
-    unsupported: Unsupported | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether there is no answer."""
+        return self.score.status in ("failed", "missing")
+
+    @cached_property
+    def absent(self) -> frozenset[Need]:
+        """What measures may need and the question does not have."""
+        question = self.question
+        has: dict[Need, bool] = {
+            "answers": bool(question.answers),
+            "no answer": not question.answerable,
+            "evidence": bool(question.gold_titles if self.sets is None else self.sets),
+            "grounding": self.score.grounding is not None,
+        }
+        return frozenset(need for need, is_there in has.items() if not is_there)
+
+    @cached_property
+    def evidence(self) -> EvidenceValues | None:
+        """What the record shows of the evidence; None if unknown."""
+        return self.record and evidence_values(self.question, self.record, self.sets)
+
+    @property
+    def verdict(self) -> float | None:
+        """1 for the right verdict, else 0; None if there is none."""
+        return self.judgement and self.judgement.value(self.question)
+
+    @property
+    def unsupported(self) -> Unsupported | None:
+        """What an answer to an unanswerable question is, by the verdict if it was judged."""
+        if self.judgement is None:
+            return self.score.unsupported
+        return self.judgement.verdict and _UNSUPPORTED[self.judgement.verdict]
 
 
 Value = Callable[[Outcome], float | None]
@@ -94,21 +136,14 @@ class Kind:
         return self.name if self.value_of_tool is None else f"{self.name}, {self.name}:TOOL"
 
 
-_BY_NAME: dict[str, Kind] = {}
-
-
-def _register(kind: Kind) -> Kind:
-    return _BY_NAME.setdefault(kind.name, kind)
-
-
 def _share(name: str, meaning: str, value: Value, *needs: Need) -> Kind:
-    return _register(Kind(name, "share", True, 0.0, frozenset(needs), None, meaning, value))
+    return Kind(name, "share", True, 0.0, frozenset(needs), None, meaning, value)
 
 
 def _cost(
     name: str, unit: Unit, meaning: str, value: Value, of_tool: ToolValue | None = None
 ) -> Kind:
-    return _register(Kind(name, unit, False, None, frozenset(), None, meaning, value, of_tool))
+    return Kind(name, unit, False, None, frozenset(), None, meaning, value, of_tool)
 
 
 def _unsupported(name: Unsupported, meaning: str, *, higher_is_better: bool = False) -> Kind:
@@ -119,11 +154,11 @@ def _unsupported(name: Unsupported, meaning: str, *, higher_is_better: bool = Fa
     def value(of: Outcome) -> float | None:
         return None if of.unsupported is None else float(of.unsupported == name)
 
-    return _register(Kind(title, "share", higher_is_better, 0.0, needs, None, meaning, value))
+    return Kind(title, "share", higher_is_better, 0.0, needs, None, meaning, value)
 
 
 def _grounded(name: str, meaning: str, *, right: bool) -> Kind:
-    """Register the share of right answers that are grounded, or of those that are not."""
+    """Return the share of right answers that are grounded, or of those that are not."""
 
     def value(of: Outcome) -> float:
         is_right = of.score.contain_accuracy if of.verdict is None else of.verdict
@@ -131,76 +166,76 @@ def _grounded(name: str, meaning: str, *, right: bool) -> Kind:
         return is_right * (grounding is not None and grounding.holds == right)
 
     needs = frozenset[Need]({"answers", "grounding"})
-    return _register(Kind(name, "share", right, 0.0, needs, None, meaning, value))
+    return Kind(name, "share", right, 0.0, needs, None, meaning, value)
 
 
-def _ranking(name: str, meaning: str) -> Kind:
-    needs = frozenset[Need]({"documents", "index"})
-    return _register(Kind(name, "share", True, 0.0, needs, "shown", meaning))
-
-
-def _citations(name: str, meaning: str) -> Kind:
-    needs = frozenset[Need]({"documents"})
-    return _register(Kind(name, "share", True, 0.0, needs, "cited", meaning))
+def _ranking(name: str, ranks: Ranked, meaning: str) -> Kind:
+    # Which documents were shown, only an index knows.
+    needs = frozenset[Need]({"documents", "index"} if ranks == "shown" else {"documents"})
+    return Kind(name, "share", True, 0.0, needs, ranks, meaning)
 
 
 def _calls_of(outcome: Outcome, tool: str) -> float | None:
     return outcome.record and outcome.record.tool_usage_summary.get(tool, 0)
 
 
-EM = _share(
-    "EM", "the short answer is a gold answer (SQuAD)", lambda of: of.score.exact_match, "answers"
-)
-F1 = _share(
-    "F1",
-    "words that short answer and best gold answer share (SQuAD, HotpotQA)",
-    lambda of: of.score.f1,
-    "answers",
-)
-CONTAIN_ACC = _share(
-    "ContainAcc",
-    "a gold answer occurs in short answer or explanation (A-RAG)",
-    lambda of: of.score.contain_accuracy,
-    "answers",
-)
-JUDGE_ACC = _share(
-    "JudgeAcc",
-    "a language model finds the answer correct",
-    lambda of: of.verdict,
-    "answers",
-    "judge",
-)
-FACTUALITY = _share(
-    "Factuality",
-    "how much of the gold answer the answer states, and nothing against it, as a language model "
-    "scores it by our prompt",
-    lambda of: of.factuality,
-    "answers",
-    "factuality judge",
-)
-REFUSAL = _unsupported("refusal", "the answer says that there is none", higher_is_better=True)
-HALLUCINATION = _unsupported("hallucination", "the answer names a wrong one")
-GOLD_LEAK = _unsupported("gold leak", "the answer is right all the same")
-GROUNDED_ACC = _grounded(
-    "GroundedAcc",
-    "the answer is right (JudgeAcc if there is a judge, else ContainAcc), and a passage of each "
-    "piece of its evidence was shown and is cited; without gold evidence, it stands in cited text",
-    right=True,
-)
-MEMORY_SHARE = _grounded("MemoryShare", "the answer is right and not grounded", right=False)
-EVIDENCE_RECALL = _share(
-    "EvidenceRecall",
-    "share of the evidence that was shown",
-    lambda of: of.evidence and of.evidence.recall,
-    "evidence",
-)
-FULL_EVIDENCE = _share(
-    "FullEvidence",
-    f"all evidence was shown within {EVIDENCE_CAP_TOKENS:,} retrieved tokens",
-    lambda of: of.evidence and of.evidence.full,
-    "evidence",
-)
-TOKENS_TO_EVIDENCE = _register(
+KINDS = (
+    _share(
+        "EM",
+        "the short answer is a gold answer (SQuAD)",
+        lambda of: of.score.exact_match,
+        "answers",
+    ),
+    _share(
+        "F1",
+        "words that short answer and best gold answer share (SQuAD, HotpotQA)",
+        lambda of: of.score.f1,
+        "answers",
+    ),
+    _share(
+        "ContainAcc",
+        "a gold answer occurs in short answer or explanation (A-RAG)",
+        lambda of: of.score.contain_accuracy,
+        "answers",
+    ),
+    _share(
+        "JudgeAcc",
+        "a language model finds the answer correct",
+        lambda of: of.verdict,
+        "answers",
+        "judge",
+    ),
+    _share(
+        "Factuality",
+        "how much of the gold answer the answer states, and nothing against it, as a language "
+        "model scores it by our prompt",
+        lambda of: of.factuality,
+        "answers",
+        "factuality judge",
+    ),
+    _unsupported("refusal", "the answer says that there is none", higher_is_better=True),
+    _unsupported("hallucination", "the answer names a wrong one"),
+    _unsupported("gold leak", "the answer is right all the same"),
+    _grounded(
+        "GroundedAcc",
+        "the answer is right (JudgeAcc if there is a judge, else ContainAcc), and a passage of "
+        "each piece of its evidence was shown and is cited; without gold evidence, it stands in "
+        "cited text",
+        right=True,
+    ),
+    _grounded("MemoryShare", "the answer is right and not grounded", right=False),
+    _share(
+        "EvidenceRecall",
+        "share of the evidence that was shown",
+        lambda of: of.evidence and of.evidence.recall,
+        "evidence",
+    ),
+    _share(
+        "FullEvidence",
+        f"all evidence was shown within {EVIDENCE_CAP_TOKENS:,} retrieved tokens",
+        lambda of: of.evidence and of.evidence.full,
+        "evidence",
+    ),
     Kind(
         "TokensToEvidence",
         "tokens",
@@ -210,69 +245,70 @@ TOKENS_TO_EVIDENCE = _register(
         None,
         f"retrieved tokens until all evidence was shown, {EVIDENCE_CAP_TOKENS:,} where it was not",
         lambda of: of.evidence and of.evidence.tokens,
-    )
+    ),
+    _cost(
+        "RetrievedTokens",
+        "tokens",
+        "tokens of corpus text in all replies",
+        lambda of: of.score.retrieved_tokens,
+    ),
+    _cost(
+        "PromptTokens",
+        "tokens",
+        "tokens of all requests to the model; what a request repeats of earlier ones counts again",
+        lambda of: of.record and of.record.usage.prompt_tokens,
+    ),
+    _cost(
+        "CompletionTokens",
+        "tokens",
+        "tokens of all replies of the model, its reasoning included",
+        lambda of: of.record and of.record.usage.completion_tokens,
+    ),
+    _cost(
+        "TotalTokens",
+        "tokens",
+        "PromptTokens and CompletionTokens",
+        lambda of: of.record and of.record.usage.prompt_tokens + of.record.usage.completion_tokens,
+    ),
+    _cost(
+        "ToolCalls",
+        "steps",
+        "calls of all tools or, as ToolCalls:open, of one",
+        lambda of: of.record and sum(of.record.tool_usage_summary.values()),
+        _calls_of,
+    ),
+    _cost(
+        "SummarizeCalls",
+        "steps",
+        "calls of summarize, those that the loop asked for included",
+        lambda of: _calls_of(of, SUMMARIZE),
+    ),
+    _cost(
+        "Iterations",
+        "steps",
+        "turns of the model in which it could call tools, that of the answer included",
+        lambda of: of.record and of.record.loops,
+    ),
+    _cost("Steps", "steps", "tool calls", lambda of: of.score.steps),
+    _cost("Seconds", "seconds", "time of model and tools", lambda of: of.score.seconds),
+    _cost(
+        "Cost",
+        "USD",
+        "price of the model's tokens; needs a run with prices",
+        lambda of: of.score.cost_usd,
+    ),
+    _ranking("Recall", "shown", "relevant documents among the first k that were shown"),
+    _ranking("nDCG", "shown", "gain of the first k documents by grade and rank"),
+    _ranking("AP", "shown", "mean precision at the relevant documents"),
+    _ranking(
+        "CitedRecall",
+        "cited",
+        "share of the relevant documents that is among the first k that were cited",
+    ),
+    _ranking("CitedNDCG", "cited", "gain of the first k cited documents by grade and rank"),
+    _ranking("CitedSuccess", "cited", "a relevant document is among the first k cited ones"),
 )
-RETRIEVED_TOKENS = _cost(
-    "RetrievedTokens",
-    "tokens",
-    "tokens of corpus text in all replies",
-    lambda of: of.score.retrieved_tokens,
-)
-PROMPT_TOKENS = _cost(
-    "PromptTokens",
-    "tokens",
-    "tokens of all requests to the model; what a request repeats of earlier ones counts again",
-    lambda of: of.record and of.record.usage.prompt_tokens,
-)
-COMPLETION_TOKENS = _cost(
-    "CompletionTokens",
-    "tokens",
-    "tokens of all replies of the model, its reasoning included",
-    lambda of: of.record and of.record.usage.completion_tokens,
-)
-TOTAL_TOKENS = _cost(
-    "TotalTokens",
-    "tokens",
-    "PromptTokens and CompletionTokens",
-    lambda of: of.record and of.record.usage.prompt_tokens + of.record.usage.completion_tokens,
-)
-TOOL_CALLS = _cost(
-    "ToolCalls",
-    "steps",
-    "calls of all tools or, as ToolCalls:open, of one",
-    lambda of: of.record and sum(of.record.tool_usage_summary.values()),
-    _calls_of,
-)
-SUMMARIZE_CALLS = _cost(
-    "SummarizeCalls",
-    "steps",
-    "calls of summarize, those that the loop asked for included",
-    lambda of: _calls_of(of, SUMMARIZE),
-)
-ITERATIONS = _cost(
-    "Iterations",
-    "steps",
-    "turns of the model in which it could call tools, that of the answer included",
-    lambda of: of.record and of.record.loops,
-)
-STEPS = _cost("Steps", "steps", "tool calls", lambda of: of.score.steps)
-SECONDS = _cost("Seconds", "seconds", "time of model and tools", lambda of: of.score.seconds)
-COST = _cost(
-    "Cost",
-    "USD",
-    "price of the model's tokens; needs a run with prices",
-    lambda of: of.score.cost_usd,
-)
-RECALL = _ranking("Recall", "relevant documents among the first k that were shown")
-NDCG = _ranking("nDCG", "gain of the first k documents by grade and rank")
-AVERAGE_PRECISION = _ranking("AP", "mean precision at the relevant documents")
-CITED_RECALL = _citations(
-    "CitedRecall", "share of the relevant documents that is among the first k that were cited"
-)
-CITED_NDCG = _citations("CitedNDCG", "gain of the first k cited documents by grade and rank")
-CITED_SUCCESS = _citations("CitedSuccess", "a relevant document is among the first k cited ones")
-
-KINDS = tuple(_BY_NAME.values())
+_BY_NAME = {kind.name: kind for kind in KINDS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,16 +325,20 @@ class Measure:
             return f"{self.kind.name}@{self.cutoff}"
         return self.kind.name if self.tool is None else f"{self.kind.name}:{self.tool}"
 
-    @property
-    def name(self) -> str:
-        """The name in print."""
-        return str(self)
-
     def value(self, outcome: Outcome) -> float | None:
-        """Return the value of the outcome of a question; None for a ranking."""
-        if self.tool is not None and self.kind.value_of_tool is not None:
-            return self.kind.value_of_tool(outcome, self.tool)
-        return self.kind.value(outcome)
+        """Return the value of the outcome of a question; None for a ranking, which is measured
+        together with others, and where the question lacks what the measure needs."""
+        kind = self.kind
+        if kind.is_ranking or kind.needs & outcome.absent:
+            return None
+        if outcome.failed and kind.missing is not None:
+            return kind.missing
+        if self.tool is not None and kind.value_of_tool is not None:
+            return kind.value_of_tool(outcome, self.tool)
+        return kind.value(outcome)
+
+
+JUDGE_ACC, FACTUALITY = Measure(_BY_NAME["JudgeAcc"]), Measure(_BY_NAME["Factuality"])
 
 
 def parse_measure(text: str) -> Measure:

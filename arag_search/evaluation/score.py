@@ -36,7 +36,7 @@ from arag_search.evaluation.measurement import (
     measures_json,
 )
 from arag_search.evaluation.measures import FACTUALITY, JUDGE_ACC, Measure
-from arag_search.evaluation.question_score import QuestionScore, groups_of, score_question
+from arag_search.evaluation.question_score import QuestionScore, groups_of
 from arag_search.evaluation.resolution import LocatedEvidence, Passages
 from arag_search.evaluation.trajectories import Trajectories, trajectories
 from arag_search.questions.files import Question
@@ -212,19 +212,11 @@ def score_run(
     measures = _measurable(measures, index, judges)
     asked, records, notes = run.questions, run.records, list(run.notes)
     located = None if index is None else LocatedEvidence.of(asked, Passages(index.scan()))
-    scores = tuple(
-        score_question(
-            question,
-            records.get(question.id),
-            None if located is None else located.sets[question.id],
-        )
-        for question in asked
-    )
     if index is not None and not _is_searched_index(run.description, index):
         notes.append(f"Evidence is looked for in {index.location}, which the run did not search.")
     judged = _judge_answers(judges.verdicts, asked, records, labels)
     factuality = _judge_factuality(judges.factuality, asked, records)
-    values = measure_questions(
+    scores, values = measure_questions(
         asked,
         records,
         measures,
@@ -271,7 +263,7 @@ def _measurable(
         "factuality judge": judges.factuality is not None,
     }
     of_judges = {"judge": JUDGE_ACC, "factuality judge": FACTUALITY}
-    added = [Measure(kind) for need, kind in of_judges.items() if given[need]]
+    added = [measure for need, measure in of_judges.items() if given[need]]
     measures = tuple(dict.fromkeys([*measures, *added]))
     lacking = [
         f"{measure} needs {_NEEDED[need]}"

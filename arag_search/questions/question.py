@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 Triple = tuple[str, str, str]
@@ -71,3 +72,8 @@ class Question:
         the evidence, each once."""
         subjects = (subject for subject, _, _ in self.evidence)
         return tuple(dict.fromkeys(self.supporting_titles or subjects))
+
+    def ranked(self, documents: Iterable[str]) -> list[str]:
+        """Return documents each once, in their order, without those that are left out of
+        rankings."""
+        return [id for id in dict.fromkeys(documents) if id not in self.excluded_documents]

@@ -7,33 +7,22 @@ from dataclasses import asdict
 from importlib.util import find_spec
 from typing import Any
 
-from arag_search.evaluation import measures as names
 from arag_search.evaluation.bootstrap import LEVEL, Interval, intervals, resampled_means
 from arag_search.evaluation.evidence import FAILURES
 from arag_search.evaluation.loaded_run import LoadedRun
 from arag_search.evaluation.measurement import measures_json
-from arag_search.evaluation.measures import Measure
+from arag_search.evaluation.measures import Measure, parse_measures
 from arag_search.evaluation.score import Score
 from arag_search.system.extras import install_line
 
-MEASURES = tuple(
-    Measure(kind)
-    for kind in (
-        names.EM,
-        names.F1,
-        names.CONTAIN_ACC,
-        names.EVIDENCE_RECALL,
-        names.FULL_EVIDENCE,
-        names.TOKENS_TO_EVIDENCE,
-        names.RETRIEVED_TOKENS,
-        names.TOTAL_TOKENS,
-        names.STEPS,
-        names.SECONDS,
-        names.COST,
-    )
+MEASURES = parse_measures(
+    [
+        "EM,F1,ContainAcc,EvidenceRecall,FullEvidence,TokensToEvidence,RetrievedTokens,TotalTokens",
+        "Steps,Seconds,Cost",
+    ]
 )
 """The measures that the overview shows if they could be measured."""
-_CITED = (Measure(names.CITED_RECALL, 1), Measure(names.CITED_NDCG, 10))
+_CITED = parse_measures(["CitedRecall@1,CitedNDCG@10"])
 
 RESAMPLES = 2_000
 """Fewer than the bench draws, because nothing is claimed here."""

@@ -9,7 +9,6 @@ from itertools import accumulate
 from typing import Any
 
 from arag_search.agent.record import ContextEvent, Record, Step, citation_warning, hits_text
-from arag_search.evaluation import measures as names
 from arag_search.evaluation.evidence import sightings_of
 from arag_search.evaluation.judging.judge import NOT_JUDGED
 from arag_search.evaluation.loaded_run import LoadedRun
@@ -170,7 +169,7 @@ class Questions:
         score = self._scores[question.id]
         record = self._run.records.get(question.id)
         entry = _worth(question, score)
-        entry["recall"] = self._score.values[question.id][names.EVIDENCE_RECALL.name]
+        entry["recall"] = self._score.values[question.id]["EvidenceRecall"]
         entry["failureKind"] = self._score.failures.get(question.id)
         entry["judged"] = self._verdict(question.id)
         entry["evidence"] = self._evidence(question, record)

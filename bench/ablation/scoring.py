@@ -8,7 +8,6 @@ from arag_search.agent.record import Record
 from arag_search.evaluation.evidence import failure_of
 from arag_search.evaluation.judging.factuality import means_of
 from arag_search.evaluation.measurement import measure_questions
-from arag_search.evaluation.measures import CONTAIN_ACC, JUDGE_ACC
 from arag_search.evaluation.resolution import IndexedPassage, LocatedEvidence
 from arag_search.questions.question import Question
 from bench.ablation.cells import CellRow
@@ -29,7 +28,7 @@ def rows_of(
     measures in addition to those of every row, ``passages`` those of the corpus, if they are known.
     Raises ModelError of the judges."""
     verdicts, factuality = judging.answers.verdicts, judging.answers.factuality
-    values = measure_questions(
+    _, values = measure_questions(
         asked,
         records,
         tuple(dict.fromkeys([*ALWAYS, *map(measure_of, shown)])),
@@ -39,8 +38,8 @@ def rows_of(
     )
     failures: dict[str, str] = {}
     for question in asked:
-        verdict = values[question.id][JUDGE_ACC.name]
-        is_right = values[question.id][CONTAIN_ACC.name] if verdict is None else verdict
+        verdict = values[question.id]["JudgeAcc"]
+        is_right = values[question.id]["ContainAcc"] if verdict is None else verdict
         if not is_right and question.answerable and question.answers:
             record, sets = records.get(question.id), located.sets[question.id]
             failures[question.id] = failure_of(question, record, sets)

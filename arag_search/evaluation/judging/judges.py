@@ -24,8 +24,8 @@ class Judges:
         model: ChatModel, measures: Collection[Measure], repeats: int, cache: VerdictCache
     ) -> Judges:
         """Return the judges that the measures need; the judge of correctness if they need none."""
-        needs_factuality = Measure(FACTUALITY) in measures
-        needs_verdicts = Measure(JUDGE_ACC) in measures or not needs_factuality
+        needs_factuality = FACTUALITY in measures
+        needs_verdicts = JUDGE_ACC in measures or not needs_factuality
         return Judges(
             Judge(model, repeats=repeats, cache=cache) if needs_verdicts else None,
             FactualityJudge(model, repeats=repeats, cache=cache) if needs_factuality else None,

@@ -145,7 +145,7 @@ def test_only_factors_that_vary_can_be_compared() -> None:
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_conditions_can_be_compared_by_every_measure_of_runs(kind: Kind) -> None:
     name = f"{kind.name}@3" if kind.is_ranking else kind.name
-    assert (measure_of(name).kind, measure_of(name).name) == (kind, name)
+    assert (measure_of(name).kind, str(measure_of(name))) == (kind, name)
     assert is_ratio(name) == (kind.unit in ("tokens", "seconds"))
     if kind.is_ranking:
         with pytest.raises(ArgumentError, match=f'There is no measure "{kind.name}"'):

@@ -112,7 +112,7 @@ def test_what_a_strong_model_knows_by_heart_is_not_grounded(
     with open_index(location) as index:
         located = LocatedEvidence.of(questions, Passages(index.scan()))
     measures = parse_measures(["ContainAcc,GroundedAcc,MemoryShare"])
-    values = measure_questions(
+    _, values = measure_questions(
         questions, {of.question_id: of for of in records}, measures, located=located
     )
     means = [sum(of[str(m)] or 0 for of in values.values()) / len(values) for m in measures]

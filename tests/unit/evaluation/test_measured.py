@@ -13,7 +13,6 @@ from arag_search.agent.record import Record
 from arag_search.evaluation.judging.judge import Judgement, Verdict
 from arag_search.evaluation.measurement import means_by_type, measure_questions, ranking_values
 from arag_search.evaluation.measures import parse_measures
-from arag_search.evaluation.question_score import score_question
 from arag_search.evaluation.resolution import LocatedEvidence, Passages
 from arag_search.questions.question import Hop, Question
 from tests.support.passages import VIVALDI
@@ -44,7 +43,7 @@ def values_of(
         MEASURES,
         located=located_evidence() if with_index else None,
         judgements={id: Judgement(verdict, (verdict,)) for id, verdict in verdicts.items()},
-    )
+    )[1]
 
 
 def test_what_cannot_be_measured_is_none() -> None:
@@ -76,7 +75,7 @@ def test_documents_are_ranked_in_the_order_in_which_their_passages_were_shown() 
     steps = (search("page.1", "griselda.1"), search("vivaldi.2", "page.1", "vivaldi.1"))
     names = parse_measures(["Recall@1", "Recall@2", "Recall@3", "nDCG@5", "AP@5"])
     records = {"c": record("c", "x", *steps), "j": record("j", "x", *steps)}
-    values = measure_questions(QUESTIONS, records, names, located=located_evidence())
+    _, values = measure_questions(QUESTIONS, records, names, located=located_evidence())
     # For c, griselda is second; for j, vivaldi with grade 2 is third.
     assert list(values["c"].values()) == pytest.approx([0, 1, 1, 1 / math.log2(3), 1 / 2])
     assert list(values["j"].values()) == pytest.approx([0, 0, 1, 0.5, 1 / 3])
@@ -102,7 +101,8 @@ def test_cited_documents_are_ranked_by_their_scores_without_an_index() -> None:
     judged = Question(
         "j", "?", (), relevant_documents=(("vivaldi", 2), ("page", 0), ("griselda", 1), ("gone", 1))
     )
-    values = measure_questions([judged], {"j": CITING}, parse_measures(names))["j"]
+    _, by_id = measure_questions([judged], {"j": CITING}, parse_measures(names))
+    values = by_id["j"]
     gains = 2 / math.log2(3) + 1 / math.log2(4)
     best = 2 / math.log2(2) + 1 / math.log2(3) + 1 / math.log2(4)
     assert values == {
@@ -120,7 +120,9 @@ def test_excluded_documents_are_left_out_of_rankings_before_they_are_measured() 
     answer = replace(CITING, question_id="c", trajectory=(search("page.1", "vivaldi.1"),))
     for asked, expected in ((replace(question, excluded_documents=()), 0), (question, 1)):
         located = LocatedEvidence.of([asked], Passages(VIVALDI))
-        values = measure_questions([asked], {"c": answer}, parse_measures(names), located=located)
+        _, values = measure_questions(
+            [asked], {"c": answer}, parse_measures(names), located=located
+        )
         assert [values["c"][name] for name in names] == [expected, expected, 1]
 
 
@@ -128,22 +130,22 @@ def test_an_answer_without_citations_scores_0_and_a_question_without_judgements_
     names = parse_measures(["CitedRecall@1"])
     failed = replace(CITING, status="failed")
     for answer in (record("j", "x", SEES_TITLE), failed):
-        values = measure_questions(QUESTIONS, {"j": answer}, names)
+        _, values = measure_questions(QUESTIONS, {"j": answer}, names)
         assert values == {
             "c": {"CitedRecall@1": None}, "p": {"CitedRecall@1": None}, "j": {"CitedRecall@1": 0},
         }  # fmt: skip
     chain = replace(CITING, question_id="c")
-    values = measure_questions(QUESTIONS, {"c": chain}, names, located=located_evidence())
+    _, values = measure_questions(QUESTIONS, {"c": chain}, names, located=located_evidence())
     assert values["c"] == {"CitedRecall@1": 0}
     cited_first = replace(chain, citations=CITING.citations[2:])
-    values = measure_questions(QUESTIONS, {"c": cited_first}, names, located=located_evidence())
+    _, values = measure_questions(QUESTIONS, {"c": cited_first}, names, located=located_evidence())
     assert values["c"] == {"CitedRecall@1": 1}
 
 
 def test_calls_of_one_tool_are_those_of_the_record_failed_or_not() -> None:
     names = ["ToolCalls:open", "ToolCalls:find"]
     for answer in (CITING, replace(CITING, status="failed")):
-        values = measure_questions(QUESTIONS, {"j": answer}, parse_measures(names))
+        _, values = measure_questions(QUESTIONS, {"j": answer}, parse_measures(names))
         assert (values["j"], values["p"]) == (
             {"ToolCalls:open": 3, "ToolCalls:find": 0},
             dict.fromkeys(names),
@@ -155,7 +157,7 @@ def test_a_record_of_an_older_version_has_no_citations_but_its_tokens_and_calls(
     assert line.pop("citations")
     older = Record.from_json(line)
     names = parse_measures(["CitedRecall@1", "TotalTokens", "ToolCalls"])
-    values = measure_questions(QUESTIONS, {"j": older}, names)
+    _, values = measure_questions(QUESTIONS, {"j": older}, names)
     assert values["j"] == {"CitedRecall@1": 0, "TotalTokens": 1_050, "ToolCalls": 10}
 
 
@@ -169,8 +171,7 @@ def test_a_question_without_a_ranking_scores_0_and_one_without_judgements_nothin
 def test_means_are_over_the_measured_questions_and_give_their_number() -> None:
     records = {"c": record("c", "Venice", SEES_TITLE), "p": record("p", "y")}
     names = parse_measures(["EM", "EvidenceRecall", "RetrievedTokens", "Cost"])
-    values = measure_questions(QUESTIONS, records, names)
-    scores = [score_question(question, records.get(question.id)) for question in QUESTIONS]
+    scores, values = measure_questions(QUESTIONS, records, names)
     overall, chain, plain = means_by_type(scores, values, names)
     assert (overall.type, overall.questions, chain.type, plain.type) == ("all", 3, "chain", "plain")
     assert overall.values == {

@@ -12,7 +12,8 @@ from arag_search.agent.record import Record, Route, Step
 from arag_search.cli.output.score_tables import score_text
 from arag_search.errors import RunError
 from arag_search.evaluation.evidence import shown_titles
-from arag_search.evaluation.score import Row, score, score_question
+from arag_search.evaluation.question_score import score_question
+from arag_search.evaluation.score import Row, score
 from arag_search.questions.files import Question, load_questions, questions_fingerprint
 from arag_search.runs.folder import RECORDS_FILE, RunDescription, RunFolder
 from arag_search.tools.reply_text import read_spans

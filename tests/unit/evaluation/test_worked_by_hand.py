@@ -80,7 +80,7 @@ def values_of(
     names: tuple[str, ...], records: list[Record] = RECORDS, **of_judges: Any
 ) -> dict[str, tuple[float | None, ...]]:
     by_id = {kept.question_id: kept for kept in records}
-    values = measure_questions(QUESTIONS, by_id, parse_measures(names), **of_judges)
+    _, values = measure_questions(QUESTIONS, by_id, parse_measures(names), **of_judges)
     return {id: tuple(of[name] for name in names) for id, of in values.items()}
 
 
@@ -166,7 +166,7 @@ def test_ten_recorded_trajectories_have_the_values_worked_out_by_hand() -> None:
     }
     questions = load_questions(folder / "musique.questions.jsonl")[:10]
     names = ("EM", "F1", "ContainAcc", "RetrievedTokens", "ToolCalls", "TotalTokens", "Iterations")
-    values = measure_questions(questions, records, parse_measures(names))
+    _, values = measure_questions(questions, records, parse_measures(names))
     for id, expected in zip(records, RECORDED, strict=True):
         assert tuple(values[id][name] for name in names) == pytest.approx(expected), id
     # Of 13 pairs of neighbouring searches, three share a passage: 1 of 1 and 2, of 2 and 19 (the
