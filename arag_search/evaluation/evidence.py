@@ -7,7 +7,7 @@ a model's verdict on the whole trajectory.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -18,7 +18,6 @@ from arag_search.agent.record import Record
 from arag_search.evaluation.resolution import EvidencePiece
 from arag_search.evaluation.text_match import stands_in, title_names, whole_words
 from arag_search.questions.question import Question
-from arag_search.tools.reply_text import ShownPassage
 
 EVIDENCE_CAP_TOKENS = 8_000
 """Evidence that needed more retrieved tokens than this counts as not found."""
@@ -41,57 +40,43 @@ class Sighting:
 
 def shown_titles(record: Record) -> set[str]:
     """Return the titles of all passages that the tools showed."""
-    return {sight.passage.title for sight in _sights(record) if sight.passage.title}
-
-
-def sightings_by_title(question: Question, record: Record) -> list[list[Sighting]]:
-    """Return when each gold title was shown, for every sufficient set of titles. If the question
-    has hops, the answer of the passage's hop must be visible."""
-    sights = _sights(record)
-    of_subjects = not question.supporting_titles
-    answers = {
-        normalise(name): hop.answer
-        for hop in question.hops
-        for name in (hop.title, hop.subject)
-        if name is not None
-    }
-
-    def sighting(title: str) -> Sighting:
-        name = normalise(title)
-        of_title = [
-            sight
-            for sight in sights
-            if (shown := sight.passage.title)
-            and name in title_names(shown, of_subjects=of_subjects)
-        ]
-        return _sighting(title, of_title, answers.get(name))
-
-    sets = (question.gold_titles, *question.alternative_titles)
-    return [[sighting(title) for title in titles] for titles in sets if titles]
-
-
-def sightings_by_passage(
-    sets: Sequence[Sequence[EvidencePiece]], record: Record
-) -> list[list[Sighting]]:
-    """Return when each piece was shown by one of its passages, for every sufficient set; a piece
-    that no passage of the index holds is never shown."""
-    sights = _sights(record)
-
-    def sighting(piece: EvidencePiece) -> Sighting:
-        of_piece = [sight for sight in sights if sight.passage.id in piece.chunk_ids]
-        return _sighting(piece.name, of_piece, piece.answer)
-
-    return [[sighting(piece) for piece in pieces] for pieces in sets]
+    return {sight.title for sight in _sights(record) if sight.title}
 
 
 def sightings_of(
     question: Question, record: Record, sets: Sequence[Sequence[EvidencePiece]] | None
 ) -> list[list[Sighting]]:
     """Return when each piece of evidence was shown, for every sufficient set: pieces in an index by
-    its passages, and gold titles without such ``sets``."""
-    if sets is None:
-        return sightings_by_title(question, record)
-    return sightings_by_passage(sets, record)
+    one of its passages (a piece that none holds is never shown), and gold titles without such
+    ``sets``. The answer of a title's hop must be visible, if there are hops."""
+    sights = _sights(record)
+    if sets is not None:
+        return [
+            [
+                _sighting(piece.name, piece.answer, [s for s in sights if s.id in piece.chunk_ids])
+                for piece in pieces
+            ]
+            for pieces in sets
+        ]
+    answers = {
+        normalise(name): hop.answer
+        for hop in question.hops
+        for name in (hop.title, hop.subject)
+        if name is not None
+    }
+    by_name: dict[str, list[_Sight]] = defaultdict(list)
+    of_subjects = not question.supporting_titles
+    for sight in sights:
+        for name in title_names(sight.title, of_subjects=of_subjects) if sight.title else ():
+            by_name[name].append(sight)
+    return [
+        [
+            _sighting(title, answers.get(name), by_name[name])
+            for title, name in zip(titles, map(normalise, titles), strict=True)
+        ]
+        for titles in (question.gold_titles, *question.alternative_titles)
+        if titles
+    ]
 
 
 class _Sight(NamedTuple):
@@ -99,24 +84,26 @@ class _Sight(NamedTuple):
 
     step: int
     is_read: bool
-    passage: ShownPassage
+    id: str
+    title: str
+    text: str
 
 
 def _sights(record: Record) -> list[_Sight]:
     return [
-        _Sight(number, step.is_read, passage)
+        _Sight(number, step.is_read, *passage)
         for number, step in enumerate(record.trajectory)
         for passage in step.shown_passages()
     ]
 
 
-def _sighting(name: str, sights: Sequence[_Sight], answer: str | None) -> Sighting:
+def _sighting(name: str, answer: str | None, sights: Sequence[_Sight]) -> Sighting:
     telling = (
         sight.step
         for sight in sights
-        if answer is None or stands_in(answer, whole_words(sight.passage.text))
+        if answer is None or stands_in(answer, whole_words(sight.text))
     )
-    reads = (sight.step for sight in sights if sight.is_read and sight.passage.text)
+    reads = (sight.step for sight in sights if sight.is_read and sight.text)
     shown = sights[0].step if sights else None
     return Sighting(name, shown, next(telling, None), next(reads, None))
 

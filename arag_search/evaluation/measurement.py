@@ -100,8 +100,8 @@ def measure_questions(
     located: LocatedEvidence | None = None,
     judgements: Mapping[str, Judgement] | None = None,
     factuality: Mapping[str, float | None] | None = None,
-) -> tuple[tuple[QuestionScore, ...], dict[str, dict[str, float | None]]]:
-    """Return the score of every question, and the values of the measures by its id.
+) -> tuple[list[Outcome], dict[str, dict[str, float | None]]]:
+    """Return the outcome of every question, and the values of the measures by its id.
 
     ``records`` are by question id. ``located`` is the evidence in the index that was searched. With
     it, evidence counts when the text of its passages was visible, and rankings of the shown
@@ -109,7 +109,7 @@ def measure_questions(
     ``judgements`` and ``factuality`` (from 0 to 1) are those of judges. A question that failed or
     has no record scores the ``missing`` value of the measure.
     """
-    scores: list[QuestionScore] = []
+    outcomes: list[Outcome] = []
     values: dict[str, dict[str, float | None]] = {}
     for question in questions:
         id, record = question.id, records.get(question.id)
@@ -117,11 +117,11 @@ def measure_questions(
         score = score_question(question, record, sets)
         judgement, factual = (judgements or {}).get(id), (factuality or {}).get(id)
         outcome = Outcome(question, record, score, sets, judgement, factual)
-        scores.append(score)
+        outcomes.append(outcome)
         values[id] = {str(measure): measure.value(outcome) for measure in measures}
     for id, of_rankings in _rankings(questions, records, measures, located).items():
         values[id].update(of_rankings)
-    return tuple(scores), values
+    return outcomes, values
 
 
 def _rankings(

@@ -24,7 +24,6 @@ from arag_search.evaluation.judging.judge import (
     Judgement,
     Verdict,
     agreement,
-    verdict_values,
 )
 from arag_search.evaluation.judging.judges import NO_JUDGES, Judges
 from arag_search.evaluation.loaded_run import LoadedRun, load_predictions, load_run
@@ -35,13 +34,14 @@ from arag_search.evaluation.measurement import (
     measure_questions,
     measures_json,
 )
-from arag_search.evaluation.measures import FACTUALITY, JUDGE_ACC, Measure
+from arag_search.evaluation.measures import FACTUALITY, JUDGE_ACC, Measure, Outcome
 from arag_search.evaluation.question_score import QuestionScore, groups_of
 from arag_search.evaluation.resolution import LocatedEvidence, Passages
 from arag_search.evaluation.trajectories import Trajectories, trajectories
 from arag_search.questions.files import Question
 from arag_search.runs.folder import RunDescription
 from arag_search.search.index import Index
+from arag_search.system.progress import counted
 
 _NEEDED = {
     "index": "the index that was searched (--index)",
@@ -216,7 +216,7 @@ def score_run(
         notes.append(f"Evidence is looked for in {index.location}, which the run did not search.")
     judged = _judge_answers(judges.verdicts, asked, records, labels)
     factuality = _judge_factuality(judges.factuality, asked, records)
-    scores, values = measure_questions(
+    outcomes, values = measure_questions(
         asked,
         records,
         measures,
@@ -224,6 +224,7 @@ def score_run(
         judgements=None if judged is None else judged.judgements,
         factuality={} if factuality is None else means_of(factuality.answers),
     )
+    scores = tuple(outcome.score for outcome in outcomes)
     return Score(
         run=run.description,
         rows=rows_of(scores),
@@ -232,13 +233,12 @@ def score_run(
             *notes,
             *_notes(scores, run.description),
             *filter(None, [usage_warning(record.requests for record in records.values())]),
-            *_judge_notes(judged),
-            *_factuality_notes(factuality),
+            *_judge_notes(judged, factuality),
         ),
         trajectories=trajectories(
             records[question.id] for question in asked if question.id in records
         ),
-        failures=_failures(run, scores, judged, located),
+        failures=_failures(outcomes),
         measures=measures,
         values=values if measures else {},
         means=means_by_type(scores, values, measures) if measures else (),
@@ -307,43 +307,29 @@ def _judge_factuality(
     return JudgedFactuality(judge.model.name, judge.repeats, answers)
 
 
-def _judge_notes(judged: Judged | None) -> list[str]:
-    if judged is None:
-        return []
-    count = sum(judgement.verdict is None for judgement in judged.judgements.values())
-    if not count:
-        return []
-    noun = "answer was" if count == 1 else "answers were"
-    return [
-        f"{count:,} {noun} not judged, without a verdict or with two of as many votes: JudgeAcc "
-        "leaves them out."
-    ]
+def _judge_notes(judged: Judged | None, factuality: JudgedFactuality | None) -> list[str]:
+    notes: list[str] = []
+    verdicts = () if judged is None else judged.judgements.values()
+    if count := sum(judgement.verdict is None for judgement in verdicts):
+        notes.append(
+            f"{counted(count, 'answer was', 'answers were')} not judged, without a verdict or with "
+            "two of as many votes: JudgeAcc leaves them out."
+        )
+    if factuality is not None:
+        notes.append(_OUR_FACTUALITY)
+        if count := sum(scores.mean is None for scores in factuality.answers.values()):
+            has = counted(count, "answer has", "answers have")
+            notes.append(f"{has} no valid score: Factuality leaves them out.")
+    return notes
 
 
-def _factuality_notes(judged: JudgedFactuality | None) -> list[str]:
-    if judged is None:
-        return []
-    count = sum(scores.mean is None for scores in judged.answers.values())
-    if not count:
-        return [_OUR_FACTUALITY]
-    noun = "answer has" if count == 1 else "answers have"
-    return [_OUR_FACTUALITY, f"{count:,} {noun} no valid score: Factuality leaves them out."]
-
-
-def _failures(
-    run: LoadedRun,
-    scores: Sequence[QuestionScore],
-    judged: Judged | None,
-    located: LocatedEvidence | None,
-) -> dict[str, Failure]:
-    values = None if judged is None else verdict_values(judged.judgements, run.questions)
+def _failures(outcomes: Sequence[Outcome]) -> dict[str, Failure]:
     failures: dict[str, Failure] = {}
-    for question, score in zip(run.questions, scores, strict=True):
+    for of in outcomes:
         # An answer that was not judged (None) is not wrong.
-        right = score.contain_accuracy if values is None else values.get(question.id, 0.0)
-        if right == 0 and question.answerable and question.answers:
-            sets = None if located is None else located.sets[question.id]
-            failures[question.id] = failure_of(question, run.records.get(question.id), sets)
+        right = of.score.contain_accuracy if of.judgement is None else of.verdict
+        if right == 0 and of.question.answerable and of.question.answers:
+            failures[of.question.id] = failure_of(of.question, of.record, of.sets)
     return failures
 
 
@@ -381,14 +367,16 @@ def _notes(scores: Sequence[QuestionScore], run: RunDescription) -> list[str]:
     notes: list[str] = []
     if len(scores) < run.count:
         notes.append(f"The run asked the first {len(scores)} of {run.count} questions.")
-    for status, what in (("failed", "failed"), ("missing", "have no record yet")):
-        count = sum(score.status == status for score in scores)
-        if count == 1:
-            what = what.replace("have", "has")
-        if count:
-            again = "counts" if count == 1 else "count"
-            noun = "question" if count == 1 else "questions"
-            notes.append(f"{count} {noun} {what} and {again} as 0: the same run asks again.")
+    for status, one, more in (
+        ("failed", "question failed and counts", "questions failed and count"),
+        (
+            "missing",
+            "question has no record yet and counts",
+            "questions have no record yet and count",
+        ),
+    ):
+        if count := sum(score.status == status for score in scores):
+            notes.append(f"{counted(count, one, more)} as 0: the same run asks again.")
     rules = Counter(score.grounding.rule for score in scores if score.grounding is not None)
     if rules["answer"]:
         notes.append(
@@ -396,9 +384,9 @@ def _notes(scores: Sequence[QuestionScore], run: RunDescription) -> list[str]:
             f"text: {rules['answer']}; {len(scores) - rules.total()} have no rule and are left out."
         )
     if by_mark := [score for score in scores if score.by_mark]:
-        verb = "match of EM rests" if len(by_mark) == 1 else "matches of EM rest"
+        rests = counted(len(by_mark), "match of EM rests", "matches of EM rest")
         notes.append(
-            f"{len(by_mark)} {verb} on a mark, a sign or a decimal point alone, which SQuAD's rule "
+            f"{rests} on a mark, a sign or a decimal point alone, which SQuAD's rule "
             f"leaves out, such as that of {by_mark[0].id}."
         )
     return notes

@@ -11,7 +11,7 @@ import hashlib
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -198,17 +198,6 @@ class Judge(AnswerJudge[Judgement]):
             None if vote is None else as_verdict(vote) for vote in given
         )
         return Judgement(majority(votes), votes)
-
-
-def verdict_values(
-    judgements: Mapping[str, Judgement], questions: Iterable[Question]
-) -> dict[str, float | None]:
-    """Return the values of judgements by question."""
-    return {
-        question.id: judgements[question.id].value(question)
-        for question in questions
-        if question.id in judgements
-    }
 
 
 def allowed_verdicts(question: Question) -> tuple[Verdict, ...]:

@@ -104,7 +104,7 @@ def test_figures_of_papers_are_of_measures_and_of_sets_that_there_are(path: Path
         for *_, data_set, measure, value in figures_of(table, suite.experiment.sets):
             assert isinstance(value, float | int)
             if re.fullmatch(r"[A-Z]\w*(@\d|:\w+)?", measure):
-                assert measure_of(measure).name == measure
+                assert str(measure_of(measure)) == measure
             if data_set in table["passages"]:
                 assert data_set in suite.experiment.sets or data_set.startswith(MEAN)
 

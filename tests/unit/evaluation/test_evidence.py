@@ -12,8 +12,7 @@ from arag_search.evaluation.evidence import (
     evidence_values,
     failure_counts,
     failure_of,
-    sightings_by_passage,
-    sightings_by_title,
+    sightings_of,
 )
 from arag_search.evaluation.resolution import EvidencePiece
 from arag_search.questions.question import Hop, Question
@@ -58,19 +57,19 @@ def test_a_reply_is_split_into_the_text_of_each_passage() -> None:
 
 
 def test_a_title_is_shown_with_its_passage_and_its_answer_is_visible_with_the_text() -> None:
-    (sightings,) = sightings_by_title(QUESTION, record("q", "x", EMPTY_SEARCH, SNIPPET, WHOLE_READ))
+    (sightings,) = sightings_of(QUESTION, record("q", "x", EMPTY_SEARCH, SNIPPET, WHOLE_READ), None)
     assert sightings == [Sighting("Ann", 1, 2, 2), Sighting("Bea", None, None, None)]
 
 
 def test_subjects_match_titles_with_more_in_brackets() -> None:
     question = Question("q", "?", ("Bea",), evidence=(("Ann", "mother", "Bea"),))
     step = search("a.1", text="head\n[a.1] Ann (singer)\nText.")
-    assert sightings_by_title(question, record("q", "x", step)) == [[Sighting("Ann", 0, 0, None)]]
+    assert sightings_of(question, record("q", "x", step), None) == [[Sighting("Ann", 0, 0, None)]]
 
 
 def test_a_passage_is_shown_by_its_id_and_visible_with_the_answer() -> None:
-    (sightings,) = sightings_by_passage(
-        PIECES, record("q", "x", SNIPPET, SECOND_SEARCH, WHOLE_READ)
+    (sightings,) = sightings_of(
+        QUESTION, record("q", "x", SNIPPET, SECOND_SEARCH, WHOLE_READ), PIECES
     )
     assert sightings == [Sighting("Ann", 0, 2, 2), Sighting("Bea", 1, 1, None)]
 
@@ -78,8 +77,8 @@ def test_a_passage_is_shown_by_its_id_and_visible_with_the_answer() -> None:
 def test_a_passage_is_read_at_the_first_chunk_read_of_its_text_with_or_without_the_answer() -> None:
     read_before = read("a.1", text="[a.1] This chunk has been read before.")
     without_answer = read("a.1", text="[a.1] Ann, part 1 of 2\nAnn was a singer.")
-    (sightings,) = sightings_by_passage(
-        PIECES, record("q", "x", SNIPPET, read_before, without_answer, WHOLE_READ)
+    (sightings,) = sightings_of(
+        QUESTION, record("q", "x", SNIPPET, read_before, without_answer, WHOLE_READ), PIECES
     )
     assert sightings[0] == Sighting("Ann", 0, 3, 2)
 

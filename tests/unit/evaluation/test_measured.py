@@ -171,7 +171,8 @@ def test_a_question_without_a_ranking_scores_0_and_one_without_judgements_nothin
 def test_means_are_over_the_measured_questions_and_give_their_number() -> None:
     records = {"c": record("c", "Venice", SEES_TITLE), "p": record("p", "y")}
     names = parse_measures(["EM", "EvidenceRecall", "RetrievedTokens", "Cost"])
-    scores, values = measure_questions(QUESTIONS, records, names)
+    outcomes, values = measure_questions(QUESTIONS, records, names)
+    scores = [outcome.score for outcome in outcomes]
     overall, chain, plain = means_by_type(scores, values, names)
     assert (overall.type, overall.questions, chain.type, plain.type) == ("all", 3, "chain", "plain")
     assert overall.values == {

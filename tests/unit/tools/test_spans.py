@@ -22,8 +22,7 @@ from arag_search.agent.record import Record, Step, hits_text
 from arag_search.corpus import Chunk
 from arag_search.evaluation.evidence import (
     shown_titles,
-    sightings_by_passage,
-    sightings_by_title,
+    sightings_of,
 )
 from arag_search.evaluation.resolution import EvidencePiece
 from arag_search.evaluation.text_match import stands_in, whole_words
@@ -142,9 +141,8 @@ def test_evidence_and_pages_show_what_tools_returned_whatever_the_passages_conta
         assert dict(passages_of_a_page(step)) == texts
     for answer in ("Goldoni", "Antonio Vivaldi", "3", "Unknown", "nothing new"):
         for id in IDS:
-            ((sighting,),) = sightings_by_passage(
-                [[EvidencePiece("x", (id,), "title", answer)]], stored
-            )
+            pieces = [[EvidencePiece("x", (id,), "title", answer)]]
+            ((sighting,),) = sightings_of(Question("q", "?", ()), stored, pieces)
             visible = [
                 place
                 for place, texts in enumerate(returned)
@@ -192,7 +190,7 @@ def test_a_line_of_a_passage_that_looks_like_a_reply_line_is_text_and_no_title(l
     end = " " if line[0] == "[" or ":" in line else "\n"
     assert ShownPassage("d.1", "Opera", f"An opera.{end}{line}\nThe end.") in step.shown_passages()
     question = Question("q", "?", ("x",), supporting_titles=("Antonio Vivaldi",))
-    ((sighting,),) = sightings_by_title(question, record("q", "x", step))
+    ((sighting,),) = sightings_of(question, record("q", "x", step), None)
     assert sighting.shown is None
 
 
@@ -215,7 +213,7 @@ def test_a_line_feed_alone_ends_a_line(end: str) -> None:
 def test_a_title_is_recognised_whatever_its_length_and_its_end(title: str) -> None:
     question = Question("q", "?", ("x",), supporting_titles=(title,))
     step = search_step(chunk(0, "d", title, "An opera."))
-    ((sighting,),) = sightings_by_title(question, record("q", "x", step))
+    ((sighting,),) = sightings_of(question, record("q", "x", step), None)
     assert sighting.shown == 0
 
 
@@ -230,7 +228,8 @@ def test_the_nudge_of_the_loop_is_no_evidence() -> None:
     step = Step(1, "logical_search", {}, text, "", "ok", ("a.1",), 1, 9, 9, 0.1, passages)
     pieces = [[EvidencePiece("A", ("a.1",), "title", "3")]]
     assert [section.text for section in step.shown_passages()] == ["Opera."]
-    assert sightings_by_passage(pieces, record("q", "x", step))[0][0].visible is None
+    ((sighting,),) = sightings_of(Question("q", "?", ()), record("q", "x", step), pieces)
+    assert sighting.visible is None
 
 
 # Bounds, and records that do not fit
