@@ -19,6 +19,7 @@ from arag_search.evaluation.comparison import RULES, Group, Row, compare
 from arag_search.evaluation.interfaces import interfaces_of
 from arag_search.evaluation.known_items import known_items
 from arag_search.questions.files import read_needs
+from arag_search.search.asked import MAX_TOOL_TOP_K
 from arag_search.system.progress import counted, open_progress
 
 _KNOWN_ITEMS = (
@@ -40,7 +41,13 @@ def measure_command(
     ] = None,
     *,
     top_k: Annotated[
-        int, typer.Option("--top-k", help="Passages of a search, 1 to 100.", min=1, max=100)
+        int,
+        typer.Option(
+            "--top-k",
+            help=f"Passages of a search, 1 to {MAX_TOOL_TOP_K}, as of a tool.",
+            min=1,
+            max=MAX_TOOL_TOP_K,
+        ),
     ] = 5,
     limit: Annotated[
         int | None, typer.Option(help="Only the first N questions.", metavar="N", min=1)

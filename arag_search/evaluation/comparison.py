@@ -21,6 +21,7 @@ from arag_search.evaluation.bootstrap import LEVEL, Interval, intervals, resampl
 from arag_search.evaluation.interfaces import Interface
 from arag_search.evaluation.text_match import evidence_recall, stands_in, whole_words
 from arag_search.questions.question import Question
+from arag_search.search.asked import MAX_TOOL_TOP_K
 from arag_search.search.index import Index
 from arag_search.system.extras import missing_extra
 
@@ -118,9 +119,18 @@ def _ask(index: Index, interface: Interface, question: Question, rule: Rule, top
     size = "top_k" if "top_k" in offered else "max_results"
     result = interface.tool.run({**arguments, size: top_k})
     spent = 1000 * (time.perf_counter() - began)
-    chunks = [chunk for chunk in index.read(result.ids) if chunk is not None]
+    chunks = _ranked(index, result.ids, question)
+    if len(chunks) < len(result.ids):  # the next ones take the places of those left out
+        further = interface.tool.run({**arguments, size: MAX_TOOL_TOP_K})
+        chunks = _ranked(index, further.ids, question)[:top_k]
     share = _share_of(question, rule, chunks)
     return Reply(result.ids, share, result.result_tokens, spent, result.status == "error")
+
+
+def _ranked(index: Index, ids: Sequence[str], question: Question) -> list[Chunk]:
+    """Return passages, without those of documents that the question leaves out of rankings."""
+    left_out = question.excluded_documents
+    return [chunk for chunk in index.read(ids) if chunk and chunk.doc_id not in left_out]
 
 
 def _share_of(question: Question, rule: Rule, chunks: Sequence[Chunk]) -> float | None:

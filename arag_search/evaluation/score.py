@@ -367,7 +367,7 @@ def _notes(scores: Sequence[QuestionScore], run: RunDescription) -> list[str]:
     notes: list[str] = []
     if len(scores) < run.count:
         notes.append(f"The run asked the first {len(scores)} of {run.count} questions.")
-    for status, one, more in (
+    for status, single, several in (
         ("failed", "question failed and counts", "questions failed and count"),
         (
             "missing",
@@ -376,7 +376,7 @@ def _notes(scores: Sequence[QuestionScore], run: RunDescription) -> list[str]:
         ),
     ):
         if count := sum(score.status == status for score in scores):
-            notes.append(f"{counted(count, one, more)} as 0: the same run asks again.")
+            notes.append(f"{counted(count, single, several)} as 0: the same run asks again.")
     rules = Counter(score.grounding.rule for score in scores if score.grounding is not None)
     if rules["answer"]:
         notes.append(

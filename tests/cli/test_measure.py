@@ -47,6 +47,29 @@ def test_titles_answers_judgements_and_queries_alone_are_measured_by_their_own_r
     assert (group["rule"], group["rows"][0]["share"]["value"]) == ("documents", 1.0)
 
 
+def test_documents_that_a_question_leaves_out_of_rankings_give_their_places_to_the_next(
+    arag: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "qrels").mkdir()
+    rows = "query-id\tcorpus-id\tscore\n1\tgriselda-vivaldi\t1\n"
+    (tmp_path / "qrels" / "test.tsv").write_text(rows, "utf-8")
+    query = {"_id": "1", "text": "carlo goldoni libretto"}
+
+    def shares_of(query: dict[str, object]) -> set[float]:
+        (tmp_path / "queries.jsonl").write_text(json.dumps(query), "utf-8")
+        report = arag("measure", "my-index", str(tmp_path), "--top-k", "1", "--json").json
+        return {row["share"]["value"] for row in report["groups"][0]["rows"]}
+
+    assert shares_of(query) == {0.0}
+    assert shares_of({**query, "metadata": {"excluded_ids": ["goldoni"]}}) == {1.0}
+
+
+def test_more_passages_than_a_tool_shows_are_refused(arag: Command) -> None:
+    refused = arag("measure", "my-index", "--top-k", "21")
+    assert refused.code == 1
+    assert "Invalid value for '--top-k': Input should be less than or equal to 20." in refused.err
+
+
 @pytest.mark.parametrize(
     "content",
     ["vivaldi operas\n\n the of \n", '{"query": "vivaldi operas"}\n{"question": "the of"}\n'],
