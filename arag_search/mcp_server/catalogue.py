@@ -14,7 +14,6 @@ from arag_search.mcp_server.served import ServedIndex
 from arag_search.query.problems import QueryError
 from arag_search.tools.base import (
     ToolResult,
-    error_result,
     missing_argument,
     no_such_tool,
     not_run,
@@ -83,10 +82,10 @@ class Catalogue:
         holders = self._of[name]
         schema = {"enum": list(holders)}
         if INDEX not in arguments:
-            return error_result(not_run([missing_argument(INDEX, schema)]))
+            return not_run([missing_argument(INDEX, schema)])
         chosen = arguments[INDEX]
         if not isinstance(chosen, str) or chosen not in holders:
-            return error_result(not_run([wrong_argument(INDEX, chosen, schema)]))
+            return not_run([wrong_argument(INDEX, chosen, schema)])
         served = holders[chosen]
         others = {key: value for key, value in arguments.items() if key != INDEX}
         return Call(served, name, others)

@@ -18,7 +18,8 @@ from typing import Any, ClassVar, Literal, NamedTuple, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from arag_search.errors import QueryTimeoutError
+from arag_search.errors import ArgumentError, QueryTimeoutError, UnknownChunkError
+from arag_search.query.problems import QueryError
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.index_description import DOCUMENTS, described
@@ -133,6 +134,10 @@ class Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
+class Mistake(Exception):
+    """A mistake of the model in a call, in words for it."""
+
+
 class Tool(ABC):
     """A tool over one index, set up by the keys of a preset. ``hidden`` arguments are left out of
     the schema and rejected. ``max_result_tokens`` bounds the text of a result (o200k tokens, hard).
@@ -211,12 +216,8 @@ class Tool(ABC):
         standing = self.index.standing if tells_standing and self.preset.explains else None
         line = "" if standing is None else standing.line()
         tool = self._with_room_for(line) if line else self
-        try:
-            result = tool._run(
-                arguments, read_set if read_set is not None else ReadSet(), skips_unknown
-            )
-        except QueryTimeoutError as error:
-            result = error_result(f"{error.what} {error.do}".strip())
+        read_set = read_set if read_set is not None else ReadSet()
+        result = tool._run(arguments, read_set, skips_unknown)
         missing = standing.missing() if standing is not None and result.is_absent else ""
         lines = [text for text in (missing, line) if text]
         if result.structured is not None:
@@ -244,7 +245,7 @@ class Tool(ABC):
         if not isinstance(arguments, Mapping):
             names = ", ".join(known)
             problem = f"the arguments, {_preview(arguments)}. Allowed: a JSON object of {names}."
-            return error_result(not_run([problem]))
+            return not_run([problem])
         given, notes = taken(cast(Mapping[object, object], arguments), self.parameters)
         problems: list[str] = []
         for name, value in given.items():
@@ -265,11 +266,24 @@ class Tool(ABC):
             problems += self._problem_texts(error)
         else:
             if not problems:
-                return _noted(self._call(checked, read_set), notes)
-        return _noted(error_result(not_run(problems)), notes)
+                return _noted(self._answer(checked, read_set), notes)
+        return _noted(not_run(problems), notes)
+
+    def _answer(self, arguments: Any, read_set: ReadSet) -> ToolResult:
+        try:
+            return self._call(arguments, read_set)
+        except (Mistake, QueryError) as error:
+            return error_result(str(error))
+        except (ArgumentError, UnknownChunkError) as error:
+            allowed = f"Allowed: {error.allowed}." if error.allowed else ""
+            return not_run([" ".join(filter(None, (error.what, allowed, error.do)))])
+        except QueryTimeoutError as error:
+            return error_result(f"{error.what} {error.do}".strip())
 
     @abstractmethod
-    def _call(self, arguments: Any, read_set: ReadSet) -> ToolResult: ...
+    def _call(self, arguments: Any, read_set: ReadSet) -> ToolResult:
+        """Return the result of a call with checked arguments. Raises Mistake, and the errors of
+        queries and arguments, for what the model can correct."""
 
     def _problem_texts(self, error: ValidationError) -> list[str]:
         lines: dict[str, str] = {}
@@ -348,11 +362,11 @@ def _whole(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def not_run(problems: Sequence[str]) -> str:
-    """Return the text of a result for wrong arguments."""
+def not_run(problems: Sequence[str]) -> ToolResult:
+    """Return the result of a call with wrong arguments."""
     many = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
     lines = [f"{number}. {problem}" for number, problem in enumerate(problems, 1)]
-    return "\n".join([f"Tool not run: {many}.", *lines])
+    return error_result("\n".join([f"Tool not run: {many}.", *lines]))
 
 
 def unknown_argument(name: object, known: Sequence[str]) -> str:

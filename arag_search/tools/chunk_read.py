@@ -14,7 +14,7 @@ from arag_search.search.occurrences import Sentences
 from arag_search.search.shown.writing import header_line, meant_id
 from arag_search.search.snippets import best_sentence
 from arag_search.tokens import count_tokens, cut_to
-from arag_search.tools.base import Arguments, ReadSet, Tool, ToolResult, error_result
+from arag_search.tools.base import Arguments, Mistake, ReadSet, Tool, ToolResult
 from arag_search.tools.blocks import (
     LEAST_TOKENS,
     Block,
@@ -79,7 +79,7 @@ class ChunkRead(Tool):
     def _call(self, arguments: ChunkReadArguments, read_set: ReadSet) -> ToolResult:
         ids = self._known_ids(list(dict.fromkeys(map(nfc, arguments.chunk_ids))))
         if len(ids) > 1 and (part := _part_asked(arguments)):
-            return error_result(
+            raise Mistake(
                 f"Tool not run: {part} with {len(ids)} chunk ids. It takes one id; read the "
                 "others in another call."
             )
@@ -91,13 +91,9 @@ class ChunkRead(Tool):
         if len(unknown) == len(ids):
             none = "No chunk has the id" if len(ids) == 1 else "No chunks have the ids"
             named = names(unknown, self.max_result_tokens // 2)
-            return error_result(f"{none} {named}. {IN_BRACKETS}")
+            raise Mistake(f"{none} {named}. {IN_BRACKETS}")
         chunks = [self.index.with_neighbours(chunk) for chunk in stored if chunk is not None]
-        wanted = None
-        if len(chunks) == 1:
-            wanted = self._wanted(arguments, chunks[0].chunk)
-            if isinstance(wanted, str):
-                return error_result(f"Tool not run: {wanted}")
+        wanted = self._wanted(arguments, chunks[0].chunk) if len(chunks) == 1 else None
         go_on = GO_ON if "near" in self.hidden else GO_ON_NEAR
         reply = _Reply(self.max_result_tokens, read_set, unknown, go_on)
         for at, read_chunk in enumerate(chunks):
@@ -105,21 +101,18 @@ class ChunkRead(Tool):
             reply.add(read_chunk, wanted, later)
         return reply.result()
 
-    def _wanted(self, arguments: ChunkReadArguments, chunk: Chunk) -> range | str:
-        """Return the sentences (0-based) of a chunk that are asked for, or why there are none."""
+    def _wanted(self, arguments: ChunkReadArguments, chunk: Chunk) -> range:
+        """Return the sentences (0-based) of a chunk that are asked for. Raises Mistake if there are
+        none."""
         near, sentences = arguments.near.strip(), len(chunk.sentence_ends)
         numbered = _SENTENCE.fullmatch(near)
         if near and not numbered:
-            language = self.index.manifest.language
-            return _near(chunk, near, language) or (
-                f'no sentence of chunk "{chunk.id}" has a word of near. Use words that stand in '
-                "it, or read it without near."
-            )
+            return _near(chunk, near, self.index.manifest.language)
         first = int(numbered[1]) if numbered else arguments.from_sentence
         if not 1 <= first <= max(sentences, 1):
-            return (
-                f'there is no sentence {first} in chunk "{chunk.id}", which has {sentences}. '
-                f"Allowed: 1 to {max(sentences, 1)}."
+            raise Mistake(
+                f'Tool not run: there is no sentence {first} in chunk "{chunk.id}", which has '
+                f"{sentences}. Allowed: 1 to {max(sentences, 1)}."
             )
         return range(first - 1, sentences)
 
@@ -140,13 +133,16 @@ def _part_asked(arguments: ChunkReadArguments) -> str:
 
 
 def _near(chunk: Chunk, words: str, language: str) -> range:
-    """Return the sentences around the one with most of the words; none if no sentence has any of
-    the words."""
+    """Return the sentences around the one with most of the words. Raises Mistake if no sentence has
+    any of them."""
     text = Sentences(chunk.content, chunk.sentence_ends, is_code(chunk.doc_id))
     sentences = chunk.sentences()
     best = best_sentence(words, text, range(len(sentences)), language)
     if best is None:
-        return range(0)
+        raise Mistake(
+            f'Tool not run: no sentence of chunk "{chunk.id}" has a word of near. Use words that '
+            "stand in it, or read it without near."
+        )
     room = NEAR_TOKENS - count_tokens(sentences[best])
     start, stop = best, best + 1
     while start > 0 or stop < len(sentences):

@@ -33,11 +33,11 @@ from arag_search.tokens import count_tokens, cut_to
 from arag_search.tools.base import (
     STATE,
     Arguments,
+    Mistake,
     ReadSet,
     Status,
     Tool,
     ToolResult,
-    error_result,
     json_text,
 )
 from arag_search.tools.rendering import texts_of, value_text
@@ -159,7 +159,7 @@ class ConnectorSearch(ConnectorTool):
     def _call(self, arguments: ConnectorSearchArguments, read_set: ReadSet) -> ToolResult:
         result = self._search(arguments.query)
         if result is None:
-            return error_result(_NO_WORDS)
+            raise Mistake(_NO_WORDS)
         results = [self._entry(hit) for hit in result.hits]
         while count_tokens(json_text({"results": results})) > self.max_result_tokens:
             results.pop()  # titles of a hostile corpus
@@ -261,7 +261,7 @@ class ConnectorFetch(ConnectorTool):
                     metadata["truncated"] = f"{len(chunks)} of {total} passages; search for others"
                 return self._reply("document", id_, chunks, metadata)
         shown = id_ if len(id_) <= _SHOWN_CHARACTERS else f"{id_[:_SHOWN_CHARACTERS]}..."
-        return error_result(f'There is nothing with the id "{shown}". Use an id that search gave.')
+        raise Mistake(f'There is nothing with the id "{shown}". Use an id that search gave.')
 
     def _passage_metadata(self, chunk: Chunk) -> dict[str, str]:
         read_chunk = self.index.with_neighbours(chunk)

@@ -24,7 +24,7 @@ from arag_search.search.shown.writing import shown_title
 from arag_search.search.snippets import MAX_SENTENCES, sentences_with
 from arag_search.system.progress import counted
 from arag_search.tokens import count_up_to, cut_to
-from arag_search.tools.base import Arguments, ReadSet, Tool, ToolResult, error_result
+from arag_search.tools.base import Arguments, Mistake, ReadSet, Tool, ToolResult
 from arag_search.tools.blocks import SHOWN_BEFORE, Block, Paragraph, checksum, fit, retrieved_tokens
 from arag_search.tools.document_tool import reference_line, vector_units
 from arag_search.tools.index_description import described
@@ -291,16 +291,13 @@ class DocumentSearch(Tool):
         self, arguments: DocumentSearchArguments | SingleSearchArguments, read_set: ReadSet
     ) -> ToolResult:
         filter = arguments.filter.strip() or None
-        try:
-            if filter is not None:
-                parse_filter(filter, self.index.manifest.query_schema)
-        except QueryError as error:
-            return error_result(str(error))
+        if filter is not None:
+            parse_filter(filter, self.index.manifest.query_schema)
         is_one = isinstance(arguments, SingleSearchArguments)
         queries, notes = distinct_queries([arguments.query] if is_one else arguments.queries)
         results = [self._searched(query, filter) for query in queries]
         if all(isinstance(result, QueryError) for result in results):
-            return error_result("\n".join(str(result) for result in results))
+            raise Mistake("\n".join(map(str, results)))
         documents = self._fused(queries, results)
         return self._reply(queries, results, documents, notes, read_set)
 

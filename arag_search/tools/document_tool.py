@@ -10,7 +10,7 @@ from arag_search.search.index import Index
 from arag_search.search.lines import DocumentLines
 from arag_search.search.shown.writing import one_line, shown_title
 from arag_search.tokens import count_tokens, cut_to
-from arag_search.tools.base import ReadSet, Status, Tool, ToolResult, error_result
+from arag_search.tools.base import Mistake, ReadSet, Status, Tool, ToolResult
 from arag_search.tools.references import Reference, References, ShownReference
 from arag_search.tools.rendering import PassageSpan
 from arag_search.vectors.base import VectorUnit
@@ -23,17 +23,12 @@ class DocumentTool(Tool):
     """A tool for one document at a time. A reference is a name, not a permission: the document is
     looked up in the scope of the index at every call."""
 
-    def document(
-        self, id: str, references: References
-    ) -> tuple[Reference, DocumentLines] | ToolResult:
-        """Return the reference with this id and the lines of its document, or the result that says
-        why there are none."""
-        reference = references.get(id)
-        if reference is None:
-            return error_result(unknown_reference(id, references))
+    def document(self, id: str, references: References) -> tuple[Reference, DocumentLines]:
+        """Return the reference with this id and the lines of its document. Raises Mistake."""
+        reference = named_reference(id, references)
         lines = self.index.document_lines([reference.doc_id])[0]
         if lines is None:
-            return error_result(
+            raise Mistake(
                 f"The document of [{reference.id}] is no longer there. Search again, or go on "
                 "without it."
             )
@@ -53,14 +48,18 @@ def vector_units(index: Index) -> frozenset[VectorUnit]:
         return frozenset()
 
 
-def unknown_reference(id: str, references: References) -> str:
-    """Return the message to a model that names an unknown reference."""
+def named_reference(id: str, references: References) -> Reference:
+    """Return the reference with this id. Raises Mistake if there is none."""
+    if (named := references.get(id)) is not None:
+        return named
     known = [reference.id for reference in references]
     shown = one_line(id)[:_SHOWN_CHARACTERS]
     if not known:
-        return f"There is no reference {shown}: no search has shown a document. Search first."
+        raise Mistake(
+            f"There is no reference {shown}: no search has shown a document. Search first."
+        )
     span = known[0] if len(known) == 1 else f"{known[0]} to {known[-1]}"
-    return f"There is no reference {shown}. Known: {span}; ids stand in brackets."
+    raise Mistake(f"There is no reference {shown}. Known: {span}; ids stand in brackets.")
 
 
 def reference_line(reference: Reference) -> str:

@@ -9,10 +9,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from arag_search.errors import ArgumentError
 from arag_search.query.fields import DOC_ID
 from arag_search.query.lexer import REGEX
-from arag_search.query.problems import SLOW_PATTERN, QueryError
+from arag_search.query.problems import SLOW_PATTERN
 from arag_search.query.regexes import SlowPatternError, Stopwatch
 from arag_search.query.tree import KeywordEquals, Regex
 from arag_search.search.index import Index
@@ -20,7 +19,7 @@ from arag_search.search.lines import DocumentLines
 from arag_search.search.shown.writing import one_line
 from arag_search.system.progress import counted
 from arag_search.tokens import count_tokens, cut_to
-from arag_search.tools.base import Arguments, ReadSet, ToolResult, error_result, not_run
+from arag_search.tools.base import Arguments, ReadSet, ToolResult, not_run
 from arag_search.tools.document_tool import (
     REFERENCE_ID,
     DocumentTool,
@@ -111,25 +110,17 @@ class Find(DocumentTool):
         )
 
     def _call(self, arguments: FindArguments, read_set: ReadSet) -> ToolResult:
-        named = self.document(arguments.reference_id, read_set.references)
-        if isinstance(named, ToolResult):
-            return named
-        reference, lines = named
+        reference, lines = self.document(arguments.reference_id, read_set.references)
         patterns = list(dict.fromkeys(arguments.patterns))
         places, context = arguments.matches, arguments.context
         if arguments.mode == "semantic":
-            try:
-                all_matches = [
-                    self._nearest(lines, pattern, places, context) for pattern in patterns
-                ]
-            except QueryError as error:
-                return error_result(str(error))
+            all_matches = [self._nearest(lines, pattern, places, context) for pattern in patterns]
         else:
             try:
                 with Stopwatch():
                     occurrences = [self._occurrences(lines, pattern) for pattern in patterns]
-            except (ArgumentError, SlowPatternError) as error:
-                return error_result(not_run([str(error) or SLOW_PATTERN]))
+            except SlowPatternError:
+                return not_run([SLOW_PATTERN])
             all_matches = matches_of(lines, patterns, occurrences, places, context)
         visible = read_set if self.is_guarded(read_set) else None
         reply = _Reply(lines, reference, self.max_result_tokens, visible)

@@ -6,11 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from arag_search.errors import ArgumentError
 from arag_search.search.asked import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS, Keywords
 from arag_search.search.index import Index
 from arag_search.search.shown.registry import forms_with, shows
-from arag_search.tools.base import Arguments, ReadSet, ToolResult, error_result, not_run
+from arag_search.tools.base import Arguments
 from arag_search.tools.index_description import described
 from arag_search.tools.preset import PLAIN, Preset
 from arag_search.tools.search import SearchTool, arguments_of
@@ -66,10 +65,3 @@ class KeywordSearch(SearchTool):
     def _options(self, arguments: Any) -> dict[str, Any]:
         del arguments  # the preset has all
         return {"matching": self.preset.matching, "branches": self.preset.explains}
-
-    def _call(self, arguments: Any, read_set: ReadSet) -> ToolResult:
-        try:
-            return super()._call(arguments, read_set)
-        except ArgumentError as error:
-            problem = f'argument "keywords": {error.what} Allowed: {error.allowed}.'
-            return error_result(not_run([problem]))

@@ -6,12 +6,11 @@ import re
 from collections.abc import Collection
 from typing import Any, ClassVar
 
-from arag_search.errors import ArgumentError, UnknownChunkError
+from arag_search.errors import ArgumentError
 from arag_search.query.printing import quoted
 from arag_search.search.asked import MAX_TOOL_TOP_K, Search
 from arag_search.search.shown.registry import FORMS
 from arag_search.search.shown.writing import meant_id
-from arag_search.tools.base import ReadSet, ToolResult, error_result, not_run
 from arag_search.tools.index_description import described
 from arag_search.tools.rendering import FURTHER
 from arag_search.tools.search import SearchTool, arguments_of
@@ -64,12 +63,6 @@ class LogicalSearch(SearchTool):
         if preset.reproduces is not None and preset.explains:
             text += f"\nFields of this index: {self.index.manifest.query_schema.describe()}."
         return text
-
-    def _call(self, arguments: Any, read_set: ReadSet) -> ToolResult:
-        try:
-            return super()._call(arguments, read_set)
-        except (ArgumentError, UnknownChunkError) as error:
-            return error_result(not_run([f"{error.what} Allowed: {error.allowed}."]))
 
     def _begin(self, arguments: Any) -> dict[str, Any]:
         """Return where a page begins: after a number of hits, or after the passage with an id."""

@@ -9,7 +9,7 @@ from pydantic import Field
 from arag_search.search.lines import DocumentLines
 from arag_search.system.progress import counted
 from arag_search.tokens import count_tokens
-from arag_search.tools.base import Arguments, ReadSet, ToolResult, Window, error_result
+from arag_search.tools.base import Arguments, Mistake, ReadSet, ToolResult, Window
 from arag_search.tools.document_tool import (
     REFERENCE_ID,
     DocumentTool,
@@ -44,12 +44,9 @@ class OpenLines(DocumentTool):
         return described(self.name, self.index).replace("<open_lines>", f"{self.most_lines:,}")
 
     def _call(self, arguments: OpenArguments, read_set: ReadSet) -> ToolResult:
-        named = self.document(arguments.reference_id, read_set.references)
-        if isinstance(named, ToolResult):
-            return named
-        reference, lines = named
+        reference, lines = self.document(arguments.reference_id, read_set.references)
         if arguments.line_number > max(lines.count, 1):
-            return error_result(
+            raise Mistake(
                 f"Tool not run: line_number is {arguments.line_number}. The last line of the "
                 f"document [{reference.id}] is {lines.count}."
             )

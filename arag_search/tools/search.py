@@ -65,8 +65,10 @@ class SearchTool(Tool):
     def _call(self, arguments: Any, read_set: ReadSet) -> ToolResult:
         try:
             result = self._search(arguments)
-        except QueryError as error:
-            return error_result(str(error) if self.preset.explains else NOT_READABLE)
+        except QueryError:
+            if self.preset.explains:
+                raise
+            return error_result(NOT_READABLE)
         text = reply(result, self.preset, read_set, self.max_offset, self.paging)
         return with_pointers(text, result, self.index, self.preset, read_set)
 

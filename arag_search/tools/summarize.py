@@ -9,8 +9,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from arag_search.tools.base import Arguments, ReadSet, Tool, ToolResult, error_result
-from arag_search.tools.document_tool import unknown_reference
+from arag_search.tools.base import Arguments, ReadSet, Tool, ToolResult
+from arag_search.tools.document_tool import named_reference
 
 MAX_KEPT = 50
 MAX_SUMMARY_CHARACTERS = 8_000
@@ -38,11 +38,7 @@ class Summarize(Tool):
     arguments = SummarizeArguments
 
     def _call(self, arguments: SummarizeArguments, read_set: ReadSet) -> ToolResult:
-        kept: list[str] = []
-        for id in arguments.candidate_reference_ids:
-            reference = read_set.references.get(id)
-            if reference is None:
-                return error_result(unknown_reference(id, read_set.references))
-            kept.append(reference.id)
+        named, known = arguments.candidate_reference_ids, read_set.references
+        kept = [named_reference(id, known).id for id in named]
         text = f"Kept: {', '.join(f'[{id}]' for id in dict.fromkeys(kept))}."
         return ToolResult(text, "ok", kept=tuple(kept))

@@ -6,15 +6,13 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from arag_search.errors import ArgumentError
 from arag_search.query.printing import keyword_text
-from arag_search.query.problems import QueryError
 from arag_search.search.fields import DEFAULT_VALUES, FieldsResult, FieldSummary
 from arag_search.search.shown.writing import one_line
 from arag_search.search.words import MAX_WORDS, WordSummary
 from arag_search.system.progress import counted
 from arag_search.tokens import count_tokens, cut_to
-from arag_search.tools.base import Arguments, ReadSet, Tool, ToolResult, error_result, not_run
+from arag_search.tools.base import Arguments, ReadSet, Tool, ToolResult
 
 MAX_FIELDS_TOKENS = 800
 _MANY_VALUES = 50
@@ -43,18 +41,13 @@ class Words(Tool):
         names, filter = arguments.fields, arguments.filter.strip() or None
         texts: list[str] = []
         counts: Sequence[WordSummary] = ()
-        try:
-            if arguments.words:
-                counts = self.index.words(*arguments.words, filter=filter)
-                texts.append(words_text(counts))
-            if names or not arguments.words:
-                values = _MANY_VALUES if names else DEFAULT_VALUES
-                fields = self.index.fields(*names, values=values, filter=filter)
-                texts.append(fitted_text(fields, min(self.max_result_tokens, MAX_FIELDS_TOKENS)))
-        except ArgumentError as error:
-            return error_result(not_run([f"{error.what} Allowed: {error.allowed}."]))
-        except QueryError as error:
-            return error_result(str(error))
+        if arguments.words:
+            counts = self.index.words(*arguments.words, filter=filter)
+            texts.append(words_text(counts))
+        if names or not arguments.words:
+            values = _MANY_VALUES if names else DEFAULT_VALUES
+            fields = self.index.fields(*names, values=values, filter=filter)
+            texts.append(fitted_text(fields, min(self.max_result_tokens, MAX_FIELDS_TOKENS)))
         is_absent = not all(count.passages for count in counts)
         return ToolResult("\n".join(texts), "ok", is_absent=is_absent)
 

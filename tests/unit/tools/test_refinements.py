@@ -190,5 +190,5 @@ def test_a_wrong_sort_comes_back_to_the_model(index: Index) -> None:
     assert result.status == "error"
     assert result.text == (
         'Tool not run: 1 problem.\n1. sort names the field "colour", which the index does not '
-        "have. Allowed: year, lang, doc_id; with :asc or :desc."
+        "have. Allowed: year, lang, doc_id; with :asc or :desc. Leave it out to rank by score."
     )

@@ -228,8 +228,7 @@ def test_a_title_cannot_imitate_another_line_of_the_reply() -> None:
             ['argument "query": there is no such argument. Arguments: keywords, top_k, offset.',
              'argument "colour": there is no such argument. Arguments: keywords, top_k, offset.'],
         ),
-        ({"keywords": [" "]}, ['argument "keywords": A keyword is empty. Allowed: words or short '
-                               "phrases."]),
+        ({"keywords": [" "]}, ["A keyword is empty. Allowed: words or short phrases."]),
         (
             {"keywords": ["x" * 201]},
             [f'argument "keywords", "{"x" * 56}.... Allowed: a list of 1 to 20 strings of at most '
@@ -414,4 +413,7 @@ def test_a_page_goes_on_after_a_number_in_any_form(logical: LogicalSearch) -> No
     assert {page.splitlines()[0] for page in pages} == {"Passage 2 of 3"}
     assert len(pages) == 1
     far = logical.run({"query": "opera", "after": "99999"})
-    assert far.text.endswith("Allowed: offset from 0, and offset + top_k at most 10,000.")
+    assert far.text.endswith(
+        "Allowed: offset from 0, and offset + top_k at most 10,000. Narrow the query instead of "
+        "paging further."
+    )
