@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -29,7 +30,7 @@ from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
 from arag_search.query.lemmas import NONE
 from arag_search.search.index import Index
 from arag_search.search.opening import open_index
-from arag_search.search.standing import standing_of
+from arag_search.search.standing import Standing, standing_of
 from arag_search.system.extras import check_extra
 from arag_search.system.progress import counted
 from arag_search.vectors.base import VectorUnit
@@ -104,7 +105,7 @@ def info_command(
         except AragError as error:
             if len(indexes) == 1:
                 raise
-            text = f"Index {index}\n{_line('problem', error.what)}"
+            text = _text(index, [("problem", error.what)])
             description = Description({"location": index, "error": error.what}, text, False)
         described.append(description)
         if not json:
@@ -142,52 +143,35 @@ def _describe(index: str, vectors: Path | None, checksums: bool) -> Description:
     if checksums and described_vectors and is_sound:
         verified.append("vectors")
     standing = standing_of(index)
-    state = None if standing is None else dataclasses.asdict(standing) | standing.to_dict()
     share = deletions_of(statistics.chunks, statistics.sentences).share
-    parts = {"chunks": statistics.chunks, "sentences": statistics.sentences}
     values = {
         "location": index,
         "manifest": orjson.loads(manifest.to_json()),
-        "files": {
-            name: None if part is None else dataclasses.asdict(part) for name, part in parts.items()
-        },
+        "files": dataclasses.asdict(statistics),
         "deleted_share": round(share, 6),
         "verified": verified,
         "unfinished_update": unfinished,
         "vectors": [state.json for state in described_vectors],
-        "state": state,
+        "state": None if standing is None else dataclasses.asdict(standing) | standing.to_dict(),
     }
-    lines = [f"Index {index}", *_manifest_lines(manifest), *_part_lines(statistics)]
-    if manifest.skipped_lines:
-        lines.append(_line("left out", counted(manifest.skipped_lines, "bad line")))
-    if ignored := manifest.undeclared_metadata:
-        keys = ", ".join(f"{key} ({count:,})" for key, count in ignored.items())
-        lines.append(_line("ignored", f"metadata that was not declared: {keys}"))
-    if share > MAX_DELETED_SHARE:
-        advice = f"{share:.1%} deleted: scores are off until arag-search compact {index}"
-        lines.append(_line("advice", advice))
-    if verified:
-        lines.append(_line("verified", _verified_words(verified)))
-    if standing is not None:
-        in_step = f"{standing.in_step or 'never'}, with {', '.join(standing.sources)}"
-        lines.append(_line("in step", in_step))
-        if line := standing.line():
-            lines.append(_line("not in step", line))
-        if standing.problem:
-            lines.append(_line("problem", " ".join(standing.problem.split())))
-        if standing.not_read:
-            kinds = ", ".join(f"{count:,} {kind}" for kind, count in standing.not_read.items())
-            lines.append(_line("not read", kinds))
-        lines += [_line("", line) for line in standing.left_out]
-    if unfinished:
-        running = f"an update is running or was interrupted: {unfinished}"
-        lines.append(_line("unfinished", running))
-    lines += [_line("vectors", state.text) for state in described_vectors]
-    return Description(values, "\n".join(lines), is_sound)
+    advice = f"{share:.1%} deleted: scores are off until arag-search compact {index}"
+    running = f"an update is running or was interrupted: {unfinished}"
+    rows = [
+        *_manifest_rows(manifest),
+        *_part_rows(statistics),
+        ("advice", advice if share > MAX_DELETED_SHARE else ""),
+        ("verified", _verified_words(verified)),
+        *(() if standing is None else _standing_rows(standing)),
+        ("unfinished", running if unfinished else ""),
+        *(("vectors", state.text) for state in described_vectors),
+    ]
+    return Description(values, _text(index, rows), is_sound)
 
 
-def _line(label: str, text: str) -> str:
-    return f"  {label:<13}{text}"
+def _text(index: str, rows: Iterable[tuple[str, str]]) -> str:
+    """Format what is known of an index, by label; what is empty is left out."""
+    lines = [f"  {label:<13}{text}" for label, text in rows if text]
+    return "\n".join([f"Index {index}", *lines])
 
 
 def _verified(opened: Index, checksums: bool, *, is_whole: bool) -> tuple[Statistics, list[str]]:
@@ -240,7 +224,7 @@ def check_counts(manifest: Manifest, statistics: Statistics, where: str) -> None
             )
 
 
-def _manifest_lines(manifest: Manifest) -> list[str]:
+def _manifest_rows(manifest: Manifest) -> Iterable[tuple[str, str]]:
     serves = "chunks and sentences" if manifest.has_sentences else "chunks"
     if "exact" in manifest.without:
         serves += ", no keyword search"
@@ -252,7 +236,9 @@ def _manifest_lines(manifest: Manifest) -> list[str]:
     if manifest.language:
         language = "in no language" if manifest.language == NONE else f"in {manifest.language}"
         words = f"match their forms {language}: {', '.join(manifest.forms)}"
-    rows = {
+    ignored = ", ".join(f"{key} ({count:,})" for key, count in manifest.undeclared_metadata.items())
+    skipped = manifest.skipped_lines
+    return {
         "built": f"{manifest.created} from {', '.join(manifest.sources)} "
         f"({manifest.source_format})",
         "holds": f"{counted(manifest.documents, 'document')}, "
@@ -267,29 +253,37 @@ def _manifest_lines(manifest: Manifest) -> list[str]:
         f"format {manifest.format_version}, update {manifest.update}",
         "fingerprint": manifest.fingerprint,
         "placement": manifest.placement,
-    }
-    return [_line(label, text) for label, text in rows.items()]
+        "left out": counted(skipped, "bad line") if skipped else "",
+        "ignored": f"metadata that was not declared: {ignored}" if ignored else "",
+    }.items()
 
 
-def _part_lines(statistics: Statistics) -> Iterator[str]:
+def _part_rows(statistics: Statistics) -> Iterator[tuple[str, str]]:
     for name, part in (("chunk", statistics.chunks), ("sentence", statistics.sentences)):
         if part is None:
             continue
         is_folder = isinstance(part, PartStatistics)
         pieces = counted(part.files, "file") if is_folder else counted(part.shards, "shard")
         share = part.deleted / max(part.documents + part.deleted, 1)
-        yield _line(
-            "on disk",
-            f"{name} index: {part.bytes:,} bytes in {pieces}, {counted(part.segments, 'segment')}"
-            + (f", {share:.1%} deleted" if part.deleted else ""),
-        )
+        deleted = f", {share:.1%} deleted" if part.deleted else ""
+        segments = counted(part.segments, "segment")
+        yield "on disk", f"{name} index: {part.bytes:,} bytes in {pieces}, {segments}{deleted}"
+
+
+def _standing_rows(standing: Standing) -> Iterator[tuple[str, str]]:
+    yield "in step", f"{standing.in_step or 'never'}, with {', '.join(standing.sources)}"
+    yield "not in step", standing.line()
+    yield "problem", " ".join(standing.problem.split())
+    yield "not read", ", ".join(f"{count:,} {kind}" for kind, count in standing.not_read.items())
+    for line in standing.left_out:
+        yield "", line
 
 
 def _verified_words(verified: Sequence[str]) -> str:
-    *others, last = verified
-    if others:
-        return f"{', '.join(others)} and {last} agree"
-    return f"{last} agree; --checksums reads passages, vectors and files too"
+    if len(verified) > 1:
+        return f"{', '.join(verified[:-1])} and {verified[-1]} agree"
+    more = "; --checksums reads passages, vectors and files too"
+    return f"{verified[0]} agree{more}" if verified else ""
 
 
 # Vectors
@@ -306,75 +300,59 @@ def _vectors(opened: Index, vectors: Path | None, checksums: bool) -> list[Descr
     if not known:
         return []
     check_extra("vectors", "numpy")
-    described = _Stores(root, checksums=checksums)
     command = embed_command(opened.location, root)
     placement = opened.manifest.placement
-    return [_state(path, record, placement, described, command) for path, record in known]
 
-
-class _Stores:
-    """The stores in a folder, each opened and verified once."""
-
-    def __init__(self, root: Path, *, checksums: bool) -> None:
-        self.checksums = checksums
-        self._root = root
-        self._open: dict[str, tuple[Store, dict[VectorUnit, int]]] = {}
-
-    def open(self, name: str) -> tuple[Store, dict[VectorUnit, int]]:
-        """Return a store, and how many of its rows no state in the folder needs. Raises
-        VectorsDamagedError and what ``Store.open`` raises."""
+    @functools.cache
+    def stored(name: str) -> tuple[Store, Mapping[VectorUnit, int]]:
+        # Each store is opened and verified once.
         from arag_search.vectors.state import live_rows, states_of
         from arag_search.vectors.store import Store
 
-        if name in self._open:
-            return self._open[name]
-        store = Store.open(self._root / name)
-        if self.checksums:
+        store = Store.open(root / name)
+        if checksums:
             store.verify()
-        live = live_rows(store, [state.texts for state in states_of(self._root, name)])
-        dead: dict[VectorUnit, int] = {
-            unit: store.rows(unit) - len(rows) for unit, rows in live.items()
-        }
-        self._open[name] = store, dead
-        return self._open[name]
+        live = live_rows(store, [state.texts for state in states_of(root, name)])
+        return store, {unit: len(rows) for unit, rows in live.items()}
+
+    return [_state(path, record, placement, stored, checksums, command) for path, record in known]
 
 
 def _state(
     path: Path,
     record: StateRecord | VectorsError,
     placement: str,
-    stores: _Stores,
+    stored: Callable[[str], tuple[Store, Mapping[VectorUnit, int]]],
+    checksums: bool,
     command: str,
 ) -> Description:
-    """Describe a state; ``command`` embeds the index again."""
+    """Describe a state. ``stored`` returns a store by name, and how many of its rows states
+    need; ``command`` embeds the index again."""
     from arag_search.vectors.state import State
 
     try:
         if isinstance(record, VectorsError):
             raise record
-        state = State.open(path, is_read=stores.checksums)
-        store, dead = stores.open(record.store)
+        state = State.open(path, is_read=checksums)
+        store, live = stored(record.store)
         made: dict[VectorUnit, IndexRecord | None] = {
             unit: read_index(store.folder, unit) for unit in state.units
         }
         for index in filter(None, made.values()):
-            index.check(store.folder, store.vectors("passage").dimension if stores.checksums else 0)
+            index.check(store.folder, store.vectors("passage").dimension if checksums else 0)
     except VectorsError as error:
         why = error.what if error is record else f"{error.what} ({error.where})"
         do = error.do.replace("arag-search embed INDEX", command)
         content = {"state": str(path), "fits": False, "error": why, "do": do}
         return Description(content, f"{path}: damaged: {why} {do}", False)
-    rows: dict[VectorUnit, int] = {unit: store.rows(unit) for unit in state.units}
-    tails: dict[VectorUnit, int] = {
-        unit: rows[unit] - index.rows if index and index.file else 0 for unit, index in made.items()
-    }
+    rows: dict[VectorUnit, int] = {unit: store.rows(unit) for unit in made}
     kinds: dict[VectorUnit, str] = {
         unit: index.factory if index else FLAT for unit, index in made.items()
     }
-    dead_share, tail_share = (
-        round(sum(part[unit] for unit in rows) / max(1, sum(rows.values())), 6)
-        for part in (dead, tails)
-    )
+    dead = sum(count - live[unit] for unit, count in rows.items())
+    tail = sum(rows[unit] - index.rows for unit, index in made.items() if index and index.file)
+    total = max(1, sum(rows.values()))
+    dead_share, tail_share = round(dead / total, 6), round(tail / total, 6)
     is_large = any(
         index is None and factory_of(AUTO, rows[unit], 1) != FLAT for unit, index in made.items()
     )
@@ -403,7 +381,7 @@ def _state(
         "created": record.created,
         "fingerprint": record.fingerprint,
         "placement": record.placement,
-        "verified": "contents" if stores.checksums else "sizes",
+        "verified": "contents" if checksums else "sizes",
     }
     prefixes = f"query prefix {encoder.query_prefix!r}, document prefix {encoder.document_prefix!r}"
     parts = [
@@ -416,6 +394,6 @@ def _state(
         f"{tail_share:.1%} behind the index" if tail_share else "",
         f"an index of the vectors is due: {command}" if is_due else "",
         "of the index as it is" if fits else "of another state of the index, not searched",
-        "all files read" if stores.checksums else "sizes of files compared",
+        "all files read" if checksums else "sizes of files compared",
     ]
     return Description(content, f"{path}: {'; '.join(filter(None, parts))}", True)
