@@ -100,10 +100,8 @@ def score_command(
     measures = parse_measures(measure or ())
     labels = None if judge_labels is None else read_labels(judge_labels)
     with ExitStack() as stack:
-        judges = judge.judges(stack.enter_context(judge.open()), folder, measures)
-        opened = None
-        if index is not None:
-            opened = stack.enter_context(open_index(index))
+        judges = stack.enter_context(judge.judges(folder, measures))
+        opened = None if index is None else stack.enter_context(open_index(index))
         scored = score(
             folder,
             questions,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import webbrowser
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
@@ -55,9 +54,6 @@ def view_command(
     index: SearchedIndex = None,
     *,
     judge: JudgeOptions,
-    open_it: Annotated[
-        bool, typer.Option("--open", help="Open the page in the browser of this machine.")
-    ] = False,
     json: Annotated[
         bool, typer.Option("--json", help="With an ID: print its record as JSON.")
     ] = False,
@@ -75,7 +71,7 @@ def view_command(
     Examples:
 
     \b
-      arag-search view runs/a --open
+      arag-search view runs/a
       arag-search view runs/a s06
       arag-search view runs/a --judge gpt-4o-mini
     """
@@ -86,23 +82,12 @@ def view_command(
     check_one_given({"--no-gold": no_gold, "--questions": questions})
     path = out or folder / PAGE_FILE
     with ExitStack() as stack:
-        judges = judge.judges(stack.enter_context(judge.open()), folder)
+        judges = stack.enter_context(judge.judges(folder))
         opened = None if index is None else stack.enter_context(open_index(index))
         made = view(folder, questions, gold=not no_gold, index=opened, judges=judges)
     made.write(path)
     print_text(f"{path}: {counted(made.questions, 'question')}, {len(made.html) / 1e6:.1f} MB")
-    if open_it:
-        _open(path)
     return 0
-
-
-def _open(path: Path) -> None:
-    if not webbrowser.open(path.absolute().as_uri()):
-        raise RunError(
-            "No browser could be started; the page is written.",
-            where=str(path),
-            do="Open the file in a browser yourself.",
-        )
 
 
 def _print_question(folder: Path, question_id: str, json: bool) -> int:

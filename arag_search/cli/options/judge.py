@@ -13,7 +13,6 @@ from arag_search.cli.options.model import BaseUrl
 from arag_search.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from arag_search.agent.models.base import ChatModel
     from arag_search.evaluation.judging.judges import Judges
     from arag_search.evaluation.measures import Measure
 
@@ -40,39 +39,25 @@ class JudgeOptions(NamedTuple):
     base_url: BaseUrl = None
 
     @contextmanager
-    def open(self) -> Generator[ChatModel | None]:
-        """Open the model that judges, None without a name, and close it at the end. Raises
-        ArgumentError, and the errors of ``choose_model``."""
+    def judges(self, run: Path, measures: Collection[Measure] = ()) -> Generator[Judges]:
+        """Use the judges of a run, a folder or a file, that the measures need; none without a name.
+        Raises ArgumentError, RunError for a file that holds no verdicts, and the errors of
+        ``choose_model``."""
         from arag_search.agent.models.choose import OFFLINE, choose_model
+        from arag_search.evaluation.judging.judges import NO_JUDGES, Judges
+        from arag_search.evaluation.judging.verdict_cache import VerdictCache
 
         if self.judge is None:
-            yield None
+            yield NO_JUDGES
             return
         if self.judge == OFFLINE:
             raise ArgumentError(
                 f"Model {OFFLINE!r} cannot judge: it only searches and reads.",
                 allowed="the name of an endpoint's model, or replay:FILE",
             )
+        cache = VerdictCache((run.parent if run.is_file() else run) / VERDICTS_FILE)
         model = choose_model(self.judge, base_url=self.base_url)
         try:
-            yield model
+            yield Judges.of(model, measures, self.judge_repeats, cache)
         finally:
             model.close()
-
-    def judges(
-        self, model: ChatModel | None, run: Path, measures: Collection[Measure] = ()
-    ) -> Judges:
-        """Return the judges of a run, a folder or a file, that the measures need; none without a
-        model. Raises RunError for a file that holds no verdicts."""
-        from arag_search.evaluation.judging.judges import NO_JUDGES, Judges
-        from arag_search.evaluation.judging.verdict_cache import VerdictCache
-
-        if model is None:
-            return NO_JUDGES
-        folder = run.parent if run.is_file() else run
-        return Judges.of(
-            model,
-            measures,
-            self.judge_repeats,
-            VerdictCache(folder / VERDICTS_FILE),
-        )
