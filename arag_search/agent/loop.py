@@ -52,7 +52,7 @@ from arag_search.agent.prompts import (
 )
 from arag_search.agent.record import MemoryState, Outcome, Record, Route, Step
 from arag_search.agent.state import PendingCall, State, message_tokens
-from arag_search.agent.switcher import read_route, route_by_rules
+from arag_search.agent.switcher import route_by_rules
 from arag_search.agent.toolbox import (
     Evidence,
     Given,
@@ -220,7 +220,7 @@ class Agent:
             return self._end_of(state, self._reply(state, ()), "answered")
         if self._given is not None and not state.steps:
             yield self._add_given(state, self._given)
-        if self.preset.documents.switcher is not None:
+        if self.preset.switcher:
             answer = yield from self._switch(state)
             if answer is not None:
                 return answer
@@ -279,7 +279,7 @@ class Agent:
         """Route a question. Return its end if one search answers it; otherwise the loop continues
         with the documents that the search found."""
         if state.route is None:
-            state.route = self._route(state)
+            state.route = route_by_rules(state.question)
             if state.route.kind == "simple":
                 step = self._add_given(state, one_search(self.preset, self.index))
                 asked = state.messages[-1]
@@ -299,13 +299,6 @@ class Agent:
         state.route = Route("escalated", f"{state.route.why}, which one search did not answer")
         state.add(Message("user", prompt_text("escalated")))
         return None
-
-    def _route(self, state: State) -> Route:
-        if self.preset.documents.switcher == "rules":
-            return route_by_rules(state.question)
-        asked = (Message("system", prompt_text("switcher")), Message("user", state.question))
-        request = ModelRequest(asked, (), state.question_id)
-        return read_route(self._ask(state, request, sum(map(message_tokens, asked))).text)
 
     def _end_of(self, state: State, reply: ModelReply, status: Outcome) -> Ended:
         """Return the end of a question with this reply; an incomplete reply is not an answer."""

@@ -26,6 +26,8 @@ from arag_search.tools.chunk_read import ChunkRead
 from arag_search.tools.preset import Preset
 
 NOTHING = "(nothing yet)"
+RECALLED = 3
+"""The passages read before that are shown again beside each passage."""
 _UPDATE = re.compile(r"<update>(.*?)</update>", re.DOTALL)
 _QUESTION_TOKENS = 50  # in estimates, which are made before questions are known
 
@@ -47,7 +49,7 @@ class MemoryReader:
 
     def request(self, number: int, question: str, memory: str) -> str:
         """Return the message that shows a passage, by its number from 0, and asks for an update."""
-        nearest = self._texts.nearest(number, question, self._preset.recall_examples)
+        nearest = self._texts.nearest(number, question, RECALLED)
         return prompt_text("memory_update").format(
             question=question,
             memory=memory or NOTHING,
@@ -77,7 +79,7 @@ class MemoryReader:
         frame = count_tokens(system_prompt(self._preset)) + _QUESTION_TOKENS
         frame += count_tokens(prompt_text("memory_update"))
         mean = sum(passages) / max(len(passages), 1)
-        recalled = sum(min(at, self._preset.recall_examples) for at in range(len(passages)))
+        recalled = sum(min(at, RECALLED) for at in range(len(passages)))
         full = self._preset.memory_tokens * len(passages)
         prompts = frame * (len(passages) + 1) + sum(passages) + round(recalled * mean) + full
         return Usage(prompts, full, "counted")

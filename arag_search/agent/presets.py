@@ -20,7 +20,7 @@ from arag_search.agent.prompts import SYSTEM_PROMPTS, system_prompt
 from arag_search.errors import ConfigError
 from arag_search.system.yaml_file import numbered, read_mapping
 from arag_search.tools.base import allowed_text
-from arag_search.tools.preset import DocumentSettings, Preset
+from arag_search.tools.preset import Preset
 
 DEFAULT_PRESET = "logical_read"
 EXTENDS = "extends"
@@ -28,7 +28,6 @@ EXTENDS = "extends"
 REPLIES_VERSION = 3
 """The version of replies: increase it when tools answer the same call, or describe themselves,
 differently."""
-_BLOCK = "documents"
 _ENDINGS = (".yaml", ".yml")
 _COMPARE = f"Compare with a complete one: arag-search presets {DEFAULT_PRESET} --yaml"
 _EXTEND = f'Write "{EXTENDS}: {DEFAULT_PRESET}" to take the missing keys from there.'
@@ -73,7 +72,7 @@ def load_preset(name_or_path: str | Path) -> Preset:
     (path, values), *extensions = reversed(_layers(_preset_file(str(name_or_path))))
     preset = _check_values(values, path)
     for path, values in extensions:
-        preset = _check_values(_with_block(preset, {"name": path.stem, **values}), path)
+        preset = _check_values({**preset.model_dump(), "name": path.stem, **values}, path)
     return preset
 
 
@@ -83,7 +82,7 @@ def changed_preset(preset: Preset, changes: Mapping[str, object], where: str) ->
 
     Raises ConfigError naming every key that is unknown or wrong.
     """
-    return _check_values(_with_block(preset, changes), Path(where))
+    return _check_values({**preset.model_dump(), **changes}, Path(where))
 
 
 def preset_yaml(preset: Preset) -> str:
@@ -151,20 +150,10 @@ def _file_values(path: Path) -> dict[str, object]:
     return {str(key): value for key, value in values.items()}
 
 
-def _with_block(preset: Preset, changes: Mapping[str, object]) -> dict[str, object]:
-    """Return the keys of a preset with changes; within a block, only the given keys change."""
-    values: dict[str, object] = {**preset.model_dump(), **changes}
-    block = changes.get(_BLOCK)
-    if isinstance(block, Mapping):
-        values[_BLOCK] = {**preset.documents.model_dump(), **cast(Mapping[str, object], block)}
-    return values
-
-
 def _check_values(values: Mapping[str, object], path: Path) -> Preset:
     """Return the preset in the values. Raises ConfigError for all problems at once: unknown keys,
     then wrong values, then missing keys."""
     problems = [_unknown_key(key, values[key]) for key in values if key not in Preset.model_fields]
-    problems += _unknown_in_block(values.get("documents"))
     given = {key: value for key, value in values.items() if key in Preset.model_fields}
     prompt = given.get("prompt")
     if isinstance(prompt, str):
@@ -214,23 +203,10 @@ def _wrong_values(details: Sequence[ErrorDetails]) -> list[str]:
     """Return one problem per key, in the order of the keys; missing keys are left out."""
     problems: dict[str, str] = {}
     for detail in details:
-        key, *inner = map(str, detail["loc"])
-        if key == _BLOCK and inner and inner[0] in DocumentSettings.model_fields:
-            key = f"{_BLOCK}.{inner[0]}"
-        if detail["type"] not in ("missing", "extra_forbidden"):
+        key = str(detail["loc"][0])
+        if detail["type"] != "missing":
             problems.setdefault(key, _wrong_value(key, cast(object, detail["input"])))
     return list(problems.values())
-
-
-def _unknown_in_block(block: object) -> list[str]:
-    if not isinstance(block, Mapping):
-        return []
-    known = DocumentSettings.model_fields
-    return [
-        f'key "{_BLOCK}.{key}", {_preview(value)}: there is no such key. Keys: {", ".join(known)}.'
-        for key, value in cast(Mapping[object, object], block).items()
-        if key not in known
-    ]
 
 
 def _missing_keys(keys: list[str]) -> str:
@@ -265,11 +241,7 @@ def allowed_values(key: str) -> str:
         return "the name of a preset, or the path of a .yaml file"
     if key == "prompt":
         return f"{', '.join(SYSTEM_PROMPTS)}, or the name of an .md file beside the preset"
-    if key == _BLOCK:
-        return f"a block of keys, any of {', '.join(DocumentSettings.model_fields)}"
-    block, _, inner = key.rpartition(".")
-    kind = DocumentSettings if block else Preset
-    schema: dict[str, Any] = kind.model_json_schema()["properties"][inner]
+    schema: dict[str, Any] = Preset.model_json_schema()["properties"][key]
     if schema.get("type") == "array":
         return f"a list of any of {', '.join(schema['items']['enum'])}, each once"
     return f"{allowed_text(schema)}{' that is not empty' if schema.get('minLength') else ''}"

@@ -1,6 +1,6 @@
 """The switcher: simple questions get one search, complex ones the loop (AgenticRAG, section 5.5).
 
-The paper specifies no algorithm and gives no figures; both of our switchers are proposals.
+The paper specifies no algorithm and gives no figures; our rules are a proposal.
 """
 
 from __future__ import annotations
@@ -32,8 +32,6 @@ _RELATION = re.compile(
     r"\b(?:of|whose|by)\s+the\s+\w+\s+(?:of|who|that|which|whose)\b|\b(?:who|that|which)\s+\w+ed\b",
     re.IGNORECASE,
 )
-_ROUTE = re.compile(r"route\W*(simple|complex)\W*(.*)", re.IGNORECASE)
-_MAX_WHY = 200
 
 
 def route_by_rules(question: str) -> Route:
@@ -50,12 +48,3 @@ def route_by_rules(question: str) -> Route:
     }
     why = next((reason for reason, holds in reasons.items() if holds), "")
     return Route("complex", why) if why else Route("simple", "one short question")
-
-
-def read_route(reply: str) -> Route:
-    """Return the route that a model names; a reply without one is complex, to be safe."""
-    named = _ROUTE.search(reply)
-    if named is None:
-        return Route("complex", "the model named no route")
-    why = " ".join(named[2].split())[:_MAX_WHY] or "as the model says"
-    return Route("simple" if named[1].lower() == "simple" else "complex", why)

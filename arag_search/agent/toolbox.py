@@ -103,7 +103,7 @@ def given_by(preset: Preset, index: Index) -> Given | None:
 
 def one_search(preset: Preset, index: Index) -> Given:
     """Return the search for documents with a question as its query."""
-    key = "queries" if preset.documents.multi_query else "query"
+    key = "queries" if preset.multi_query else "query"
 
     def arguments_for(question: str) -> dict[str, Any]:
         query = question[:MAX_CHARACTERS]

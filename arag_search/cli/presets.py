@@ -20,7 +20,7 @@ from arag_search.agent.toolbox import tools_of
 from arag_search.cli.options.parser import suggest_presets, without_effect
 from arag_search.cli.output.printing import print_bytes, print_text
 from arag_search.search.opening import open_index
-from arag_search.tools.preset import DocumentSettings, Preset
+from arag_search.tools.preset import Preset
 
 
 def presets_command(
@@ -102,9 +102,6 @@ def _explained(preset: Preset, location: str | None) -> str:
 
 
 def _written(value: object) -> str:
-    if isinstance(value, DocumentSettings):
-        keys = ", ".join(f"{key}: {_written(inner)}" for key, inner in value)
-        return f"{{{keys}}}"
     if isinstance(value, tuple):
         return f"[{', '.join(str(entry) for entry in cast(tuple[object, ...], value))}]"
     return str(value).lower() if isinstance(value, bool) else str(value)

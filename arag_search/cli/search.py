@@ -38,7 +38,7 @@ from arag_search.search.asked import (
 from arag_search.search.results import SearchResult
 from arag_search.tools.base import ReadSet
 from arag_search.tools.document_search import DocumentSearch
-from arag_search.tools.preset import FULL_TEXT_RESULT_TOKENS, DocumentSettings, plain_preset
+from arag_search.tools.preset import FULL_TEXT_RESULT_TOKENS, plain_preset
 from arag_search.tools.references import NamedDocuments
 from arag_search.tools.registry import SEARCH_TOOLS
 from arag_search.tools.search import WHOLE_UP_TO_TOKENS, reply
@@ -249,8 +249,8 @@ def _run_documents(
 ) -> int:
     """Search for documents, and print what the tool search shows, with their own ids."""
     backends: dict[str, Any] = {"hybrid": "hybrid", "semantic": "semantic", "naive": "semantic"}
-    settings = DocumentSettings(search_backend=backends.get(options.tool, "logical"))
-    preset = plain_preset(documents=settings, max_result_tokens=FULL_TEXT_RESULT_TOKENS)
+    backend = backends.get(options.tool, "logical")
+    preset = plain_preset(search_backend=backend, max_result_tokens=FULL_TEXT_RESULT_TOKENS)
     read_set = ReadSet(references=NamedDocuments())
     query = " ".join(words)
     with opening.open(location) as index:

@@ -270,10 +270,9 @@ class DocumentSearch(Tool):
     advice: str = GO_DEEPER
 
     def __init__(self, index: Index, preset: Preset = PLAIN) -> None:
-        settings = preset.documents
-        if not settings.multi_query:
+        if not preset.multi_query:
             self.arguments = SingleSearchArguments
-        self.backend: SearchBackend = settings.search_backend
+        self.backend: SearchBackend = preset.search_backend
         if self.backend == "auto":
             self.backend = "hybrid" if vector_units(index) else "words"
         super().__init__(index, preset)
@@ -282,7 +281,7 @@ class DocumentSearch(Tool):
         return described(
             self.name,
             self.index,
-            several=self.preset.documents.multi_query,
+            several=self.preset.multi_query,
             logical=self.backend == "logical",
             meaning=self.backend in ("hybrid", "semantic"),
         ).replace("<results_per_query>", str(self.results_per_query))

@@ -96,7 +96,7 @@ class Find(DocumentTool):
 
     def __init__(self, index: Index, preset: Preset = PLAIN) -> None:
         self.takes_regexes = preset.reproduces is None
-        self.can_compare = preset.documents.semantic_find and "sentence" in vector_units(index)
+        self.can_compare = preset.semantic_find and "sentence" in vector_units(index)
         super().__init__(index, preset)
         self.max_result_tokens = min(preset.max_result_tokens, FIND_RESULT_TOKENS)
 

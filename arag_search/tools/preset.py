@@ -30,7 +30,6 @@ GIVEN_PASSAGES = 5
 MAX_CALLS_A_TURN = 8
 _MAX_LOOPS = 1_000
 _MIN_BUDGET = 1_000
-_MAX_RECALLED = 20
 
 
 def _check_tool_name(name: str) -> str:
@@ -43,34 +42,6 @@ def _check_tool_name(name: str) -> str:
 ToolName = Annotated[
     str, AfterValidator(_check_tool_name), WithJsonSchema({"type": "string", "enum": list(TOOLS)})
 ]
-
-
-class DocumentSettings(BaseModel):
-    """The block ``documents`` of a preset. Its defaults are those of AgenticRAG's paper."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    search_backend: SearchBackend = Field(
-        default="auto",
-        description="How search ranks: by BM25 of the words, vectors, both merged, or logical "
-        "queries; auto is hybrid where there are vectors, else words.",
-    )
-    multi_query: bool = Field(
-        default=True, description="Whether search takes up to five queries at once, or one."
-    )
-    semantic_find: bool = Field(
-        default=True, description="Whether find can compare by meaning, where there are vectors."
-    )
-    context_management: bool = Field(
-        default=True,
-        description="Whether a long conversation leads to a warning and, at token_budget, to a "
-        "summary.",
-    )
-    switcher: Literal["rules", "model"] | None = Field(
-        default=None,
-        description="What sends simple questions to one search without a loop: rules, or a call of "
-        "the model; null for neither.",
-    )
 
 
 class Preset(BaseModel):
@@ -96,7 +67,7 @@ class Preset(BaseModel):
     )
     token_budget: int = Field(
         ge=_MIN_BUDGET,
-        description="Tokens of all messages before an answer is forced or, where documents has "
+        description="Tokens of all messages before an answer is forced or, with "
         "context_management, a summary.",
     )
     loop_guards: bool = Field(
@@ -154,22 +125,32 @@ class Preset(BaseModel):
         "counts, notes or mended queries, and only the paper's arguments; A-RAG asks for no form "
         "of the answer; null for ours.",
     )
-    documents: DocumentSettings = Field(
-        default=DocumentSettings(),
-        description="How document tools work, and the loop around them: a block of keys.",
+    search_backend: SearchBackend = Field(
+        default="auto",
+        description="How the tool search ranks: by BM25 of the words, vectors, both merged, or "
+        "logical queries; auto is hybrid where there are vectors, else words.",
+    )
+    multi_query: bool = Field(
+        default=True,
+        description="Whether the tool search takes up to five queries at once, or one.",
+    )
+    semantic_find: bool = Field(
+        default=True, description="Whether find can compare by meaning, where there are vectors."
+    )
+    context_management: bool = Field(
+        default=True,
+        description="Whether, with the tool summarize, a long conversation leads to a warning and, "
+        "at token_budget, to a summary.",
+    )
+    switcher: bool = Field(
+        default=False,
+        description="Whether rules send simple questions to one search without a loop.",
     )
     memory_tokens: int = Field(
         default=0,
         ge=0,
         description="The maximum tokens of a memory that is carried through max_loops passages in "
         "the order of the corpus, instead of tools; 0 for none.",
-    )
-    recall_examples: int = Field(
-        default=0,
-        ge=0,
-        le=_MAX_RECALLED,
-        description="Passages read before that are shown again beside each passage, with "
-        "memory_tokens.",
     )
 
     @property
@@ -183,7 +164,7 @@ class Preset(BaseModel):
         if self.given == "passages":
             needed["given: passages"] = "passage"
         searches = "search" in self.tools or self.given == "search"
-        if searches and self.documents.search_backend in ("hybrid", "semantic"):
+        if searches and self.search_backend in ("hybrid", "semantic"):
             needed["search"] = "passage"
         return needed
 
@@ -200,7 +181,7 @@ class Preset(BaseModel):
     @property
     def manages_context(self) -> bool:
         """Whether a long conversation is summarized; the preset then needs the tool summarize."""
-        return self.documents.context_management and "summarize" in self.tools
+        return self.context_management and "summarize" in self.tools
 
     @property
     def calls_a_turn(self) -> int:

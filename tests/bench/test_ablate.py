@@ -467,9 +467,9 @@ DOCUMENTS: dict[str, Any] = {
         "sets": ["beir", "indexed"],
         "presets": [
             {"preset": "agentic_rag", "label": "documents", "set": {
-                "documents": {"search_backend": "words", "semantic_find": False}}},
+                "search_backend": "words", "semantic_find": False}},
             {"preset": "agentic_rag", "label": "one query", "set": {
-                "documents": {"search_backend": "words", "semantic_find": False},
+                "search_backend": "words", "semantic_find": False,
                 "max_loops": 3}},
         ],
         "models": ["scripted"],

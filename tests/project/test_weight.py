@@ -16,7 +16,7 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 CEILINGS = {
     ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 11_246,
     ("arag_search/tools/",): 5_007,
-    ("arag_search/agent/",): 4_467,
+    ("arag_search/agent/",): 4_366,
     ("arag_search/evaluation/",): 3_030,
     ("arag_search/vectors/", "index_jobs/embedding/"): 4_283,
     ("arag_search/engines/opensearch/",): 4_671,

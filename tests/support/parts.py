@@ -286,8 +286,7 @@ class Part:
         words = random.sample(WORDS, 2)
         for backend in _BACKENDS:
             preset = load_preset("agentic_rag")
-            block = {"search_backend": backend}
-            preset = changed_preset(preset, {"documents": block}, "test")
+            preset = changed_preset(preset, {"search_backend": backend}, "test")
             tools, wanted = tools_of(preset, self.part), tools_of(preset, self.alone)
             seen, seen_alone = ReadSet(), ReadSet()
             for arguments in (

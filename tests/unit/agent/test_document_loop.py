@@ -40,10 +40,8 @@ def index() -> Index:
     )
 
 
-def agentic(
-    block: dict[str, object] | None = None, name: str = "agentic_rag", **changes: object
-) -> Preset:
-    return changed_preset(load_preset(name), {**changes, "documents": block or {}}, "test")
+def agentic(name: str = "agentic_rag", **changes: object) -> Preset:
+    return changed_preset(load_preset(name), changes, "test")
 
 
 def search(*queries: str, id: str = "s") -> ToolCall:
@@ -241,7 +239,7 @@ def test_summarize_is_demanded_at_the_threshold_and_leaves_what_is_kept(index: I
 def test_a_voluntary_summarize_counts_as_a_turn_and_allows_repeats(index: Index) -> None:
     record, model = ask(
         index,
-        agentic({"search_backend": "logical"}, "agentic_logical", token_budget=SMALL),
+        agentic("agentic_logical", token_budget=SMALL),
         calls(search("property")),
         calls(open_at(0)),
         calls(summarize()),

@@ -26,7 +26,7 @@ from arag_search.errors import ConfigError
 from arag_search.search.index import Index
 from arag_search.tools import registry
 from arag_search.tools.base import Tool
-from arag_search.tools.preset import DocumentSettings, Preset
+from arag_search.tools.preset import Preset
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import VIVALDI, index_of
 from tests.support.semantic_indexes import vector_index
@@ -35,9 +35,10 @@ KEYS = (
     "name, description, tools, prompt, plan_first, max_loops, token_budget, loop_guards, "
     "max_result_tokens, full_text, operators, tool_description, matching, "
     "given, whole_up_to_tokens, relax, pointers, meaning, "
-    "reproduces, replies, documents"
+    "reproduces, replies"
 )
-ALL_KEYS = f"{KEYS}, memory_tokens, recall_examples"
+OF_DOCUMENTS = "search_backend, multi_query, semantic_find, context_management, switcher"
+ALL_KEYS = f"{KEYS}, {OF_DOCUMENTS}, memory_tokens"
 TOOLS = (
     "logical_search, keyword_search, semantic_search, hybrid_search, naive_embedding_search, "
     "chunk_read, words, connector_search, connector_fetch, search, find, "
@@ -119,7 +120,7 @@ def test_these_presets_ship_and_are_named_after_their_files() -> None:
 def test_every_file_has_every_key_in_the_same_order(name: str) -> None:
     lines = (preset_folder() / f"{name}.yaml").read_text("utf-8").splitlines()
     keys = ", ".join(line.split(":")[0] for line in lines if not line.startswith("#"))
-    left_out = {"documents"} | ({"replies"} if name not in STRICT else set[str]())
+    left_out = {"replies"} if name not in STRICT else set[str]()
     left_out |= set[str]() if name in ("logical_read", "logical_hybrid") else {"pointers"}
     assert keys == ", ".join(key for key in KEYS.split(", ") if key not in left_out)
     preset = load_preset(name)
@@ -135,11 +136,8 @@ def test_only_a_preset_of_single_calls_asks_for_one_call_at_a_time(name: str) ->
 
 def test_presets_of_documents_extend_the_one_that_has_every_key() -> None:
     lines = (preset_folder() / "agentic_rag.yaml").read_text("utf-8").splitlines()
-    keys = [line.split(":")[0] for line in lines if not line.startswith(("#", " "))]
-    assert ", ".join(keys) == KEYS.replace("replies, ", "").replace("pointers, ", "")
-    inner = [line.split(":")[0].strip() for line in lines if line.startswith(" ")]
-    assert inner == list(DocumentSettings.model_fields)
-    assert load_preset("agentic_rag").documents == DocumentSettings()
+    keys = ", ".join(line.split(":")[0] for line in lines if not line.startswith("#"))
+    assert keys == f"{KEYS}, {OF_DOCUMENTS}".replace("replies, ", "").replace("pointers, ", "")
     for name in sorted(DOCUMENTS - {"agentic_rag"}):
         text = (preset_folder() / f"{name}.yaml").read_text("utf-8")
         assert "\nextends: agentic_rag\n" in text
@@ -151,8 +149,8 @@ def test_the_presets_of_documents_differ_as_the_paper_says() -> None:
     changed = {
         name: {
             key: value
-            for key, value in preset.documents
-            if value != getattr(DocumentSettings(), key)
+            for key in OF_DOCUMENTS.split(", ")
+            if (value := getattr(preset, key)) != Preset.model_fields[key].default
         }
         for name, preset in presets.items()
     }
@@ -162,7 +160,7 @@ def test_the_presets_of_documents_differ_as_the_paper_says() -> None:
         "agentic_rag_lexical_find": {"semantic_find": False},
         "agentic_rag_single_query": {"multi_query": False},
         "agentic_rag_without_summarize": {"context_management": False},
-        "agentic_switched": {"switcher": "rules"},
+        "agentic_switched": {"switcher": True},
         "oracle_evidence": {},
         "single_shot_search": {"multi_query": False},
     }
@@ -207,9 +205,8 @@ def test_the_presets_have_the_values_of_the_design() -> None:
         assert preset.plan_first is plans
         assert preset.full_text is (plans or name in shows_passages)
         loops = {"naive_rag": 1, "memory_agent": 100}.get(name, 8 if plans else 15)
-        memory = (5_000, 3) if name == "memory_agent" else (0, 0)
         assert preset.max_loops == loops
-        assert (preset.memory_tokens, preset.recall_examples) == memory
+        assert preset.memory_tokens == (5_000 if name == "memory_agent" else 0)
         shows_text = preset.full_text or name == "connector"
         of_arag = name == "arag_paper" or EXTENDING.get(name) == "arag_paper"
         assert preset.max_result_tokens == (32_000 if of_arag else 12_000 if shows_text else 4_000)
@@ -369,7 +366,7 @@ def test_several_missing_keys_are_one_problem_after_all_others(tmp_path: Path) -
     path = written(tmp_path / "mine.yaml", "name: mine\nmax_step: 3\noperators: maybe\n")
     optional = (
         "whole_up_to_tokens", "relax", "pointers", "meaning",
-        "reproduces", "replies", "documents",
+        "reproduces", "replies",
     )  # fmt: skip
     known = ("name", "operators", *optional)
     missing = [key for key in KEYS.split(", ") if key not in known]
@@ -473,7 +470,7 @@ def test_a_key_at_its_default_leaves_fingerprints_as_they_were() -> None:
         ("token_budget: 128k", '"128k". Allowed: a whole number, 1000 or more.'),
         ("max_result_tokens: 100", "100. Allowed: a whole number, 200 or more."),
         ("operators: 1", "1. Allowed: true or false."),
-        ("recall_examples: 21", "21. Allowed: a whole number from 0 to 20."),
+        ("pointers: 6", "6. Allowed: a whole number from 0 to 5."),
         ("given: words", '"words". Allowed: "none" or "evidence" or "search" or "passages".'),
         ("matching: words", '"words". Allowed: "token" or "substring".'),
         ("name:", "null. Allowed: a string that is not empty."),

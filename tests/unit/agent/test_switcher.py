@@ -6,11 +6,10 @@ import pytest
 
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply
-from arag_search.agent.presets import changed_preset, load_preset
+from arag_search.agent.presets import load_preset
 from arag_search.agent.record import Record, Route
-from arag_search.agent.switcher import read_route, route_by_rules
+from arag_search.agent.switcher import route_by_rules
 from arag_search.search.index import Index
-from arag_search.tools.preset import Preset
 from tests.support.asking import call, calls
 from tests.support.long_documents import index_of_documents, long_document
 from tests.support.scripted_model import ScriptedModel
@@ -40,28 +39,13 @@ def test_rules_route_by_what_stands_in_a_question(question: str, kind: str) -> N
     assert route_by_rules(question).kind == kind
 
 
-@pytest.mark.parametrize(
-    ("reply", "route"),
-    [
-        ("Route: simple, one fact", Route("simple", "one fact")),
-        ("**Route: Complex** two parts", Route("complex", "two parts")),
-        ("I cannot say.", Route("complex", "the model named no route")),
-        ("Route: simple", Route("simple", "as the model says")),
-    ],
-)
-def test_a_model_names_the_route(reply: str, route: Route) -> None:
-    assert read_route(reply) == route
-
-
-def ask(
-    question: str, *script: ModelReply, preset: Preset | None = None
-) -> tuple[Record, ScriptedModel]:
+def ask(question: str, *script: ModelReply) -> tuple[Record, ScriptedModel]:
     index: Index = index_of_documents(
         long_document(0, "ford", "Ford", "Ford builds cars in Ohio."),
         long_document(1, "fiat", "Fiat", "Fiat builds cars in Turin."),
     )
     model = ScriptedModel(script)
-    return Agent(index, preset or load_preset("agentic_switched"), model).ask(question), model
+    return Agent(index, load_preset("agentic_switched"), model).ask(question), model
 
 
 def test_a_simple_question_is_answered_from_one_search() -> None:
@@ -107,13 +91,3 @@ def test_a_complex_question_goes_to_the_loop_at_once() -> None:
     )
     assert record.route == Route("complex", "a comparison")
     assert len(model.requests[0].tools) == 4
-
-
-def test_a_call_of_the_model_may_route() -> None:
-    preset = changed_preset(
-        load_preset("agentic_switched"), {"documents": {"switcher": "model"}}, "test"
-    )
-    record, model = ask("Cars?", ModelReply("Route: simple, short"), FINAL, preset=preset)
-    assert record.route == Route("simple", "short")
-    assert [message.role for message in model.requests[0].messages] == ["system", "user"]
-    assert record.usage.prompt_tokens > 0

@@ -52,10 +52,8 @@ def documents(*, vectors: bool = False) -> Index:
     )
 
 
-def preset(
-    name: str = "agentic_rag", block: Mapping[str, object] | None = None, **changes: object
-) -> Preset:
-    return changed_preset(load_preset(name), {**changes, "documents": block or {}}, "test")
+def preset(name: str = "agentic_rag", **changes: object) -> Preset:
+    return changed_preset(load_preset(name), changes, "test")
 
 
 class Tools:
@@ -154,7 +152,7 @@ def test_sentences_that_are_still_visible_are_not_shown_again() -> None:
 
 @pytest.mark.parametrize("backend", ["auto", "words", "hybrid", "semantic"])
 def test_every_backend_finds_the_document(backend: str) -> None:
-    ask = Tools(documents(vectors=True), preset(block={"search_backend": backend}))
+    ask = Tools(documents(vectors=True), preset(search_backend=backend))
     result = ask("search", queries=["Ford has plants in Ohio"])
     assert result.references[0].doc_id == "ford"
     assert "Ford has plants in Ohio." in result.text
@@ -171,7 +169,7 @@ def test_presets_of_papers_and_plain_words_match_no_possessives(
         long_document(0, "plain", "", "A plant of Ford is in Ohio."),
         long_document(1, "possessive", "", "It is Ford's plant."),
     )
-    run = Tools(index, preset(name, {"search_backend": backend}))
+    run = Tools(index, preset(name, search_backend=backend))
     assert len(run("search", queries=["ford"]).ids) == matches
 
 
