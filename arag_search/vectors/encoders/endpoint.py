@@ -20,7 +20,7 @@ from arag_search.errors import (
 )
 from arag_search.system.extras import check_extra
 from arag_search.tokens import count_tokens, cut_to
-from arag_search.vectors.base import EncoderIdentity, EncoderOptions, FloatArray
+from arag_search.vectors.base import EncoderOptions, FloatArray
 from arag_search.vectors.encoders.known_models import known_model
 from arag_search.vectors.encoders.prefixed import PrefixedEncoder, Task
 
@@ -69,6 +69,8 @@ class EndpointEncoder(PrefixedEncoder):
     Raises ConfigError for options that no endpoint accepts, and MissingExtraError.
     """
 
+    kind = "endpoint"
+
     def __init__(
         self,
         model: str,
@@ -79,7 +81,6 @@ class EndpointEncoder(PrefixedEncoder):
     ) -> None:
         check_extra("vectors", "numpy")
         name, asks, dimensions = model.partition(DIMENSIONS)
-        self._name = f"endpoint:{model}"
         self._batch_size = (encoding or {}).get("batch_size") or DEFAULT_BATCH_SIZE
         limit = MAX_REPLY_BYTES + self._batch_size * _MOST_VECTOR_BYTES
         self._endpoint = Endpoint(name, failures=FAILURES, max_reply_bytes=limit, **options)
@@ -87,41 +88,32 @@ class EndpointEncoder(PrefixedEncoder):
         self._endpoint.check(
             [f"dimensions {dimensions!r} (1 or more)"] if asks and not is_number else []
         )
-        super().__init__(name, {}, encoding or {}, self._endpoint.where)
         known = known_model(name).max_tokens
-        usual = int(known * _SENT_SHARE) if known else DEFAULT_MAX_TOKENS
-        self._max_tokens = max_tokens or usual
-        self._dimension = int(dimensions) if asks else 0  # 0 until the first reply
-        self._asked = {"dimensions": self._dimension} if asks else {}
+        self._max_sent = max_tokens or (int(known * _SENT_SHARE) if known else DEFAULT_MAX_TOKENS)
+        self._asked = {"dimensions": int(dimensions)} if asks else {}
+        super().__init__(
+            f"endpoint:{model}",
+            self._endpoint.where,
+            encoding or {},
+            prompts={},
+            max_tokens=self._max_sent,
+            dimension=self._asked.get("dimensions", 0),
+        )
 
     def __repr__(self) -> str:
         return f"EndpointEncoder({self._endpoint.name!r}, base_url={self._endpoint.base_url!r})"
-
-    @property
-    def identity(self) -> EncoderIdentity:
-        """The identity of the encoder. Sends a request if the dimension is unknown."""
-        if not self._dimension:
-            self.encode_queries(["dimension"])
-        return EncoderIdentity(
-            kind="endpoint",
-            name=self._name,
-            dimension=self._dimension,
-            max_tokens=self._max_tokens,
-            query_prefix=self._prefixes["query"],
-            document_prefix=self._prefixes["document"],
-        )
 
     def close(self) -> None:
         """Close connections and end waits; a waiting call raises EncoderUnavailableError."""
         self._endpoint.close()
 
-    def _rows(self, texts: list[str], task: Task) -> tuple[FloatArray, int]:
+    def _rows(self, texts: list[str], prefix: str, task: Task) -> tuple[FloatArray, int]:
         import numpy as np
 
-        sent = [_Sent(self._prefixes[task] + text or " ") for text in texts]
+        sent = [_Sent(prefix + text or " ") for text in texts]
         for text in sent:
-            if text.tokens > self._max_tokens:
-                text.cut(self._max_tokens)
+            if text.tokens > self._max_sent:
+                text.cut(self._max_sent)
         size = self._batch_size
         batches = (sent[start : start + size] for start in range(0, len(sent), size))
         rows = np.concatenate([self._vectors(batch) for batch in batches])
@@ -142,7 +134,7 @@ class EndpointEncoder(PrefixedEncoder):
                     error.what,
                     where=error.where,
                     do=f"Set {MAX_TOKENS_VARIABLE} to what the model takes (it is "
-                    f"{self._max_tokens} now); texts are cut there.",
+                    f"{self._max_sent} now); texts are cut there.",
                 ) from error
             batch[0].cut(batch[0].tokens * 3 // 4)
             return self._vectors(batch)

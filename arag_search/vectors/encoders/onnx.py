@@ -18,7 +18,7 @@ from arag_search.vectors.encoders.model_files import (
     hub_folder,
     local_folder,
 )
-from arag_search.vectors.encoders.prefixed import LocalEncoder, Task
+from arag_search.vectors.encoders.prefixed import LocalEncoder, Prompts, Task
 from arag_search.vectors.encoders.sentence_transformer import CPU_BATCH_SIZE, MOST_TOKENS
 
 PREFIX = "onnx:"
@@ -50,82 +50,70 @@ class OnnxEncoder(LocalEncoder):
     part that would change its vectors and is not known here.
     """
 
+    kind = "onnx"
+    advice = f'Download {ONNX_FILE} again, or make it: "Without torch" in index_jobs/README.md.'
+
     def __init__(self, name: str, **options: Unpack[EncoderOptions]) -> None:
         check_extra("onnx", "onnxruntime")
         check_extra("onnx", "tokenizers")
         name = name.removeprefix(PREFIX)
         folder = local_folder(name) or hub_folder(name, onnx=True)
-        super().__init__(
-            "onnx",
-            f"{PREFIX}{name}",
-            folder,
-            options,
-            lambda: _OnnxModel(folder, options.get("batch_size") or CPU_BATCH_SIZE),
-            f'Download {ONNX_FILE} again, or make it: "Without torch" in index_jobs/README.md.',
-        )
+        super().__init__(f"{PREFIX}{name}", folder, options)
 
-
-class _OnnxModel:
-    """A tokenizer and an ONNX graph, run in batches of texts of like length, and pooled.
-
-    Texts are cut to ``max_tokens``. onnxruntime uses the cores that this process may use. Safe to
-    use from several threads.
-    """
-
-    def __init__(self, folder: Path, batch_size: int) -> None:
+    def _load(self, folder: Path, options: EncoderOptions) -> tuple[Any, Prompts, int | None]:
+        """Load tokenizer and graph; onnxruntime uses the cores that this process may use."""
         import onnxruntime
         from tokenizers import Tokenizer
 
-        self._batch_size = batch_size
-        self.prompts: dict[str, str | None] = (
-            _read(folder / "config_sentence_transformers.json").get("prompts") or {}
-        )
+        self._batch_size = options.get("batch_size") or CPU_BATCH_SIZE
         part, self._pooling, max_tokens = _modules_of(folder)
         config, settings = _read(part / "config.json"), _read(part / "tokenizer_config.json")
         if max_tokens is None:
             bounds = settings.get("model_max_length"), config.get("max_position_embeddings")
             max_tokens = min(MOST_TOKENS, *(int(bound) for bound in bounds if bound))
-        self.max_tokens = max_tokens if max_tokens < MOST_TOKENS else None
         tokenizer: Any = Tokenizer.from_file(str(part / "tokenizer.json"))
         tokenizer.no_truncation()
-        if self.max_tokens is not None:
+        if max_tokens < MOST_TOKENS:
             side = settings.get("truncation_side", "right")
-            tokenizer.enable_truncation(self.max_tokens, direction=side)
+            tokenizer.enable_truncation(max_tokens, direction=side)
         # Some graphs know by its number what is padding.
         token: Any = settings.get("pad_token")
         token = token if isinstance(token, str | None) else token["content"]
         pad = tokenizer.token_to_id(token) if token else None
         pad = config.get("pad_token_id") or 0 if pad is None else pad
         tokenizer.enable_padding(direction=settings.get("padding_side", "right"), pad_id=pad)
-        self._tokenizer = tokenizer
-        options: Any = cast(Any, onnxruntime).SessionOptions()
-        options.intra_op_num_threads = share_cores()
-        options.inter_op_num_threads = 1
-        options.log_severity_level = 3
+        running: Any = cast(Any, onnxruntime).SessionOptions()
+        running.intra_op_num_threads = share_cores()
+        running.inter_op_num_threads = 1
+        running.log_severity_level = 3
         # Otherwise idle threads keep the cores busy.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        self._session: Any = onnxruntime.InferenceSession(
-            str(folder / ONNX_FILE), options, providers=["CPUExecutionProvider"]
+        running.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        session: Any = onnxruntime.InferenceSession(
+            str(folder / ONNX_FILE), running, providers=["CPUExecutionProvider"]
         )
-        outputs = [item.name for item in self._session.get_outputs()]
-        self._output = next((name for name in _TOKEN_VECTORS if name in outputs), outputs[0])
+        prompts: Prompts = _read(folder / "config_sentence_transformers.json").get("prompts") or {}
+        return (tokenizer, session), prompts, max_tokens if max_tokens < MOST_TOKENS else None
 
-    def rows(self, texts: list[str], prefix: str, task: Task) -> tuple[Any, int]:
+    def _encoded(self, model: Any, texts: list[str], prefix: str, task: Task) -> tuple[Any, int]:
+        """Encode in batches of texts of like length."""
         import numpy as np
 
+        tokenizer, session = model
+        outputs = [item.name for item in session.get_outputs()]
+        output = next((name for name in _TOKEN_VECTORS if name in outputs), outputs[0])
         order = sorted(range(len(texts)), key=lambda at: -len(texts[at]))
         cut, rows = 0, None
         for start in range(0, len(order), self._batch_size):
             places = order[start : start + self._batch_size]
-            batch = self._tokenizer.encode_batch([prefix + texts[at] for at in places])
+            batch = tokenizer.encode_batch([prefix + texts[at] for at in places])
             cut += sum(bool(encoding.overflowing) for encoding in batch)
             values = {
                 "input_ids": np.array([encoding.ids for encoding in batch], np.int64),
                 "attention_mask": np.array([item.attention_mask for item in batch], np.int64),
                 "token_type_ids": np.array([encoding.type_ids for encoding in batch], np.int64),
             }
-            given = {item.name: values[item.name] for item in self._session.get_inputs()}
-            tokens = self._session.run([self._output], given)[0].astype(np.float32, copy=False)
+            given = {item.name: values[item.name] for item in session.get_inputs()}
+            tokens = session.run([output], given)[0].astype(np.float32, copy=False)
             pooled = self._pooled(tokens, values["attention_mask"].astype(bool))
             rows = np.empty((len(texts), pooled.shape[1]), np.float32) if rows is None else rows
             rows[places] = pooled

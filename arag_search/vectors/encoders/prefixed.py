@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from arag_search.errors import AragError, EncoderFilesError, EncoderUnavailableError
 from arag_search.tokens import encodable
@@ -14,27 +14,52 @@ from arag_search.vectors.base import EncoderIdentity, EncoderOptions, FloatArray
 from arag_search.vectors.encoders.known_models import prefixes_of
 
 Task: TypeAlias = Literal["query", "document"]
+Prompts: TypeAlias = Mapping[str, str | None]
 
 
 class PrefixedEncoder(ABC):
     """An encoder that puts prefixes before texts, and counts the documents that it cuts."""
 
+    kind: str
+
     def __init__(
-        self, model: str, prompts: Mapping[str, str | None], options: EncoderOptions, where: str
+        self,
+        name: str,
+        where: str,
+        options: EncoderOptions,
+        *,
+        prompts: Prompts,
+        max_tokens: int | None,
+        dimension: int,
     ) -> None:
-        """Take the prefixes of ``prefixes_of``; ``where`` names the encoder in errors."""
+        """Take the name, which the prefixes of ``prefixes_of`` follow, and what the identity says;
+        a dimension of 0 is learned from the first vectors. ``where`` names the encoder in
+        errors."""
+        model = name.partition(":")[2] or name
         query, document = prefixes_of(
             model, prompts, options.get("query_prefix"), options.get("document_prefix")
         )
         self._prefixes: dict[Task, str] = {"query": query, "document": document}
+        self._name = name
         self._where = where
+        self._max_tokens = max_tokens
+        self._dimension = dimension
         self._counting = threading.Lock()
         self.cut_texts = 0
 
     @property
-    @abstractmethod
     def identity(self) -> EncoderIdentity:
-        """The identity of the encoder."""
+        """The identity of the encoder. Encodes a text if the dimension is unknown."""
+        if not self._dimension:
+            self.encode_queries(["dimension"])
+        return EncoderIdentity(
+            kind=self.kind,
+            name=self._name,
+            dimension=self._dimension,
+            max_tokens=self._max_tokens,
+            query_prefix=self._prefixes["query"],
+            document_prefix=self._prefixes["document"],
+        )
 
     def encode(self, texts: Sequence[str]) -> FloatArray:
         """Return unit vectors of documents, float32 of shape (texts, dimension), in their order.
@@ -57,45 +82,26 @@ class PrefixedEncoder(ABC):
 
         if not texts:
             return np.empty((0, self.identity.dimension), np.float32), 0
-        rows, cut = self._rows([encodable(text) for text in texts], task)
+        rows, cut = self._rows([encodable(text) for text in texts], self._prefixes[task], task)
         return unit_rows(rows, texts, self._where), cut
 
     @abstractmethod
-    def _rows(self, texts: list[str], task: Task) -> tuple[Any, int]:
-        """Return the model's vectors of texts with the prefix of a task, and how many it cut."""
-
-
-class LocalModel(Protocol):
-    """A model that runs in this process: the prefixes and the length that its files name."""
-
-    @property
-    def prompts(self) -> Mapping[str, str | None]: ...
-
-    @property
-    def max_tokens(self) -> int | None: ...
-
-    def rows(self, texts: list[str], prefix: str, task: Task) -> tuple[Any, int]:
+    def _rows(self, texts: list[str], prefix: str, task: Task) -> tuple[Any, int]:
         """Return the vectors of texts behind a prefix, in their order, and how many were cut."""
-        ...
 
 
 class LocalEncoder(PrefixedEncoder):
-    """An encoder whose model runs in this process."""
+    """An encoder whose model runs in this process; ``advice`` says what to do about files that
+    cannot be loaded."""
 
-    def __init__(
-        self,
-        kind: str,
-        name: str,
-        folder: Path,
-        options: EncoderOptions,
-        open_model: Callable[[], LocalModel],
-        advice: str,
-    ) -> None:
-        """Open the model in a folder. Raises EncoderFilesError, with ``advice``, for whatever its
-        libraries raise, and errors of ours of ``open_model``."""
+    advice: str
+
+    def __init__(self, name: str, folder: Path, options: EncoderOptions) -> None:
+        """Load the model in a folder. Raises EncoderFilesError for whatever its libraries raise,
+        and errors of ours of ``_load``."""
         try:
-            model = open_model()
-            dimension = int(model.rows(["a"], "", "document")[0].shape[1])
+            self._model, prompts, max_tokens = self._load(folder, options)
+            dimension = int(self._encoded(self._model, ["a"], "", "document")[0].shape[1])
         except AragError:
             raise
         except Exception as error:  # of JSON, torch, the tokenizer, protobuf, onnxruntime
@@ -103,29 +109,31 @@ class LocalEncoder(PrefixedEncoder):
                 f"The files of the model cannot be loaded ({type(error).__name__}: "
                 f"{(str(error).splitlines() or [''])[0]}).",
                 where=str(folder),
-                do=advice,
+                do=self.advice,
             ) from error
-        self._model: LocalModel | None = model
-        super().__init__(name.partition(":")[2] or name, model.prompts, options, f"encoder {name}")
-        self._identity = EncoderIdentity(
-            kind=kind,
-            name=name,
+        super().__init__(
+            name,
+            f"encoder {name}",
+            options,
+            prompts=prompts,
+            max_tokens=max_tokens,
             dimension=dimension,
-            max_tokens=model.max_tokens,
-            query_prefix=self._prefixes["query"],
-            document_prefix=self._prefixes["document"],
         )
-
-    @property
-    def identity(self) -> EncoderIdentity:
-        """The identity of the encoder."""
-        return self._identity
 
     def close(self) -> None:
         """Free the model; the encoder cannot be used afterwards."""
         self._model = None
 
-    def _rows(self, texts: list[str], task: Task) -> tuple[Any, int]:
+    def _rows(self, texts: list[str], prefix: str, task: Task) -> tuple[Any, int]:
         if (model := self._model) is None:
             raise EncoderUnavailableError("The encoder was closed.", where=self._where)
-        return model.rows(texts, self._prefixes[task], task)
+        return self._encoded(model, texts, prefix, task)
+
+    @abstractmethod
+    def _load(self, folder: Path, options: EncoderOptions) -> tuple[Any, Prompts, int | None]:
+        """Load the model in a folder; return it with the prompts and the length that its files
+        name."""
+
+    @abstractmethod
+    def _encoded(self, model: Any, texts: list[str], prefix: str, task: Task) -> tuple[Any, int]:
+        """Encode texts, as ``_rows`` does. Safe to use from several threads."""

@@ -6,7 +6,7 @@ import contextlib
 import logging
 import threading
 import warnings
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -15,7 +15,7 @@ from arag_search.system.extras import check_extra
 from arag_search.system.processes import share_cores
 from arag_search.vectors.base import EncoderOptions
 from arag_search.vectors.encoders.model_files import hub_folder, local_folder
-from arag_search.vectors.encoders.prefixed import LocalEncoder, Task
+from arag_search.vectors.encoders.prefixed import LocalEncoder, Prompts, Task
 
 DEFAULT_BATCH_SIZE = 64
 CPU_BATCH_SIZE = 16
@@ -44,33 +44,26 @@ class SentenceTransformerEncoder(LocalEncoder):
     the model's folder is run.
     """
 
+    kind = "sentence-transformers"
+    advice = _ADVICE
+
     def __init__(self, name: str, **options: Unpack[EncoderOptions]) -> None:
         check_extra("semantic", "sentence-transformers", "sentence_transformers")
-        folder = local_folder(name) or hub_folder(name)
-
-        def open_model() -> _TorchModel:
-            device = _usable(options.get("device"))
-            return _TorchModel(_load(folder, device), device, options.get("batch_size"))
-
-        super().__init__("sentence-transformers", name, folder, options, open_model, _ADVICE)
-
-
-class _TorchModel:
-    """A SentenceTransformer. Texts are cut to its length, and encoded in batches that are sorted by
-    length. Calls from several threads take turns."""
-
-    def __init__(self, transformer: Any, device: str, batch_size: int | None) -> None:
-        self._transformer = transformer
-        self.prompts: Mapping[str, str | None] = transformer.prompts
-        bound = transformer.max_seq_length
-        self.max_tokens = int(bound) if bound and bound < MOST_TOKENS else None
-        self._batch_size = batch_size or (CPU_BATCH_SIZE if device == "cpu" else DEFAULT_BATCH_SIZE)
         self._lock = threading.Lock()
+        super().__init__(name, local_folder(name) or hub_folder(name), options)
 
-    def rows(self, texts: list[str], prefix: str, task: Task) -> tuple[Any, int]:
+    def _load(self, folder: Path, options: EncoderOptions) -> tuple[Any, Prompts, int | None]:
+        device = _usable(options.get("device"))
+        model = _transformer_in(folder, device)
+        usual = CPU_BATCH_SIZE if device == "cpu" else DEFAULT_BATCH_SIZE
+        self._batch_size = options.get("batch_size") or usual
+        bound = model.max_seq_length
+        return model, model.prompts, int(bound) if bound and bound < MOST_TOKENS else None
+
+    def _encoded(self, model: Any, texts: list[str], prefix: str, task: Task) -> tuple[Any, int]:
         with self._lock:  # a tokenizer cannot be used by two threads at once
             # sentence-transformers sorts by length and puts the vectors back in order.
-            rows = self._transformer.encode(
+            rows = model.encode(
                 texts,
                 batch_size=self._batch_size,
                 show_progress_bar=False,
@@ -78,26 +71,27 @@ class _TorchModel:
                 prompt=prefix,
                 task=task,
             )
-            return rows, self._count_longer([prefix + text for text in texts])
+            return rows, _count_longer(model, [prefix + text for text in texts])
 
-    def _count_longer(self, texts: list[str]) -> int:
-        """Count the texts that the model cuts. Those of fewer bytes than tokens that it reads are
-        none of them, so that of most sentences no token is counted."""
-        if self.max_tokens is None:
-            return 0
-        tokenizer = self._transformer.tokenizer
-        room = self.max_tokens - tokenizer.num_special_tokens_to_add()
-        long = [text for text in texts if len(text.encode()) > room]
-        if not long:
-            return 0
-        ids = tokenizer(long, truncation=False, verbose=False)["input_ids"]
-        return sum(len(tokens) > self.max_tokens for tokens in ids)
+
+def _count_longer(model: Any, texts: list[str]) -> int:
+    """Count the texts that a model cuts. Those of fewer bytes than tokens that it reads are none of
+    them, so that of most sentences no token is counted."""
+    bound, tokenizer = model.max_seq_length, model.tokenizer
+    if not bound or bound >= MOST_TOKENS:
+        return 0
+    room = bound - tokenizer.num_special_tokens_to_add()
+    long = [text for text in texts if len(text.encode()) > room]
+    if not long:
+        return 0
+    ids = tokenizer(long, truncation=False, verbose=False)["input_ids"]
+    return sum(len(tokens) > bound for tokens in ids)
 
 
 # Loading
 
 
-def _load(folder: Path, device: str) -> Any:
+def _transformer_in(folder: Path, device: str) -> Any:
     """Load the SentenceTransformer in a folder: half precision on CUDA, otherwise single.
 
     Uses no network, runs no code from the folder, and writes nothing to stderr. Raises
