@@ -147,22 +147,15 @@ class Selection(NamedTuple):
 
 
 class Vectors(Protocol):
-    """The rows of one index. Safe to use from several threads until closed."""
+    """The rows of one index, of these ``units``. Safe to use from several threads until closed.
 
-    @property
-    def encoder(self) -> EncoderIdentity:
-        """The encoder that made the vectors; queries must be encoded by an equal one."""
-        ...
+    The ``encoder`` made them, and gave ``probes`` to PROBE_TEXTS; queries must be encoded by an
+    equal one.
+    """
 
-    @property
-    def probes(self) -> Probes:
-        """The vectors that this encoder gave to PROBE_TEXTS."""
-        ...
-
-    @property
-    def units(self) -> tuple[VectorUnit, ...]:
-        """The units that have vectors."""
-        ...
+    encoder: EncoderIdentity
+    probes: Probes
+    units: tuple[VectorUnit, ...]
 
     def nearest(
         self, unit: VectorUnit, queries: FloatArray, n: int, within: Selection | None = None

@@ -335,34 +335,37 @@ def _store_folders(root: Path) -> list[Path]:
 # Removal
 
 
-def unnamed_stores(root: Path) -> list[tuple[Path, StoreRecord]]:
-    """Return the stores that no state names: those of embeddings that were interrupted."""
-    named = {record.store for _, record in states(root) if isinstance(record, StateRecord)}
-    return [(path, record) for path, record in stores(root) if path.name not in named]
+def named_stores(root: Path) -> set[str]:
+    """Return the names of the stores that a state names."""
+    return {record.store for _, record in states(root) if isinstance(record, StateRecord)}
+
+
+def unnamed_stores(root: Path) -> set[str]:
+    """Return the names of the stores of embeddings that were interrupted."""
+    return {path.name for path, _ in stores(root)} - named_stores(root)
 
 
 def left_behind(
     root: Path, location: str, placement: str, *, keeps_last: bool = True
 ) -> list[Path]:
-    """Return the states that an index with this placement has left behind, the oldest first.
+    """Return the states that an index with this placement has left behind: all but its own, in a
+    folder that is not its own those that it alone has embedded.
 
-    In the index's own folder these are all but its own, in another folder those that its own has
-    replaced, one after the other, to which no rollback leads, and that no other index has embedded.
-    If it ``keeps_last``, the one before its own stays, since readers that opened the index before
-    may still open it.
+    If it ``keeps_last``, the one before its own stays: readers that opened the index before may
+    still open it, and an index on a server may be rolled back to it.
     """
-    known = states(root)
-    records = {path: record for path, record in known if isinstance(record, StateRecord)}
-    path = own = state_path(root, placement)
-    left: list[Path] = []
-    while path in records and (path := state_path(root, records[path].before)) in records:
-        if path in (own, *left) or records[path].owner != owner_of(location, root):
-            break
-        left.append(path)
-    if is_own_root(location, root):
-        left += [path for path, _ in known if path not in (own, *left)]
-    last = next((path for path in left if path in records), None) if keeps_last else None
-    return [path for path in reversed(left) if path != last]
+    known = dict(states(root))
+    own = known.pop(state_path(root, placement), None)
+    if not is_own_root(location, root):
+        mine = owner_of(location, root)
+        for path, record in [*known.items()]:
+            if not isinstance(record, StateRecord) or record.owner != mine:
+                del known[path]
+    readable = [path for path, record in known.items() if isinstance(record, StateRecord)]
+    if keeps_last and readable:
+        before = state_path(root, own.before) if isinstance(own, StateRecord) else None
+        del known[before if before in readable else readable[0]]
+    return list(known)
 
 
 def remove_unused(root: Path, left: Iterable[Path], kept: Collection[str] | None) -> None:

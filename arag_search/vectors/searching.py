@@ -87,7 +87,7 @@ class _Unit:
     """The rows of a unit with their texts, and the index of the first rows, None if flat."""
 
     def __init__(self, state: State, store: Store, unit: VectorUnit):
-        self.texts = state.unit(unit)
+        self.texts = state.units[unit]
         self.rows = store.vectors(unit, state.record.units[unit].rows)
         self.keys = store.keys(unit)
         made = read_index(store.folder, unit)
@@ -137,13 +137,9 @@ class IndexVectors:
         self._units: dict[VectorUnit, _Unit] = {
             unit: _Unit(state, store, unit) for unit in state.units
         }
+        self.units = tuple(self._units)
         self._lock = threading.Lock()
         self._scopes: OrderedDict[ResolvedPlan, _Scope] = OrderedDict()
-
-    @property
-    def units(self) -> tuple[VectorUnit, ...]:
-        """The units that have vectors."""
-        return tuple(self._units)
 
     def nearest(
         self, unit: VectorUnit, queries: FloatArray, n: int, within: Selection | None = None

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -94,14 +95,13 @@ class UnitState(NamedTuple):
         return self.starts[1:] > self.starts[:-1]
 
 
+@dataclass(frozen=True, slots=True)
 class State:
-    """A state that is open: ``record`` describes it."""
+    """A state that is open: ``record`` describes it, ``units`` are those that have vectors."""
 
-    def __init__(self, path: Path, record: StateRecord, units: Mapping[VectorUnit, UnitState]):
-        """Take the arrays; callers use ``State.open``."""
-        self.path = path
-        self.record = record
-        self._units = units
+    path: Path
+    record: StateRecord
+    units: Mapping[VectorUnit, UnitState]
 
     @staticmethod
     def write(
@@ -174,15 +174,6 @@ class State:
         }
         return State(path, record, units)
 
-    @property
-    def units(self) -> tuple[VectorUnit, ...]:
-        """The units that have vectors."""
-        return tuple(self._units)
-
-    def unit(self, unit: VectorUnit) -> UnitState:
-        """Return the texts of a unit. Raises KeyError for one without vectors."""
-        return self._units[unit]
-
     def store(self) -> Store:
         """Open the store of the rows. Raises VectorsNotFoundError, also if a job has put the rows
         into another store since the state was read, VectorsDamagedError, VectorsVersionError."""
@@ -191,12 +182,12 @@ class State:
     @property
     def texts(self) -> dict[VectorUnit, UnitTexts]:
         """The texts of each unit with their rows."""
-        return {unit: UnitTexts(part.ordinals, part.rows) for unit, part in self._units.items()}
+        return {unit: UnitTexts(part.ordinals, part.rows) for unit, part in self.units.items()}
 
     @property
     def live_rows(self) -> dict[VectorUnit, int]:
         """The number of rows of each unit that have a text."""
-        return {unit: int(np.count_nonzero(part.live_mask())) for unit, part in self._units.items()}
+        return {unit: int(np.count_nonzero(part.live_mask())) for unit, part in self.units.items()}
 
     def changed(
         self, deleted_chunks: Sequence[int], added: Mapping[VectorUnit, UnitTexts]
@@ -205,7 +196,7 @@ class State:
         ordinals, followed by those that were ``added``, whose ordinals are above all others."""
         gone = np.unique(np.array(deleted_chunks, np.int64))
         texts: dict[VectorUnit, UnitTexts] = {}
-        for unit, part in self._units.items():
+        for unit, part in self.units.items():
             starts, ends = np.searchsorted(part.ordinals, (gone, gone + MAX_SENTENCES))
             edges = np.zeros(len(part.ordinals) + 1, np.int8)
             np.add.at(edges, starts, 1)

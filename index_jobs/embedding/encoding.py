@@ -8,7 +8,7 @@ lost at most a piece: the next one finds all other rows.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -176,7 +176,7 @@ class TextRows:
 
     def __init__(
         self,
-        units: Sequence[VectorUnit],
+        units: Collection[VectorUnit],
         encoding: Encoding,
         store: Store | None,
         create: Callable[[], Store],

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Collection
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,10 +43,10 @@ from arag_search.vectors.folder import (
     StoreRecord,
     left_behind,
     lock,
+    named_stores,
     new_store,
     states,
     stores,
-    unnamed_stores,
     vectors_root,
     writing,
 )
@@ -87,14 +88,16 @@ def embed_index(
     SourceError for an index that has no text or changes in the meantime, BuildError.
     """
     check_extra("vectors", "numpy")
-    shown = progress or Progress()
-    options = options or EmbedOptions()
+    options, shown = options or EmbedOptions(), progress or Progress()
+    root = vectors_root(str(location), options.vectors)
+    replaced = named_stores(root) if options.overwrite else set[str]()
+    rounds = 1
     try:
-        report, rounds = _embedded(str(location), encoder, options, shown, None), 1
-        while report.notes and rounds < _MOST_ROUNDS:
+        while (
+            report := _embedded(str(location), root, encoder, options, shown, replaced)
+        ).notes and rounds < _MOST_ROUNDS:
+            rounds += 1
             shown.note("The index has changed meanwhile: going on with what is new.")
-            made = Path(report.store)
-            report, rounds = _embedded(str(location), encoder, options, shown, made), rounds + 1
         return report
     finally:
         shown.end()
@@ -102,46 +105,41 @@ def embed_index(
 
 def _embedded(
     location: str,
+    root: Path,
     encoder: str | Encoder | None,
     options: EmbedOptions,
     progress: Progress,
-    made: Path | None,
+    replaced: Collection[str],
 ) -> EmbedReport:
-    """Embed the index as it is now; ``made`` is the store of the round before."""
-    root = vectors_root(location, options.vectors)
-    known = states(root)  # those of updates from now on stay
+    """Embed the index as it is now, without the rows of the ``replaced`` stores."""
+    known = {path for path, _ in states(root)}  # those of updates from now on stay
     with open_index(location, search_timeout_s=None) as index, lock(root):
-        embedding = _Embedding(index, root, {path for path, _ in known}, options, progress, made)
+        placement, keeps_last = index.manifest.placement, not options.overwrite
+        left = left_behind(root, index.location, placement, keeps_last=keeps_last)
+        embedding = _Embedding(
+            index, root, options, progress, replaced, [path for path in left if path in known]
+        )
         with explained_stops(str(root), embedding.next_run, progress.note, "vectors"):
             return embedding.run(encoder)
 
 
+@dataclass
 class _Embedding:
-    """One run of an embedding, which holds the lock of the folder."""
+    """One run of an embedding, which holds the lock of the folder ``root``; the states that were
+    ``left`` behind are removed at its end."""
 
-    def __init__(
-        self,
-        index: Index,
-        root: Path,
-        known: Collection[Path],
-        options: EmbedOptions,
-        progress: Progress,
-        made: Path | None,
-    ) -> None:
-        self._made = made
-        self._began = time.monotonic()
-        self._index = index
-        self._root = root
-        placement, keeps_last = index.manifest.placement, not options.overwrite
-        left = left_behind(root, index.location, placement, keeps_last=keeps_last)
-        self._left = [path for path in left if path in known]
-        self._options = options
-        self._progress = progress
-        self._rows: TextRows | None = None
+    index: Index
+    root: Path
+    options: EmbedOptions
+    progress: Progress
+    replaced: Collection[str]
+    left: Collection[Path]
+    rows: TextRows | None = None
+    began: float = field(default_factory=time.monotonic)
 
     def next_run(self) -> str:
         """Return what the same command does after an interruption."""
-        store = None if self._rows is None else self._rows.store
+        store = None if self.rows is None else self.rows.store
         rows = 0 if store is None else sum(map(store.rows, VECTOR_UNITS))
         return f"it resumes after {counted(rows, 'row')}" if rows else "it starts over"
 
@@ -150,25 +148,25 @@ class _Embedding:
         from index_jobs.embedding.publishing import publish
 
         fitting = self._fitting()
-        with Encoding(self._chosen(encoder, fitting), self._options) as encoding:
-            check_factory(self._options.index, encoding.identity.dimension)
+        with Encoding(self._chosen(encoder, fitting), self.options) as encoding:
+            check_factory(self.options.index, encoding.identity.dimension)
             record, store = self._store(encoding, fitting)
             began = time.monotonic()
             texts: Texts | None = None
-            if store is None or not _has_all(fitting, store, self._options.units):
+            if store is None or not _has_all(fitting, store, self.options.units):
                 store, texts = self._embedded(encoding, store, record, fitting)
         encode_s = time.monotonic() - began
         published = publish(
-            self._root,
-            self._index.location,
-            self._index.manifest,
+            self.root,
+            self.index.location,
+            self.index.manifest,
             store,
             texts,
             fitting,
-            self._left,
-            faiss=self._options.index,
-            all_dead=self._options.overwrite,
-            progress=self._progress,
+            self.left,
+            faiss=self.options.index,
+            all_dead=self.options.overwrite,
+            progress=self.progress,
         )
         return self._report(published, encode_s)
 
@@ -180,14 +178,14 @@ class _Embedding:
         from arag_search.vectors.state import fitting_state
 
         try:
-            state = fitting_state(self._root, self._index.manifest.placement)
+            state = fitting_state(self.root, self.index.manifest.placement)
             if state is not None:
                 state.store()
             return state
         except VectorsNotFoundError:
             return None  # its rows were removed
         except (VectorsDamagedError, VectorsVersionError) as error:
-            if self._options.overwrite:
+            if self.options.overwrite:
                 return None
             error.do = "Use --overwrite to make the vectors again."
             raise
@@ -199,34 +197,31 @@ class _Embedding:
         the folder, else the default. Raises ArgumentError if several made these."""
         made_by = {
             record.encoder
-            for path, record in stores(self._root)
+            for path, record in stores(self.root)
             if fitting is None or path.name == fitting.record.store
         }
         if encoder is None and len(made_by) > 1:
             raise ArgumentError(
                 "No encoder is named, none of the vectors fit the index, and several encoders made"
                 " them.",
-                where=str(self._root),
+                where=str(self.root),
                 allowed=", ".join(sorted({encoder.name for encoder in made_by})),
                 do="Name the one of this index with --encoder.",
             )
         chosen = encoder or next(iter(made_by), DEFAULT_ENCODER)
         if isinstance(chosen, str | EncoderIdentity):
             name = chosen if isinstance(chosen, str) else chosen.name
-            self._progress.note(f"Loading the encoder {name}.")
+            self.progress.note(f"Loading the encoder {name}.")
         return chosen
 
     def _continued(self, fitting: State | None) -> list[tuple[Path, StoreRecord]]:
         """Return the stores that may be continued: that of the state that fits, those of other
-        states, the newest first, and those that an interrupted embedding has left. With
-        ``overwrite`` only the latter, and what the round before has made."""
-        unnamed = unnamed_stores(self._root)
-        records = {path.name: (path, record) for path, record in stores(self._root)}
-        if self._options.overwrite:
-            return unnamed + [own for own in records.values() if own[0] == self._made]
+        states, the newest first, and those that an interrupted embedding has left."""
+        records = {path.name: (path, record) for path, record in stores(self.root)}
         named = [] if fitting is None else [fitting.record.store]
-        named += [own.store for _, own in states(self._root) if isinstance(own, StateRecord)]
-        return [records[name] for name in dict.fromkeys(named) if name in records] + unnamed
+        named += [own.store for _, own in states(self.root) if isinstance(own, StateRecord)]
+        names = [name for name in dict.fromkeys([*named, *records]) if name not in self.replaced]
+        return [records[name] for name in names if name in records]
 
     def _store(self, encoding: Encoding, fitting: State | None) -> tuple[StoreRecord, Store | None]:
         """Return the record that the vectors must have, and the store to continue, if there is one.
@@ -235,7 +230,7 @@ class _Embedding:
         behind the name of the encoder, unless they are to be overwritten."""
         from arag_search.vectors.store import Store
 
-        options, known = self._options, self._continued(fitting)
+        options, known = self.options, self._continued(fitting)
         maker, probes = encoding.identity, encoding.probes
         alike = [own for _, own in known if not differences(own.encoder, own.probes, maker, probes)]
         first, titles = next(iter(alike), None), options.sentence_titles
@@ -271,42 +266,42 @@ class _Embedding:
         has changed."""
         from arag_search.vectors.store import Store
 
-        manifest, digest = self._index.manifest, CorpusDigest()
-        kept = () if fitting is None or self._options.overwrite else fitting.units
+        manifest, digest = self.index.manifest, CorpusDigest()
+        kept = () if fitting is None or self.options.overwrite else fitting.units
         units: list[VectorUnit] = [
-            unit for unit in VECTOR_UNITS if unit in {*kept, *self._options.units}
+            unit for unit in VECTOR_UNITS if unit in {*kept, *self.options.units}
         ]
-        rows = self._rows = TextRows(
+        rows = self.rows = TextRows(
             units,
             encoding,
             store,
-            lambda: Store.create(new_store(self._root), record),
+            lambda: Store.create(new_store(self.root), record),
             sentence_titles=record.sentence_titles,
-            writing=lambda: writing(self._root, math.inf),
-            on_piece=self._progress.update,
+            writing=lambda: writing(self.root, math.inf),
+            on_piece=self.progress.update,
         )
         sizes = {"sentence": manifest.sentences, "passage": manifest.chunks}
-        self._progress.begin("rows encoded", sum(sizes[unit] for unit in units), 0, 0)
-        for chunk in self._index.scan():
+        self.progress.begin("rows encoded", sum(sizes[unit] for unit in units), 0, 0)
+        for chunk in self.index.scan():
             digest.add(chunk)
             rows.add(chunk)
         texts = rows.finish()
         if fingerprint_hex(digest.placement) != manifest.placement:
             raise SourceError(
                 "The index was changed while it was embedded.",
-                where=self._index.location,
+                where=self.index.location,
                 do=f"Run the same command again once nothing is updating it: {self.next_run()}.",
             )
         if rows.store is None or not any(len(own.rows) for own in texts.values()):
             raise SourceError(
                 "The index holds no text to embed.",
-                where=self._index.location,
+                where=self.index.location,
                 allowed="passages with a letter or a digit",
             )
         return rows.store, texts
 
     def _report(self, published: Published, encode_s: float) -> EmbedReport:
-        state, store, rows = published.state, published.store, self._rows
+        state, store, rows = published.state, published.store, self.rows
         encoded = 0 if rows is None else rows.encoded
         live = state.live_rows
         made: dict[VectorUnit, str] = {}
@@ -314,7 +309,7 @@ class _Embedding:
             index = read_index(store.folder, unit)
             made[unit] = index.factory if index else FLAT
         return EmbedReport(
-            location=self._index.location,
+            location=self.index.location,
             state=str(state.path),
             store=str(store.folder),
             encoder=store.record.encoder,
@@ -329,8 +324,8 @@ class _Embedding:
             encoded_rows=encoded,
             reused_rows=0 if rows is None else sum(live.values()) - encoded,
             encode_seconds=round(encode_s, 3),
-            seconds=round(time.monotonic() - self._began, 3),
-            notes=(_CHANGED,) if self._index.is_outdated() else (),
+            seconds=round(time.monotonic() - self.began, 3),
+            notes=(_CHANGED,) if self.index.is_outdated() else (),
         )
 
 

@@ -71,11 +71,8 @@ def publish(
     if texts is None:
         assert before is not None
         texts = before.texts
-    kept: list[str] = []
-    if not (all_dead and is_own_root(location, root)):
-        kept = [
-            path.name for path, record in unnamed_stores(root) if record.differences(store.record)
-        ]
+    removes_all = all_dead and is_own_root(location, root)
+    kept = set[str]() if removes_all else unnamed_stores(root) - {store.folder.name}
     gone = (state_path(root, index.placement), *left)
     live, dead = _live(root, store, texts, gone)
     is_moved = dead > (0 if all_dead else DUE_SHARE * sum(map(store.rows, live)))

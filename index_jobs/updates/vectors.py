@@ -111,7 +111,7 @@ class VectorUpdate:
     def published(self, placement: str) -> None:
         """Remove what the index, which has this placement now, no longer needs."""
         if self._root is not None and self._state is not None:
-            kept = [path.name for path, _ in unnamed_stores(self._root)]
+            kept = unnamed_stores(self._root)
             left = left_behind(self._root, self._location, placement)
             remove_unused(self._root, left, None if self._rows is None else kept)
 

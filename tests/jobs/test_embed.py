@@ -58,7 +58,11 @@ def test_one_unit_is_embedded_in_half_precision_and_the_other_added_later(
     half = with_options(units=(unit,), dtype="float16")
     report = embed_index("index", ENCODER, half)
     state, store = fitting()
-    assert (report.texts, state.units, store.record.dtype) == ({unit: texts}, (unit,), "float16")
+    assert (report.texts, tuple(state.units), store.record.dtype) == (
+        {unit: texts},
+        (unit,),
+        "float16",
+    )
     ordinals, vectors = rows_in(state, store, unit)
     ordinals_wanted, vectors_wanted = expected_rows("index", unit, open_encoder(ENCODER))
     assert ordinals.tolist() == ordinals_wanted.tolist()

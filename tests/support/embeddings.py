@@ -63,7 +63,7 @@ def names(root: str | Path = "index/vectors") -> tuple[list[str], list[str]]:
 
 def rows_in(state: State, store: Store, unit: VectorUnit) -> Rows:
     """Return the ordinals and vectors of the texts of a state, by ordinal."""
-    own = state.unit(unit)
+    own = state.units[unit]
     return own.ordinals, store.vectors(unit).gather(own.rows.astype(np.int64))
 
 

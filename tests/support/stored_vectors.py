@@ -58,14 +58,14 @@ class StoredVectors:
     @property
     def chunks(self) -> Ordinals:
         """The ordinals of all chunks."""
-        texts = [self.state.unit(unit).ordinals for unit in self.state.units]
+        texts = [self.state.units[unit].ordinals for unit in self.state.units]
         return np.unique(_chunks_of(np.concatenate(texts)))
 
     def expected(
         self, unit: VectorUnit, query: Vectors, n: int, chunks: Ordinals | None = None
     ) -> list[Nearest]:
         """Return the nearest texts, of these chunks or of all, as numpy computes them."""
-        texts = self.state.unit(unit)
+        texts = self.state.units[unit]
         every = self.store.vectors(unit).gather(np.arange(self.store.rows(unit)))
         scores = (every.astype(np.float64) @ query.astype(np.float64)).astype(np.float32)
         of_texts = scores[texts.rows]

@@ -143,12 +143,13 @@ def test_the_own_folder_keeps_the_state_of_the_index_and_the_newest_other(locati
     assert _numbers(root) == [3]
 
 
-def test_another_folder_keeps_all_but_what_was_replaced_and_the_newest_of_that(
+def test_another_folder_keeps_the_states_of_other_indexes_and_those_that_cannot_be_read(
     tmp_path: Path, location: str
 ) -> None:
     _state(tmp_path, 0)
-    _state(tmp_path, 1)  # of another index
-    for number, before in ((2, 0), (3, 2), (4, 3)):
+    _state(tmp_path, 1, owner="other")
+    _state(tmp_path, 2)  # of an earlier build
+    for number, before in ((3, 0), (4, 3)):
         _state(tmp_path, number, before=before)
     damaged = _state(tmp_path, 5).path
     damaged.write_bytes(b"{}")
@@ -170,7 +171,7 @@ def test_what_another_index_of_the_folder_has_replaced_is_left_to_it(
     tmp_path: Path, location: str
 ) -> None:
     for number, before in ((0, None), (1, 0), (2, 1), (3, None), (4, 3)):
-        _state(tmp_path, number, before=before)
+        _state(tmp_path, number, before=before, owner="other" if number < 3 else "")
     remove_unused(tmp_path, left_behind(tmp_path, location, PLACEMENTS[4], keeps_last=False), None)
     assert _numbers(tmp_path) == [4, 2, 1, 0]
 

@@ -31,7 +31,7 @@ def _grown(before: StoredVectors, root: Path) -> StoredVectors:
     """Append rows for half of the texts, which leaves their former rows dead."""
     units = {}
     for unit in VECTOR_UNITS:
-        texts = before.state.unit(unit)
+        texts = before.state.units[unit]
         rows = np.array(texts.rows, np.int64)
         rows[::2] = before.store.rows(unit) + np.arange(len(rows[::2]))
         append(before.store, unit, rows[::2], seed=99)

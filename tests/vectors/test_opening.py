@@ -78,7 +78,7 @@ def _compact(stored: StoredVectors, placement: str) -> None:
     units = {
         unit: UnitTexts(texts.ordinals, texts.rows)
         for unit in stored.state.units
-        for texts in [stored.state.unit(unit)]
+        for texts in [stored.state.units[unit]]
     }
     with_state(stored.store.folder.parent, store, units, placement)
     shutil.rmtree(stored.store.folder)

@@ -119,7 +119,7 @@ class _Sequence:
             del self.states[old]
         (placement,) = self.states
         state = self.opened(placement)
-        live = {unit: np.unique(state.unit(unit).rows).astype(np.int64) for unit in VECTOR_UNITS}
+        live = {unit: np.unique(state.units[unit].rows).astype(np.int64) for unit in VECTOR_UNITS}
         self.stopped(lambda: self.copied(state, live))
         remove_unused(self.root, (), ())
         ((folder, _),) = stores(self.root)
@@ -133,7 +133,7 @@ class _Sequence:
         copy, moved = self.store.copy_to(new_store(self.root), live)
         units: dict[VectorUnit, UnitTexts] = {}
         for unit in VECTOR_UNITS:
-            part = state.unit(unit)
+            part = state.units[unit]
             units[unit] = UnitTexts(part.ordinals, moved[unit][part.rows])
         self.publish(state.record.placement, units, "", copy)
 
@@ -181,7 +181,7 @@ class _Sequence:
                 self.check_unit(state, unit, texts[unit])
 
     def check_unit(self, state: State, unit: VectorUnit, texts: dict[int, int]) -> None:
-        part = state.unit(unit)
+        part = state.units[unit]
         assert part.ordinals.tolist() == sorted(texts)
         keys = [self.store.keys(unit)[row].tobytes() for row in part.rows]
         assert keys == keys_of([texts[ordinal] for ordinal in part.ordinals.tolist()])

@@ -19,7 +19,6 @@ from arag_search.vectors.base import (
     PROBE_TEXTS,
     VECTOR_UNITS,
     Encoder,
-    EncoderIdentity,
     Nearest,
     Selection,
     VectorUnit,
@@ -54,11 +53,11 @@ class MemoryVectors:
         """Encode the chunks, which may come in any order."""
         held = sorted(chunks, key=lambda chunk: chunk.ordinal)
         self._ordinals = np.array([chunk.ordinal for chunk in held], np.int64)
-        self._identity = encoder.identity
+        self.encoder = encoder.identity
         self.probes = tuple(map(tuple, encoder.encode(PROBE_TEXTS).tolist()))
-        self._units = tuple(units)
+        self.units = tuple(units)
         self._rows: dict[VectorUnit, _Rows] = {}
-        for unit in self._units:
+        for unit in self.units:
             rows = [(at, *row) for at, chunk in enumerate(held) for row in rows_of(chunk, unit)]
             made = encoder.encode([text for _, _, text in rows])
             keys = np.array([np.void(row_key(text)) for _, _, text in rows], f"V{KEY_BYTES}")
@@ -66,19 +65,9 @@ class MemoryVectors:
                 keys,
                 np.array([ordinal for _, ordinal, _ in rows], np.int64),
                 np.array([at for at, _, _ in rows], np.int64),
-                made.astype(np.float64).reshape(len(rows), self._identity.dimension),
+                made.astype(np.float64).reshape(len(rows), self.encoder.dimension),
             )
         self._closed = False
-
-    @property
-    def encoder(self) -> EncoderIdentity:
-        """See Vectors."""
-        return self._identity
-
-    @property
-    def units(self) -> tuple[VectorUnit, ...]:
-        """See Vectors."""
-        return self._units
 
     def nearest(
         self, unit: VectorUnit, queries: FloatArray, n: int, within: Selection | None = None
@@ -88,7 +77,7 @@ class MemoryVectors:
             raise IndexClosedError("The vectors in memory are closed.", do="Make them again.")
         if unit not in self._rows:
             raise NotServedError(
-                f"There are no {unit} vectors.", allowed=f"vectors by {', '.join(self._units)}"
+                f"There are no {unit} vectors.", allowed=f"vectors by {', '.join(self.units)}"
             )
         rows = self._rows[unit]
         if within is not None:
