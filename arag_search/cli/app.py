@@ -14,7 +14,7 @@ import re
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -112,7 +112,7 @@ def _run(arguments: list[str], name: str, command: Callable[[], Any], failure: i
         completed = complete(made, name)
         if completed is not None:
             return completed
-        with made.make_context(name, arguments) as context:
+        with made.make_context(name, arguments, obj=arguments) as context:
             outcome: object = made.invoke(context)
         sys.stdout.flush()
         return outcome if isinstance(outcome, int) else 0
@@ -144,7 +144,10 @@ def _commands() -> Any:
     from typer.core import TyperGroup
 
     class Group(TyperGroup):
-        """The commands, whose list needs none of them."""
+        """The commands, each made when it is asked for; their list needs none of them."""
+
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:
+            return _command(cmd_name) if cmd_name in COMMANDS else None
 
         def format_commands(self, ctx: Any, formatter: Any) -> None:
             with formatter.section("Commands"):
@@ -168,23 +171,8 @@ def _commands() -> Any:
         """
 
     group: Any = typer.main.get_command(app)
-    group.commands = _Commands()
+    group.commands = dict.fromkeys(COMMANDS)
     return group
-
-
-class _Commands(Mapping[str, Any]):
-    """The commands by name, each made from its function when it is asked for."""
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(COMMANDS)
-
-    def __len__(self) -> int:
-        return len(COMMANDS)
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in COMMANDS:
-            raise KeyError(name)
-        return _command(name)
 
 
 @functools.cache

@@ -6,7 +6,7 @@ import shlex
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -142,7 +142,7 @@ def run_command(
     asked = load_questions(questions)
     priced = None if prices is None else Prices.load(prices)
     chosen = model.choose(progress.note, record_replies=record_replies, allow_offline=False)
-    again = same_command(context)
+    again = shlex.join(["arag-search", *context.obj])
     try:
         with opening.open(index or _index_of(arag, progress), is_long=True) as opened:
             if preset is None and arag is not None and not vector_units(opened):
@@ -230,18 +230,3 @@ def _report(outcome: RunOutcome, out: Path, again: str, model: str) -> int:
     elif tally.failed:
         print(f"{tally.failed:,} failed. Ask them again with: {again}", file=sys.stderr)
     return 1 if tally.failed or tally.left else 0
-
-
-def same_command(context: typer.Context) -> str:
-    """Return the command in a form that can be typed again."""
-    words = ["arag-search", str(context.info_name)]
-    named: list[str] = []
-    for parameter in context.command.params:
-        value: Any = context.params.get(str(parameter.name))
-        if value is None or value == parameter.default:
-            continue
-        if parameter.param_type_name == "argument":
-            words.append(str(value))
-        else:
-            named += [parameter.opts[0], str(value)]
-    return shlex.join([*words, *named])

@@ -7,12 +7,13 @@ import time
 from collections import namedtuple
 from collections.abc import Mapping
 from dataclasses import fields
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 
 import typer
 
 from arag_search.cli.options.index import IndexFolder, Json, Opening
-from arag_search.cli.options.parser import suggest_tools, with_groups, without_effect
+from arag_search.cli.options.parser import with_groups, without_effect
 from arag_search.cli.output.links import print_linked
 from arag_search.cli.output.printing import (
     NOT_FOUND,
@@ -40,10 +41,8 @@ from arag_search.tools.base import ReadSet
 from arag_search.tools.document_search import DocumentSearch
 from arag_search.tools.preset import FULL_TEXT_RESULT_TOKENS, plain_preset
 from arag_search.tools.references import NamedDocuments
-from arag_search.tools.registry import SEARCH_TOOLS
 from arag_search.tools.search import WHOLE_UP_TO_TOKENS, reply
 
-_TOOLS = tuple(tool.short_name for tool in SEARCH_TOOLS.values())
 _KINDS: Mapping[str, type[Any]] = {
     "logical": Search,
     "keyword": Keywords,
@@ -65,13 +64,6 @@ _OF_PASSAGES = (
 MAX_DOCUMENTS = 20
 
 # Engines, tools and tokens are imported in the commands that need them, to keep --help fast.
-
-
-def tool_name(text: str) -> str:
-    """Return the short name of a tool. Raises typer.BadParameter for any other text."""
-    if text not in _TOOLS:
-        raise typer.BadParameter(f"{text!r} is not one of {', '.join(map(repr, _TOOLS))}.")
-    return text
 
 
 def _tools_with(name: str) -> list[str]:
@@ -109,22 +101,16 @@ def _asked_options() -> Any:
 
 if TYPE_CHECKING:
     AskedOptions = Any
+    ToolName = str
 else:
     AskedOptions = _asked_options()
+    ToolName = StrEnum("ToolName", {name: name for name in _KINDS})
 
 
 class SearchOptions(NamedTuple):
     """How to search, and what to print."""
 
-    tool: Annotated[
-        str,
-        typer.Option(
-            help="How to search.",
-            parser=tool_name,
-            metavar=f"<{'|'.join(_TOOLS)}>",
-            autocompletion=suggest_tools,
-        ),
-    ] = "logical"
+    tool: Annotated[ToolName, typer.Option(help="How to search.")] = "logical"
     documents: Annotated[
         bool,
         typer.Option(

@@ -48,35 +48,23 @@ def _items(value: object) -> str:
 def answer_text(record: Record, index: Index, previous: Sequence[Record] = ()) -> str:
     """Format the answer, its reason, and the passages or documents that it rests on. ``previous``
     are the records of the conversation before it."""
-    if record.citations:
-        return _answer_with_sources(record, index, previous)
-    lines = [record.answer_short or record.answer]
-    if record.explanation:
-        lines += ["", record.explanation]
-    cited = [chunk_id for chunk_id in record.cited_ids if chunk_id not in record.wrong_ids]
-    if cited:
-        lines += ["", "Evidence:"]
-        words = _words(f"{record.answer_short} {record.question}")
-        for chunk in index.read(cited):
-            if chunk is not None:
-                lines.append(header_line(chunk.id, chunk.title, chunk.part, chunk.parts))
-                lines.append(f"  {_evidence(chunk, words, record.answer_short)}")
-    if warning := citation_warning(record):
-        lines += ["", warning]
-    return "\n".join(lines)
-
-
-def _answer_with_sources(record: Record, index: Index, previous: Sequence[Record]) -> str:
-    """Format an answer that cites documents: references become titles and lines."""
-    sources = sources_of(record, index, previous)
+    sources = sources_of(record, index, previous) if record.citations else []
     lines = [with_titles(record.answer_short or record.answer, sources)]
     if record.explanation:
         lines += ["", with_titles(record.explanation, sources)]
-    lines += ["", "Sources, with how much each helps:"]
+    if record.citations:
+        lines += ["", "Sources, with how much each helps:"]
     for source in sources:
         link = f"  {source.link}" if source.link else ""
         again = " (found before)" if source.reference in record.reused else ""
         lines.append(f"  {source.score:.2f}  [{source.reference}] {source.name}{again}{link}")
+    cited = [chunk_id for chunk_id in record.cited_ids if chunk_id not in record.wrong_ids]
+    if cited and not record.citations:
+        lines += ["", "Evidence:"]
+        words = _words(f"{record.answer_short} {record.question}")
+        for chunk in filter(None, index.read(cited)):
+            lines.append(header_line(chunk.id, chunk.title, chunk.part, chunk.parts))
+            lines.append(f"  {_evidence(chunk, words, record.answer_short)}")
     if warning := citation_warning(record):
         lines += ["", warning]
     return "\n".join(lines)

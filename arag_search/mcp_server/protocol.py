@@ -127,6 +127,10 @@ async def _within_a_session(ctx: ServerRequestContext[Any], call_next: CallNext)
     raise MCPError(types.UNSUPPORTED_PROTOCOL_VERSION, text, versions)
 
 
+def _new_session(_: str) -> Session:
+    return Session()
+
+
 @contextlib.asynccontextmanager
 async def _session(_: Server[Session]) -> AsyncGenerator[Session]:
     yield Session()
@@ -143,11 +147,7 @@ class _Answers:
         self.preset = preset
         self.workers = workers
         self.by_grant = by_grant
-        self.session_of = functools.lru_cache(MAX_SESSIONS)(self._new_session)
-
-    @staticmethod
-    def _new_session(_: str) -> Session:
-        return Session()
+        self.session_of = functools.lru_cache(MAX_SESSIONS)(_new_session)
 
     def _session(self, context: _Context) -> Session:
         # Over stdio, the process has one conversation. A request over HTTP that stands alone gets a

@@ -22,7 +22,7 @@ CEILINGS = {
     ("arag_search/engines/opensearch/",): 4_671,
     ("arag_search/engines/",): 7_177,
     ("arag_search/mcp_server/",): 2_468,
-    ("arag_search/cli/",): 4_588,
+    ("arag_search/cli/",): 4_461,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_200,
     ("arag_search/endpoints/", "arag_search/system/"): 2_021,
     ("index_jobs/sources/",): 7_785,

@@ -112,11 +112,3 @@ def suggest_presets(incomplete: str) -> list[str]:
     from arag_search.agent.presets import preset_names
 
     return [name for name in preset_names() if name.startswith(incomplete)]
-
-
-def suggest_tools(incomplete: str) -> list[str]:
-    """Return the short names of search tools that begin with a text."""
-    from arag_search.tools.registry import SEARCH_TOOLS
-
-    names = (tool.short_name for tool in SEARCH_TOOLS.values())
-    return [name for name in names if name.startswith(incomplete)]
