@@ -28,19 +28,12 @@ from arag_search.plan.algebra import (
     is_scored,
 )
 from arag_search.plan.lookup import RegexLookup
-from arag_search.query.analysis import Spellings, spellings_of
-from arag_search.query.fields import CONTENT, FORMS, TITLE, index_field, searched_fields
-from arag_search.query.forms import normal_spellings
+from arag_search.query.analysis import Spellings
+from arag_search.query.fields import CONTENT, FORMS, TITLE, searched_fields
 from arag_search.query.limits import DEFAULT_FACTOR
 from arag_search.query.operators import DEMOTE, NOT, PREFER, OperatorWord
-from arag_search.query.printing import (
-    keyword_text,
-    operator_text,
-    phrase_text,
-    weight_text,
-    word_text,
-)
-from arag_search.query.tree import EXACT_MARK, TextField
+from arag_search.query.printing import keyword_text, operator_text, weight_text
+from arag_search.query.tree import TextField
 from arag_search.system.values import value
 
 Kind = Literal["word", "phrase", "prefix", "fuzzy", "lookup", "value", "range", "all", "any"]
@@ -284,35 +277,6 @@ def _disjunction(parts: Sequence[Clause]) -> Operation:
 def values_of(field: str, values: Iterable[str]) -> ResolvedPlan:
     """Return the plan for the passages that have any of one or more values of a keyword field."""
     return ResolvedPlan(any_of([value_of(field, value) for value in values]))
-
-
-def words_clause(
-    text: str,
-    language: str,
-    field: TextField = None,
-    kind: Kind = "phrase",
-    slop: int = 0,
-    weight: float = 1.0,
-) -> Clause:
-    """Return the clause of a text that holds a word, or of words that stand side by side."""
-    if kind == "phrase" and text.startswith(EXACT_MARK):
-        language = ""
-    spellings = normal_spellings(text, language) if language else spellings_of(text)
-    names = [index_field(name, language) for name in searched_fields(field)]
-    best = Best(tuple([(name, terms) for name in names for terms in spellings]), slop)
-    written = word_text(text, field) if kind == "word" else phrase_text(text, field, slop)
-    return Clause(
-        written + weight_text(weight),
-        kind,
-        boosted(best, weight),
-        "wanted",
-        field,
-        text,
-        spellings,
-        language,
-        weight,
-        slop,
-    )
 
 
 def value_of(field: str, value: str) -> Clause:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
-from arag_search.plan.algebra import Interval, Spread, Unknown
+from arag_search.plan.algebra import Best, Interval, Spread, Unknown
 from arag_search.plan.clauses import (
     ROLES,
     Clause,
@@ -16,14 +16,14 @@ from arag_search.plan.clauses import (
     any_of,
     boosted,
     value_of,
-    words_clause,
 )
 from arag_search.plan.lookup import RegexLookup
 from arag_search.query.analysis import spellings_of
-from arag_search.query.fields import FORMS, searched_fields
-from arag_search.query.forms import folded
+from arag_search.query.fields import FORMS, index_field, searched_fields
+from arag_search.query.forms import folded, normal_spellings
 from arag_search.query.operators import NOT
 from arag_search.query.tree import (
+    EXACT_MARK,
     And,
     Fuzzy,
     KeywordEquals,
@@ -70,9 +70,10 @@ class _Lowering:
     def clause(self, node: Node) -> Clause:
         match node:
             case Term():
-                return self._words(node, "word", 0)
+                return _words(node, "word", self._language)
             case Phrase():
-                return self._words(node, "phrase", node.slop)
+                is_exact = node.text.startswith(EXACT_MARK)
+                return _words(node, "phrase", "" if is_exact else self._language, node.slop)
             case And():
                 return all_of([self.part(child) for child in node.children], node.weight)
             case Or():
@@ -93,9 +94,6 @@ class _Lowering:
             case _:
                 assert_never(node)
 
-    def _words(self, node: Term | Phrase, kind: Kind, slop: int) -> Clause:
-        return words_clause(node.text, self._language, node.field, kind, slop, node.weight)
-
     def _spread(self, node: Prefix | Fuzzy, kind: Kind, edits: int) -> Clause:
         language, field = self._language, node.field
         spellings = tuple([words for words in spellings_of(node.text) if len(words) == 1])
@@ -108,3 +106,15 @@ class _Lowering:
             render(node), kind, operation, "wanted", field, node.text, spellings, language,
             node.weight, edits=edits,
         )  # fmt: skip
+
+
+def _words(node: Term | Phrase, kind: Kind, language: str, slop: int = 0) -> Clause:
+    """Return the clause of a word, or of words that stand side by side."""
+    field, text = node.field, node.text
+    spellings = normal_spellings(text, language) if language else spellings_of(text)
+    names = [index_field(name, language) for name in searched_fields(field)]
+    best = Best(tuple([(name, terms) for name in names for terms in spellings]), slop)
+    return Clause(
+        render(node), kind, boosted(best, node.weight), "wanted", field, text, spellings, language,
+        node.weight, slop,
+    )  # fmt: skip

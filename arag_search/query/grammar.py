@@ -279,8 +279,7 @@ class _Reader:
                     return None
                 group.factor = factor
             else:
-                is_alone = group.field is None and group.modifier is None
-                node = (is_alone and self._plain(piece)) or self._clause(piece, group)
+                node = (group.field is None and self._plain(piece)) or self._clause(piece, group)
                 if node is None:
                     return None
                 group.add(node)
@@ -337,24 +336,18 @@ class _Reader:
 
     def _plain(self, piece: str) -> Term | Phrase | Prefix | None:
         """Return the leaf of a phrase, a prefix or a word in a field, if it is as most are."""
-        field: TextField = None
-        if piece[0] != '"' and ":" in piece:
-            name, _, piece = piece.partition(":")
-            field = _TEXT_FIELDS.get(name)
-            if field is None:
-                return None
-        if not piece:
+        name, colon, word = piece.rpartition(":")
+        field = _TEXT_FIELDS.get(name)
+        if not word or (colon and field is None):
             return None
-        if piece[0] == '"':
-            is_plain = piece[-1] == '"' and "\\" not in piece
-            return Phrase(piece[1:-1], 0, field) if is_plain else None
-        stem = piece[:-1]
-        is_prefix = piece[-1] == "*" and stem.isalnum()
-        if not is_prefix and not piece.isalnum():
+        if word[0] == word[-1] == '"' and "\\" not in word:
+            return Phrase(word[1:-1], 0, field)
+        stem = word.removesuffix("*")
+        if not stem.isalnum():
             return None
         if field is not None:
-            self.doubt = NOTE_FIELD_COVERS, piece, field
-        return Prefix(stem, field) if is_prefix else Term(piece, field)
+            self.doubt = NOTE_FIELD_COVERS, word, field
+        return Term(stem, field) if stem == word else Prefix(stem, field)
 
     def _named(self, name: str) -> FieldRef | None:
         """Return the field of a name, which is noted if it cannot be checked."""

@@ -78,8 +78,6 @@ def unescape(raw: str) -> str:
 
 def find_special(raw: str, characters: str) -> int:
     """Return the index of the first unescaped one of the characters (of ``:^~*?``), -1 for none."""
-    if "\\" not in raw:
-        return next((at for at, character in enumerate(raw) if character in characters), -1)
     for match in _SPECIAL.finditer(raw):
         if match.group(1) and match.group(1) in characters:
             return match.start()

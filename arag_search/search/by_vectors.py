@@ -29,7 +29,6 @@ from arag_search.plan.clauses import (
     any_of,
     joined,
     wanted_leaves,
-    words_clause,
 )
 from arag_search.plan.lower import lower
 from arag_search.query import analysis
@@ -37,7 +36,7 @@ from arag_search.query.limits import MAX_CHARACTERS, MAX_LEAVES
 from arag_search.query.printing import quoted
 from arag_search.query.problems import LONE_SURROGATE, TOO_LONG, Problem, QueryError
 from arag_search.query.reading import parse
-from arag_search.query.tree import unweighted
+from arag_search.query.tree import Phrase, Term, unweighted
 from arag_search.search.asked import Hybrid, Meaning, Naive, Search
 from arag_search.search.logical import logical_search
 from arag_search.search.resolve import resolve
@@ -279,9 +278,7 @@ def words_query(text: str, language: str = "") -> tuple[Clause | None, list[str]
     if not words:
         return None, [NO_WORDS]
     notes = [TOO_MANY_WORDS] if len(words) > MAX_LEAVES else []
-    return any_of(
-        [words_clause(word, language, None, "word") for word in words[:MAX_LEAVES]]
-    ), notes
+    return any_of([lower(Term(word), language) for word in words[:MAX_LEAVES]]), notes
 
 
 def _checked(query: str) -> str:
@@ -352,7 +349,7 @@ def missing_names(state: IndexState, text: str, scope: ResolvedPlan | None) -> l
     One round trip, and none for a text without names."""
     names, language = names_in(text), state.manifest.language
     queries: list[tuple[ResolvedPlan, Granularity]] = [
-        (ResolvedPlan(words_clause(name, language)), "chunk") for name in names
+        (ResolvedPlan(lower(Phrase(name), language)), "chunk") for name in names
     ]
     try:
         deadline = Deadline.after(state.search_timeout_s)

@@ -8,11 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from arag_search.engines.base import Deadline, KeywordRequest, Matching, SearchRequest
 from arag_search.engines.hits import Hit, LeafScore
 from arag_search.errors import QueryTimeoutError
-from arag_search.plan.clauses import ResolvedPlan, any_of, words_clause
+from arag_search.plan.clauses import ResolvedPlan, any_of
+from arag_search.plan.lower import lower
 from arag_search.plan.matching import Pattern
 from arag_search.query import analysis
 from arag_search.query.analysis import spellings_of
 from arag_search.query.fields import CONTENT, TITLE
+from arag_search.query.tree import Phrase
 from arag_search.search.advice.parts import MAX_COUNTED
 from arag_search.search.advice.told import ClauseCount
 from arag_search.search.asked import Keywords
@@ -45,7 +47,7 @@ def keyword_search(state: IndexState, asked: Keywords) -> SearchResult:
                 deadline,
             )
         )
-        phrases = [words_clause(word, "") for word in wanted if analysis.terms(word)]
+        phrases = [lower(Phrase(word)) for word in wanted if analysis.terms(word)]
         if form.is_list and phrases:
             counted = SearchRequest(ResolvedPlan(any_of(phrases)), scope=scope, deadline=deadline)
             page = counted_all(engine, page, counted)
@@ -78,7 +80,7 @@ def _counts(
     words = [word for word in dict.fromkeys(asked.keywords) if analysis.terms(word)]
     if len(words) < 2:
         return ()
-    phrases = [ResolvedPlan(words_clause(word, "")) for word in words[:MAX_COUNTED]]
+    phrases = [ResolvedPlan(lower(Phrase(word))) for word in words[:MAX_COUNTED]]
     try:
         counts = state.engine.counts([(phrase, "chunk") for phrase in phrases], scope, deadline)
     except QueryTimeoutError:

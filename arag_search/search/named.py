@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from arag_search.engines.base import Deadline, Granularity, Hit, SearchRequest
 from arag_search.errors import QueryTimeoutError
 from arag_search.plan.algebra import Values
-from arag_search.plan.clauses import Clause, ResolvedPlan, words_clause
+from arag_search.plan.clauses import Clause, ResolvedPlan
+from arag_search.plan.lower import lower
 from arag_search.query.fields import CONTENT, NAMES
 from arag_search.query.names import names_of
+from arag_search.query.tree import Phrase
 from arag_search.search.state import IndexState
 
 MAX_NAMES = 256
@@ -40,7 +42,7 @@ def named(
                 documents.setdefault(name, []).append(hit)
         counted = [name for name in documents if asked[name]]
         queries: list[tuple[ResolvedPlan, Granularity]] = [
-            (ResolvedPlan(words_clause(asked[name], "", CONTENT)), "chunk") for name in counted
+            (ResolvedPlan(lower(Phrase(asked[name], 0, CONTENT))), "chunk") for name in counted
         ]
         counts = engine.counts(queries, scope, deadline) if queries else []
     except QueryTimeoutError:

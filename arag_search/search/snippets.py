@@ -16,13 +16,15 @@ from typing import NamedTuple
 from arag_search.corpus import Chunk, chunk_ordinal, heading_of, split_at
 from arag_search.engines.base import Matching
 from arag_search.engines.hits import GAP, Hit, snippet_pieces
-from arag_search.plan.clauses import Clause, any_of, wanted_leaves, words_clause
+from arag_search.plan.clauses import Clause, any_of, wanted_leaves
+from arag_search.plan.lower import lower
 from arag_search.plan.matching import Pattern, Words, patterns_of, typed_patterns
 from arag_search.query import analysis
 from arag_search.query.analysis import spellings_of
 from arag_search.query.fields import CONTENT, TITLE
 from arag_search.query.forms import HOLE, is_code
 from arag_search.query.regexes import Stopwatch, stopwatch
+from arag_search.query.tree import Phrase
 from arag_search.search.occurrences import Mark, Sentences, TextField, merged, spans
 from arag_search.vectors.base import Nearest, VectorUnit, row_key, rows_of
 
@@ -318,7 +320,7 @@ class Highlighter:
         """Return the highlighter of keywords, as words or as substrings."""
         if as_substrings:
             return Highlighter(substrings=tuple(keywords))
-        phrases = [words_clause(word, "") for word in keywords if analysis.terms(word)]
+        phrases = [lower(Phrase(word)) for word in keywords if analysis.terms(word)]
         return Highlighter(any_of(phrases) if phrases else None)
 
     def highlights(

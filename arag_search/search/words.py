@@ -22,7 +22,6 @@ from arag_search.plan.clauses import (
     any_of,
     condition_of,
     in_field,
-    words_clause,
 )
 from arag_search.plan.lower import lower
 from arag_search.plan.matching import Words, patterns_of
@@ -32,7 +31,7 @@ from arag_search.query.operators import SPELLED
 from arag_search.query.printing import quoted
 from arag_search.query.problems import QueryError
 from arag_search.query.reading import Query, parse
-from arag_search.query.tree import EXACT_MARK
+from arag_search.query.tree import EXACT_MARK, Phrase
 from arag_search.search.advice.questions import answered
 from arag_search.search.advice.spelling import nearest_words
 from arag_search.search.resolve import resolve
@@ -151,7 +150,7 @@ def _forms(
             seen.update({term for text in texts for term in analysis.terms(text)})
         ranked = sorted(seen, key=lambda term: (-seen[term], term))
         matching = (term for term in ranked if any(map(Words(term).match, patterns)))
-        phrases = (words_clause(EXACT_MARK + term, "", leaf.text_field) for term in matching)
+        phrases = (lower(Phrase(EXACT_MARK + term, 0, leaf.text_field)) for term in matching)
         exact[leaf] = list(islice({form.words: form for form in phrases}.values(), MAX_FORMS))
     clauses = list(chain(*exact.values()))
     clauses += [

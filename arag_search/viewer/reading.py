@@ -9,13 +9,14 @@ from typing import cast
 from arag_search.agent.record import Step
 from arag_search.errors import ArgumentError
 from arag_search.evaluation.trajectories import arguments_of
-from arag_search.plan.clauses import Clause, wanted_leaves, words_clause
+from arag_search.plan.clauses import Clause, wanted_leaves
 from arag_search.plan.lower import lower
 from arag_search.query import analysis
 from arag_search.query.fields import Schema
 from arag_search.query.printing import quoted
 from arag_search.query.problems import Problem, QueryError
 from arag_search.query.reading import Operator, parse
+from arag_search.query.tree import Phrase
 from arag_search.search.by_vectors import words_query
 from arag_search.tools.registry import TOOLS
 from arag_search.tools.reply_text import parts_of
@@ -109,7 +110,7 @@ def _keywords(keywords: Sequence[str]) -> Reading:
     for keyword in keywords:
         try:
             if analysis.terms(keyword):
-                leaves.append(words_clause(keyword, ""))
+                leaves.append(lower(Phrase(keyword)))
         except ArgumentError:  # half a character, which no text holds
             continue
     spaced = [

@@ -12,14 +12,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 
 from arag_search.engines.base import Hit, Page, SearchRequest
-from arag_search.plan.clauses import Clause, ResolvedPlan, wanted_leaves, words_clause
+from arag_search.plan.clauses import Clause, ResolvedPlan, wanted_leaves
 from arag_search.plan.lower import lower
 from arag_search.plan.matching import within_edits
 from arag_search.query import analysis
 from arag_search.query.analysis import has_token, is_fuzzy
 from arag_search.query.fields import CONTENT, TITLE
 from arag_search.query.operators import SPELLED
-from arag_search.query.tree import EXACT_MARK, Fuzzy
+from arag_search.query.tree import EXACT_MARK, Fuzzy, Phrase, Term
 from arag_search.search.advice.questions import Advice, Answers, Questions, Subject
 from arag_search.search.advice.told import Told, Unseen, count_text
 
@@ -77,7 +77,7 @@ def _unseen(query: Clause, hits: Sequence[Hit], in_fields: bool) -> dict[Clause,
                 continue
             if tokens := analysis.tokens(piece):
                 word = piece[tokens[0].start : tokens[-1].end]
-                clause = words_clause(word, leaf.language, field, "word")
+                clause = lower(Term(word, field), leaf.language)
                 words[clause] = leaf.text if is_exact else ""
     return dict(list(words.items())[:_MAX_LOOKED_UP])
 
@@ -144,13 +144,13 @@ def _parts(word: Clause) -> Iterator[Clause]:
     text, language, field = word.typed, word.language, word.text_field
     tokens = analysis.terms(text)
     if len(tokens) > 1:
-        yield words_clause("".join(tokens), language, field, "word")
+        yield lower(Term("".join(tokens), field), language)
     if not text.isalnum() or len(text) > _MAX_CHARACTERS:
         return
     for at in range(2, len(text) - 1):
         pair = f"{text[:at]} {text[at:]}"
         if has_token(pair):
-            yield words_clause(pair, language, field)
+            yield lower(Phrase(pair, 0, field), language)
 
 
 def _candidates(word: Clause, pages: Sequence[Page], most: int) -> list[Clause]:
@@ -170,8 +170,6 @@ def _candidates(word: Clause, pages: Sequence[Page], most: int) -> list[Clause]:
         may_be_near = len(letters.symmetric_difference(term)) <= 2 * most
         if may_be_near and is_fuzzy(low, most) and within_edits(low, term, most):
             ranked.append((1 if within_edits(low, term, 1) else most, -count, term))
-    others = (
-        words_clause(term, word.language, word.text_field, "word") for *_, term in sorted(ranked)
-    )
+    others = (lower(Term(term, word.text_field), word.language) for *_, term in sorted(ranked))
     distinct = {other.words: other for other in reversed(list(others))}
     return list(reversed(distinct.values()))[:_MAX_COUNTED]
