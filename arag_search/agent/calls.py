@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
@@ -45,8 +44,8 @@ class CallRunner:
 
     def run(self, state: State, call: ToolCall) -> tuple[Any, ToolResult]:
         """Run a call and note in the state what it showed. Return the arguments to record, which
-        are their text if they are no JSON that every program reads, and the result. Raises errors
-        that no model can correct."""
+        are their text if they are no JSON, and the result. Raises errors that no model can
+        correct."""
         state.read_set.step = len(state.steps) + 1
         try:
             arguments = parsed_arguments(call.arguments)
@@ -54,8 +53,7 @@ class CallRunner:
             arguments, result = call.arguments, error_result(str(error))
         else:
             result = self._result(state, call.name, arguments)
-        recorded = arguments if _is_plain(arguments) else call.arguments
-        return recorded, self._record_shown(state, call.name, result)
+        return arguments, self._record_shown(state, call.name, result)
 
     def _result(self, state: State, name: str, arguments: object) -> ToolResult:
         tool = self.tools.get(name)
@@ -98,16 +96,12 @@ def parsed_arguments(text: str) -> object:
     if not text.strip():
         return {}
     try:
-        arguments = json.loads(text, parse_constant=_reject_constant, parse_float=_finite_float)
+        arguments: object = orjson.loads(text)
         if not _is_too_deep(arguments):
             return arguments
         problem = "nested too deeply"
-    except RecursionError:
-        problem = "nested too deeply"
-    except json.JSONDecodeError as error:
+    except orjson.JSONDecodeError as error:
         problem = f"{error.msg} at character {error.pos + 1}"
-    except ValueError as error:
-        problem = str(error)
     shown = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
     raise ValueError(
         f"Tool not run: the arguments are not valid JSON ({problem}): {shown}\n"
@@ -148,15 +142,6 @@ def _repeat_notice(step: Step) -> ToolResult:
     return ToolResult(text, step.status, step.hit_ids, step.total_hits, step.total_is_exact)
 
 
-def _is_plain(arguments: object) -> bool:
-    # orjson writes no lone surrogates and no numbers beyond 64 bits, which few readers take.
-    try:
-        orjson.dumps(arguments)
-    except TypeError:
-        return False
-    return True
-
-
 def _is_too_deep(arguments: object) -> bool:
     """Return whether JSON is nested more deeply than any arguments need, and more than some writers
     can write."""
@@ -170,14 +155,3 @@ def _items(value: object) -> Collection[object]:
     if isinstance(value, dict):
         return cast(dict[str, object], value).values()
     return cast(list[object], value) if isinstance(value, list) else ()
-
-
-def _reject_constant(name: str) -> float:
-    raise ValueError(f"{name} is no JSON number")
-
-
-def _finite_float(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(f"{text} is too large a number")
-    return number

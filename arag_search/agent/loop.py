@@ -403,12 +403,15 @@ class Agent:
             state.pending.append(PendingCall(call, known.id, reasoning))
             reasoning = ""
 
-    def _run_pending(self, state: State, began: float) -> Step:
-        """Run the next pending call. If a turn has too many calls, answer those beyond the
-        limit."""
-        context, most = self._context, self.preset.calls_a_turn
+    def _run_pending(self, state: State, began: float, demanded: str | None = None) -> Step:
+        """Run the next pending call. If a turn has too many calls, answer those beyond the limit:
+        beyond the first one where a tool is ``demanded``."""
+        context, most = self._context, self.preset.calls_a_turn if demanded is None else 1
         pending = state.pending[0]
-        arguments, result = self.calls.run(state, pending.call)
+        if demanded in (None, pending.call.name):
+            arguments, result = self.calls.run(state, pending.call)
+        else:
+            arguments, result = pending.call.arguments, no_such_tool(pending.call.name, [demanded])
         ran_in_turn = sum(
             step.turn == state.loops and step.tool_name != SUMMARIZE
             for step in state.steps[state.first_step :]
@@ -416,7 +419,7 @@ class Agent:
         is_last = len(state.pending) == 1 or ran_in_turn + 1 >= most
         if context is not None:
             if result.kept is not None:
-                result = context.summarized(state, result, "voluntary")
+                result = context.summarized(state, result, "forced" if demanded else "voluntary")
             elif is_last:
                 result = context.warned(state, result)
         step = add_step(
@@ -427,7 +430,7 @@ class Agent:
             result,
             began,
             call_id=pending.id,
-            turn=state.loops if most > 1 else None,
+            turn=state.loops if self.preset.calls_a_turn > 1 else None,
             from_text=pending.call.from_text,
         )
         state.pending.pop(0)
@@ -456,7 +459,8 @@ class Agent:
                 state.add(Message("assistant", reply.text))
                 state.add(Message("user", prompt_text("context_full")))
                 continue
-            step = self._run_summarize(state, context, reply, began)
+            self._take(state, reply)
+            step = self._run_pending(state, began, SUMMARIZE)
             yield step
             if step.status == "ok":
                 return None
@@ -471,34 +475,6 @@ class Agent:
             state, SUMMARIZE, arguments, "", result, began, call_id=call.id, turn=state.loops
         )
         return None
-
-    def _run_summarize(
-        self, state: State, context: Context, reply: ModelReply, began: float
-    ) -> Step:
-        """Run the first call of a reply to the demand for summarize, and answer all of its
-        calls."""
-        calls = history_calls(reply.tool_calls, len(state.steps) + 1)
-        state.add(Message("assistant", reply.text, calls))
-        first = reply.tool_calls[0]
-        if first.name == SUMMARIZE:
-            arguments, result = self.calls.run(state, first)
-        else:
-            arguments, result = first.arguments, no_such_tool(first.name, (SUMMARIZE,))
-        if result.kept is not None:
-            result = context.summarized(state, result, "forced")
-        step = add_step(
-            state,
-            SUMMARIZE,
-            arguments,
-            reply.text,
-            result,
-            began,
-            call_id=calls[0].id,
-            turn=state.loops,
-        )
-        for other in calls[1:]:
-            state.add(Message("tool", _not_run(1), (), other.id))
-        return step
 
     def _force_answer(self, state: State, too_long: ContextLengthError | None = None) -> Ended:
         """Ask for the answer without tools.

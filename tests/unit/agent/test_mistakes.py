@@ -45,7 +45,7 @@ def test_broken_json_is_answered_as_an_error_and_counts_as_a_step(ask: Ask) -> N
     (step,) = session.steps
     assert (step.status, step.tool_input) == ("error", '{"query": "venice"')
     assert step.tool_output == (
-        "Tool not run: the arguments are not valid JSON (Expecting ',' delimiter at character 19):"
+        "Tool not run: the arguments are not valid JSON (unexpected end of data at character 19):"
         ' {"query": "venice"\n'
         "Allowed: one JSON object with the arguments of the tool."
     )
@@ -56,13 +56,15 @@ def test_broken_json_is_answered_as_an_error_and_counts_as_a_step(ask: Ask) -> N
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ('{"query": NaN}', "NaN is no JSON number"),
-        ('{"top_k": 1e999}', "1e999 is too large a number"),
+        ('{"query": NaN}', "unexpected character, expected a JSON value at character 11"),
+        ('{"top_k": 1e999}', "number is infinity when parsed as double at character 11"),
         *(
             (f'{{"query": {"[" * levels}{"]" * levels}}}', "nested too deeply")
-            for levels in (51, 497, 990, 100_000)
+            for levels in (51, 497, 990)
         ),
-        ("vivaldi", "Expecting value at character 1"),
+        (f'{{"query": {"[" * 100_000}', "depth limit exceeded at character 1035"),
+        ('{"query": "\\ud800"}', "no low surrogate in string at character 12"),
+        ("vivaldi", "unexpected character, expected a JSON value at character 1"),
     ],
 )
 def test_arguments_that_are_not_strict_json_are_rejected(
@@ -94,14 +96,11 @@ def test_no_arguments_at_all_are_an_empty_object(ask: Ask) -> None:
     assert step.tool_output.startswith('Tool not run: 1 problem.\n1. argument "query" is missing.')
 
 
-@pytest.mark.parametrize(
-    "arguments", ['{"query": "\\ud800"}', '{"query": "a", "top_k": 9' + "9" * 30 + "}"]
-)
-def test_arguments_that_other_json_readers_reject_are_recorded_as_text(
-    ask: Ask, arguments: str
-) -> None:
+def test_numbers_beyond_64_bits_are_recorded_as_other_programs_read_them(ask: Ask) -> None:
+    arguments = f'{{"query": "a", "top_k": {"9" * 31}}}'
     record = ask(calls(ToolCall("a", "logical_search", arguments)), FINAL).record
-    assert record.trajectory[0].tool_input == arguments
+    assert record.trajectory[0].tool_input == {"query": "a", "top_k": 1e31}
+    assert record.trajectory[0].status == "error"
     assert Record.from_json(json.loads(record.to_line())) == record
 
 
