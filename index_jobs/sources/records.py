@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import csv
 import gzip
-import json
 import os
-import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -44,7 +42,6 @@ _SHOWN_COLUMNS = 50
 _PIECE_BYTES = 1 << 20
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
-_KEY = re.compile(rb'"\s*:')
 
 Record = tuple[int, Any]
 """The number of a line or item (from 1), and its value or, if it is bad, a SourceError."""
@@ -156,7 +153,7 @@ class readable(AbstractContextManager[None]):
 
 
 def line_records(file: CorpusFile, skip: int, before: int = 0) -> Iterator[Record]:
-    """Yield the objects of a JSONL file; blank lines are numbered but not yielded.
+    """Yield the values of a JSONL file; blank lines are numbered but not yielded.
 
     The first ``skip`` lines are skipped without parsing. A line that is not JSON is yielded as a
     SourceError. The file is at the line after the first ``before``.
@@ -215,14 +212,10 @@ def read_line(
 
 def _parsed(line: bytes, where: str) -> Any:
     try:
-        record: Any = orjson.loads(line)
+        return orjson.loads(line)
     except orjson.JSONDecodeError as error:
         reason = _reason(error, line)
         return SourceError(f"The line is not JSON ({reason}).", where=where, do=SKIP)
-    # Every key is followed by a colon outside of strings, so an equal count rules out duplicates.
-    if line.startswith(b"{") and len(_KEY.findall(line)) > len(record):
-        return _without_repeated_keys(line, record, where)
-    return record
 
 
 def _reason(error: orjson.JSONDecodeError, line: bytes) -> str:
@@ -233,30 +226,10 @@ def _reason(error: orjson.JSONDecodeError, line: bytes) -> str:
     return f"{error.msg}, column {min(error.pos, len(line.rstrip())) + 1}"
 
 
-def _without_repeated_keys(line: bytes, record: Any, where: str) -> Any:
-    repeated: list[str] = []
-
-    def note(pairs: list[tuple[str, Any]]) -> None:
-        names = [name for name, _ in pairs]
-        repeated.extend(name for name in names if names.count(name) > 1)
-
-    try:
-        json.loads(line, object_pairs_hook=note)
-    except RecursionError:
-        return SourceError("The record is nested too deeply.", where=where, do=SKIP)
-    return repeated_key(repeated[0], where) if repeated else record
-
-
-def repeated_key(name: str, where: str) -> SourceError:
-    """Return the error for a record with a duplicate key."""
-    return SourceError(f'The key "{name}" occurs twice in one object.', where=where, do=SKIP)
-
-
 def array_records(
     file: CorpusFile, skip: int, pass_over: Callable[[Any], None]
 ) -> Iterator[Record]:
-    """Yield the items of a JSON array, numbered from 1. An item with a duplicate key is yielded as
-    a SourceError.
+    """Yield the items of a JSON array, numbered from 1.
 
     The first ``skip`` items are passed to ``pass_over`` instead of being yielded. Raises
     SourceError where the rest of the array cannot be read.
@@ -264,13 +237,11 @@ def array_records(
     number = 0
     try:
         with readable(file.name):
-            for item, repeated in _items(_Bounded(file)):
+            for item in _items(_Bounded(file)):
                 number += 1
-                if repeated is not None:
-                    item = repeated_key(repeated, f"{file.name}, item {number}")
                 if number > skip:
                     yield number, item
-                elif repeated is None:
+                else:
                     pass_over(item)
     except ijson.JSONError as error:
         reason = str(error).removeprefix("b'").split("\n")[0].split("\\n")[0]
@@ -310,36 +281,21 @@ class _Bounded:
         self._bytes = 0
 
 
-def _items(stream: _Bounded) -> Iterator[tuple[Any, str | None]]:
-    """Yield the items of an array, each with a key that occurs twice in an object of it."""
-    around: list[Any] = []  # the array, and the containers around the next value
-    key = ""
-    repeated: str | None = None
-    for event, value in cast(Any, ijson).basic_parse(stream, use_float=True):
-        if event == "map_key":
-            key = value
-            if key in around[-1]:
-                repeated = key
+def _items(stream: _Bounded) -> Iterator[Any]:
+    library = cast(Any, ijson)
+    builder = library.ObjectBuilder()
+    depth = 0
+    for event, value in library.basic_parse(stream, use_float=True):
+        begins = event in ("start_map", "start_array")
+        depth += begins - (event in ("end_map", "end_array"))
+        if depth > MAX_DEPTH:
+            raise _BoundError(f"The item is nested more than {MAX_DEPTH:,} levels deep.")
+        if depth == begins:  # the array itself
             continue
-        if event in ("end_map", "end_array"):
-            around.pop()
-        else:
-            begins = event in ("start_map", "start_array")
-            if begins:
-                value = cast(Any, {} if event == "start_map" else [])
-            if not around:
-                pass
-            elif isinstance(around[-1], dict):
-                around[-1][key] = value
-            else:
-                around[-1].append(value)
-            if begins:
-                around.append(value)
-                if len(around) > MAX_DEPTH:
-                    raise _BoundError(f"The item is nested more than {MAX_DEPTH:,} levels deep.")
-        if len(around) == 1 and around[0]:
-            yield around[0].pop(), repeated
-            repeated = None
+        builder.event(event, value)
+        if depth == 1:
+            yield builder.value
+            builder = library.ObjectBuilder()
             stream.begin_item()
 
 
