@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from arag_search.errors import SourceError
+from arag_search.errors import AragError, SourceError
 from arag_search.system.terminal import guard_terminals
 from index_jobs.sources.converters.registry import FILE_TYPES, ConvertedDocument
 from index_jobs.sources.place import Place
@@ -73,7 +73,7 @@ def main(limit_s: float, limit_bytes: int) -> None:
             entries = _entries(request)
         _lower(resource.RLIMIT_CPU, math.ceil(time.process_time() + limit_s) + _SPARE_S)
         try:
-            reply = _dumped(_next(entries))
+            reply = pickle.dumps(_next(entries))
         except MemoryError:
             os._exit(OUT_OF_MEMORY)
         replies.write(reply)
@@ -100,20 +100,14 @@ def _next(entries: Iterator[ConvertedDocument | SourceError]) -> Reply:
                 or time.monotonic() > began + _BATCH_S
             ):
                 return Reply(taken)
+    except AragError as error:
+        return Reply(taken, is_last=True, error=error)
     except MemoryError:
         raise
-    except Exception as error:
-        error.add_note(f"In a process that converts files:\n{traceback.format_exc()}")
+    except Exception:  # of ours: its classes and values may be such that no other process reads
+        error = RuntimeError(f"In a process that converts files:\n{traceback.format_exc()}")
         return Reply(taken, is_last=True, error=error)
     return Reply(taken, is_last=True)
-
-
-def _dumped(reply: Reply) -> bytes:
-    try:
-        return pickle.dumps(reply)
-    except (pickle.PicklingError, TypeError, AttributeError):  # what a library raises may be so
-        note = "".join(getattr(reply.error, "__notes__", []))
-        return pickle.dumps(reply._replace(error=RuntimeError(note)))
 
 
 def _lower(limit: int, most: int) -> None:

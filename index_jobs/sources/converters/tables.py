@@ -275,9 +275,10 @@ def convert_parquet(
     path: Path, where: str, fields: Fields
 ) -> Iterator[ConvertedDocument | SourceError]:
     """Yield the rows of a Parquet file. See Converter."""
-    with _parquet_table(path, where) as table:
-        converter = _RowConverter(table.columns, fields, where)
-        for number, row in enumerate(_rows(table, where), 1):
+    with reading(_PARQUET, where), _parquet_file(path) as file:
+        columns = _parquet_columns(file)
+        converter = _RowConverter(columns, fields, where)
+        for number, row in enumerate(_parquet_rows(file, columns), 1):
             document = converter.document(row, number, f"{where}, row {number}")
             if document is not None:
                 yield document
@@ -286,58 +287,35 @@ def convert_parquet(
 def parquet_rows(path: Path, where: str) -> Iterator[dict[str, Any]]:
     """Yield the rows of a Parquet file as objects with values of JSON, a batch in memory at a time.
     Raises SourceError for a file that cannot be read."""
-    with _parquet_table(path, where) as table:
-        yield from _rows(table, where)
-
-
-def _parquet_table(path: Path, where: str) -> _ParquetTable:
     with readable(where), path.open("rb"):
         pass
-    with reading(_PARQUET, where):
-        return _ParquetTable(path)
+    with reading(_PARQUET, where), _parquet_file(path) as file:
+        yield from _parquet_rows(file, _parquet_columns(file))
 
 
-def _rows(table: _ParquetTable, where: str) -> Iterator[dict[str, Any]]:
-    batches = table.batches()
-    while True:
-        with reading(_PARQUET, where):
-            rows = next(batches, None)
-        if rows is None:
-            return
-        yield from rows
+def _parquet_file(path: Path) -> Any:
+    parquet: Any = import_module("pyarrow.parquet")
+    return parquet.ParquetFile(str(path), buffer_size=_BUFFER_BYTES)
 
 
-class _ParquetTable:
-    """A Parquet file, and its rows in batches. Columns of bytes are not read."""
+def _parquet_columns(file: Any) -> list[str]:
+    """Return the names of the columns but for those of bytes, which are not read."""
+    binary = ("binary", "large_binary")
+    return [field.name for field in file.schema_arrow if str(field.type) not in binary]
 
-    def __init__(self, path: Path) -> None:
-        self._arrow: Any = import_module("pyarrow")
-        parquet: Any = import_module("pyarrow.parquet")
-        self._file = parquet.ParquetFile(str(path), buffer_size=_BUFFER_BYTES)
-        self.columns: list[str] = [
-            field.name
-            for field in self._file.schema_arrow
-            if str(field.type) not in ("binary", "large_binary")
-        ]
 
-    def __enter__(self) -> _ParquetTable:
-        return self
+def _parquet_rows(file: Any, columns: list[str]) -> Iterator[dict[str, Any]]:
+    for batch in file.iter_batches(_BATCH_ROWS, columns=columns, use_threads=False):
+        for row in zip(*map(_parquet_values, batch.columns), strict=True):
+            yield dict(zip(batch.schema.names, row, strict=True))
 
-    def __exit__(self, *exception: object) -> None:
-        self._file.close()
 
-    def batches(self) -> Iterator[list[dict[str, Any]]]:
-        """Yield the rows as objects with values of JSON. Raises errors of pyarrow."""
-        for batch in self._file.iter_batches(_BATCH_ROWS, columns=self.columns, use_threads=False):
-            rows = zip(*(self._values(column) for column in batch.columns), strict=True)
-            yield [dict(zip(batch.schema.names, row, strict=True)) for row in rows]
-
-    def _values(self, column: Any) -> list[Any]:
-        arrow = self._arrow
-        kind = column.type
-        if arrow.types.is_timestamp(kind) and kind.unit == "ns":  # Python has microseconds
-            column = column.cast(arrow.timestamp("us", kind.tz), safe=False)
-        return [_plain(value) for value in column.to_pylist()]
+def _parquet_values(column: Any) -> list[Any]:
+    arrow: Any = import_module("pyarrow")
+    kind = column.type
+    if arrow.types.is_timestamp(kind) and kind.unit == "ns":  # Python has microseconds
+        column = column.cast(arrow.timestamp("us", kind.tz), safe=False)
+    return [_plain(value) for value in column.to_pylist()]
 
 
 def _plain(value: Any) -> Any:
