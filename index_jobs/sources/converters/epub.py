@@ -6,13 +6,13 @@ import posixpath
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 from zipfile import ZipFile
 
 from arag_search.errors import SourceError
 from index_jobs.sources.converters.html import decoded_markup, page_of
-from index_jobs.sources.converters.office import Element, opened_archive, parsed_xml
+from index_jobs.sources.converters.office import opened_archive, parsed_xml
 from index_jobs.sources.converters.outline import Part, outline_of, shifted
 from index_jobs.sources.converters.registry import (
     ConvertedDocument,
@@ -20,6 +20,9 @@ from index_jobs.sources.converters.registry import (
     sensible_title,
 )
 from index_jobs.sources.records import Fields
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
 
 _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"
@@ -131,4 +134,4 @@ def _member(names: Mapping[str, str], folder: str, reference: str) -> str:
 
 
 def _named(root: Element, name: str) -> Iterator[Element]:
-    return root.iter(f"{{*}}{name}", name)
+    return root.iter(f"{{*}}{name}")  # in any namespace, or none

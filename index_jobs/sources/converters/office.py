@@ -15,7 +15,7 @@ from datetime import datetime, time
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
-from typing import IO, Any, Protocol, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 from zipfile import BadZipFile, ZipFile
 
 from arag_search.errors import SourceError
@@ -26,6 +26,9 @@ from index_jobs.sources.converters.registry import (
     sensible_title,
 )
 from index_jobs.sources.records import Fields, readable
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element  # as which lxml's elements are used here
 
 _USUAL_FORMS = (
     (
@@ -52,25 +55,6 @@ nothing, which some programs write, and types of templates, slide shows and file
 _ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENCRYPTED_FLAG = 1
-
-
-class Element(Protocol):
-    """An XML element, as lxml represents it."""
-
-    tag: Any
-    """Its name; a function for comments and the like."""
-
-    text: str | None
-
-    def get(self, name: str) -> str | None: ...
-
-    def find(self, name: str) -> Element | None: ...
-
-    def iter(self, *names: str) -> Iterator[Element]: ...
-
-    def itertext(self) -> Iterator[str]: ...
-
-    def __iter__(self) -> Iterator[Element]: ...
 
 
 @contextmanager
@@ -199,7 +183,8 @@ def _word_document(file: IO[bytes]) -> ConvertedDocument:
 
 
 def _unread_parts(roots: Sequence[Element], names: Mapping[str, str]) -> dict[str, int]:
-    return dict(Counter(names[element.tag] for root in roots for element in root.iter(*names)))
+    pairs = ((root, *pair) for root in roots for pair in names.items())
+    return dict(Counter(shown for root, name, shown in pairs for _ in root.iter(name)))
 
 
 def _style_names(styles: Element) -> dict[str, str]:
