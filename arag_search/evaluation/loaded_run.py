@@ -18,6 +18,7 @@ from arag_search.runs.folder import (
     StoredRecords,
     read_description,
     read_records,
+    shorten_names,
 )
 from arag_search.runs.predictions import read_predictions
 
@@ -155,9 +156,8 @@ def _check_known(
 ) -> None:
     unknown = sorted(set(records) - {question.id for question in questions})
     if unknown:
-        more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
         raise RunError(
-            f"The questions lack some that have a record: {', '.join(unknown[:3])}{more}.",
+            f"The questions lack some that have a record: {shorten_names(unknown)}.",
             where=str(folder),
             allowed="the questions of the run, or others with the same ids",
         )

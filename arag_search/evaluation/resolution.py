@@ -18,22 +18,6 @@ _TELLING_WORDS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class ResolvedHop:
-    """The passages that hold the evidence of a hop, in corpus order; none if it is unresolved.
-
-    Of several passages or parts with the title, those that hold the answer are taken. ``rule`` is
-    the first rule that found such passages. If no rule did (a date may be written differently), it
-    is the first rule that found any passages, all of which are taken, and ``holds_answer`` is
-    False. It is None if no rule found any.
-    """
-
-    hop: Hop
-    chunk_ids: tuple[str, ...]
-    rule: Rule | None
-    holds_answer: bool
-
-
-@dataclass(frozen=True, slots=True)
 class EvidencePiece:
     """A piece of evidence that must have been shown: its name, the passages any of which shows it,
     in corpus order, and the rule that found them (None: unresolved). ``answer`` must be in the
@@ -152,8 +136,10 @@ class Passages:
         return telling or list(parts)
 
 
-def resolve_hops(question: Question, passages: Passages) -> tuple[ResolvedHop, ...]:
-    """Return the passages that hold the evidence of each hop."""
+def resolve_hops(question: Question, passages: Passages) -> tuple[EvidencePiece, ...]:
+    """Return the evidence of each hop: the passages of the first rule of which some hold the
+    answer, these alone. If no rule has such passages (a date may be written differently), they are
+    all of the first rule that found any, and the piece has no answer."""
     return tuple(_resolve_hop(hop, passages) for hop in question.hops)
 
 
@@ -167,7 +153,7 @@ def resolve_evidence(
     the relevant documents if the data names them.
     """
     if question.hops:
-        return (tuple(map(_hop_piece, resolve_hops(question, passages))),)
+        return (resolve_hops(question, passages),)
     if question.supporting_titles:
         sets = (question.supporting_titles, *question.alternative_titles)
         return tuple(tuple(_titled_piece(title, passages) for title in titles) for titles in sets)
@@ -193,18 +179,17 @@ class LocatedEvidence:
         return LocatedEvidence(passages, sets)
 
 
-def _resolve_hop(hop: Hop, passages: Passages) -> ResolvedHop:
-    """Resolve a hop by the first rule whose passages hold the answer, else by the first that finds
-    any."""
-    first: ResolvedHop | None = None
+def _resolve_hop(hop: Hop, passages: Passages) -> EvidencePiece:
+    name = hop.title or hop.subject or hop.question or hop.answer
+    first = EvidencePiece(name, (), None)
     for rule, candidates in _matches_by_rule(hop, passages):
         telling = [passage for passage in candidates if passage.has(hop.answer)]
         ids = tuple(passage.chunk.id for passage in telling or candidates)
-        resolved = ResolvedHop(hop, ids, rule, bool(telling))
         if telling:
-            return resolved
-        first = first or resolved
-    return first or ResolvedHop(hop, (), None, False)
+            return EvidencePiece(name, ids, rule, hop.answer)
+        if first.rule is None:
+            first = EvidencePiece(name, ids, rule)
+    return first
 
 
 def _matches_by_rule(
@@ -220,13 +205,6 @@ def _matches_by_rule(
         matches = passages.with_texts(hop.subject, hop.answer)
         if len(matches) == 1:
             yield "subject and object", matches
-
-
-def _hop_piece(resolved: ResolvedHop) -> EvidencePiece:
-    hop = resolved.hop
-    name = hop.title or hop.subject or hop.question or hop.answer
-    answer = hop.answer if resolved.holds_answer else None
-    return EvidencePiece(name, resolved.chunk_ids, resolved.rule, answer)
 
 
 def _titled_piece(title: str, passages: Passages) -> EvidencePiece:

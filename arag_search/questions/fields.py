@@ -135,7 +135,7 @@ class Fields:
         raise self.wrong(name, "a string that is not empty, or a list of them")
 
     def strings(self, name: str) -> list[str]:
-        return self.items(name, "a list of strings that are not empty", _text)
+        return self.items(name, "a list of strings that are not empty", text_of)
 
     def texts_in(self, name: str) -> list[str]:
         """Return the texts of a field that is a string or a list of strings, without blank ones and
@@ -144,25 +144,20 @@ class Fields:
         items = cast(list[object], value) if isinstance(value, list) else [value]
         if not all(isinstance(item, str) for item in items):
             return []
-        return [text for item in items if (text := _text(item)) is not None]
+        return [text for item in items if (text := text_of(item)) is not None]
 
-    def titles_of_sentences(self, name: str) -> list[str]:
-        """Return the titles of facts, each a title and the number of a sentence, in pairs or in two
-        columns."""
-        if not isinstance(self.fields.get(name), dict):
-            return self.items(name, "a list of [title, sentence number]", _title_of_sentence)
-        columns = cast(dict[str, object], self.fields[name])
-        titles, numbers = columns.get("title"), columns.get("sent_id")
-        if isinstance(titles, list) and isinstance(numbers, list):
-            every, count = cast(list[object], titles), len(cast(list[object], numbers))
-            pairs = zip(every, cast(list[object], numbers), strict=False)
-            read = [_title_of_sentence([title, number]) for title, number in pairs]
-            good = [title for title in read if title is not None]
-            if len(good) == len(every) == count:
-                return good
-        raise self.wrong(
-            name, 'a list of [title, sentence number], or {"title": [], "sent_id": []}'
-        )
+    def rows(self, name: str, columns: tuple[str, str], allowed: str) -> Fields:
+        """Return the record with a field of pairs as a list, where it is in two columns."""
+        value = self.fields.get(name)
+        if not isinstance(value, dict):
+            return self
+        first, second = (cast(dict[str, object], value).get(column) for column in columns)
+        if not (isinstance(first, list) and isinstance(second, list)) or (
+            len(cast(list[object], first)) != len(cast(list[object], second))
+        ):
+            raise self.wrong(name, f'{allowed}, or {{"{columns[0]}": [], "{columns[1]}": []}}')
+        pairs = zip(cast(list[object], first), cast(list[object], second), strict=True)
+        return Fields({**self.fields, name: [list(pair) for pair in pairs]}, self.where)
 
     def triples(self, name: str) -> tuple[Triple, ...]:
         """Return a chain of facts; evidence that is text, as in A-RAG's files, gives none."""
@@ -206,25 +201,19 @@ class Fields:
         )
 
 
-def _text(value: object) -> str | None:
+def text_of(value: object) -> str | None:
+    """Return a text that is not blank; None for anything else."""
     return nfc(value) if isinstance(value, str) and value.strip() else None
 
 
-def _title_of_sentence(value: object) -> str | None:
-    if not isinstance(value, list):
-        return None
-    items = cast(list[object], value)
-    if len(items) != 2 or not isinstance(items[1], int) or isinstance(items[1], bool):
-        return None
-    return _text(items[0])
-
-
 def _triple(value: object) -> Triple | None:
-    if not isinstance(value, list):
-        return None
-    items = [_text(item) for item in cast(list[object], value)]
-    texts = [item for item in items if item is not None]
-    return (texts[0], texts[1], texts[2]) if len(texts) == len(items) == 3 else None
+    match cast(list[object], value):
+        case [str(subject), str(relation), str(answer)] if all(
+            map(str.strip, (subject, relation, answer))
+        ):
+            return nfc(subject), nfc(relation), nfc(answer)
+        case _:
+            return None
 
 
 def _object(value: object) -> dict[str, Any] | None:
@@ -232,10 +221,8 @@ def _object(value: object) -> dict[str, Any] | None:
 
 
 def _passage(value: object) -> GoldPassage | None:
-    fields = _object(value)
-    if fields is None:
-        return None
-    title, text = fields.get("title"), _text(fields.get("text"))
+    fields = _object(value) or {}
+    title, text = fields.get("title"), text_of(fields.get("text"))
     if text is None or not (title is None or isinstance(title, str)):
         return None
-    return GoldPassage(_text(title), text)
+    return GoldPassage(text_of(title), text)

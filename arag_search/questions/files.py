@@ -32,7 +32,8 @@ from arag_search.questions.fields import (
     shown,
 )
 from arag_search.questions.question import Question
-from arag_search.questions.record import ALLOWED, NO_ID, is_musique, read_record
+from arag_search.questions.record import ALLOWED, NO_ID, read_record
+from arag_search.system.progress import counted
 
 QUERIES_FILE = "queries.jsonl"
 QRELS_FOLDER = "qrels"
@@ -251,17 +252,12 @@ def read_questions(path: Path | str) -> QuestionFile:
     questions = [read_record(value, where) for where, value in records]
     unnamed = sum(question.id == NO_ID for question in questions)
     named = _with_ids(questions)
-    are_musique = [is_musique(value) for _, value in records]
-    answerable = {
-        question.id
-        for question, is_of_musique in zip(named, are_musique, strict=True)
-        if is_of_musique and question.answerable
-    }
+    answerable = {question.id for question in named if question.answerable}
     by_id: dict[str, Question] = {}
     places: dict[str, str] = {}
     twins = 0
-    for question, is_of_musique, (where, _) in zip(named, are_musique, records, strict=True):
-        if is_of_musique and not question.answerable and question.id in answerable:
+    for question, (where, _) in zip(named, records, strict=True):
+        if not question.answerable and question.id in answerable:
             twins += 1
             question = replace(question, id=question.id + UNANSWERABLE_SUFFIX)
         if question.id in by_id:
@@ -303,14 +299,13 @@ def _with_ids(questions: Sequence[Question]) -> list[Question]:
 def _notes(twins: int, unnamed: int) -> tuple[str, ...]:
     notes: list[str] = []
     if twins:
-        have = "question has" if twins == 1 else "questions have"
+        have = counted(twins, "unanswerable question has", "unanswerable questions have")
         notes.append(
-            f"{twins:,} unanswerable {have} the id of an answerable twin, to which "
-            f'"{UNANSWERABLE_SUFFIX}" was added.'
+            f'{have} the id of an answerable twin, to which "{UNANSWERABLE_SUFFIX}" was added.'
         )
     if unnamed:
-        have = "question has no id, and is" if unnamed == 1 else "questions have no id, and are"
-        notes.append(f"{unnamed:,} {have} named by position: q1, q2, ...")
+        have = counted(unnamed, "question has no id, and is", "questions have no id, and are")
+        notes.append(f"{have} named by position: q1, q2, ...")
     return tuple(notes)
 
 

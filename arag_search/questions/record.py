@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import cast
 
 from arag_search.corpus import nfc
 from arag_search.errors import QuestionsError
-from arag_search.questions.fields import Fields
+from arag_search.questions.fields import Fields, text_of
 from arag_search.questions.question import GoldPassage, Hop, Question, Triple
 
 ALLOWED = (
@@ -38,14 +38,6 @@ def read_record(value: object, where: str) -> Question:
     return _financebench(fields) if fields.has("financebench_id") else _question(fields)
 
 
-def is_musique(value: object) -> bool:
-    """Return whether a record is one of MuSiQue, whose ids an answerable question may share with
-    its unanswerable twin."""
-    return isinstance(value, dict) and Fields(cast(dict[str, Any], value), "").has(
-        "question_decomposition"
-    )
-
-
 def _question(fields: Fields) -> Question:
     is_decomposed = fields.has("question_decomposition")
     hops = _musique_hops(fields) if is_decomposed else _named_hops(fields)
@@ -68,7 +60,9 @@ def _question(fields: Fields) -> Question:
 
 
 def _supporting_titles(fields: Fields, hops: Sequence[Hop]) -> Sequence[str]:
-    of_sentences = fields.titles_of_sentences("supporting_facts")
+    allowed = "a list of [title, sentence number]"
+    rows = fields.rows("supporting_facts", ("title", "sent_id"), allowed)
+    of_sentences = rows.items("supporting_facts", allowed, _title_of_sentence)
     if fields.has("decomposition_support"):
         return fields.strings("decomposition_support")
     if of_sentences:
@@ -188,25 +182,28 @@ def _supports(fields: Fields, steps: Sequence[Fields]) -> list[GoldPassage | Non
 # Passages given with the question
 
 
+def _title_of_sentence(value: object) -> str | None:
+    match cast(list[object], value):
+        case [title, int(number)] if not isinstance(number, bool):
+            return text_of(title)
+        case _:
+            return None
+
+
 def _context(fields: Fields) -> list[GoldPassage]:
     """Return HotpotQA's ten passages: [title, sentences] each, or in two columns."""
-    value = fields.fields["context"]
-    if not isinstance(value, dict):
-        return fields.items("context", "a list of [title, [sentence, ...]]", _context_passage)
-    columns = cast(dict[str, object], value)
-    titles, sentences = columns.get("title"), columns.get("sentences")
-    if not isinstance(titles, list) or not isinstance(sentences, list):
-        raise fields.wrong("context", 'a list of [title, [...]], or {"title": [], "sentences": []}')
-    pairs = zip(cast(list[object], titles), cast(list[object], sentences), strict=False)
-    return [passage for pair in pairs if (passage := _context_passage(list(pair))) is not None]
+    allowed = "a list of [title, [sentence, ...]]"
+    rows = fields.rows("context", ("title", "sentences"), allowed)
+    return rows.items("context", allowed, _context_passage)
 
 
 def _context_passage(value: object) -> GoldPassage | None:
-    row = cast(list[object], value) if isinstance(value, list) else []
-    if len(row) != 2 or not isinstance(row[0], str) or not isinstance(row[1], list):
-        return None
-    sentences = [sentence for sentence in cast(list[object], row[1]) if isinstance(sentence, str)]
-    return GoldPassage(nfc(row[0]), nfc("".join(sentences)))
+    match cast(list[object], value):
+        case [str(title), texts] if isinstance(texts, list):
+            sentences = [text for text in cast(list[object], texts) if isinstance(text, str)]
+            return GoldPassage(nfc(title), nfc("".join(sentences)))
+        case _:
+            return None
 
 
 def _browsecomp_plus(fields: Fields) -> Question:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -92,32 +92,36 @@ class RunDescription(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class StoredRecords:
-    """The content of a file of records.
+    """The content of a file of records: all of them, in the order in which they were written, and
+    the size of an incomplete last line, which is left out."""
 
-    ``by_id`` has the last record of each question, ``previous`` those that a later one replaced.
-    ``cost`` sums up all records that have one, ``torn_bytes`` is the size of an incomplete last
-    line, which is left out.
-    """
-
-    by_id: dict[str, Record]
-    cost: float
+    records: Sequence[Record]
     torn_bytes: int
-    previous: Mapping[str, Sequence[Record]] = field(default_factory=dict[str, Sequence[Record]])
+
+    @property
+    def by_id(self) -> dict[str, Record]:
+        """The last record of each question."""
+        return {record.question_id: record for record in self.records}
+
+    @property
+    def cost(self) -> float:
+        """The sum of the costs that are known."""
+        return sum(max(record.total_cost or 0.0, 0.0) for record in self.records)
 
     def of_run(self, run: RunDescription, questions: Mapping[str, str]) -> RunRecords:
-        """Separate the records of a run from those of others in the same file.
+        """Separate the records of a run from those of others that none of its own replaced.
 
         ``questions`` are the texts that the run asks, by id.
         """
         own: dict[str, Record] = {}
         foreign: dict[str, Foreign] = {}
-        for id, last in self.by_id.items():
-            for record in (last, *reversed(self.previous.get(id, ()))):
-                others = _differences(record, run, questions.get(id))
-                if not others:
-                    own[id] = record
-                    break
-                foreign.setdefault(id, Foreign(record, others))
+        for record in self.records:
+            id = record.question_id
+            if others := _differences(record, run, questions.get(id)):
+                foreign[id] = Foreign(record, others)
+            else:
+                own[id] = record
+                foreign.pop(id, None)
         return RunRecords(own, foreign)
 
 
@@ -140,7 +144,7 @@ class RunRecords(NamedTuple):
             f"{id} ({', '.join(f'another {name}' for name in foreign.differences)})"
             for id, foreign in self.foreign.items()
         ]
-        return _shorten_names(named)
+        return shorten_names(named)
 
 
 def _differences(record: Record, run: RunDescription, question: str | None) -> tuple[str, ...]:
@@ -186,15 +190,7 @@ def read_description(folder: Path) -> RunDescription:
 def read_records(folder: Path) -> StoredRecords:
     """Return the records in the folder. Raises RunError naming a line that is broken, unless it is
     the last, torn by a crash."""
-    records, torn_bytes = RECORDS.read_all(folder / RECORDS_FILE)
-    by_id: dict[str, Record] = {}
-    previous: dict[str, list[Record]] = {}
-    for record in records:
-        if record.question_id in by_id:
-            previous.setdefault(record.question_id, []).append(by_id[record.question_id])
-        by_id[record.question_id] = record
-    cost = sum(max(record.total_cost or 0.0, 0.0) for record in records)
-    return StoredRecords(by_id, cost, torn_bytes, previous)
+    return StoredRecords(*RECORDS.read_all(folder / RECORDS_FILE))
 
 
 class RunFolder:
@@ -275,7 +271,7 @@ def _check_usable(folder: Path) -> None:
     if others:
         raise RunError(
             "The folder is not empty and holds no run: "
-            f"{_shorten_names([path.name for path in others])}.",
+            f"{shorten_names([path.name for path in others])}.",
             where=str(folder),
             allowed="a new or empty folder, or that of an earlier run",
             do="Name another folder.",
@@ -288,6 +284,7 @@ def _is_begun(path: Path) -> bool:
     return is_empty_file or path.name == RUN_FILE + ".new"
 
 
-def _shorten_names(names: Sequence[str]) -> str:
+def shorten_names(names: Sequence[str]) -> str:
+    """Return the first three names, and how many more there are, for messages."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more

@@ -55,7 +55,6 @@ def worker_environment(workers: int) -> dict[str, str]:
 
 
 _PROC = Path("/proc")
-_NO_START = "running"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,29 +110,15 @@ def resident_bytes(pid: int) -> int:
 
 
 def _start_by_ps(pid: int) -> str | None:
-    try:
-        done = subprocess.run(
-            ["ps", "-o", "stat=,lstart=", "-p", str(pid)],
-            capture_output=True,
-            text=True,
-            check=False,
-            env={**os.environ, "LC_ALL": "C", "TZ": "UTC"},  # the same text in every environment
-        )
-    except OSError:
-        return _start_by_number(pid)
+    done = subprocess.run(
+        ["ps", "-o", "stat=,lstart=", "-p", str(pid)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "LC_ALL": "C", "TZ": "UTC"},  # the same text in every environment
+    )
     state, _, start = done.stdout.strip().partition(" ")
     return None if not state or state.startswith("Z") else start.strip()
-
-
-def _start_by_number(pid: int) -> str | None:
-    """Return a constant if the id is in use: without ``ps`` nothing else is known."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return None
-    except PermissionError:  # it is running, as another user
-        pass
-    return _NO_START
 
 
 class Interrupts:

@@ -53,8 +53,8 @@ def open_ground(
 def _asked(question: Question, passages: Passages) -> Asked:
     """Return a question with its evidence among the passages."""
     evidence = tuple(
-        evidence_of(hop.hop.answer, [passage.chunk for passage in passages.of_ids(hop.chunk_ids)])
-        for hop in resolve_hops(question, passages)
+        evidence_of(hop.answer, [passage.chunk for passage in passages.of_ids(piece.chunk_ids)])
+        for hop, piece in zip(question.hops, resolve_hops(question, passages), strict=True)
     )
     return Asked(question, known(question), evidence)
 

@@ -26,7 +26,7 @@ def question_of(*hops: Hop) -> Question:
 
 def resolution_of(hop: Hop, chunks: Sequence[Chunk] = VIVALDI) -> tuple[object, ...]:
     (hop_evidence,) = resolve_hops(question_of(hop), Passages(chunks))
-    return (hop_evidence.rule, hop_evidence.chunk_ids, hop_evidence.holds_answer)
+    return (hop_evidence.rule, hop_evidence.chunk_ids, hop_evidence.answer is not None)
 
 
 def test_an_exact_title_comes_first_and_of_its_parts_the_one_with_the_answer() -> None:
