@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from heapq import nsmallest
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
@@ -136,10 +136,6 @@ class Page:
     def with_count(self, count: int) -> Page:
         """Return the same page with an exact count, which matters only above MAX_TOTAL."""
         return Page(self.hits, count, True, self.passages, count > MAX_TOTAL)
-
-    def with_matched_text(self) -> Page:
-        """Return the same page with the text of only the matched sentences in its hits."""
-        return replace(self, hits=tuple(hit.with_matched_text() for hit in self.hits))
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,6 +103,14 @@ def typed_patterns(query: Clause) -> list[tuple[str | None, Pattern]]:
     ]
 
 
+def terms_of(text: str, language: str, code: bool) -> list[str]:
+    """Return the normal forms of a text in a language or, if that is empty, the words as written:
+    a path has only normal forms."""
+    if language:
+        return normal_terms(text, language, code=code)
+    return written(text.partition(HEADING_MARK)[0])
+
+
 class Words:
     """The words of a text or of a heading with its path, as they are written and in normal forms;
     ``code`` is that of ``normal_forms``."""
@@ -118,11 +126,7 @@ class Words:
         """Return the normal forms in a language or, if that is empty, the words as written."""
         terms = self._terms.get(language)
         if terms is None:
-            if language:
-                terms = normal_terms(self._text, language, code=self._code)
-            else:  # a path has only normal forms
-                terms = written(self._text.partition(HEADING_MARK)[0])
-            self._terms[language] = terms
+            terms = self._terms[language] = terms_of(self._text, language, self._code)
         return terms
 
     def match(self, pattern: Pattern) -> bool:

@@ -71,9 +71,9 @@ class Name(NamedTuple):
 def names_in(text: str, words: Sequence[Token], common: Collection[str]) -> Iterator[Name]:
     """Yield the stretches of a text, by its words, that may be whole names, of at most MAX_WORDS.
 
-    They begin and end with a word that has a capital or a digit, and no run of words with capitals
-    goes on before or after them. A word that is ``common``, because it occurs in lower case, is no
-    part of a run whose sentence it begins.
+    They have a letter, begin and end with a word that has a capital or a digit, and no run of words
+    with capitals goes on before or after them. A word that is ``common``, because it occurs in
+    lower case, is no part of a run whose sentence it begins.
     """
     forms = [folded(word.term) for word in words]
     gaps = [text[word.end : after.start] for word, after in pairwise(words)]
@@ -106,7 +106,8 @@ def names_in(text: str, words: Sequence[Token], common: Collection[str]) -> Iter
         name = ""
         for last in range(first, min(first + MAX_WORDS, len(words))):
             name = f"{name} {forms[last]}" if name else forms[last]
-            if is_sign[last] and not (is_run[last] and is_sign[last + 1]):
+            is_name = is_upper[last] or (is_sign[last] and any(map(str.isalpha, name)))
+            if is_name and not (is_run[last] and is_sign[last + 1]):
                 end = words[last].end
                 yield Name(word.start, end, name)
                 if text.startswith(("'s", "’s"), end - 2):

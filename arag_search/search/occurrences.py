@@ -9,7 +9,7 @@ from typing import Literal
 
 from arag_search.corpus import split_at
 from arag_search.plan.clauses import Clause
-from arag_search.plan.matching import Pattern, Words, patterns_of
+from arag_search.plan.matching import Pattern, patterns_of, terms_of
 from arag_search.query import analysis
 from arag_search.query.analysis import Token
 from arag_search.query.forms import HOLE, Form, normal_forms
@@ -47,12 +47,12 @@ class _Terms:
 
     def __init__(self, text: str, ends: tuple[int, ...], language: str, code: bool) -> None:
         sentences = split_at(text, ends)
-        self._sentences = [Words(sentence, code).terms(language) for sentence in sentences]
+        self._sentences = [terms_of(sentence, language, code) for sentence in sentences]
         # A word may go on in the next sentence, and parts of words stand behind all words.
         is_apart = all(sentence[-1:].isspace() for sentence in sentences[:-1])
         self._all = list(chain(*self._sentences))
         if not is_apart or HOLE in self._all:
-            self._all = Words(text, code).terms(language)
+            self._all = terms_of(text, language, code)
         self._set = frozenset(self._all)
 
     @cached_property

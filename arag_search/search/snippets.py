@@ -82,7 +82,7 @@ class Snippets:
         if hit.matched_sentences:
             return list(hit.matched_sentences)
         text = Sentences(hit.content, hit.sentence_ends, is_code(hit.doc_id))
-        points = Counter(_points(self._patterns, text))
+        points = _points(self._patterns, text)
         if hit.outline.units:
             points.update(self._named_units(hit))
         for lookup in self._lookups:
@@ -126,11 +126,10 @@ def keyword_sentences(hit: Hit, keywords: Sequence[str], matching: Matching) -> 
     return sorted(_points(patterns, text)) or first_sentence(hit)
 
 
-def best_sentence(words: str, text: Sentences, among: range, language: str) -> int | None:
+def best_sentence(words: str, text: Sentences, language: str) -> int | None:
     """Return the number of the sentence with most of the words, the first of several; None if no
-    sentence ``among`` these has any."""
+    sentence has any."""
     points = _points(_words_of(words, language), text)
-    points = {number: points[number] for number in points if number in among}
     return next(iter(_best(points, text, lambda: _words_of(words, ""), 1)), None)
 
 
@@ -149,7 +148,7 @@ def first_sentence(hit: Hit) -> list[int]:
     return [0] if hit.sentence_ends else []
 
 
-def _points(patterns: Sequence[Pattern], text: Sentences) -> dict[int, int]:
+def _points(patterns: Sequence[Pattern], text: Sentences) -> Counter[int]:
     """Return how many of the patterns each sentence matches, by its number.
 
     If no sentence matches any pattern, the single words of the patterns are used instead.

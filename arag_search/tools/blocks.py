@@ -401,11 +401,7 @@ def _shrink_alone(blocks: Sequence[Block], over: int) -> bool:
     with_text = [block for block in blocks if block.body]
     if len(with_text) != 1:
         return False
-    length = count_tokens(with_text[0].body)
-    if length - over < LEAST_TOKENS:
-        return False
-    with_text[0].cut = cut_to(with_text[0].body, length - over)
-    return True
+    return _level_lengths(with_text, count_tokens(with_text[0].body) - over)
 
 
 def retrieved_tokens(blocks: Sequence[Block]) -> int:

@@ -137,7 +137,7 @@ def _near(chunk: Chunk, words: str, language: str) -> range:
     any of them."""
     text = Sentences(chunk.content, chunk.sentence_ends, is_code(chunk.doc_id))
     sentences = chunk.sentences()
-    best = best_sentence(words, text, range(len(sentences)), language)
+    best = best_sentence(words, text, language)
     if best is None:
         raise Mistake(
             f'Tool not run: no sentence of chunk "{chunk.id}" has a word of near. Use words that '

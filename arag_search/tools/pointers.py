@@ -124,7 +124,7 @@ def _sentence(documents: Sequence[Hit], words: str, language: str) -> tuple[int,
     numbers = list(range(len(sentences)))
     if wanted := " ".join(word for word in analysis.terms(words) if word not in known):
         text = Sentences(hit.content, hit.sentence_ends, is_code(hit.doc_id))
-        best = best_sentence(wanted, text, range(len(sentences)), language)
+        best = best_sentence(wanted, text, language)
         numbers = numbers if best is None else [best, *numbers]
     more = (n for n in numbers if not known.issuperset(analysis.terms(sentences[n])))
     number = next(more, None)

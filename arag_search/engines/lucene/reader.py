@@ -43,7 +43,6 @@ from arag_search.engines.lucene.snapshot import (
     REBUILD,
     Documents,
     Match,
-    Matches,
     PartStatistics,
     Position,
     Snapshot,
@@ -191,10 +190,7 @@ class LuceneEngine:
                 deadline=deadline,
             )
             counts = dict(zip(distinct, numbers, strict=True))
-            return [counts[query] for query in counted], [
-                _page(matches, request.top_k)
-                for matches, request in zip(pages, requests, strict=True)
-            ]
+            return [counts[query] for query in counted], pages
 
     def field_values(self, request: FieldsRequest) -> FieldsPage:
         """See SearchEngine. One pass over the values of the fields, in one call to Java."""
@@ -367,19 +363,16 @@ class LuceneEngine:
         counting: bool = False,
         sort: str = "",
     ) -> Page:
-        start, end = request.offset, request.offset + request.top_k
-        with_text = request.with_text
-        matches = self._chunks.page(
+        return self._chunks.page(
             query,
-            start,
-            end,
+            request.offset,
+            request.offset + request.top_k,
             scored=scored,
             counting=counting,
-            with_text=with_text,
+            with_text=request.with_text,
             sort=sort,
             deadline=request.deadline,
         )
-        return _page(matches, end)
 
     def _search_per_document(
         self, request: SearchRequest, query: str, scored: bool, sort: str
@@ -448,12 +441,13 @@ class LuceneEngine:
             ordinal = chunk_ordinal(sentence)
             if ordinal in matched:
                 matched[ordinal] = (*matched[ordinal], sentence - ordinal)
-        hits = [
+        hits = (
             hit._replace(score=best[hit.ordinal], matched_sentences=matched[hit.ordinal])
             for hit in self._hits_at(list(best), request.with_text)
-        ]
-        page = Page(tuple(hits), top.count, top.count_is_exact, passages)
-        return page if request.whole_text else page.with_matched_text()
+        )
+        if not request.whole_text:
+            hits = map(Hit.with_matched_text, hits)
+        return Page(tuple(hits), top.count, top.count_is_exact, passages)
 
     def _sentences_within(
         self, index: Snapshot, query: str, chunks: Sequence[int], deadline: Deadline | None
@@ -479,10 +473,10 @@ class LuceneEngine:
 
     def _existing_at(
         self, distinct: Sequence[int], with_text: bool, within: str | None = None
-    ) -> list[Hit]:
+    ) -> tuple[Hit, ...]:
         """Return the chunks that exist at distinct ordinals, in ascending order."""
         if not distinct:
-            return []
+            return ()
         query = filtered(ordinals(distinct), within)
         return self._chunks.page(query, 0, len(distinct), scored=False, with_text=with_text).hits
 
@@ -520,7 +514,7 @@ class LuceneEngine:
             if len(hits) < _SCAN_BATCH:
                 return
 
-    def _batch(self, query: str, position: Position) -> tuple[list[Hit], Position]:
+    def _batch(self, query: str, position: Position) -> tuple[tuple[Hit, ...], Position]:
         documents, position = self._chunks.after(query, position, _SCAN_BATCH)
         return self._chunks.read(documents, with_text=True), position
 
@@ -548,12 +542,6 @@ def _is_plain(request: SearchRequest) -> bool:
         and request.per_document is None
         and request.from_ordinal is None
     )
-
-
-def _page(matches: Matches, end: int) -> Page:
-    """Return the page of matches up to a rank."""
-    passages = matches.before_end if matches.before_end < end else None
-    return Page(tuple(matches.hits), matches.count, matches.count_is_exact, passages)
 
 
 def _chunk(hit: Hit) -> Chunk:

@@ -94,7 +94,7 @@ UNREADABLE = (ValueError, LookupError, TypeError)
 
 def decode_hits(
     records: Sequence[list[Any]], texts: bytes | None, scores: Iterable[float] = repeat(0.0)
-) -> list[Hit]:
+) -> tuple[Hit, ...]:
     """Decode records from JSON values, and their texts, if they were read, from one piece of UTF-8.
 
     The texts follow each other; a text ends where its last sentence ends.
@@ -110,7 +110,7 @@ def decode_hits(
         outline = PassageOutline.of_json(*outlined)
         decoded.append(Hit(id_, doc_id, *place, ends, rest[offset:end], outline, score))
         offset = end
-    return decoded
+    return tuple(decoded)
 
 
 def _metadata(loaded: Mapping[str, Any]) -> dict[str, MetadataValue]:

@@ -29,6 +29,7 @@ from arag_search.engines.base import (
     FieldValues,
     Mask,
     Ordinals,
+    Page,
     SortBy,
     ValueCount,
     left_nanoseconds,
@@ -79,17 +80,6 @@ class Top:
     matches: list[Match]
     count: int
     count_is_exact: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Matches:
-    """Matches as hits. ``before_end`` is the number of matches before the end of the
-    request; for the counts see Top."""
-
-    hits: list[Hit]
-    count: int
-    count_is_exact: bool
-    before_end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +160,7 @@ class Snapshot:
         with_text: bool,
         sort: str = "",
         deadline: Deadline | None = None,
-    ) -> Matches:
+    ) -> Page:
         """Return matches ``start`` to ``end`` by score, equal and unscored matches by ordinal.
 
         ``counting`` scores boost x frequency (Eq. 1) instead of BM25. ``sort`` is a sort of
@@ -181,7 +171,8 @@ class Snapshot:
         head, texts = _split(data)
         try:
             count, exact, before_end, scores, records = orjson.loads(head)
-            return Matches(decode_hits(records, texts, scores), count, bool(exact), before_end)
+            hits = decode_hits(records, texts, scores)
+            return Page(hits, count, bool(exact), before_end if before_end < end else None)
         except UNREADABLE as error:
             raise self._damage(error) from error
 
@@ -193,7 +184,7 @@ class Snapshot:
         *,
         with_text: bool,
         deadline: Deadline | None,
-    ) -> tuple[list[int], list[Matches]]:
+    ) -> tuple[list[int], list[Page]]:
         """Return what ``counts`` does, and the first matches of one or more queries, each with
         whether it is scored, as many as ``ends`` says. One call to Java."""
         text = "".join((*counted, *(query for query, _ in queries)))
@@ -210,10 +201,11 @@ class Snapshot:
             pages = answers[len(counted) :]
             rows = [row for page in pages for row in page[4]]
             hits = iter(decode_hits(rows, texts, (score for page in pages for score in page[3])))
-            return answers[: len(counted)], [
-                Matches(list(islice(hits, len(scores))), count, bool(exact), before_end)
-                for count, exact, before_end, scores, _ in pages
-            ]
+            results: list[Page] = []
+            for (count, exact, before_end, _, own), end in zip(pages, ends, strict=True):
+                passages = before_end if before_end < end else None
+                results.append(Page(tuple(islice(hits, len(own))), count, bool(exact), passages))
+            return answers[: len(counted)], results
         except UNREADABLE as error:
             raise self._damage(error) from error
 
@@ -319,7 +311,7 @@ class Snapshot:
         """Count all documents that match."""
         return int(self._searcher.countAll(query, left_nanoseconds(deadline)))
 
-    def read(self, documents: Sequence[int], *, with_text: bool) -> list[Hit]:
+    def read(self, documents: Sequence[int], *, with_text: bool) -> tuple[Hit, ...]:
         """Return the contents of documents."""
         data = bytes(self._searcher.read(java_array("long", documents), with_text))
         head, texts = _split(data)

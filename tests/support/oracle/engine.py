@@ -138,7 +138,7 @@ class MemoryEngine:
             page = page.with_count(len(scores))
         if request.granularity == "chunk" or request.whole_text:
             return page
-        return page.with_matched_text()
+        return dataclasses.replace(page, hits=tuple(map(Hit.with_matched_text, page.hits)))
 
     def keyword_search(self, request: KeywordRequest) -> Page:
         """See SearchEngine."""
