@@ -3,6 +3,7 @@ that knows all nodes of a query."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import assert_never
 
@@ -21,7 +22,6 @@ from arag_search.plan.lookup import RegexLookup
 from arag_search.query.analysis import spellings_of
 from arag_search.query.fields import FORMS, index_field, searched_fields
 from arag_search.query.forms import folded, normal_spellings
-from arag_search.query.operators import NOT
 from arag_search.query.tree import (
     EXACT_MARK,
     And,
@@ -34,7 +34,6 @@ from arag_search.query.tree import (
     Prefix,
     Range,
     Regex,
-    Scope,
     Term,
     render,
 )
@@ -46,12 +45,10 @@ def lower(tree: Node, language: str = "") -> Clause:
     return _Lowering(language).clause(tree)
 
 
-def lower_scope(scope: Scope, language: str = "") -> ResolvedPlan:
-    """Return the scope of a filter, which may consist of exclusions alone and has no lookups."""
-    lowering = _Lowering(language)
-    excluded = [Modifier(NOT, node) for node in scope.exclude]
-    parts = [lowering.part(node) for node in (*scope.include, *excluded)]
-    return ResolvedPlan(all_of(parts))
+def lower_scope(parts: Iterable[Node | Modifier], language: str = "") -> ResolvedPlan:
+    """Return the scope of the parts of a filter, which may be exclusions alone. They have no
+    lookups."""
+    return ResolvedPlan(all_of(list(map(_Lowering(language).part, parts))))
 
 
 class _Lowering:

@@ -56,7 +56,6 @@ from arag_search.query.tree import (
     Modifier,
     Node,
     Prefix,
-    Scope,
     Term,
     TextLeaf,
     condition_of,
@@ -153,8 +152,9 @@ def parse_checked(text: str, options: Options) -> Query:
     return Query(tree, tuple(findings.notes)[:_MAX_NOTES], language, options.operators)
 
 
-def parse_filter(text: str, schema: Schema) -> Scope:
-    """Parse a filter: metadata clauses only, NOTs alone allowed, no limits but depth.
+def parse_filter(text: str, schema: Schema) -> tuple[Node | Modifier, ...]:
+    """Parse a filter, all of whose parts must match: metadata clauses only, NOTs alone allowed, no
+    limits but depth.
 
     Raises QueryError, which says that the filter is at fault.
     """
@@ -170,8 +170,7 @@ def parse_filter(text: str, schema: Schema) -> Scope:
         error = _error(findings, corrected, options)
         error.where = "the filter"
         raise error
-    include = tuple(node for node in nodes if isinstance(node, Node))
-    return Scope(include, tuple(node.child for node in nodes if isinstance(node, Modifier)))
+    return nodes
 
 
 def _text_leaf(nodes: Iterable[Node | Modifier]) -> Leaf | None:

@@ -230,10 +230,12 @@ class Modifier(_Printed):
     factor: float = DEFAULT_FACTOR
 
     def __post_init__(self) -> None:
-        if self.operator is not PREFER:
-            _check_condition(self.child, self.operator.word)
-        elif isinstance(self.child, Modifier) or not scores(self.child):
-            raise ArgumentError(PREFER_WITHOUT_SCORE)
+        child, is_modifier = self.child, isinstance(self.child, Modifier)
+        if self.operator is PREFER:
+            if is_modifier or not scores(child):
+                raise ArgumentError(PREFER_WITHOUT_SCORE)
+        elif is_modifier or _has_scoring(child) or unweighted(child) is not child:
+            raise ArgumentError(SCORING_IN_CONDITION.format(within=self.operator.word))
         if not 0 < self.factor < 1:
             raise ArgumentError(f"A DEMOTE by {self.factor:g}.", allowed="more than 0, less than 1")
 
@@ -279,26 +281,6 @@ MetadataLeaf = KeywordEquals | Range
 Leaf = TextLeaf | MetadataLeaf | Regex
 Node = Leaf | And | Or
 Compound = And | Or
-
-
-@value
-class Scope:
-    """A filter: every node of ``include`` must match, none of ``exclude`` may.
-
-    Unlike a query it may consist of exclusions alone. Filters of users are metadata clauses; the
-    condition of a search by vectors may be any query.
-    """
-
-    include: tuple[Node, ...] = ()
-    exclude: tuple[Node, ...] = ()
-
-    def __post_init__(self) -> None:
-        for node in (*self.include, *self.exclude):
-            _check_condition(node, "scope")
-
-    def __str__(self) -> str:
-        parts = [*map(str, self.include), *(f"NOT {node}" for node in self.exclude)]
-        return " AND ".join(parts)
 
 
 def all_of(*children: Node | Modifier) -> Node:
@@ -478,13 +460,6 @@ def _has_scoring(node: Node | Modifier) -> bool:
     if isinstance(node, Compound):
         return any(map(_has_scoring, node.children))
     return isinstance(node, Modifier) and node.operator.needs_ranking
-
-
-def _check_condition(node: Node | Modifier, within: str) -> None:
-    """Check what only has to match: a weight on it, or a PREFER or DEMOTE in it, has no effect."""
-    is_weighted = isinstance(node, TextLeaf | And | Or) and node.weight != 1
-    if isinstance(node, Modifier) or _has_scoring(node) or is_weighted:
-        raise ArgumentError(SCORING_IN_CONDITION.format(within=within))
 
 
 def _check_compound(node: And | Or, kind: type[And] | type[Or]) -> None:

@@ -82,7 +82,7 @@ class IndexState:
         if filter is None:
             return self.scope, ""
         own = parse_filter(filter, self.schema)
-        return joined(self.scope, lower_scope(own)), f" within {own}"
+        return joined(self.scope, lower_scope(own)), f" within {' AND '.join(map(str, own))}"
 
     @contextmanager
     def timed(self, advice: str) -> Generator[Deadline | None]:

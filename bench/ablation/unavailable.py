@@ -17,7 +17,8 @@ from arag_search.evaluation.resolution import IndexedPassage, Passages, resolve_
 from arag_search.evaluation.text_match import stands_in, whole_words
 from arag_search.plan.lower import lower_scope
 from arag_search.query.fields import DOC_ID
-from arag_search.query.tree import KeywordEquals, Scope, any_of
+from arag_search.query.operators import NOT
+from arag_search.query.tree import KeywordEquals, Modifier, any_of
 from arag_search.questions.question import Question
 
 
@@ -59,7 +60,8 @@ def take_away(
             allowed="questions whose answer must be read, and stands only in documents with their "
             "evidence, which are not all of the index",
         )
-    scope = lower_scope(Scope(exclude=(any_of(*(KeywordEquals(DOC_ID, id) for id in documents)),)))
+    excluded = any_of(*(KeywordEquals(DOC_ID, id) for id in documents))
+    scope = lower_scope([Modifier(NOT, excluded)])
     asked = tuple(replace(question, answerable=False) for question in chosen)
     return TakenAway(asked, str(scope), documents)
 

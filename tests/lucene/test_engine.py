@@ -38,7 +38,6 @@ from arag_search.query.tree import (
     Phrase,
     Prefix,
     Range,
-    Scope,
     Term,
     any_of,
 )
@@ -80,7 +79,7 @@ QUERIES: list[Node] = [
     Or((KeywordEquals("lang", "en"), Range("year", "number", None, "1671"))),
     Term("nothing"),
 ]
-GERMAN_EXCLUDED = scoped(Scope(exclude=(KeywordEquals("lang", "de"),)))
+GERMAN_EXCLUDED = scoped((Modifier(NOT, KeywordEquals("lang", "de")),))
 
 
 @pytest.fixture(name="engine", scope="module")
@@ -168,7 +167,7 @@ def test_counts_stop_beyond_a_thousand(tmp_path: Path) -> None:
         page = engine.search(SearchRequest(written(leaf), granularity="sentence"))
         assert (page.total, page.total_is_exact) == (1503, True)
     assert len(page.hits) == page.passages == 3
-    scope = scoped(Scope(include=(KeywordEquals("doc_id", "d0"),)))
+    scope = scoped((KeywordEquals("doc_id", "d0"),))
     assert engine.counts([(written(Term("opera")), "sentence")], scope) == [500]
     engine.close()
 
@@ -204,16 +203,16 @@ def test_order_is_remembered_over_a_resumed_build(tmp_path: Path) -> None:
 def test_a_scope_of_thousands_of_clauses_is_obeyed(engine: LuceneEngine) -> None:
     names = [f"d{number}" for number in range(0, 10_000, 3)]
     expected_ids = [passage.id for passage in CHUNKS if passage.doc_id in set(names)]
-    one_field = scoped(Scope(include=(Or(tuple(KeywordEquals("doc_id", name) for name in names)),)))
+    one_field = scoped((Or(tuple(KeywordEquals("doc_id", name) for name in names)),))
     assert [passage.id for passage in engine.scan(one_field)] == expected_ids
-    excluded = scoped(Scope(exclude=tuple(KeywordEquals("doc_id", name) for name in names)))
+    excluded = scoped(Modifier(NOT, KeywordEquals("doc_id", name)) for name in names)
     assert [passage.id for passage in engine.scan(excluded)] == [
         passage.id for passage in CHUNKS if passage.id not in expected_ids
     ]
     ranges = (
         Range("year", "number", str(number), str(number + 0.5)) for number in range(1670, 4000)
     )
-    mixed = scoped(Scope(include=(Or((KeywordEquals("doc_id", "d1"), *ranges)),)))
+    mixed = scoped((Or((KeywordEquals("doc_id", "d1"), *ranges)),))
     assert len(list(engine.scan(mixed))) == len(CHUNKS)
 
 

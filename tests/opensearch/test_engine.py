@@ -22,7 +22,7 @@ from arag_search.errors import (
 )
 from arag_search.query.limits import MAX_DEPTH
 from arag_search.query.reading import parse
-from arag_search.query.tree import Node, Phrase, Range, Scope, Term, all_of, any_of
+from arag_search.query.tree import Node, Phrase, Range, Term, all_of, any_of
 from arag_search.search.opening import open_index
 from tests.support.lucene_indexes import METADATA, chunk
 from tests.support.opensearch_server import LONG, Server
@@ -197,7 +197,7 @@ def test_a_range_that_no_document_of_some_shards_is_in_changes_no_score(server: 
         (hit,), (expected,) = engine.search(request).hits, memory.search(request).hits
         assert hit.score == pytest.approx(expected.score, rel=1e-6)
         request = SearchRequest(
-            written(Term(word)), scope=scoped(Scope((Range("year", "number", str(n), str(n)),)))
+            written(Term(word)), scope=scoped((Range("year", "number", str(n), str(n)),))
         )
         (hit,) = engine.search(request).hits
         assert hit.score == pytest.approx(expected.score, rel=1e-6)

@@ -41,7 +41,6 @@ from arag_search.query.tree import (
     Node,
     Phrase,
     Regex,
-    Scope,
     all_of,
     condition_of,
     leaves,
@@ -68,6 +67,7 @@ from tests.support.strategies import (
     METADATA,
     SCHEMA,
     WORDS,
+    Scope,
     corpus,
     document_chunks,
     queried_keywords,
@@ -586,7 +586,7 @@ def agree_on_ordinals(pairs: Sequence[Pair]) -> None:
             ordinal if ordinal in ordinals else None for ordinal in sample
         ]
         for chunk in filter(None, chunks[:3]):
-            excluded = Scope((), (KeywordEquals(DOC_ID, chunk.doc_id),))
+            excluded = (Modifier(NOT, KeywordEquals(DOC_ID, chunk.doc_id)),)
             scope = scoped(excluded)
             assert scope is not None
             within = tested.chunks_at(sample, scope)

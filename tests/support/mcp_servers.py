@@ -21,7 +21,7 @@ from arag_search.mcp_server.live import LiveIndexes
 from arag_search.mcp_server.protocol import build_server
 from arag_search.mcp_server.served import ServedIndex
 from arag_search.mcp_server.workers import Workers
-from arag_search.query.tree import Scope
+from arag_search.plan.clauses import ResolvedPlan
 from arag_search.search.following import FollowedState, Follower
 from arag_search.search.index import Index
 from arag_search.tools.preset import Preset
@@ -50,7 +50,7 @@ class MoodyEngine(MemoryEngine):
         self._wait()
         return super().search(request)
 
-    def read(self, ids: Sequence[str], scope: Scope | None) -> list[Chunk | None]:
+    def read(self, ids: Sequence[str], scope: ResolvedPlan | None) -> list[Chunk | None]:
         self._wait()
         return super().read(ids, scope)
 
@@ -84,7 +84,7 @@ class LocalServer:
         *engines: MemoryEngine,
         preset: Preset = PRESET,
         workers: Workers | None = None,
-        scope: Scope | None = None,
+        scope: ResolvedPlan | None = None,
         indexes: Mapping[str, Index] | None = None,
         about: Mapping[str, str] | None = None,
         access: Path | None = None,

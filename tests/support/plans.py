@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from arag_search.plan.clauses import ResolvedPlan
 from arag_search.plan.lower import lower, lower_scope
-from arag_search.query.tree import Node, Scope
+from arag_search.query.tree import Modifier, Node
 from tests.support.oracle.engine import LANGUAGE
 
 
@@ -19,6 +21,6 @@ def written(tree: Node) -> ResolvedPlan:
     return ResolvedPlan(lower(tree))
 
 
-def scoped(scope: Scope | None) -> ResolvedPlan | None:
+def scoped(scope: Iterable[Node | Modifier] | None) -> ResolvedPlan | None:
     """Return the plan of a scope."""
     return None if scope is None else lower_scope(scope, LANGUAGE)

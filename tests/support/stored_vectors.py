@@ -10,7 +10,7 @@ import numpy as np
 
 from arag_search.corpus import SENTENCE_BITS, Chunk, ordinal_of
 from arag_search.engines.base import Mask, Ordinals
-from arag_search.query.tree import Scope, Term
+from arag_search.query.tree import Term
 from arag_search.system.progress import Progress
 from arag_search.vectors import faiss_index
 from arag_search.vectors.base import (
@@ -158,7 +158,7 @@ def selection(chunks: Ordinals, word: str = "opera", calls: list[int] | None = N
             calls.append(len(asked))
         return np.isin(asked, chunks)
 
-    return Selection(scoped(Scope((Term(word),))), mark)
+    return Selection(scoped((Term(word),)), mark)
 
 
 def share_found(expected: Sequence[Nearest], texts: Sequence[Nearest]) -> float:

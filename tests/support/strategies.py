@@ -35,7 +35,6 @@ from arag_search.query.tree import (
     Prefix,
     Range,
     Regex,
-    Scope,
     Term,
     TextField,
     all_of,
@@ -103,6 +102,8 @@ DEPTHS = (0, 1, 2, 2, 3, 3)
 FIELDS: tuple[TextField, ...] = (None, None, None, "title", "content")
 
 T = TypeVar("T")
+Scope = tuple[Node | Modifier, ...]
+"""The parts of a filter."""
 
 
 # Corpora
@@ -232,7 +233,8 @@ def scopes() -> st.SearchStrategy[Scope]:
         maker = _TreeMaker(random, awkward=False, metadata=True, leaves=6, prefixes=0)
         include = tuple(maker.condition() for _ in range(random.randint(0, 2)))
         least = 0 if include else 1
-        return Scope(include, tuple(maker.condition() for _ in range(random.randint(least, 2))))
+        excluded = (maker.condition() for _ in range(random.randint(least, 2)))
+        return (*include, *(Modifier(NOT, node) for node in excluded))
 
     return st.builds(scope, _seeds())
 

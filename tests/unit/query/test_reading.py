@@ -23,7 +23,6 @@ from arag_search.query.tree import (
     Phrase,
     Prefix,
     Range,
-    Scope,
     Term,
     render,
 )
@@ -437,14 +436,15 @@ def test_without_an_index_other_fields_are_noted() -> None:
 
 
 def test_a_scope_is_of_metadata_and_may_consist_of_nots_alone() -> None:
-    assert parse_filter("lang:en -year:1678", SCHEMA) == Scope(
-        (parse("lang:en AND NOT year:1678", SCHEMA).tree,)
+    assert parse_filter("lang:en -year:1678", SCHEMA) == (
+        parse("lang:en AND NOT year:1678", SCHEMA).tree,
     )
-    assert parse_filter("NOT lang:en NOT lang:de", SCHEMA) == Scope(
-        (), (KeywordEquals("lang", "en"), KeywordEquals("lang", "de"))
+    assert parse_filter("NOT lang:en NOT lang:de", SCHEMA) == (
+        Modifier(NOT, KeywordEquals("lang", "en")),
+        Modifier(NOT, KeywordEquals("lang", "de")),
     )
     many = " OR ".join(f"doc_id:d{n}" for n in range(3_000))
-    assert len(parse_filter(many, SCHEMA).include[0].children) == 3_000  # type: ignore[union-attr]
+    assert len(parse_filter(many, SCHEMA)[0].children) == 3_000  # type: ignore[union-attr]
     with pytest.raises(QueryError) as caught:
         parse_filter("lang:en AND vivaldi", SCHEMA)
     assert str(caught.value) == (

@@ -9,8 +9,8 @@ import pytest
 from arag_search.corpus import Chunk
 from arag_search.engines.base import FieldsPage, FieldsRequest, Page, SearchRequest
 from arag_search.errors import IndexClosedError, UnknownDocumentError
+from arag_search.plan.clauses import ResolvedPlan
 from arag_search.query.problems import QueryError
-from arag_search.query.tree import Scope
 from arag_search.search import documents
 from arag_search.search.index import Index
 from tests.support.oracle.engine import MemoryEngine
@@ -37,7 +37,7 @@ def test_a_part_costs_no_request() -> None:
         def field_values(self, request: FieldsRequest) -> FieldsPage:
             raise AssertionError
 
-        def scan(self, scope: Scope | None) -> Iterator[Chunk]:
+        def scan(self, scope: ResolvedPlan | None) -> Iterator[Chunk]:
             raise AssertionError
 
         def search(self, request: SearchRequest) -> Page:
