@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from arag_search.engines.lucene.location import is_index
 from arag_search.errors import (
     MissingExtraError,
     SourceError,
@@ -18,15 +21,27 @@ from index_jobs.sources.converters.registry import (
     file_type_of,
 )
 from index_jobs.sources.file_ids import path_id
+from index_jobs.sources.ignore_rules import IgnoreRules, rules_above, rules_of
 from index_jobs.sources.place import Place
 from index_jobs.sources.records import readable
 from index_jobs.sources.selection import (
     EXCLUDED,
+    GENERATED,
+    HIDDEN,
+    IGNORED,
+    IGNORED_FOLDERS,
+    INDEX,
+    KEY_FILE,
     LARGE_DATA,
+    LINK_OUT,
+    LINK_TO_FOLDER,
+    LINK_TO_NOTHING,
+    LOCK_FILE,
+    REPOSITORY,
     SHOWN_LARGE_FILES,
+    SPECIAL,
     TOO_LARGE,
     FileSelection,
-    folder_entries,
     shown_size,
     spec_of,
 )
@@ -35,6 +50,26 @@ PLAIN_TEXT = FILE_TYPES["text"]
 TICK_NS = 2 * 10**7
 _COARSE_TICK_NS = 2 * 10**9
 """The longest steps of the times that file systems keep, in nanoseconds and in seconds."""
+
+
+_KEY_NAMES = re.compile(
+    r"id_(rsa|dsa|ecdsa|ed25519)(_sk)?([._-].*)?"
+    r"|.*\.(env|key|pem|p12|pfx|pkcs12|ppk|jks|keystore|kdbx?)"
+    r"|(.*[ _-])?(passwords|passphrases|credentials|recovery[ _-]codes)([ _-]?\d+)?"
+    r"(\.(txt|csv|tsv|json|ya?ml|toml|ini|xlsx?|docx?))?"
+    r"|(password|passwd|passphrase|secrets?)(\.(txt|csv|tsv|json|ya?ml|toml|ini))?",
+    re.IGNORECASE,
+)
+"""The names of files that hold keys and passwords; pages about them (``passwords.md``) are read."""
+
+_GENERATED_NAMES = re.compile(
+    r".*\.(lock|lockfile|lockb|map)|.*[.-]lock\.(json|ya?ml|hcl)|npm-shrinkwrap\.json|go\.sum"
+    r"|.*\.min\.(m?js|css)",
+    re.IGNORECASE,
+)
+
+_Entry = tuple[str, os.DirEntry[str], SourceError | None]
+_Folder = tuple[Iterator[tuple[str, os.DirEntry[str]]], IgnoreRules | None]
 
 
 class LeftOut:
@@ -88,10 +123,22 @@ def listed(files: Sequence[SourceFile], left_out: LeftOut) -> Iterator[SourceFil
 
 
 class FolderListing:
+    """The files below a folder, sorted by path, one folder at a time.
+
+    Hidden entries (their names begin with a dot), IGNORED_FOLDERS, entries that .gitignore files
+    exclude, and files named like keys or generated ones are left out, unless the selection says
+    ``no_ignore``; indexes and the files with which Office marks an open document
+    (``~$report.docx``) always are. Links to files of the folder count as files of it; other links
+    are not followed. Raises SourceError if the folder cannot be read; a file of the listing has the
+    problem of one below it.
+    """
+
     def __init__(self, name: str, files: FileSelection, *, only_text: bool = False) -> None:
-        self._name = name.rstrip("/") or "/"
+        self._name = name.rstrip("/")
         self._root = os.path.realpath(name)
+        self._below = self._root.rstrip("/") + "/"
         self._files = files
+        self._on_the_way = {above for path in files.only or () for above in _folders_above(path)}
         self._only_text = only_text
         self._include = spec_of("--include", files.include)
         self._exclude = spec_of("--exclude", files.exclude)
@@ -100,16 +147,10 @@ class FolderListing:
         self._installed: dict[str, bool] = {}
 
     def __call__(self, left_out: LeftOut) -> Iterator[SourceFile]:
-        files = self._files
-        entries = folder_entries(
-            self._name, Path(self._name), no_ignore=files.no_ignore, only=files.only
-        )
-        limit = files.max_bytes
-        for relative, entry, kind, problem in entries:
-            if not kind and self._exclude is not None and self._exclude.match_file(relative):
-                kind = EXCLUDED
-            if kind:
-                left_out.count(kind)
+        limit = self._files.max_bytes
+        for relative, entry, problem in self._entries(left_out):
+            if self._exclude is not None and self._exclude.match_file(relative):
+                left_out.count(EXCLUDED)
                 continue
             where = f"{self._name}/{relative}"
             if problem is not None:
@@ -148,6 +189,81 @@ class FolderListing:
                 changed_ns=status.st_ctime_ns,
             )
 
+    def _entries(self, left_out: LeftOut) -> Iterator[_Entry]:
+        """Yield the files, each with its relative path, and the folders that cannot be read, whose
+        paths end with a slash, with their problems. Raises SourceError."""
+        rules = None if self._files.no_ignore else rules_above(self._root)
+        under_way = [self._folder(self._name or "/", "", rules)]
+        while under_way:
+            entries, rules = under_way[-1]
+            relative, entry = next(entries, ("", None))
+            if entry is None:
+                under_way.pop()
+                continue
+            try:
+                if kind := self._left_out(relative, entry, rules):
+                    left_out.count(kind)
+                elif relative.endswith("/"):
+                    under_way.append(self._folder(entry.path, relative, rules))
+                else:
+                    yield relative, entry, None
+            except SourceError as problem:
+                yield relative, entry, problem
+
+    def _folder(self, folder: str, prefix: str, rules: IgnoreRules | None) -> _Folder:
+        """Return the entries of a folder, whose path below the root is ``prefix``, in order, each
+        with its relative path; and the rules for them, given those of the folder above."""
+        where = f"{self._name}/{prefix}"
+        with readable(where), os.scandir(folder) as entries:
+            shown = [
+                (prefix + entry.name + "/" * entry.is_dir(follow_symlinks=False), entry)
+                for entry in entries
+            ]
+        names = [entry.name for _, entry in shown if entry.name.startswith(REPOSITORY)]
+        only = self._files.only
+        if only is not None and not self._is_wanted(self._below + prefix, only):
+            shown = [
+                (relative, entry)
+                for relative, entry in shown
+                if (path := f"{self._below}{relative}".rstrip("/")) in self._on_the_way
+                or path in only
+            ]
+        shown.sort(key=lambda pair: pair[0])
+        if not self._files.no_ignore:
+            if REPOSITORY in names and prefix:
+                rules = None  # a repository inherits no rules
+            if names:
+                rules = rules_of(f"{self._below}{prefix}", names, where, rules)
+        return iter(shown), rules
+
+    def _is_wanted(self, folder: str, only: frozenset[str]) -> bool:
+        """Return whether all entries of a folder are wanted, and not some of them alone."""
+        folder = folder.rstrip("/")
+        return folder in only or not only.isdisjoint(_folders_above(folder))
+
+    def _left_out(self, relative: str, entry: os.DirEntry[str], rules: IgnoreRules | None) -> str:
+        """Return why an entry is left out, as a name in NOT_READ; empty if it is not. Raises
+        SourceError."""
+        if not self._files.no_ignore:
+            if entry.name.startswith("."):
+                return HIDDEN
+            if relative.endswith("/") and entry.name in IGNORED_FOLDERS:
+                return entry.name
+            if rules is not None and rules.ignore(self._below + relative):
+                return IGNORED
+            if not relative.endswith("/") and _KEY_NAMES.fullmatch(entry.name):
+                return KEY_FILE
+            if not relative.endswith("/") and _GENERATED_NAMES.fullmatch(entry.name):
+                return GENERATED
+        if relative.endswith("/"):
+            return INDEX if is_index(Path(entry.path)) else ""
+        if entry.name.startswith("~$"):
+            return LOCK_FILE
+        if entry.is_file(follow_symlinks=False):
+            return ""
+        with readable(f"{self._name}/{relative}"):
+            return _kind(entry, self._root)
+
     def _resolved(self, relative: str, entry: os.DirEntry[str]) -> tuple[str, os.stat_result]:
         """Return the path of an entry below the root, without links, and what it is."""
         if not entry.is_symlink():
@@ -182,6 +298,38 @@ class FolderListing:
         where = problem.where or f"{self._name}/{relative}"
         place = Place(entry.path)
         return SourceFile(path, place, where, PLAIN_TEXT, 0, "unreadable", problem=problem)
+
+
+def _folders_above(path: str) -> Iterator[str]:
+    while (above := os.path.dirname(path)) != path:
+        yield above
+        path = above
+
+
+def _kind(entry: os.DirEntry[str], root: str) -> str:
+    """Return the kind of an entry that is neither a regular file nor a folder; empty for a link to
+    a file of the folder."""
+    if not entry.is_symlink():
+        return SPECIAL
+    target = os.path.realpath(entry.path)
+    if not is_below(target, root):
+        return LINK_OUT
+    try:
+        mode = os.stat(target).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return LINK_TO_NOTHING
+    except OSError:
+        if os.path.islink(target):  # a ring of links
+            return LINK_TO_NOTHING
+        raise
+    if stat.S_ISDIR(mode):
+        return LINK_TO_FOLDER
+    return "" if stat.S_ISREG(mode) else SPECIAL
+
+
+def is_below(path: str, root: str) -> bool:
+    """Return whether a path is below a folder, both without links."""
+    return os.path.commonpath((path, root)) == root
 
 
 def state_of(status: os.stat_result) -> str:

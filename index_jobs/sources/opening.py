@@ -19,7 +19,14 @@ from index_jobs.sources.anserini import LuceneIndexFolder, is_lucene_index
 from index_jobs.sources.converters.registry import file_type_of
 from index_jobs.sources.encodings import stream_encoding
 from index_jobs.sources.files import FileSource
-from index_jobs.sources.listing import PLAIN_TEXT, FolderListing, SourceFile, listed, one_file
+from index_jobs.sources.listing import (
+    PLAIN_TEXT,
+    FolderListing,
+    SourceFile,
+    is_below,
+    listed,
+    one_file,
+)
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.place import Place
 from index_jobs.sources.reading import Source
@@ -36,7 +43,7 @@ from index_jobs.sources.registry import (
     Format,
     folder_help,
 )
-from index_jobs.sources.selection import STDIN, USUAL_FILES, FileSelection, leads_out
+from index_jobs.sources.selection import STDIN, USUAL_FILES, FileSelection
 from index_jobs.sources.standard_input import spooled_input
 
 MAX_SOURCES = 1 << SHARD_BITS
@@ -217,7 +224,7 @@ def _beir_corpus(name: str, folder: Path) -> str | None:
     file = next((file for file in _BEIR_NAMES if (folder / file).is_file()), None)
     if file is None:
         return None
-    if leads_out(folder / file, folder):
+    if not is_below(os.path.realpath(folder / file), os.path.realpath(folder)):
         raise SourceError(
             f"{file} is a link that leads out of the folder.",
             where=name,

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from index_jobs.sources.selection import folder_entries
+from index_jobs.sources.listing import FolderListing, LeftOut
+from index_jobs.sources.selection import USUAL_FILES
 from tests.support.corpus_files import in_own_folder  # noqa: F401
 from tests.support.examples import examples
 
@@ -20,6 +21,11 @@ PATTERNS = (
 )
 ROUNDS = examples(400)
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+
+
+def listed(folder: str) -> list[str]:
+    listing = FolderListing(folder, USUAL_FILES.rooted([folder]))
+    return [file.relative for file in listing(LeftOut())]
 
 
 @needs_git
@@ -47,9 +53,7 @@ def test_git_ignores_the_same_files() -> None:
         ).stdout.split("\0")
         expected = [path for path in not_ignored if path and not path.endswith(".gitignore")]
         rules = {str(path): path.read_text() for path in root.rglob(".gitignore")}
-        entries = folder_entries(str(root), root)
-        read = [entry.relative for entry in entries if not entry.left_out]
-        assert sorted(read) == sorted(expected), rules
+        assert sorted(listed(str(root))) == sorted(expected), rules
 
 
 @needs_git
@@ -61,6 +65,4 @@ def test_the_excludes_of_a_repository_are_those_of_its_working_trees() -> None:
     Path("main/.git/info/exclude").write_text("secret.txt\n")
     Path("other/secret.txt").write_text("")
     Path("other/shown.txt").write_text("")
-    entries = folder_entries("other", Path("other"))
-    read = [entry.relative for entry in entries if not entry.left_out]
-    assert read == ["shown.txt"]
+    assert listed("other") == ["shown.txt"]

@@ -204,7 +204,7 @@ def test_plain_text_is_read_by_its_ending_or_without_one_where_it_is_text() -> N
     assert {entry.text for entry in read} == {"Some text.", "# D", ""}
     left_out = [str(entry) for entry in entries if isinstance(entry, LeftOutError)]
     assert left_out == ["no text\nWhere: b.log", "no text\nWhere: tool"]
-    assert source_at("n").left_out == {".rtf": 1, ".py": 1, "named pipes": 1}
+    assert source_at("n").left_out == {".rtf": 1, ".py": 1, "pipes, sockets and devices": 1}
     (*_, last) = reader_of(source_at("n")).batches()
     assert last.position.unread["left out, no text"] == [2, "b.log", "tool"]
     for name in ("app.log", "README", "b/LICENSE", "wide", "zero"):

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from index_jobs.sources.selection import HIDDEN, IGNORED, folder_entries
+from index_jobs.sources.listing import FolderListing, LeftOut
+from index_jobs.sources.selection import HIDDEN, IGNORED, FileSelection
 from tests.support.corpus_files import in_own_folder  # noqa: F401
 
 
@@ -13,14 +14,10 @@ def write(**files: str) -> None:
         path.write_text(content)
 
 
-def listed(folder: str, *, no_ignore: bool = False) -> list[str]:
-    entries = folder_entries(folder, Path(folder), no_ignore=no_ignore)
-    return [entry.relative for entry in entries if not entry.left_out]
-
-
-def left_out(folder: str) -> dict[str, str]:
-    entries = folder_entries(folder, Path(folder))
-    return {entry.relative: entry.left_out for entry in entries if entry.left_out}
+def listed(folder: str, left_out: LeftOut | None = None, *, no_ignore: bool = False) -> list[str]:
+    files = FileSelection(include=("*",), no_ignore=no_ignore).rooted([folder])
+    listing = FolderListing(folder, files)
+    return [file.relative for file in listing(left_out or LeftOut())]
 
 
 def test_ignored_and_hidden_entries_are_left_out_and_named() -> None:
@@ -38,16 +35,9 @@ def test_ignored_and_hidden_entries_are_left_out_and_named() -> None:
             "r/node_modules": "a file of this name is read",
         }
     )
-    assert listed("r") == ["node_modules", "src/build/y.md", "src/keep.log"]
-    assert left_out("r") == {
-        ".env": HIDDEN,
-        ".gitignore": HIDDEN,
-        "__pycache__/": "__pycache__",
-        "a.log": IGNORED,
-        "build/": IGNORED,
-        "src/.gitignore": HIDDEN,
-        "src/node_modules/": "node_modules",
-    }
+    left_out = LeftOut()
+    assert listed("r", left_out) == ["node_modules", "src/build/y.md", "src/keep.log"]
+    assert left_out.counts == {HIDDEN: 3, "__pycache__": 1, IGNORED: 2, "node_modules": 1}
     assert len(listed("r", no_ignore=True)) == 10
 
 
