@@ -53,7 +53,7 @@ class VectorSource:
         self._lock = threading.RLock()
         self._vectors: Vectors | None = None
         self._encoder: Encoder | None = None
-        self._closed = False
+        self._is_checked = self._closed = False
 
     @staticmethod
     def of(vectors: Vectors, encoder: Encoder) -> VectorSource:
@@ -76,18 +76,13 @@ class VectorSource:
         encoder, those of encoding, and VectorsMismatchError if another encoder made the vectors."""
         with self._lock:
             vectors = self.open_vectors()
-            if self._encoder is None:
-                encoder = self._open_encoder(vectors.encoder)
-                try:
-                    now, where = encoder.encode(PROBE_TEXTS), self._where
-                    made_by, kept = vectors.encoder, vectors.probes
-                    check_same_encoder(made_by, kept, encoder.identity, now, where)
-                except BaseException:
-                    if self._closes_encoder:
-                        encoder.close()
-                    raise
-                self._encoder = encoder
-            return OpenVectors(vectors, self._encoder)
+            encoder = self._encoder = self._encoder or self._open_encoder(vectors.encoder)
+            if not self._is_checked:
+                now, where = encoder.encode(PROBE_TEXTS), self._where
+                made_by, kept = vectors.encoder, vectors.probes
+                check_same_encoder(made_by, kept, encoder.identity, now, where)
+                self._is_checked = True
+            return OpenVectors(vectors, encoder)
 
     def close(self) -> None:
         """Close vectors and encoder. May be called again."""

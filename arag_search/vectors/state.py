@@ -12,7 +12,6 @@ It is published by one rename, and mapped.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -124,9 +123,6 @@ class State:
             unit: UnitState(*_both_directions(unit, own), path) for unit, own in units.items()
         }
         arrays = [array for own in stored.values() for array in own[:4]]
-        digest = hashlib.blake2b(digest_size=16)
-        for part in _parts(arrays):
-            digest.update(part)
         record = StateRecord(
             placement=index.placement,
             fingerprint=index.fingerprint,
@@ -138,7 +134,7 @@ class State:
                 unit: UnitRecord(len(own.ordinals), len(own.starts) - 1)
                 for unit, own in stored.items()
             },
-            arrays=digest.hexdigest(),
+            arrays=checksum(_parts(arrays)).hex(),
         )
         # deletions take no lock, and several indexes of the same documents may share the folder
         with replacing(path, shared=True) as temporary, temporary.open("wb") as file:
@@ -160,7 +156,7 @@ class State:
         if len(data) != expected:
             sizes_differ = f"The file has {first + len(data):,} bytes, not {first + expected:,}."
             raise damaged(sizes_differ, path)
-        if (is_read or len(data) <= CHECKED_BYTES) and checksum(data).hex() != record.arrays:
+        if (is_read or len(data) <= CHECKED_BYTES) and checksum([data]).hex() != record.arrays:
             raise damaged(_CHANGED, path)
         ends = np.cumsum([0, *(_aligned(size) for size, _ in sizes)])
         # plain views: each operation on a memmap takes some microseconds longer

@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -165,7 +165,7 @@ class Store:
             for rows, _, expected in blocks.tolist():
                 first, end = end, end + rows
                 parts = self._vectors[unit][first:end], self._keys[unit][first:end]
-                if checksum(*parts) != expected:
+                if checksum(parts) != expected:
                     raise damaged(
                         f"The {unit} rows {first} to {end - 1} have changed.", self.folder
                     )
@@ -199,7 +199,7 @@ class Store:
             self._load(unit)  # another process has appended, or was interrupted
         first = self.rows(unit)
         if len(keys):
-            block = np.array([(len(keys), cut, checksum(stored, joined))], _BLOCK)
+            block = np.array([(len(keys), cut, checksum((stored, joined)))], _BLOCK)
             _extend(self._file(unit, "vectors"), first * stored[0].nbytes, stored)
             _extend(self._file(unit, "keys"), first * KEY_BYTES, joined)
             _extend(self._file(unit, "blocks"), self._blocks[unit].nbytes, block)
@@ -281,11 +281,11 @@ def _extend(path: Path, size: int, array: NDArray[Any]) -> None:
         raise
 
 
-def checksum(*arrays: NDArray[Any]) -> bytes:
-    """Return the BLAKE2 checksum of the bytes of arrays, 16 bytes."""
+def checksum(parts: Iterable[Any]) -> bytes:
+    """Return the BLAKE2 checksum of contiguous arrays, memory or bytes, 16 bytes."""
     digest = hashlib.blake2b(digest_size=16)
-    for array in arrays:
-        digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    for part in parts:
+        digest.update(part)
     return digest.digest()
 
 

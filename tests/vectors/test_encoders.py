@@ -228,7 +228,7 @@ def test_a_key_is_sent_only_to_the_address_it_belongs_to(
 
 def test_the_error_of_an_endpoint_without_key_and_address_names_the_variables() -> None:
     with pytest.raises(AragError) as raised:
-        open_encoder("endpoint:m", environment={})
+        open_encoder("endpoint:m")
     assert str(raised.value) == (
         "Model 'endpoint:m' needs a key or a base URL, and neither is set.\n"
         "Do: Set ARAG_EMBEDDING_API_KEY or OPENAI_API_KEY, for another endpoint than OpenAI's also "
@@ -236,18 +236,23 @@ def test_the_error_of_an_endpoint_without_key_and_address_names_the_variables() 
     )
 
 
-def test_the_token_limit_of_an_endpoint_is_set_by_a_variable() -> None:
-    environment = {**OWN, "ARAG_EMBEDDING_MAX_TOKENS": "512"}
-    encoder = open_encoder("endpoint:m?dimensions=3", environment=environment)
+def test_the_token_limit_of_an_endpoint_is_set_by_a_variable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for variable, value in OWN.items():
+        monkeypatch.setenv(variable, value)
+    for name, tokens in (("endpoint:BAAI/bge-base-en-v1.5", 448), ("endpoint:m", 8_000)):
+        known = open_encoder(f"{name}?dimensions=3")
+        assert known.identity.max_tokens == tokens
+        known.close()
+    monkeypatch.setenv("ARAG_EMBEDDING_MAX_TOKENS", "512")
+    encoder = open_encoder("endpoint:m?dimensions=3")
     assert isinstance(encoder, EndpointEncoder)
     assert encoder.identity.max_tokens == 512
     encoder.close()
-    for name, tokens in (("endpoint:BAAI/bge-base-en-v1.5", 448), ("endpoint:m", 8_000)):
-        known = open_encoder(f"{name}?dimensions=3", environment=OWN)
-        assert known.identity.max_tokens == tokens
-        known.close()
+    monkeypatch.setenv("ARAG_EMBEDDING_MAX_TOKENS", "-1")
     with pytest.raises(AragError) as raised:
-        open_encoder("endpoint:m", environment={**OWN, "ARAG_EMBEDDING_MAX_TOKENS": "-1"})
+        open_encoder("endpoint:m")
     assert str(raised.value) == "ARAG_EMBEDDING_MAX_TOKENS is '-1'.\nAllowed: 1 or more"
 
 

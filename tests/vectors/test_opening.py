@@ -126,8 +126,14 @@ class _OtherModel(HashingEncoder):
 def test_another_model_behind_the_name_of_the_encoder_is_refused_at_the_first_opening() -> None:
     vectors = MemoryVectors(VIVALDI, HashingEncoder())
     assert VectorSource.of(vectors, HashingEncoder()).open().vectors is vectors
-    with pytest.raises(
-        VectorsMismatchError,
-        match="it gives texts other vectors",
-    ):
-        VectorSource.of(vectors, _OtherModel()).open()
+    opened: list[object] = []
+
+    def other(_: object) -> HashingEncoder:
+        opened.append(_OtherModel())
+        return _OtherModel()
+
+    source = VectorSource(lambda: vectors, other, "memory")
+    for _ in range(2):
+        with pytest.raises(VectorsMismatchError, match="it gives texts other vectors"):
+            source.open()
+    assert len(opened) == 1

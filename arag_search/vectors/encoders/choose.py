@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Unpack
 
 from arag_search.endpoints.calls import (
     BASE_URL_VARIABLES,
     KEY_VARIABLES,
     OPENAI_URL,
-    Retry,
     first_set,
 )
 from arag_search.errors import ArgumentError, ConfigError
@@ -37,21 +36,15 @@ _ALLOWED = (
 )
 
 
-def open_encoder(
-    name: str,
-    *,
-    on_retry: Callable[[Retry], None] | None = None,
-    environment: Mapping[str, str] | None = None,
-    **options: Unpack[EncoderOptions],
-) -> Encoder:
+def open_encoder(name: str, **options: Unpack[EncoderOptions]) -> Encoder:
     """Open the encoder of a name.
 
     ``hashing`` or ``hashing:DIMENSION`` is the fake encoder. ``endpoint:MODEL`` is a model of an
     OpenAI-compatible endpoint: key and base URL are ARAG_EMBEDDING_API_KEY and
     ARAG_EMBEDDING_BASE_URL, otherwise those of the chat model; ``https://HOST/v1#MODEL`` contains
     the base URL. The chat model's key is sent to the chat model's base URL and to no other. Texts
-    for an endpoint are cut to ARAG_EMBEDDING_MAX_TOKENS, else to what is known of the model;
-    ``on_retry`` is told of repeated requests. Any other name is a model of sentence-transformers: a
+    for an endpoint are cut to ARAG_EMBEDDING_MAX_TOKENS, else to what is known of the model. Any
+    other name is a model of sentence-transformers: a
     folder, an installed package with a model, or a name on the hub. It is run by its ONNX files if
     it is written ``onnx:MODEL``, if it has no others, or if nothing that runs others is installed.
 
@@ -70,15 +63,10 @@ def open_encoder(
         return HashingEncoder(_hashing_dimension(name))
     if kind in ("endpoint", "http", "https"):
         _check_unused(name, options, "device")
-        variables = os.environ if environment is None else environment
-        model, base_url, key = endpoint_address(name, variables)
+        model, base_url, key = endpoint_address(name, os.environ)
+        tokens = _max_tokens()
         return EndpointEncoder(
-            model,
-            base_url=base_url,
-            key=key,
-            encoding=options,
-            max_tokens=_max_tokens(variables),
-            on_retry=on_retry,
+            model, base_url=base_url, key=key, encoding=options, max_tokens=tokens
         )
     if name.startswith(PREFIX) or runs_by_onnx(name):
         if options.get("device") != "cpu":
@@ -123,8 +111,8 @@ def endpoint_address(name: str, variables: Mapping[str, str]) -> tuple[str, str,
     return model, base_url, own_key or (chat_key if is_chat_url else "")
 
 
-def _max_tokens(variables: Mapping[str, str]) -> int | None:
-    value, _ = first_set(variables, (MAX_TOKENS_VARIABLE,))
+def _max_tokens() -> int | None:
+    value, _ = first_set(os.environ, (MAX_TOKENS_VARIABLE,))
     if not value:
         return None
     if not (value.isascii() and value.isdecimal() and int(value) > 0):
