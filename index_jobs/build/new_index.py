@@ -48,6 +48,7 @@ from index_jobs.workers.cluster import Cluster
 from index_jobs.workers.pool import open_executor
 
 _STATE = "build"
+CHECKPOINT_S = 15.0
 _CHECKPOINT_SHARE = 20  # a checkpoint takes at most a twentieth of the time
 
 
@@ -244,10 +245,9 @@ class _Build:
         add: Callable[[Any, Any], None],
         interrupts: Interrupts,
     ) -> None:
-        """Add batches or blocks with their results, with a checkpoint every ``checkpoint_s``
-        seconds, or less often if it is slow; if that is 0, after each."""
-        every_s = self._options.checkpoint_s
-        next_s = time.monotonic() + every_s
+        """Add batches or blocks with their results, with a checkpoint every CHECKPOINT_S seconds,
+        or less often if it is slow."""
+        next_s = time.monotonic() + CHECKPOINT_S
         for result in results:
             if result is not None:
                 add(*result)
@@ -257,8 +257,7 @@ class _Build:
             if began >= next_s:
                 self._commit()
                 took_s = time.monotonic() - began
-                wait_s = max(every_s, took_s * _CHECKPOINT_SHARE) if every_s else 0
-                next_s = began + took_s + wait_s
+                next_s = began + took_s + max(CHECKPOINT_S, took_s * _CHECKPOINT_SHARE)
 
     def _add_batch(self, batch: Batch, packed: Packed) -> None:
         self._target.add(packed.packed)

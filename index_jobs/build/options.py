@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,69 +14,40 @@ from arag_search.manifest import FOLD_CHARACTERS
 from arag_search.query.fields import MetadataType
 from arag_search.query.lemmas import NONE, languages
 from index_jobs.build.language import AUTO
-from index_jobs.cutting.chunking import (
-    DEFAULT_CHUNK_TOKENS,
-    MAX_CHUNK_TOKENS,
-    MIN_CHUNK_TOKENS,
-    program_version,
-)
+from index_jobs.cutting.chunking import DEFAULT_CHUNK_TOKENS, program_version
 from index_jobs.sources.metadata import check_metadata
 from index_jobs.sources.records import Fields
 from index_jobs.sources.registry import FORMATS, Format
 from index_jobs.sources.selection import USUAL_FILES, FileSelection
 
-MAX_K1 = 100.0
-CHECKPOINT_S = 15.0
 DEFAULT_FIELDS = Fields()
-MAX_SHARDS = 1024
 MAX_WORKERS = 64
-MAX_KEPT = 100
-MAX_NODE_WAIT_S = 86_400
 FOLD_OPTION = "--fold-characters"
-MIN_FOLD, MAX_FOLD = 20, 100_000
 LEAVABLE = ("sentences", "exact", "forms")
 """The parts that a build can leave out; the index then does not support what needs them.
 keyword_search needs ``exact`` on a server; in a folder, ``exact`` takes no space."""
 
 
-@dataclass(frozen=True, slots=True)
-class BuildOptions(TargetOptions):
-    """The options of a build.
+@dataclass(frozen=True)
+class ReadingOptions:
+    """How the sources of a build or an update are read.
 
     If ``format`` is None, the format of every source is detected from its beginning. ``fields``
-    names the fields of records. A chunk has at most ``chunk_tokens`` o200k tokens. Where the lines
-    of documents are numbered, lines longer than ``fold_characters`` are folded (0: none). ``k1``
-    and ``b`` are the parameters of BM25. ``language`` is that of the lemmas of words: AUTO detects
-    it, NONE uses none. ``metadata`` declares fields and types. ``without`` names
-    the parts to leave out. With ``skip_bad_lines``, records that cannot be read are counted and
-    skipped, and so are values of others that do not fit their fields. ``files`` says which files
-    are read, and whether bad ones are skipped. A checkpoint is
-    written every ``checkpoint_s`` seconds. ``workers`` is the number of processes that cut and
-    pack: 0 for none, None for a number that suits the corpus. ``ray`` is the address of a Ray
-    cluster that reads, cuts and writes (see ``Cluster``; None: this machine does); ``workers`` then
-    work there (None: one for each of its cores). The other options are for an index on
-    a server: ``shards`` is its number of shards (default: one); ``node_wait_s`` is the time to wait
-    for a lost node (None: NODE_WAIT_S); ``keep`` is the number of earlier finished indexes to keep
-    (None: KEPT). Raises ArgumentError for a value that is not allowed.
+    names the fields of records. With ``skip_bad_lines``, records that cannot be read are counted
+    and skipped, and so are values of others that do not fit their fields. ``files`` says which
+    files are read, and whether bad ones are skipped. ``workers`` is the number of processes that
+    cut and pack: 0 for none, None for a number that suits the corpus. Raises ArgumentError for a
+    value that is not allowed.
     """
 
     format: Format | None = None
     fields: Fields = DEFAULT_FIELDS
-    chunk_tokens: int = DEFAULT_CHUNK_TOKENS
-    fold_characters: int = FOLD_CHARACTERS
-    metadata: Mapping[str, MetadataType] = field(default_factory=dict[str, MetadataType])
     skip_bad_lines: bool = False
     files: FileSelection = USUAL_FILES
-    language: str = AUTO
-    checkpoint_s: float = CHECKPOINT_S
     workers: int | None = None
-    ray: str | None = None
 
     def __post_init__(self) -> None:
-        if self.format is not None and self.format not in FORMATS:
-            raise ArgumentError(
-                f'--format: "{self.format}" is not known.', allowed=f"auto, {', '.join(FORMATS)}"
-            )
+        check_known("--format", () if self.format is None else (self.format,), FORMATS)
         for option, name in (
             ("--id-field", self.fields.id),
             ("--title-field", self.fields.title),
@@ -85,48 +55,44 @@ class BuildOptions(TargetOptions):
         ):
             if name == "":
                 raise ArgumentError(f"{option}: the name is empty.", allowed="a key of the records")
-        if not MIN_CHUNK_TOKENS <= self.chunk_tokens <= MAX_CHUNK_TOKENS:
-            raise ArgumentError(
-                f"--chunk-tokens: {self.chunk_tokens:,} is out of range.",
-                allowed=f"{MIN_CHUNK_TOKENS} to {MAX_CHUNK_TOKENS:,}",
-            )
-        if self.fold_characters and not MIN_FOLD <= self.fold_characters <= MAX_FOLD:
-            raise ArgumentError(
-                f"{FOLD_OPTION}: {self.fold_characters:,} is out of range.",
-                allowed=f"{MIN_FOLD} to {MAX_FOLD:,}, or 0 to fold no line",
-            )
-        if not 0 <= self.k1 <= MAX_K1 or not 0 <= self.b <= 1:  # false for NaN too
+        check_range("--workers", self.workers, 0, MAX_WORKERS)
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions(ReadingOptions, TargetOptions):
+    """The options of a build.
+
+    A chunk has at most ``chunk_tokens`` o200k tokens. Where the lines of documents are numbered,
+    lines longer than ``fold_characters`` are folded (0: none). ``k1`` and ``b`` are the parameters
+    of BM25. ``language`` is that of the lemmas of words: AUTO detects it, NONE uses none.
+    ``metadata`` declares fields and types. ``without`` names the parts to leave out. ``ray`` is the
+    address of a Ray cluster that reads, cuts and writes (see ``Cluster``; None: this machine does);
+    ``workers`` then work there (None: one for each of its cores). The other options are for an
+    index on a server: ``shards`` is its number of shards (default: one); ``node_wait_s`` is the
+    time to wait for a lost node (None: NODE_WAIT_S); ``keep`` is the number of earlier finished
+    indexes to keep (None: KEPT). Raises ArgumentError for a value that is not allowed.
+    """
+
+    chunk_tokens: int = DEFAULT_CHUNK_TOKENS
+    fold_characters: int = FOLD_CHARACTERS
+    metadata: Mapping[str, MetadataType] = field(default_factory=dict[str, MetadataType])
+    language: str = AUTO
+    ray: str | None = None
+
+    def __post_init__(self) -> None:
+        ReadingOptions.__post_init__(self)
+        check_known("--without", self.without, LEAVABLE)
+        check_known("--language", (self.language,), (AUTO, NONE, *languages()))
+        check_range("--chunk-tokens", self.chunk_tokens, 16, 100_000)
+        check_range("--shards", self.shards, 1, 1024)
+        check_range("keep", self.keep, 0, 100)
+        check_range("node_wait_s", self.node_wait_s, 0, 86_400)
+        more = ", or 0 to fold no line"
+        check_range(FOLD_OPTION, self.fold_characters or None, 20, 100_000, more)
+        if not 0 <= self.k1 <= 100 or not 0 <= self.b <= 1:  # false for NaN too
             raise ArgumentError(
                 f"--bm25: k1 = {self.k1:g}, b = {self.b:g} is out of range.",
-                allowed=f"k1 from 0 to {MAX_K1:g}, b from 0 to 1",
-            )
-        for name in self.without:
-            if name not in LEAVABLE:
-                raise ArgumentError(
-                    f'--without: "{name}" is not known.', allowed=", ".join(LEAVABLE)
-                )
-        if self.language not in (AUTO, NONE) and self.language not in languages():
-            raise ArgumentError(
-                f'--language: "{self.language}" is not known.',
-                allowed=f"{AUTO}, {NONE}, {', '.join(languages())}",
-            )
-        for option, value, least, most in (
-            ("--shards", self.shards, 1, MAX_SHARDS),
-            ("keep", self.keep, 0, MAX_KEPT),
-            ("--workers", self.workers, 0, MAX_WORKERS),
-        ):
-            if value is not None and not least <= value <= most:
-                raise ArgumentError(
-                    f"{option}: {value:,} is out of range.", allowed=f"{least} to {most:,}"
-                )
-        if self.node_wait_s is not None and not 0 <= self.node_wait_s <= MAX_NODE_WAIT_S:
-            raise ArgumentError(
-                f"node_wait_s: {self.node_wait_s:g} is out of range.",
-                allowed=f"seconds, 0 to {MAX_NODE_WAIT_S:,}",
-            )
-        if not math.isfinite(self.checkpoint_s) or self.checkpoint_s < 0:
-            raise ArgumentError(
-                f"checkpoint_s is {self.checkpoint_s}.", allowed="seconds, 0 or more"
+                allowed="k1 from 0 to 100, b from 0 to 1",
             )
         check_metadata(self.metadata)
 
@@ -147,6 +113,21 @@ class BuildOptions(TargetOptions):
             **self.files.signature(),
             "the program": program_version(),
         }
+
+
+def check_known(option: str, names: Iterable[str], known: Collection[str]) -> None:
+    """Raise ArgumentError for a name that is not known."""
+    for name in names:
+        if name not in known:
+            raise ArgumentError(f'{option}: "{name}" is not known.', allowed=", ".join(known))
+
+
+def check_range(option: str, value: float | None, least: int, most: int, or_else: str = "") -> None:
+    """Raise ArgumentError for a value out of bounds; None is in them."""
+    if value is not None and not least <= value <= most:
+        raise ArgumentError(
+            f"{option}: {value:,} is out of range.", allowed=f"{least:,} to {most:,}{or_else}"
+        )
 
 
 def parse_bm25(text: str) -> tuple[float, float]:

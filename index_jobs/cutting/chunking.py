@@ -46,8 +46,6 @@ def program_version() -> list[int | str]:
 
 
 DEFAULT_CHUNK_TOKENS = 1_000
-MIN_CHUNK_TOKENS = 16
-MAX_CHUNK_TOKENS = 100_000
 STRUCTURE_TOKENS = 400
 """Up to how many tokens short neighbours are joined, in a document with an outline."""
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from arag_search.errors import ArgumentError, SourceError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
 from index_jobs.build.language import AUTO
-from index_jobs.build.options import DEFAULT_FIELDS
+from index_jobs.build.options import ReadingOptions
 from index_jobs.build.report import SHOWN_EXAMPLES
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.reading import Source
-from index_jobs.sources.records import Fields
-from index_jobs.sources.registry import PRE_CHUNKED, Format
-from index_jobs.sources.selection import USUAL_FILES, FileSelection
+from index_jobs.sources.registry import PRE_CHUNKED
+
+_Property = int | str | tuple[float, float] | tuple[str, ...] | Mapping[str, MetadataType]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,28 +36,22 @@ class Followed:
 
 
 @dataclass(frozen=True, slots=True)
-class AddOptions:
+class AddOptions(ReadingOptions):
     """The options of an addition or a synchronisation.
 
-    ``format``, ``fields``, ``skip_bad_lines``, ``files`` and ``workers`` are as in BuildOptions.
-    The others are properties of the index: each is None or the value that the index already has.
-    ``bm25`` is k1 and b. With ``allow_deletes``, a synchronisation may delete more than half of the
-    documents of a source. With ``dry_run`` nothing is written, and the report has the ids.
-    Vectors in the folder ``vectors`` (see ``vectors_root``) that fit the index fit it afterwards
-    too: new texts are encoded by the encoder that made them, unless ``embed`` is False. A
-    synchronisation by a watcher has what it ``followed``.
+    Properties of the index are None or the value that the index already has; ``bm25`` is k1 and b.
+    With ``allow_deletes``, a synchronisation may delete more than half of the documents of a
+    source. With ``dry_run`` nothing is written, and the report has the ids. Vectors in the folder
+    ``vectors`` (see ``vectors_root``) that fit the index fit it afterwards too: new texts are
+    encoded by the encoder that made them, unless ``embed`` is False. A synchronisation by a watcher
+    has what it ``followed``.
     """
 
-    format: Format | None = None
-    fields: Fields = DEFAULT_FIELDS
-    skip_bad_lines: bool = False
-    files: FileSelection = USUAL_FILES
     chunk_tokens: int | None = None
     bm25: tuple[float, float] | None = None
     metadata: Mapping[str, MetadataType] | None = None
     without: tuple[str, ...] | None = None
     language: str | None = None
-    workers: int | None = None
     allow_deletes: bool = False
     dry_run: bool = False
     vectors: Path | str | None = None
@@ -95,36 +88,19 @@ def check_formats(manifest: Manifest, sources: Sequence[Source], where: str) -> 
 
 
 def check_options(manifest: Manifest, options: AddOptions, where: str) -> None:
-    checks: tuple[tuple[str, object, object, Callable[[Any], str]], ...] = (
-        ("--chunk-tokens", options.chunk_tokens, manifest.chunk_tokens, lambda n: f"{n:,}"),
-        (
-            "--bm25",
-            options.bm25,
-            (manifest.k1, manifest.b),
-            lambda pair: ",".join(f"{value:g}" for value in pair),
-        ),
-        (
-            "--metadata",
-            None if options.metadata is None else dict(options.metadata),
-            metadata_reader(manifest).declared,
-            lambda fields: ",".join(f"{n}:{kind}" for n, kind in fields.items()) or "none",
-        ),
-        (
-            "--without",
-            None if options.without is None else tuple(sorted(set(options.without))),
-            tuple(sorted(manifest.without)),
-            lambda names: ",".join(names) or "none",
-        ),
-        (
-            "--language",
-            None if options.language == AUTO else options.language,
-            manifest.language,
-            lambda language: language or "words as they are written",
-        ),
+    """Raise ArgumentError for properties that the index does not have."""
+    without = None if options.without is None else tuple(sorted(set(options.without)))
+    language = None if options.language == AUTO else options.language
+    properties: tuple[tuple[str, _Property | None, _Property], ...] = (
+        ("--chunk-tokens", options.chunk_tokens, manifest.chunk_tokens),
+        ("--bm25", options.bm25, (manifest.k1, manifest.b)),
+        ("--metadata", options.metadata, metadata_reader(manifest).declared),
+        ("--without", without, tuple(sorted(manifest.without))),
+        ("--language", language, manifest.language),
     )
     wrong = [
-        f"{name} {show(value)} (the index has {show(built)})"
-        for name, value, built, show in checks
+        f"{option} {_written(value)} (the index has {_written(built)})"
+        for option, value, built in properties
         if value is not None and value != built
     ]
     if wrong:
@@ -134,3 +110,14 @@ def check_options(manifest: Manifest, options: AddOptions, where: str) -> None:
             allowed="with --add, the options of the index, which need not be given",
             do="Leave them out, or build the index again with --overwrite.",
         )
+
+
+def _written(value: _Property) -> str:
+    """Return a value as its option is written."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, Mapping):
+        value = tuple(f"{name}:{kind}" for name, kind in value.items())
+    if isinstance(value, tuple):
+        value = ",".join(part if isinstance(part, str) else f"{part:g}" for part in value)
+    return value or "none"

@@ -235,7 +235,7 @@ def test_a_source_that_changes_while_it_is_read_is_refused() -> None:
         ),
         (
             lambda: BuildOptions(node_wait_s=-1),
-            "node_wait_s: -1 is out of range.\nAllowed: seconds, 0 to 86,400",
+            "node_wait_s: -1 is out of range.\nAllowed: 0 to 86,400",
         ),
         (
             lambda: BuildOptions(workers=65),
@@ -248,7 +248,7 @@ def test_a_source_that_changes_while_it_is_read_is_refused() -> None:
         (
             lambda: BuildOptions(format="csv"),  # type: ignore[arg-type]
             '--format: "csv" is not known.\n'
-            "Allowed: auto, files, text, documents, pre-chunked, passages, arag-chunks,"
+            "Allowed: files, text, documents, pre-chunked, passages, arag-chunks,"
             " graphrag-bench, kilt, dpr, beir, anserini",
         ),
     ],

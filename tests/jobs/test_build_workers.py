@@ -37,7 +37,10 @@ NOWHERE = Position(0, 0, 0, 0, (), {}, [])
 CHUNK_TOKENS = 50
 
 
-def test_any_number_of_workers_builds_the_same_index_and_reports_the_same() -> None:
+def test_any_number_of_workers_builds_the_same_index_and_reports_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("index_jobs.build.new_index.CHECKPOINT_S", 0.0)
     sources = [
         troublesome_corpus("a.jsonl", 200),
         corpus("b.jsonl", 150),
@@ -50,7 +53,6 @@ def test_any_number_of_workers_builds_the_same_index_and_reports_the_same() -> N
             metadata={"year": "number"},
             skip_bad_lines=True,
             workers=workers,
-            checkpoint_s=0,
         )
         report = json.loads(build_index(sources, Path(f"index{workers}"), options).to_json())
         assert report.pop("workers") == workers

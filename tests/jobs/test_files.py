@@ -128,12 +128,15 @@ def test_standard_input_becomes_an_index(arag: Command, monkeypatch: pytest.Monk
     assert ids("index", "sea") == ["stdin.1"]
 
 
-def test_an_interrupted_build_of_files_resumes_where_it_was() -> None:
+def test_an_interrupted_build_of_files_resumes_where_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("index_jobs.build.new_index.CHECKPOINT_S", 0.0)
     for number in range(200):
         Path(f"many/{number % 7}").mkdir(parents=True, exist_ok=True)
         Path(f"many/{number % 7}/{number}.md").write_text(f"The sea number {number}.")
         Path(f"many/{number % 7}/bad{number % 9}.txt").write_bytes(b"\0")
-    options = BuildOptions(files=FileSelection(skip_bad=True), checkpoint_s=0)
+    options = BuildOptions(files=FileSelection(skip_bad=True))
     with pytest.raises(KeyboardInterrupt):
         build_index(["many"], "index", options, InterruptingProgress(100))
     report = build_index(["many"], "index", options)

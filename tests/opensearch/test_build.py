@@ -174,7 +174,8 @@ def test_a_cluster_that_accepts_nothing_ends_the_build_which_is_then_resumed(
     opensearch: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus("c.jsonl", 300)
-    options = BuildOptions(checkpoint_s=0, language="en")
+    monkeypatch.setattr("index_jobs.build.new_index.CHECKPOINT_S", 0.0)
+    options = BuildOptions(language="en")
     with monkeypatch.context() as patch:
         drain = Bulks.drain
 
@@ -202,6 +203,7 @@ def test_a_cluster_that_accepts_nothing_ends_the_build_which_is_then_resumed(
 CHILD = """
 import os, signal, sys, time
 import arag_search.system.progress
+from index_jobs.build import new_index
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 
@@ -213,8 +215,8 @@ class Stopping(arag_search.system.progress.Progress):
             print(documents, flush=True)
             time.sleep(600)
 
-options = BuildOptions(checkpoint_s=float(interval), language="en")
-build_index([source], address, options, Stopping())
+new_index.CHECKPOINT_S = float(interval)
+build_index([source], address, BuildOptions(language="en"), Stopping())
 """
 
 

@@ -92,11 +92,12 @@ class NodeKillingProgress(Progress):
 
 @pytest.mark.long
 def test_a_build_waits_for_a_killed_node_and_names_it_if_it_stays_away(
-    own_node: LocalCluster,
+    own_node: LocalCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("index_jobs.build.new_index.CHECKPOINT_S", 0.0)
     corpus("c.jsonl", 900)
     address = f"{own_node.url}/arag-test-kills"
-    impatient = BuildOptions(node_wait_s=1, checkpoint_s=0, language="en")
+    impatient = BuildOptions(node_wait_s=1, language="en")
     killing = NodeKillingProgress(own_node, 300, restart=False)
     with pytest.raises(UnavailableError) as caught:
         build_index(["c.jsonl"], address, impatient, killing)
@@ -106,7 +107,7 @@ def test_a_build_waits_for_a_killed_node_and_names_it_if_it_stays_away(
     client.close()
     assert caught.value.where == (f"{physical}, {physical}.sentences: no node answers for shard 0")
     assert caught.value.do == "Check the cluster. Then run the same command again to resume."
-    patient = BuildOptions(node_wait_s=120, checkpoint_s=0, language="en")
+    patient = BuildOptions(node_wait_s=120, language="en")
     killing = NodeKillingProgress(own_node, 600, restart=True)
     report = build_index(["c.jsonl"], address, patient, killing)
     assert killing.restart

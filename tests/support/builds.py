@@ -85,7 +85,7 @@ from pathlib import Path
 from arag_search.cli.index import index_command
 from arag_search.errors import AragError
 from arag_search.engines.lucene import writer
-import index_jobs.build.options, arag_search.system.progress
+import index_jobs.build.new_index, arag_search.system.progress
 
 action, interval, workers, to, *sources = sys.argv[1:]
 peak = 0
@@ -114,11 +114,7 @@ class Stopping(arag_search.system.progress.PlainProgress):
 
 arag_search.system.progress.open_progress = lambda: Stopping(sys.stderr)
 
-@dataclasses.dataclass(frozen=True)
-class OftenSaving(index_jobs.build.options.BuildOptions):
-    checkpoint_s: float = float(interval)
-
-index_jobs.build.options.BuildOptions = OftenSaving
+index_jobs.build.new_index.CHECKPOINT_S = float(interval)
 if action == "MEMORY":
     writer.RAM_BUFFER_MB = 1.0
 try:

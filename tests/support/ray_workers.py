@@ -22,7 +22,7 @@ from ray.cluster_utils import Cluster as Machines
 from arag_search import open_index
 from arag_search.errors import AragError, ArgumentError, DuplicateIdError, UnavailableError
 from arag_search.system.progress import Progress
-from index_jobs.build import blocks
+from index_jobs.build import blocks, new_index
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import BuildReport
@@ -143,7 +143,8 @@ def a_lost_machine_and_a_server(url: str) -> None:
     try:
         report = build_index(sources, local.address, dataclasses.replace(PLAIN, shards=2))
         with two_machines() as (address, kill):
-            options = in_small_blocks(address, shards=2, checkpoint_s=0)
+            new_index.CHECKPOINT_S = 0.0
+            options = in_small_blocks(address, shards=2)
             killing = Killing(150, kill)
             assert comparable(build_index(sources, shared.address, options, killing)) == comparable(
                 report
@@ -173,11 +174,11 @@ def stops_and_sources() -> None:
     """Build from sources of several kinds, interrupted on the cluster, and resumed on it or on this
     machine."""
     sources = sources_of_several_kinds()
+    new_index.CHECKPOINT_S = 0.0
     changes: dict[str, Any] = {
         "skip_bad_lines": True,
         "files": FileSelection(skip_bad=True),
         "metadata": {"year": "number", "kind": "keyword"},
-        "checkpoint_s": 0,
     }
     options = dataclasses.replace(PLAIN, **changes)
     local = build_index(sources, "local", options)
