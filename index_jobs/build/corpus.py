@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from typing import Any
@@ -53,7 +53,7 @@ class Corpus:
 
     def left_out(self) -> dict[str, int]:
         """Return what all sources leave out together. See Source."""
-        return summed(source.left_out for source in self.sources)
+        return dict(sum((Counter(source.left_out) for source in self.sources), Counter[str]()))
 
     def reading(self, position: Position) -> dict[str, Any]:
         """Return the fields of a SourcesReport."""
@@ -109,14 +109,6 @@ class Corpus:
 
     def _signatures(self) -> list[dict[str, object]]:
         return [source.signature() for source in self.sources]
-
-
-def summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Add up counts by name, in the order in which the names first occur."""
-    total: Counter[str] = Counter()
-    for part in counts:
-        total.update(part)
-    return dict(total)
 
 
 def is_being_packed(executor: Executor[Batch, Any], doc_id: str) -> bool:

@@ -146,15 +146,9 @@ class _Build:
                 else:
                     self._write_blocks(interrupts, self._cluster)
                 self._finish_writing()
-            except (KeyboardInterrupt, WorkerLostError) as stop:
-                is_consistent = isinstance(stop, WorkerLostError) or interrupts.between_batches
-                if is_consistent:
-                    self._save_and_close()
-                else:
-                    self._close()
-                raise
-            except BaseException:
-                self._close()
+            except BaseException as stop:
+                is_between = isinstance(stop, KeyboardInterrupt) and interrupts.between_batches
+                self._close(saves=is_between or isinstance(stop, WorkerLostError))
                 raise
             self._target.publish(self._generation)
         report = self._report()
@@ -181,7 +175,7 @@ class _Build:
                 generation, is_resumed, _ = self._target.begin(self._signature)
                 why = "the unfinished index is damaged"
         if not is_resumed:
-            self._writer = self._new_writer(generation)
+            self._writer = self._open_writer(generation, resume=False)
         elif _STATE in self._writer.checkpoint:
             why = self._resume(self._writer.checkpoint[_STATE], why)
         else:
@@ -193,16 +187,14 @@ class _Build:
         self._progress.begin("documents", self._corpus.size, done)
 
     def _open_writer(self, generation: str, *, resume: bool) -> IndexWriter:
-        fields = self._corpus.metadata.fields
-        return self._target.open_writer(
-            generation, metadata=fields, language=self._language, resume=resume
-        )
-
-    def _new_writer(self, generation: str) -> IndexWriter:
+        fields, language = self._corpus.metadata.fields, self._language
         try:
-            return self._open_writer(generation, resume=False)
+            return self._target.open_writer(
+                generation, metadata=fields, language=language, resume=resume
+            )
         except BaseException:
-            self._target.discard(generation)
+            if not resume:
+                self._target.discard(generation)
             raise
 
     def _resume(self, state: str, why: str) -> str:
@@ -363,23 +355,21 @@ class _Build:
             return f"it resumes after {self._saved_documents:,} documents"
         return "it starts over"
 
-    def _save_and_close(self) -> None:
-        """Write a checkpoint and close; the state must match what the writer has."""
+    def _close(self, *, saves: bool) -> None:
+        """Close the writer, with a checkpoint if the state matches what it has, and discard the
+        generation if none was saved."""
         try:
-            self._commit()
+            if saves:
+                self._commit()
         except AragError as error:
             self._progress.note(f"No checkpoint could be written: {error.what}")
         finally:
-            self._close()
-
-    def _close(self) -> None:
-        """Close the writer, and discard the generation if no checkpoint was saved."""
-        self._writer.abort()
-        if not self._saved_documents:
-            try:
-                self._target.discard(self._generation)
-            except UnavailableError as error:  # report what stopped the build, not this
-                self._progress.note(f"The unfinished index could not be removed: {error.what}")
+            self._writer.abort()
+            if not self._saved_documents:
+                try:
+                    self._target.discard(self._generation)
+                except UnavailableError as error:  # report what stopped the build, not this
+                    self._progress.note(f"The unfinished index could not be removed: {error.what}")
 
     # Reporting
 

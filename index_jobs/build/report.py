@@ -21,8 +21,6 @@ from index_jobs.sources.selection import NOT_READ, TOO_LARGE
 SHOWN_FIELDS = 20
 """How many new fields a report names in words."""
 
-_SHOWN_IDS = 10
-
 CHECKPOINT_VERSION = 8
 """The version of BuildState. A build interrupted under another version cannot be resumed."""
 
@@ -71,10 +69,6 @@ class Report:
             values["sources"] = [{"name": name, "format": kind} for name, kind in pairs]
         return values
 
-    def to_json(self) -> str:
-        """Return the report as one line of JSON."""
-        return json.dumps(self.to_dict(), ensure_ascii=False)
-
     def to_text(self) -> str:
         """Return the report in words, one line for each item."""
         raise NotImplementedError
@@ -122,17 +116,10 @@ class SourcesReport(IndexReport):
 
     def read_lines(self) -> list[str]:
         """Return the sources and the fields that their front matter adds, one line for each."""
-        lines = [f"{name}: {kind}" for name, kind in self.sources[:SHOWN_EXAMPLES]]
-        more = len(self.sources) - SHOWN_EXAMPLES
-        lines += [f"... and {more:,} more sources"] if more > 0 else []
+        sources = [f"{name}: {kind}" for name, kind in self.sources]
         fields = [f"{name} ({kind})" for name, kind in self.front_fields.items()]
-        if fields:
-            more = len(fields) - SHOWN_FIELDS
-            others = f" and {counted(more, 'other')}" if more > 0 else ""
-            lines.append(
-                f"new fields, from front matter: {', '.join(fields[:SHOWN_FIELDS])}{others}"
-            )
-        return lines
+        new = [f"new fields, from front matter: {_first(fields, SHOWN_FIELDS)}"] if fields else []
+        return [*_lines(sources), *new]
 
     def warnings(self) -> list[str]:
         """Return what was left out, one line for each item."""
@@ -144,17 +131,16 @@ class SourcesReport(IndexReport):
         if self.left_out:
             lines += [f"left out: {words}" for words in left_out_kinds(self.left_out)]
             if self.large_files:
-                count = self.left_out.get(TOO_LARGE, 0)
-                lines += _with_rest(self.large_files, count)
+                lines += _lines(self.large_files, self.left_out.get(TOO_LARGE, 0), "  ")
                 lines.append("  read larger files with --max-file-size")
         if self.undeclared_metadata:
             lines.append(f"ignored, {self.WHY_IGNORED}: {listed(self.undeclared_metadata, True)}")
         if self.skipped_lines:
             lines.append(f"skipped: {counted(self.skipped_lines, 'bad record')}")
-            lines += _with_rest(self.skipped_examples, self.skipped_lines)
+            lines += _lines(self.skipped_examples, self.skipped_lines, "  ")
         if self.skipped_files:
             lines.append(f"skipped: {counted(self.skipped_files, 'bad file')}")
-            lines += _with_rest(self.skipped_file_examples, self.skipped_files)
+            lines += _lines(self.skipped_file_examples, self.skipped_files, "  ")
         for kind, (count, *ids) in sorted(self.unread.items()):
             more = ", ..." if count > len(ids) else ""
             lines.append(f"{kind}: {count:,} ({', '.join(ids)}{more})")
@@ -287,11 +273,17 @@ def index_counts(manifest: Manifest) -> dict[str, Any]:
     return {name: getattr(manifest, name) for name in names}
 
 
-def _with_rest(examples: Sequence[str], count: int) -> list[str]:
-    """Return an indented line for each of the first examples, and the number of the others."""
-    lines = [f"  {example}" for example in examples[:SHOWN_EXAMPLES]]
-    more = count - len(lines)
-    return [*lines, f"  ... and {more:,} more"] if more > 0 else lines
+def _lines(examples: Sequence[str], count: int = 0, indent: str = "") -> list[str]:
+    """Return a line for each of the first examples, and the number of the others."""
+    lines = [f"{indent}{example}" for example in examples[:SHOWN_EXAMPLES]]
+    more = max(count, len(examples)) - len(lines)
+    return [*lines, f"{indent}... and {more:,} more"] if more > 0 else lines
+
+
+def _first(names: Sequence[str], most: int = 10) -> str:
+    """Return the first names, and the number of the others."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def left_out_kinds(left_out: Mapping[str, int]) -> list[str]:
@@ -320,14 +312,11 @@ def _how_to_read(endings: Iterable[str]) -> str:
 def listed(counts: Mapping[str, int], names_first: bool = False) -> str:
     """Return the ten greatest counts in words: ``3 .pdf, 1 .html`` or ``author (3), x (1)``."""
     order = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
-    shown = [
-        f"{name} ({count:,})" if names_first else f"{count:,} {name}" for name, count in order[:10]
-    ]
-    return ", ".join(shown) + (f" and {len(order) - 10:,} others" if len(order) > 10 else "")
+    return _first(
+        [f"{name} ({count:,})" if names_first else f"{count:,} {name}" for name, count in order]
+    )
 
 
 def shown_ids(doc_ids: Sequence[str]) -> str:
     """Return the first ten ids in quotes, and the number of the others."""
-    named = ", ".join(f'"{doc_id[:60]}"' for doc_id in doc_ids[:_SHOWN_IDS])
-    more = len(doc_ids) - _SHOWN_IDS
-    return f"{named} and {more:,} more" if more > 0 else named
+    return _first([f'"{doc_id[:60]}"' for doc_id in doc_ids])

@@ -98,7 +98,10 @@ def cut(
     else:
         passages = [*passages_of(text, ends, chunk_tokens)]
         if document.is_file:
-            passages = _with_lines(starts, passages)
+            passages = [
+                replace(passage, outline=PassageOutline(line=bisect_right(starts, passage.start)))
+                for passage in passages
+            ]
     parts = len(passages)
     chunks: list[Chunk] = []
     total = 0
@@ -185,14 +188,6 @@ def _given(text: str, ends: Sequence[int], document: Document) -> Iterator[Passa
         end = own[-1] if own else start
         yield Passage(start, end, own, count_tokens(text[start:end]), outline, is_index)
         start = end
-
-
-def _with_lines(starts: Sequence[int], passages: Sequence[Passage]) -> list[Passage]:
-    """Return the passages of a file of prose with the numbers of their first lines."""
-    return [
-        replace(passage, outline=PassageOutline(line=bisect_right(starts, passage.start)))
-        for passage in passages
-    ]
 
 
 def _packed(

@@ -364,7 +364,6 @@ def _cut(text: str, ends: Sequence[int]) -> Iterator[int]:
         start = end
 
 
-_LANGUAGE = "en"
 _get_boundaries = cast(
     "Callable[[str, str], list[dict[str, Any]]]", cast("Any", sentencex).get_sentence_boundaries
 )
@@ -431,7 +430,7 @@ def _split_long(text: str) -> Iterator[int]:
 def _boundaries(text: str) -> list[int]:
     # sentencex fails on multi-byte white space after an initial, so replace it with plain spaces.
     shown = text if text.isascii() else _WIDE_BLANK.sub(" ", text)
-    return [boundary["end_index"] for boundary in _get_boundaries(_LANGUAGE, shown)]
+    return [boundary["end_index"] for boundary in _get_boundaries("en", shown)]
 
 
 def _joined_blanks(text: str, ends: list[int]) -> list[int]:

@@ -105,7 +105,8 @@ class Structure:
         in_lists = [0] * len(sentences)
         open_nodes = [self._root]
         for unit in outline:
-            first, end = self._sentence_at(unit.first), self._sentence_before(unit.end)
+            first = bisect_right(self._ends, self._offset_of(unit.first))
+            end = bisect_left(self._ends, self._offset_of(unit.end)) + 1
             while open_nodes[-1].end <= first and len(open_nodes) > 1:
                 open_nodes.pop()
             node = _Node(first, min(end, open_nodes[-1].end), unit.kind, unit.name)
@@ -121,13 +122,8 @@ class Structure:
         self._tokens_in_lists = [0, *accumulate(in_lists)]
         self._firsts = [node.first for node in self._named]
 
-    def _sentence_at(self, line: int) -> int:
-        offset = self._starts[line] if line < len(self._starts) else self._ends[-1]
-        return bisect_right(self._ends, offset)
-
-    def _sentence_before(self, line: int) -> int:
-        offset = self._starts[line] if line < len(self._starts) else self._ends[-1]
-        return bisect_left(self._ends, offset) + 1
+    def _offset_of(self, line: int) -> int:
+        return self._starts[line] if line < len(self._starts) else self._ends[-1]
 
     def _count(self, first: int, end: int) -> int:
         return self._tokens[end] - self._tokens[first]

@@ -28,7 +28,7 @@ from arag_search.query.fields import MetadataType
 from arag_search.system.arguments import checked
 from arag_search.system.processes import Interrupts
 from arag_search.system.progress import Progress
-from index_jobs.build.corpus import Corpus, is_being_packed, summed
+from index_jobs.build.corpus import Corpus, is_being_packed
 from index_jobs.build.report import AddReport, index_counts
 from index_jobs.cutting.chunking import cut_all, program_version
 from index_jobs.cutting.counts import Counts, Cut
@@ -269,12 +269,13 @@ class Addition:
             raise self._corpus.no_documents("There is nothing to add", self._position)
         self._corpus.check_unchanged()
         names = (*before.sources, *(name for name, _ in self._corpus.formats))
+        undeclared = Counter(before.undeclared_metadata)
         formats = {*before.source_format.split(", "), *(kind for _, kind in self._corpus.formats)}
         return replace(
             self._tally.manifest(before),
             sources=tuple(dict.fromkeys(names)),
             source_format=", ".join(sorted(filter(None, formats))),
-            undeclared_metadata=summed((before.undeclared_metadata, self._position.undeclared)),
+            undeclared_metadata=dict(undeclared + Counter(self._position.undeclared)),
             skipped_lines=before.skipped_lines + self._position.skipped,
             shard_sources=self._ordinals.sources,
         )

@@ -134,8 +134,7 @@ class FolderIndex:
         while True:
             self.entry.mkdir(exist_ok=True, mode=0o700)
             with suppress(FileNotFoundError):  # removed between the two calls
-                flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-                descriptor = os.open(self.entry / _IN_USE, flags, 0o600)
+                descriptor = self._opened_lock()
                 if try_lock(descriptor, shared=True) and is_at(descriptor, self.entry / _IN_USE):
                     os.utime(descriptor)
                     if not (self.entry / _FOLDER).exists():
@@ -145,6 +144,10 @@ class FolderIndex:
                     return descriptor
                 os.close(descriptor)
             time.sleep(_WAIT_S)
+
+    def _opened_lock(self) -> int:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        return os.open(self.entry / _IN_USE, flags, 0o600)
 
     def watcher(self, progress: Progress) -> Watcher:
         """Return the watcher that keeps the index in step with its folder (see Watcher), and shows
@@ -242,8 +245,7 @@ class FolderIndex:
         """Remove the index, if there is one, and what is known of it. Raises IndexLockedError if it
         is in use."""
         try:
-            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-            descriptor = os.open(self.entry / _IN_USE, flags, 0o600)
+            descriptor = self._opened_lock()
         except FileNotFoundError:
             return
         try:

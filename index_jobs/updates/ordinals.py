@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from arag_search.corpus import (
-    SHARD_BITS,
-    Chunk,
-    document_number,
-    ordinal_of,
-    source_shard,
-)
+from arag_search.corpus import SHARD_BITS, Chunk, document_number, ordinal_of, source_shard
 from arag_search.errors import BuildError
 from arag_search.manifest import Manifest
 

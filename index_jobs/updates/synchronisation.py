@@ -11,10 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from arag_search.corpus import (
-    Chunk,
-    source_shard,
-)
+from arag_search.corpus import Chunk, source_shard
 from arag_search.errors import MassDeletionError, SourceError
 from arag_search.manifest import Manifest
 from arag_search.search.standing import note_standing, now, standing_of
@@ -27,10 +24,7 @@ from index_jobs.sources.file_table import FileTable, Following, Look, note_read,
 from index_jobs.sources.selection import SHOWN_LARGE_FILES, FileSelection
 from index_jobs.updates.addition import Addition, updated
 from index_jobs.updates.options import AddOptions
-from index_jobs.updates.tally import (
-    check_not_empty,
-    existing_chunks,
-)
+from index_jobs.updates.tally import check_not_empty, existing_chunks
 
 
 @checked

@@ -70,13 +70,6 @@ _LOOK_SHARE = 50  # comparisons take at most a fiftieth of the time
 _logger = logging.getLogger(__name__)
 
 
-def hold_watch(location: str | Path) -> int:
-    """Return the descriptor of a lock that the watcher of an index holds. Raises HeldError."""
-    file = standing_file(location, ".lock")
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return hold(file, "arag-search watcher, process ")
-
-
 class Watcher:
     """A watcher, which keeps an index in step with folders and files until it is stopped.
 
@@ -127,9 +120,11 @@ class Watcher:
     def run(self, stop: threading.Event, *, waits: bool = True) -> None:
         """Watch until ``stop`` is set. While another watcher of the index runs, wait for its end
         or, unless this one ``waits``, raise IndexLockedError."""
+        file = standing_file(self._location, ".lock")
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         while True:
             try:
-                descriptor = hold_watch(self._location)
+                descriptor = hold(file, "arag-search watcher, process ")
                 break
             except HeldError as error:
                 if not waits:
@@ -259,9 +254,9 @@ class Watcher:
 
     def _in_step(self, moment: str) -> None:
         """Note that nothing had changed at a moment, from time to time."""
-        known = standing_of(self._location)
-        if known is None or known.line() or known.in_step[:_MINUTE] != moment[:_MINUTE]:
-            note_standing((known or self._unknown()).now_in_step(moment))
+        known = self._standing()
+        if known.line() or known.in_step[:_MINUTE] != moment[:_MINUTE]:
+            note_standing(known.now_in_step(moment))
 
     def _is_known(self, look: Look, changed: set[str]) -> bool:
         """Return whether nothing has changed but the files that are gone and held, and nobody else
@@ -286,7 +281,7 @@ class Watcher:
         except IndexNotFoundError:
             built = build_index(self._sources, self._location, self._build, self._progress)
             self._documents = built.documents
-            self._tell(built, is_news=True)
+            self._report(built)
             return
         except (IndexDamagedError, IndexVersionError, EngineError) as error:
             if not self._withdraw(error, published):
@@ -295,10 +290,7 @@ class Watcher:
             return
         finally:
             self._published = _published(self._location)
-        self._tell(report, is_news=report.has_changes)
-
-    def _tell(self, report: AddReport | BuildReport, *, is_news: bool) -> None:
-        if is_news or report.skipped_files:
+        if report.has_changes or report.skipped_files:
             self._report(report)
 
     def _synchronised(self, followed: Followed) -> AddReport:
@@ -322,13 +314,15 @@ class Watcher:
             changed=tuple(path_id(os.path.basename(path)) for path in named),
         )
 
-    def _unknown(self) -> Standing:
-        return Standing(identity_of(self._location), tuple(map(os.path.realpath, self._sources)))
+    def _standing(self) -> Standing:
+        """Return how the index stands, as far as that is known."""
+        sources = tuple(map(os.path.realpath, self._sources))
+        return standing_of(self._location) or Standing(identity_of(self._location), sources)
 
     def _note(self, **known: Any) -> None:
         """Note what is known of the index, for answers, other processes and, if it is a new
         problem, for people."""
-        before = standing_of(self._location) or self._unknown()
+        before = self._standing()
         problem = known.get("problem")
         if problem and problem != before.problem:
             self._progress.note(f"The index is not in step. {problem}")

@@ -82,7 +82,7 @@ def test_an_index_holds_every_document_in_order_with_its_metadata() -> None:
         "declared with --metadata, but in no record: lang",
         "language: en 100% of a sample; en is used (--language changes that)",
     ]
-    assert json.loads(report.to_json())["sources"][0] == {
+    assert report.to_dict()["sources"][0] == {
         "name": "one.jsonl",
         "format": "documents",
     }

@@ -1,6 +1,5 @@
 """Worker processes build the same index as no workers, within bounds, and end with the build."""
 
-import json
 import os
 import signal
 import subprocess
@@ -54,7 +53,7 @@ def test_any_number_of_workers_builds_the_same_index_and_reports_the_same(
             skip_bad_lines=True,
             workers=workers,
         )
-        report = json.loads(build_index(sources, Path(f"index{workers}"), options).to_json())
+        report = build_index(sources, Path(f"index{workers}"), options).to_dict()
         assert report.pop("workers") == workers
         for name in ("location", "seconds", "run_seconds", "documents_per_second"):
             del report[name]
