@@ -6,7 +6,7 @@ import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 from arag_search.errors import MissingExtraError
 from arag_search.manifest import Manifest
@@ -100,9 +100,6 @@ class SourcesReport(IndexReport):
     the fields that the index gets from keys of front matter.
     """
 
-    WHY_IGNORED: ClassVar[str] = "not declared with --metadata"
-    """The reason for ignoring metadata."""
-
     sources: tuple[tuple[str, str], ...]
     left_out: Mapping[str, int]
     undeclared_metadata: Mapping[str, int]
@@ -134,7 +131,8 @@ class SourcesReport(IndexReport):
                 lines += _lines(self.large_files, self.left_out.get(TOO_LARGE, 0), "  ")
                 lines.append("  read larger files with --max-file-size")
         if self.undeclared_metadata:
-            lines.append(f"ignored, {self.WHY_IGNORED}: {listed(self.undeclared_metadata, True)}")
+            names = listed(self.undeclared_metadata, True)
+            lines.append(f"ignored, not declared with --metadata: {names}")
         if self.skipped_lines:
             lines.append(f"skipped: {counted(self.skipped_lines, 'bad record')}")
             lines += _lines(self.skipped_examples, self.skipped_lines, "  ")
@@ -202,8 +200,6 @@ class AddReport(SourcesReport):
     ``rebuild`` is the command of a new build. ``vectors`` says in words whether the vectors of the
     index fit it; it is empty if there are none.
     """
-
-    WHY_IGNORED: ClassVar[str] = "not declared when the index was built"
 
     rebuild: str
     added: int

@@ -297,16 +297,14 @@ def _fitting_offsets(
     The search starts at ``near``."""
     low = high = bisect_right(offsets, near)
     step = 1
-    if low and tokens_to(offsets[low - 1]) > chunk_tokens:
-        while low and tokens_to(offsets[low - 1]) > chunk_tokens:
-            high = low - 1
-            low = max(0, high - step)
-            step *= 2
-    else:
-        while high < len(offsets) and tokens_to(offsets[high]) <= chunk_tokens:
-            low = high + 1
-            high = min(len(offsets), high + step)
-            step *= 2
+    while low and tokens_to(offsets[low - 1]) > chunk_tokens:
+        high = low - 1
+        low = max(0, high - step)
+        step *= 2
+    while high < len(offsets) and tokens_to(offsets[high]) <= chunk_tokens:
+        low = high + 1
+        high = min(len(offsets), high + step)
+        step *= 2
     return bisect_right(offsets, chunk_tokens, low, high, key=tokens_to)
 
 

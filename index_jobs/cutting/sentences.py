@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, cast
@@ -116,20 +117,9 @@ _STRAY = frozenset("”’»)].!?,;:")
 _BULLETS = frozenset("bcdfghjklmnpqrtvwxz")
 
 
-def corrected(text: str, ends: list[int], title: str) -> list[int]:
-    """Return the ends of sentences after correction; ``ends`` are those of ``sentencex``.
-
-    ``title`` is the title of the document. A sentence longer than LONG_CHARACTERS is not joined
-    with the next, so that wrong joins cannot accumulate. Time is linear in the length of the text.
-    """
-    if len(ends) > 1:
-        ends = _joined(text, ends, title)
-    if text.isascii() or not any(letter in text for letter in _FREQUENT_UNMARKED):
-        return ends
-    return list(_cut(text, ends))
-
-
 def _joined(text: str, ends: list[int], title: str) -> list[int]:
+    """Leave out the ends that are none. A sentence longer than LONG_CHARACTERS is not joined with
+    the next, so that wrong joins cannot accumulate."""
     # In a short text, sentencex keeps plain parentheses together, but not those that hold others.
     has_brackets = (
         len(text) > LONG_CHARACTERS
@@ -198,27 +188,15 @@ class _Judge:
 
     def __init__(self, text: str, name: str, has_brackets: bool) -> None:
         self._text = text
-        self._name = name
         self._has_brackets = has_brackets
-        self._name_start = self._find_name(0) if name else -1
-
-    def _find_name(self, start: int) -> int:
-        """Return the place of the next occurrence of the name as whole words, or -1."""
-        text, name = self._text, self._name
-        place = text.find(name, start)
-        while place >= 0:
-            after = place + len(name)
-            if not (text[place - 1 : place].isalnum() or text[after : after + 1].isalnum()):
-                break
-            place = text.find(name, place + 1)
-        return place
+        whole_words = rf"(?<![^\W_]){re.escape(name)}(?![^\W_])" if name else r"(?!)"
+        self._names = deque(match.span() for match in re.finditer(whole_words, text))
 
     def is_inside(self, start: int, end: int) -> bool:
         """Return whether the end of a sentence is inside the title, or inside brackets."""
-        length = len(self._name)
-        while 0 <= self._name_start <= end - length:
-            self._name_start = self._find_name(self._name_start + length)
-        if 0 <= self._name_start < end:
+        while self._names and self._names[0][1] <= end:
+            self._names.popleft()
+        if self._names and self._names[0][0] < end:
             return True
         return self._has_brackets and _is_enclosed(self._text, start, end)
 
@@ -382,7 +360,12 @@ def sentence_ends(text: str, title: str = "") -> list[int]:
     beginning to the first). An empty text has no ends. Time is linear in the length.
     """
     offsets = _ends_of(text) if len(text) <= WINDOW_CHARACTERS else list(_windowed(text))
-    return corrected(text, _joined_blanks(text, offsets), title)
+    ends = _joined_blanks(text, offsets)
+    if len(ends) > 1:
+        ends = _joined(text, ends, title)
+    if text.isascii() or not any(letter in text for letter in _FREQUENT_UNMARKED):
+        return ends
+    return list(_cut(text, ends))
 
 
 def _windowed(text: str) -> Iterator[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -101,7 +101,13 @@ def delete_documents(
             missing = tuple(doc_id for doc_id in wanted if doc_id not in known_ids)
             deleted, is_done = len(existing), False
         if missing and not missing_ok:
-            raise _unknown(missing, where)
+            raise UnknownDocumentError(
+                f"Unknown ids: {shown_ids(missing)}; nothing was deleted.",
+                where=where,
+                allowed="ids of documents, which searches show without the part (vivaldi of"
+                " vivaldi.1)",
+                do="Correct them, or use --missing-ok to delete the others.",
+            )
         if existing:
             check_not_empty(tally, where)
             after = tally.manifest(before)
@@ -132,15 +138,3 @@ def _is_id(doc_id: str) -> bool:
         return checked_id(doc_id, "") == doc_id
     except SourceError:
         return False
-
-
-def _unknown(missing: Sequence[str], where: str) -> UnknownDocumentError:
-    return UnknownDocumentError(
-        f"No document has the id {shown_ids(missing)}; nothing was deleted."
-        if len(missing) == 1
-        else f"{len(missing):,} ids belong to no document: {shown_ids(missing)};"
-        " nothing was deleted.",
-        where=where,
-        allowed="ids of documents, which searches show without the part (vivaldi of vivaldi.1)",
-        do="Correct them, or use --missing-ok to delete the others.",
-    )

@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +46,6 @@ class Cluster:
 
     def __init__(self, address: str) -> None:
         self._address = address
-        self._is_ours = False
-        # Ray prints what it says about lost machines, where the report should be alone.
-        self._printing = redirect_stdout(sys.stderr)
 
     def __enter__(self) -> Cluster:
         try:
@@ -56,27 +53,23 @@ class Cluster:
         except ImportError as error:
             raise missing_extra("ray", "ray") from error
         self._ray: Any = ray
-        if not self._ray.is_initialized():
-            self._connect()
-            self._is_ours = True
-            self._printing.__enter__()
-        try:
+        with ExitStack() as opened:
+            if not self._ray.is_initialized():
+                # Ray prints what it says about lost machines, where the report should be alone.
+                opened.enter_context(redirect_stdout(sys.stderr))
+                self._connect()
+                opened.callback(end, self._ray)
             self.machines = [
                 node
                 for node in self._ray.nodes()
                 if node["Alive"] and node["Resources"].get("CPU", 0) >= 1
             ]
             self.check({})
-        except BaseException:
-            self.__exit__()
-            raise
+            self._opened = opened.pop_all()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self._is_ours:
-            end(self._ray)
-            self._printing.__exit__(None, None, None)
-            self._is_ours = False
+        self._opened.close()
 
     def _connect(self) -> None:
         address = self._address

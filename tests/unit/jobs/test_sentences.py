@@ -286,7 +286,7 @@ def test_no_sentence_of_a_short_text_ends_inside_a_parenthesis_or_before_a_small
 def test_corrections_only_remove_ends_where_sentencex_finds_all(text: str) -> None:
     marked = re.sub(r'["“”\[\]ก-๛]|\s\Z', "", text)  # where ends are moved or added
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cutting, "corrected", lambda text, ends, title: ends)
+        patch.setattr(cutting, "_joined", lambda text, ends, title: ends)
         uncorrected = set(sentence_ends(marked))
     assert set(sentence_ends(marked)) <= uncorrected
 
