@@ -276,4 +276,4 @@ def document(identifier: str, text: str, **more: object) -> dict[str, object]:
 
 def add_report(*documents: dict[str, object], **options: object) -> dict[str, object]:
     report = add_documents([file_of("added.jsonl", *documents)], INDEX, AddOptions(**options))  # type: ignore[arg-type]
-    return json.loads(report.to_json())
+    return report.to_dict()
