@@ -9,7 +9,6 @@ import stat
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +33,6 @@ class SavedConversation:
     index: str
     preset: str
     fingerprints: dict[str, str]
-    began: str
-    changed: str
     state: dict[str, Any] | None = None
     records: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     format: int = FORMAT
@@ -55,7 +52,7 @@ class Conversation:
     def __init__(self, agent: Agent, saved: SavedConversation | None = None) -> None:
         self.agent = agent
         self.saved = saved or SavedConversation(
-            agent.index.location, agent.preset.name, dict(agent.fingerprints), _now(), _now()
+            agent.index.location, agent.preset.name, dict(agent.fingerprints)
         )
         _check_same(self.saved, agent)
         state = self.saved.state
@@ -80,7 +77,6 @@ class Conversation:
         if record.status != "failed":
             self._state = state
             self.saved.state = state.to_json()
-        self.saved.changed = _now()
         return record
 
     def save(self, path: Path) -> None:
@@ -168,10 +164,6 @@ def _check_same(saved: SavedConversation, agent: Agent) -> None:
             allowed="the same index, unchanged, and the same preset",
             do="Name them, or begin a new conversation.",
         )
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 @functools.cache

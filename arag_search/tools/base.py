@@ -158,8 +158,12 @@ class Tool(ABC):
     def _hidden(self) -> Iterable[str]:
         return ()
 
+    def _features(self) -> dict[str, bool]:
+        """Return what the conditions of the description may ask of the tool itself."""
+        return {}
+
     def _description(self) -> str:
-        return described(self.name, self.index)
+        return described(self.name, self.index, self.preset, self._features())
 
     @functools.cached_property
     def parameters(self) -> dict[str, Any]:

@@ -23,7 +23,6 @@ from arag_search.tools.blocks import (
     retrieved_tokens,
     without_visible,
 )
-from arag_search.tools.index_description import described
 from arag_search.tools.paper_replies import read_reply
 from arag_search.tools.rendering import NOT_SHOWN, PassageSpan, metadata_text, names
 
@@ -71,10 +70,6 @@ class ChunkRead(Tool):
         if self.preset.replies is not None:
             return ("from_sentence", "near")
         return ("near",) if self.preset.reproduces else ("from_sentence",)
-
-    def _description(self) -> str:
-        preset = self.preset
-        return described(self.name, self.index, preset.reproduces, ours=preset.explains)
 
     def _call(self, arguments: ChunkReadArguments, read_set: ReadSet) -> ToolResult:
         ids = self._known_ids(list(dict.fromkeys(map(nfc, arguments.chunk_ids))))

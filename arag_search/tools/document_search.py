@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, groupby
+from operator import attrgetter
 from typing import Annotated, NamedTuple
 
 from pydantic import Field
@@ -27,7 +29,6 @@ from arag_search.tokens import count_up_to, cut_to
 from arag_search.tools.base import Arguments, Mistake, ReadSet, Tool, ToolResult
 from arag_search.tools.blocks import SHOWN_BEFORE, Block, Paragraph, checksum, fit, retrieved_tokens
 from arag_search.tools.document_tool import reference_line, vector_units
-from arag_search.tools.index_description import described
 from arag_search.tools.preset import PLAIN, Preset, SearchBackend
 from arag_search.tools.references import Reference, ShownReference
 from arag_search.tools.rendering import metadata_text
@@ -38,33 +39,20 @@ _LONG_TOKENS = 100
 _GAP = "... "
 
 
-@dataclass(frozen=True, slots=True)
-class _Unit:
-    """A sentence, or a line of a long one: its number in the passage (from 0), its offsets in the
-    document, its text, and whether it was shown before."""
-
-    number: int
-    start: int
-    end: int
-    text: str
-    is_whole: bool
-    is_seen: bool
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """A passage of a document in a reply: the units to show, in order, out of ``sentences``.
-    ``lines`` is None if the document has changed since the search."""
+    """A passage of a document in a reply, of so many ``sentences``. ``lines`` is None if the
+    document has changed since the search; then offsets begin at the passage, not at the document.
+    """
 
     id: str
-    units: Sequence[_Unit]
     sentences: int
     lines: DocumentLines | None
     start: int
     number: str
 
-    def paragraph(self, units: Sequence[_Unit]) -> Paragraph:
-        """Return the units with the numbers of the lines that they are in."""
+    def paragraph(self, units: Sequence[Unit]) -> Paragraph:
+        """Return units of the passage with the numbers of the lines that they are in."""
         label, lines = self.number, None
         if self.lines is not None:
             first = self.lines.line_at(units[0].start)
@@ -76,7 +64,21 @@ class Part:
         return Paragraph(self.id, _text(self, units), numbers, is_whole, f"{label}: ", lines)
 
 
-def part_of(
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A sentence of a passage, or a line of a long one: its number in the passage (from 0), its
+    offsets in the document, its text, and whether it was shown before."""
+
+    part: Part
+    number: int
+    start: int
+    end: int
+    text: str
+    is_whole: bool
+    is_seen: bool
+
+
+def units_of(
     lines: DocumentLines,
     hit: Hit,
     query: str,
@@ -84,84 +86,70 @@ def part_of(
     *,
     short: bool,
     seen: Collection[int],
-) -> Part:
-    """Return the part of a hit to show: its snippet or, if ``short``, one sentence of it. ``seen``
-    are the checksums of sentences that were shown before."""
+) -> list[Unit]:
+    """Return what to show of a hit: its snippet or, if ``short``, one sentence of it. ``seen`` are
+    the checksums of sentences that were shown before."""
     sentences = split_at(hit.content, hit.sentence_ends)
     chosen = list(hit.sentences)
     most = 1 if short else MAX_SENTENCES
     if len(chosen) > most:
         best = sentences_with(query, hit.content, hit.sentence_ends, language)
         chosen = [number for number in best if number in chosen][:most] or chosen[:most]
-    start = lines.start_of(hit.id)
-    is_known = start is not None and lines.text.startswith(hit.content, start)
-    origin = start if start is not None and is_known else 0
-    units: list[_Unit] = []
+    start, known = lines.start_of(hit.id), lines
+    if start is None or not lines.text.startswith(hit.content, start):
+        start, known = 0, None
+    part = Part(hit.id, len(sentences), known, start, f"part {hit.part} of {hit.parts}")
+    units: list[Unit] = []
     for number in chosen:
-        begin = origin + (hit.sentence_ends[number - 1] if number else 0)
-        known = lines if is_known else None
-        units += _units(known, query, language, number, sentences[number], begin, seen)
-    return Part(
-        hit.id,
-        units,
-        len(sentences),
-        lines if is_known else None,
-        origin,
-        f"part {hit.part} of {hit.parts}",
-    )
+        begin = start + (hit.sentence_ends[number - 1] if number else 0)
+        units += _units(part, query, language, number, sentences[number], begin, seen)
+    return units
 
 
 def _units(
-    lines: DocumentLines | None,
+    part: Part,
     query: str,
     language: str,
     number: int,
     sentence: str,
     begin: int,
     seen: Collection[int],
-) -> list[_Unit]:
-    is_seen = checksum(sentence) in seen
+) -> list[Unit]:
+    is_seen, lines = checksum(sentence) in seen, part.lines
     start = begin + len(sentence) - len(sentence.lstrip())
     end = start + len(sentence.strip())
     if lines is None or end <= start or count_up_to(sentence, _LONG_TOKENS) is not None:
-        return [_Unit(number, start, end, sentence.strip(), True, is_seen)]
+        return [Unit(part, number, start, end, sentence.strip(), True, is_seen)]
     first, last = lines.lines_between(start, end)
     places = [
         (max(lines.starts[at], start), min(lines.ends[at], end)) for at in range(first, last + 1)
     ]
     texts = [lines.text[line_start:line_end] for line_start, line_end in places]
-    ends: list[int] = []
-    for text in texts:
-        ends.append((ends[-1] if ends else 0) + len(text) + 1)
-    best = sentences_with(query, "\n".join([*texts, ""]), tuple(ends), language)
-    return [_Unit(number, *places[at], texts[at].strip(), len(texts) == 1, is_seen) for at in best]
+    ends = tuple(accumulate(len(text) + 1 for text in texts))
+    best = sentences_with(query, "\n".join([*texts, ""]), ends, language)
+    is_whole = len(texts) == 1
+    return [Unit(part, number, *places[at], texts[at].strip(), is_whole, is_seen) for at in best]
 
 
 class ShownDocument(NamedTuple):
-    """A document in a reply, with the parts of it that may be shown. Its header has two lines, and
-    each part is a paragraph."""
+    """A document in a reply, with what may be shown of its passages. Its header has two lines, and
+    each passage is a paragraph."""
 
     reference: Reference
     about: str
-    parts: Sequence[Part]
-
-    def units(self) -> list[tuple[int, _Unit]]:
-        """Return the units of the parts, in order, each with the place of its part: the sentences
-        of the block."""
-        return [(at, unit) for at, part in enumerate(self.parts) for unit in part.units]
+    units: Sequence[Unit]
 
     def block(self, *, hides: bool) -> Block:
         """Return the block with all units. With ``hides``, those that were shown before are left
         out."""
-        units = [unit for _, unit in self.units()]
-        shown = [at for at, unit in enumerate(units) if not (hides and unit.is_seen)]
-        left_out = "shown" if units and not shown else None
+        shown = [at for at, unit in enumerate(self.units) if not (hides and unit.is_seen)]
+        left_out = "shown" if self.units and not shown else None
         name = reference_line(self.reference) + (f" ({SHOWN_BEFORE})" if left_out else "")
         return Block(
             self.reference.id,
             self.reference.title,
             f"{name}\n{self.about}",
-            [unit.text for unit in units],
+            [unit.text for unit in self.units],
             shown,
             self._paragraphs,
             retrieved_title=shown_title(self.reference.title),
@@ -171,26 +159,22 @@ class ShownDocument(NamedTuple):
 
     def passages(self, block: Block) -> tuple[str, ...]:
         """Return the ids of the passages of which anything is shown, or was before."""
-        shown = self.parts if block.left_out == "shown" else block.paragraphs()
-        return tuple(dict.fromkeys(passage.id for passage in shown))
+        numbers = range(len(self.units)) if block.left_out == "shown" else block.shown
+        return tuple(dict.fromkeys(self.units[number].part.id for number in numbers))
 
     def note_seen(self, block: Block, read_set: ReadSet) -> None:
         """Record the sentences that are shown whole."""
-        units = self.units()
         for number in block.shown if block.cut is None else ():
-            at, unit = units[number]
+            unit = self.units[number]
             if unit.is_whole:
-                read_set.note(self.parts[at].id, [checksum(unit.text)])
+                read_set.note(unit.part.id, [checksum(unit.text)])
 
     def _paragraphs(self, block: Block) -> list[Paragraph]:
-        units = self.units()
-        shown: dict[int, list[_Unit]] = {}
-        for at, unit in (units[number] for number in block.shown):
-            shown.setdefault(at, []).append(unit)
-        return [self.parts[at].paragraph(own) for at, own in shown.items()]
+        units = [self.units[number] for number in block.shown]
+        return [part.paragraph(list(own)) for part, own in groupby(units, attrgetter("part"))]
 
 
-def _text(part: Part, units: Sequence[_Unit]) -> str:
+def _text(part: Part, units: Sequence[Unit]) -> str:
     text, expected = "", part.start
     for unit in units:
         if unit.start > expected + 2:  # more than blanks between
@@ -277,14 +261,15 @@ class DocumentSearch(Tool):
             self.backend = "hybrid" if vector_units(index) else "words"
         super().__init__(index, preset)
 
+    def _features(self) -> dict[str, bool]:
+        return {
+            "several": self.preset.multi_query,
+            "logical": self.backend == "logical",
+            "meaning": self.backend in ("hybrid", "semantic"),
+        }
+
     def _description(self) -> str:
-        return described(
-            self.name,
-            self.index,
-            several=self.preset.multi_query,
-            logical=self.backend == "logical",
-            meaning=self.backend in ("hybrid", "semantic"),
-        ).replace("<results_per_query>", str(self.results_per_query))
+        return super()._description().replace("<results_per_query>", str(self.results_per_query))
 
     def _call(
         self, arguments: DocumentSearchArguments | SingleSearchArguments, read_set: ReadSet
@@ -410,12 +395,12 @@ class DocumentSearch(Tool):
             if lines is None:  # deleted since it was found
                 continue
             reference = read_set.references.of_document(document.doc_id, document.title, search)
-            parts: list[Part] = []
-            for hit, text in zip(document.hits, document.texts, strict=True):
+            units: list[Unit] = []
+            for at, (hit, text) in enumerate(zip(document.hits, document.texts, strict=True)):
                 seen = read_set.seen.get(hit.id, ())
-                parts.append(part_of(lines, hit, text, language, short=bool(parts), seen=seen))
+                units += units_of(lines, hit, text, language, short=at > 0, seen=seen)
             by = [number + 1 for number in document.queries] if queries > 1 else []
-            shown.append(ShownDocument(reference, _about(lines, by), parts))
+            shown.append(ShownDocument(reference, _about(lines, by), units))
         return shown
 
 

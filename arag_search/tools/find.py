@@ -31,7 +31,6 @@ from arag_search.tools.document_tool import (
     reference_line,
     vector_units,
 )
-from arag_search.tools.index_description import described
 from arag_search.tools.preset import PLAIN, Preset
 from arag_search.tools.references import Reference
 from arag_search.tools.rendering import NOT_SHOWN
@@ -104,10 +103,8 @@ class Find(DocumentTool):
         of_ours = [] if self.takes_regexes else ["matches", "context"]
         return of_ours if self.can_compare else ["mode", *of_ours]
 
-    def _description(self) -> str:
-        return described(
-            self.name, self.index, semantic=self.can_compare, regexes=self.takes_regexes
-        )
+    def _features(self) -> dict[str, bool]:
+        return {"semantic": self.can_compare, "regexes": self.takes_regexes}
 
     def _call(self, arguments: FindArguments, read_set: ReadSet) -> ToolResult:
         reference, lines = self.document(arguments.reference_id, read_set.references)

@@ -18,8 +18,9 @@ from arag_search.query.printing import quoted
 from arag_search.search.fields import FieldSummary
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
-from arag_search.tools.preset import Paper
+from arag_search.tools.preset import Preset
 
+TEXTS = files(__package__ or "").joinpath("descriptions")
 MAX_FIELDS_TOKENS = 60
 """The bound of the list of fields in a description."""
 MAX_VALUES = 3
@@ -33,25 +34,21 @@ _CONDITION = re.compile(r"\{(!?)(\w+)\?([^{}]*)\}")
 _EMPTY_LINES = re.compile(r"\n{3,}")
 
 
-def describe(name: str) -> str:
-    """Return the text of a description file; ``papers/`` has those of presets that reproduce a
-    paper."""
-    folder = files(__package__ or "").joinpath("descriptions")
-    return folder.joinpath(f"{name}.md").read_text("utf-8").strip()
-
-
-def described(name: str, index: Index, reproduces: Paper | None = None, **features: bool) -> str:
-    """Return the description of a tool over an index. ``features`` are those of the tool itself. A
-    tool that ``reproduces`` that of a paper has a text of its own, with what the paper says to
-    models, in our words; ``ours`` is what our replies and arguments add.
+def described(name: str, index: Index, preset: Preset, features: Mapping[str, bool]) -> str:
+    """Return the description of a tool over an index. ``features`` are those of the tool itself.
+    For presets that reproduce a paper, ``papers/`` has texts of some tools, with what the paper
+    says to models, in our words; ``ours`` is what our replies and arguments add.
 
     Fields have at most MAX_FIELDS_TOKENS tokens: to fit, values go first, then the last fields.
     Titles and values are read once for an index.
     """
-    if reproduces is not None:
-        sentences = index.manifest.has_sentences
-        return with_features(describe(f"papers/{name}"), {"sentences": sentences, **features})
-    text = with_features(describe(name), {**_features_of(index), **features})
+    features = {"ours": preset.explains, "whole": preset.full_text, **features}
+    of_paper = TEXTS.joinpath("papers", f"{name}.md")
+    if preset.reproduces is not None and of_paper.is_file():
+        features["sentences"] = index.manifest.has_sentences
+        return with_features(of_paper.read_text("utf-8"), features)
+    text = TEXTS.joinpath(f"{name}.md").read_text("utf-8")
+    text = with_features(text, {**_features_of(index), **features})
     if _DOCUMENTS in text:
         titles = [title for title in index.some_titles if _can_be_shown(title)]
         named = f" ({', '.join(map(quoted, titles))}, ...)" if titles else ""

@@ -10,7 +10,6 @@ from arag_search.search.asked import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS, Keywo
 from arag_search.search.index import Index
 from arag_search.search.shown.registry import forms_with, shows
 from arag_search.tools.base import Arguments
-from arag_search.tools.index_description import described
 from arag_search.tools.preset import PLAIN, Preset
 from arag_search.tools.search import SearchTool, arguments_of
 
@@ -55,12 +54,6 @@ class KeywordSearch(SearchTool):
 
     def _hidden(self) -> tuple[str, ...]:
         return () if self.preset.loop_guards else ("show",)
-
-    def _description(self) -> str:
-        preset = self.preset
-        return described(
-            self.name, self.index, preset.reproduces, whole=preset.full_text, ours=preset.explains
-        )
 
     def _options(self, arguments: Any) -> dict[str, Any]:
         del arguments  # the preset has all

@@ -11,7 +11,6 @@ from arag_search.query.printing import quoted
 from arag_search.search.asked import MAX_TOOL_TOP_K, Search
 from arag_search.search.shown.registry import FORMS
 from arag_search.search.shown.writing import meant_id
-from arag_search.tools.index_description import described
 from arag_search.tools.rendering import FURTHER
 from arag_search.tools.search import SearchTool, arguments_of
 
@@ -50,17 +49,13 @@ class LogicalSearch(SearchTool):
             hidden.append("granularity")
         return hidden
 
-    def _description(self) -> str:
+    def _features(self) -> dict[str, bool]:
         preset = self.preset
-        text = described(
-            self.name,
-            self.index,
-            preset.reproduces,
-            operators=preset.operators,
-            advice=preset.tool_description == "full",
-            ours=preset.explains,
-        )
-        if preset.reproduces is not None and preset.explains:
+        return {"operators": preset.operators, "advice": preset.tool_description == "full"}
+
+    def _description(self) -> str:
+        text = super()._description()
+        if self.preset.reproduces is not None and self.preset.explains:
             text += f"\nFields of this index: {self.index.manifest.query_schema.describe()}."
         return text
 

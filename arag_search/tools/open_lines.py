@@ -20,7 +20,6 @@ from arag_search.tools.document_tool import (
     numbered,
     reference_line,
 )
-from arag_search.tools.index_description import described
 from arag_search.tools.references import Reference
 
 
@@ -41,7 +40,7 @@ class OpenLines(DocumentTool):
     most_lines: int = 1_800
 
     def _description(self) -> str:
-        return described(self.name, self.index).replace("<open_lines>", f"{self.most_lines:,}")
+        return super()._description().replace("<open_lines>", f"{self.most_lines:,}")
 
     def _call(self, arguments: OpenArguments, read_set: ReadSet) -> ToolResult:
         reference, lines = self.document(arguments.reference_id, read_set.references)

@@ -13,7 +13,6 @@ from pydantic import Field
 from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.search.asked import Hybrid, Meaning, Naive
 from arag_search.search.index import Index
-from arag_search.tools.index_description import described
 from arag_search.tools.preset import PLAIN, Preset
 from arag_search.tools.search import SearchTool, argument_of, arguments_of
 
@@ -26,18 +25,16 @@ class VectorSearchTool(SearchTool):
     def _hidden(self) -> tuple[str, ...]:
         return () if self.preset.meaning else ("where",)
 
+    def _features(self) -> dict[str, bool]:
+        return {
+            "where": self.preset.meaning,
+            "meaning": "meaning" in self.arguments.model_fields,
+        }
+
     def _description(self) -> str:
-        preset, names = self.preset, self.arguments.model_fields
-        text = described(
-            self.name,
-            self.index,
-            preset.reproduces,
-            where=preset.meaning,
-            meaning="meaning" in names,
-            whole=preset.full_text,
-            ours=preset.explains,
-        )
-        if preset.reproduces is not None and preset.explains and "filter" in names:
+        text, preset = super()._description(), self.preset
+        has_filter = "filter" in self.arguments.model_fields
+        if preset.reproduces is not None and preset.explains and has_filter:
             schema = replace(self.index.manifest.query_schema, metadata_only=True)
             text += f"\nFields for filter: {schema.describe()}."
         return text

@@ -22,7 +22,7 @@ from arag_search.search.fields import FieldSummary
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.chunk_read import ChunkRead
-from arag_search.tools.index_description import MAX_FIELDS_TOKENS, describe, fields_within
+from arag_search.tools.index_description import MAX_FIELDS_TOKENS, TEXTS, fields_within
 from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import LogicalSearch
 from arag_search.tools.preset import plain_preset
@@ -186,7 +186,8 @@ def test_a_preset_that_reproduces_a_paper_keeps_its_descriptions(name: str) -> N
     for tool in tools_of(preset, index_of(*VIVALDI)).values():
         assert "{" not in tool.description
         if tool.name == "chunk_read":
-            of_paper = describe("papers/chunk_read").partition("{")[0]
+            text = TEXTS.joinpath("papers", "chunk_read.md").read_text("utf-8")
+            of_paper = text.partition("{")[0]
             assert tool.description.startswith(of_paper) is (preset.reproduces is not None)
         if preset.replies is not None:
             ours = "first line|mended|offset|filter|counts each|year:|granularity|from which"
