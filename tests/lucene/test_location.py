@@ -2,12 +2,13 @@
 
 import json
 import os
+import shutil
 import threading
 from pathlib import Path
 
 import pytest
 
-from arag_search.engines.lucene.location import BuildSite, hold_live
+from arag_search.engines.lucene.location import BuildSite, folder_bytes, hold_live
 from arag_search.errors import (
     AragError,
     IndexDamagedError,
@@ -214,3 +215,23 @@ def test_discarding_removes_only_generations_that_are_not_live(tmp_path: Path) -
         generation, _, _ = site.begin({})
         site.discard(generation)
     assert sorted(path.name for path in tmp_path.glob("g*")) == ["g1"]
+
+
+def test_the_size_of_a_folder_is_counted_while_generations_come_and_go(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_bytes(bytes(100))
+    stopping = threading.Event()
+
+    def change() -> None:
+        while not stopping.is_set():
+            for name in ("g1", "g2", "g3"):
+                (tmp_path / name / "chunks").mkdir(parents=True)
+            for name in ("g1", "g2", "g3"):
+                shutil.rmtree(tmp_path / name)
+
+    changing = threading.Thread(target=change)
+    changing.start()
+    try:
+        assert {folder_bytes(tmp_path) for _ in range(1_000)} == {100}
+    finally:
+        stopping.set()
+        changing.join()

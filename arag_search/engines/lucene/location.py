@@ -68,11 +68,12 @@ def is_index(location: Path) -> bool:
 
 
 def folder_bytes(folder: Path) -> int:
-    """Return the size of what is in a folder; 0 if there is none."""
+    """Return the size of the files in a folder; 0 if there is none. They may vanish meanwhile."""
     size = 0
-    for path in folder.rglob("*"):
-        with suppress(OSError):
-            size += path.lstat().st_size
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                size += os.lstat(os.path.join(place, name)).st_size
     return size
 
 
