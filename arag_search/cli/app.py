@@ -44,7 +44,7 @@ COMMANDS = {
     "install": "Let a client such as an assistant or an editor search an index.",
     "read": "Print chunks or a document in full, or list all documents.",
     "check": "Show how a query is understood, or what is wrong with it.",
-    "info": "Describe indexes and their vectors, and verify them.",
+    "info": "Describe an index and its vectors, and verify them.",
     "presets": "List the presets, or explain one with its prompt.",
     "run": "Answer a file of questions, and record every step.",
     "measure": "Compare query interfaces on a corpus of your own.",

@@ -19,7 +19,6 @@ from arag_search.engines.lucene.snapshot import PartStatistics
 from arag_search.engines.open import is_folder_of_files
 from arag_search.engines.opensearch.reader import ClusterStatistics, OpenSearchEngine
 from arag_search.errors import (
-    AragError,
     IndexDamagedError,
     IndexNotFoundError,
     IndexProblemError,
@@ -60,11 +59,11 @@ class Description(NamedTuple):
 
 
 def info_command(
-    indexes: Annotated[
-        list[str],
+    index: Annotated[
+        str,
         typer.Argument(
-            help="Folders and addresses of indexes, and folders of files that were searched.",
-            metavar="INDEX...",
+            help="The folder or address of the index, or a folder of files that was searched.",
+            metavar="INDEX",
         ),
     ],
     checksums: Annotated[
@@ -78,7 +77,7 @@ def info_command(
     vectors: VectorsFolder = None,
     json: Json = False,
 ) -> int:
-    """Describe indexes and their vectors, and verify them.
+    """Describe an index and its vectors, and verify them.
 
     Prints the manifest in words, and compares counts and sizes with it. With --checksums, every
     passage, every vector and every file on this machine is read and compared too; the line
@@ -86,34 +85,17 @@ def info_command(
     documents, which count in scores until arag-search compact. The exit code is 1 if something is
     damaged.
 
-    Several indexes are checked one after the other; a problem with one does not stop the check of
-    the others.
-
     Examples:
 
     \b
       arag-search info my-index
       arag-search info my-index --checksums --json
-      arag-search info indexes/* --checksums
       arag-search info notes/
       arag-search info http://localhost:9200/my-index
     """
-    described: list[Description] = []
-    for index in indexes:
-        try:
-            description = _describe(index, vectors, checksums)
-        except AragError as error:
-            if len(indexes) == 1:
-                raise
-            text = _text(index, [("problem", error.what)])
-            description = Description({"location": index, "error": error.what}, text, False)
-        described.append(description)
-        if not json:
-            print_result(description.text, description.json, json)
-    if json:
-        values = [description.json for description in described]
-        print_result("", values if len(values) > 1 else values[0], json)
-    return 0 if all(description.is_sound for description in described) else 1
+    described = _describe(index, vectors, checksums)
+    print_result(described.text, described.json, json)
+    return 0 if described.is_sound else 1
 
 
 def _describe(index: str, vectors: Path | None, checksums: bool) -> Description:
@@ -165,13 +147,8 @@ def _describe(index: str, vectors: Path | None, checksums: bool) -> Description:
         ("unfinished", running if unfinished else ""),
         *(("vectors", state.text) for state in described_vectors),
     ]
-    return Description(values, _text(index, rows), is_sound)
-
-
-def _text(index: str, rows: Iterable[tuple[str, str]]) -> str:
-    """Format what is known of an index, by label; what is empty is left out."""
     lines = [f"  {label:<13}{text}" for label, text in rows if text]
-    return "\n".join([f"Index {index}", *lines])
+    return Description(values, "\n".join([f"Index {index}", *lines]), is_sound)
 
 
 def _verified(opened: Index, checksums: bool, *, is_whole: bool) -> tuple[Statistics, list[str]]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,23 +26,23 @@ PAGE_ARGUMENTS = ("offset", "after")
 """The arguments of tools that ask for a further page of a result."""
 
 
+@dataclass(eq=False)
 class Session:
-    """The read sets of one conversation, one for each index. Two sessions share nothing. A
-    conversation ``is_held`` here until the next call, or ends with this one."""
+    """What one conversation was shown, by index. Two sessions share nothing. A conversation
+    ``is_held`` here until the next call, or ends with this one.
 
-    def __init__(self, *, is_held: bool = True) -> None:
-        self.is_held = is_held
-        self._read_sets: dict[str, ReadSet] = {}
+    A call works on copies, of which one is added when its reply is made. So a call that was
+    cancelled before has shown nothing, and a reply that was lost in transit counts as shown.
+    """
+
+    is_held: bool = True
+    shown: defaultdict[str, ReadSet] = field(
+        default_factory=lambda: defaultdict(partial(ReadSet, is_kept=False))
+    )
 
     def copies(self, indexes: Sequence[str]) -> dict[str, ReadSet]:
-        """Return copies of the read sets of indexes, for a call to work on."""
-        return {index: self.read_set(index).copy() for index in indexes}
-
-    def read_set(self, index: str) -> ReadSet:
-        """Return what was shown from an index. A call works on a copy, which is added when its
-        reply is made. So a call that was cancelled before has shown nothing, and a reply that was
-        lost in transit counts as shown."""
-        return self._read_sets.setdefault(index, ReadSet(is_kept=False))
+        """Return copies of what was shown from indexes, for a call to work on."""
+        return {index: self.shown[index].copy() for index in indexes}
 
 
 class Ran(NamedTuple):
@@ -139,7 +141,7 @@ class LiveIndexes:
                 tool = self._within(state, filter).tools[call.name]
             shown = seen[served.name]
             reply = tool.run(call.arguments, shown, skips_unknown=True)
-            return Ran(reply, lambda: session.read_set(served.name).add(shown))
+            return Ran(reply, lambda: session.shown[served.name].add(shown))
 
     def check(self, filter: str) -> None:
         """Raise QueryError for a filter that one of the indexes cannot use."""

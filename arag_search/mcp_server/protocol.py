@@ -127,10 +127,6 @@ async def _within_a_session(ctx: ServerRequestContext[Any], call_next: CallNext)
     raise MCPError(types.UNSUPPORTED_PROTOCOL_VERSION, text, versions)
 
 
-def _new_session(_: str) -> Session:
-    return Session()
-
-
 @contextlib.asynccontextmanager
 async def _session(_: Server[Session]) -> AsyncGenerator[Session]:
     yield Session()
@@ -147,7 +143,12 @@ class _Answers:
         self.preset = preset
         self.workers = workers
         self.by_grant = by_grant
-        self.session_of = functools.lru_cache(MAX_SESSIONS)(_new_session)
+
+        @functools.lru_cache(MAX_SESSIONS)
+        def session_of(_: str) -> Session:
+            return Session()
+
+        self.session_of = session_of
 
     def _session(self, context: _Context) -> Session:
         # Over stdio, the process has one conversation. A request over HTTP that stands alone gets a
@@ -161,13 +162,15 @@ class _Answers:
     def _filter(self, context: _Context) -> str | None:
         return filter_of(context.request) if self.by_grant else None
 
-    async def _coming(self, context: _Context) -> Coming | None:
-        """Wait a while for an index that is being built, with progress for the client. Return how
-        far it is if it takes longer."""
-        until = anyio.current_time() + PATIENCE_S
+    async def _coming(
+        self, context: _Context, patience_s: float, *, takes_sample: bool = False
+    ) -> Coming | None:
+        """Wait a while for an index that is being built, or for its sample, with progress for the
+        client. Return how far it is if it takes longer."""
+        until = anyio.current_time() + patience_s
         shown = -1
         while (coming := self.live.coming()) is not None and anyio.current_time() < until:
-            if coming.has_failed:
+            if coming.has_failed or (takes_sample and self.live.sample is not None):
                 break
             if coming.done > shown:
                 shown = coming.done
@@ -187,11 +190,7 @@ class _Answers:
 
     async def list_tools(self, context: _Context, _: _Page) -> types.ListToolsResult:
         filter = self._filter(context)
-        with anyio.move_on_after(LIST_PATIENCE_S):
-            while self.live.sample is None and (coming := self.live.coming()) is not None:
-                if coming.has_failed:
-                    break
-                await anyio.sleep(_PROGRESS_S)
+        await self._coming(context, LIST_PATIENCE_S, takes_sample=True)
 
         def offered() -> list[types.Tool]:
             with self.live.catalogue(filter) as catalogue:
@@ -206,7 +205,7 @@ class _Answers:
         self, context: _Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         filter, session = self._filter(context), self._session(context)
-        coming = await self._coming(context)
+        coming = await self._coming(context, PATIENCE_S)
         if coming is not None:
             return _tool_answer(error_result(f"{coming.text} Call again in a moment."))
         name, arguments = params.name, params.arguments or {}
@@ -242,7 +241,7 @@ class _Answers:
         self, context: _Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         filter = self._filter(context)
-        await self._coming(context)
+        await self._coming(context, PATIENCE_S)
 
         def read() -> str:
             self.live.compare()

@@ -279,21 +279,6 @@ def test_info_shows_all_that_is_known_of_the_files(arag: Command) -> None:
     assert "  not read     2 pdf could not be read, 1 ipynb" in lines
 
 
-def test_info_checks_several_indexes_and_a_problem_of_one_ends_no_other(arag: Command) -> None:
-    done = arag("info", "plain", "nowhere", "my-index")
-    assert (done.code, done.err) == (1, "")
-    assert [line for line in done.lines if not line.startswith("  ")] == [
-        "Index plain",
-        "Index nowhere",
-        "Index my-index",
-    ]
-    assert "  problem      There is no index." in done.lines
-    entries = arag("info", "plain", "nowhere", "my-index", "--json").json
-    assert [entry["location"] for entry in entries] == ["plain", "nowhere", "my-index"]
-    assert entries[1] == {"location": "nowhere", "error": "There is no index."}
-    assert arag("info", "plain", "my-index").code == 0
-
-
 def test_passages_that_are_not_those_of_the_manifest_are_found_by_reading_them(
     arag: Command,
 ) -> None:

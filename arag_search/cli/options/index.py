@@ -43,14 +43,6 @@ ScopeFilter = Annotated[
         metavar="CLAUSES",
     ),
 ]
-SearchTimeoutSeconds = Annotated[
-    float,
-    typer.Option(
-        "--search-timeout-s",
-        help="Stop a query that takes the engine longer than this; 0 for no limit.",
-        metavar="SECONDS",
-    ),
-]
 VectorsFolder = Annotated[
     Path | None,
     typer.Option(
@@ -60,26 +52,6 @@ VectorsFolder = Annotated[
         metavar="DIR",
     ),
 ]
-Fresh = Annotated[
-    bool,
-    typer.Option(
-        "--fresh", help="For a folder of files: bring its index in step with the files first."
-    ),
-]
-Yes = Annotated[
-    bool,
-    typer.Option("--yes", help="For a folder of files: take one that holds all files of a user."),
-]
-EncoderName = Annotated[
-    str | None,
-    typer.Option(
-        "--encoder",
-        help="The encoder for queries, if the one that made the vectors has another name on "
-        "this machine.",
-        metavar="NAME",
-    ),
-]
-
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 _SMALL_BYTES = 256 << 20
@@ -94,11 +66,34 @@ class Opening(NamedTuple):
     ``search_timeout_s`` of 0 means no limit."""
 
     filter: ScopeFilter = None
-    search_timeout_s: SearchTimeoutSeconds = DEFAULT_TIMEOUT_S
+    search_timeout_s: Annotated[
+        float,
+        typer.Option(
+            help="Stop a query that takes the engine longer than this; 0 for no limit.",
+            metavar="SECONDS",
+        ),
+    ] = DEFAULT_TIMEOUT_S
     vectors: VectorsFolder = None
-    encoder: EncoderName = None
-    fresh: Fresh = False
-    yes: Yes = False
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            help="The encoder for queries, if the one that made the vectors has another name on "
+            "this machine.",
+            metavar="NAME",
+        ),
+    ] = None
+    fresh: Annotated[
+        bool,
+        typer.Option(
+            "--fresh", help="For a folder of files: bring its index in step with the files first."
+        ),
+    ] = False
+    yes: Annotated[
+        bool,
+        typer.Option(
+            "--yes", help="For a folder of files: take one that holds all files of a user."
+        ),
+    ] = False
 
     @contextmanager
     def open(self, location: str, *, is_long: bool = False) -> Generator[Index]:

@@ -12,14 +12,6 @@ if TYPE_CHECKING:
     from arag_search.agent.models.base import ChatModel
     from arag_search.endpoints.calls import Retry
 
-ModelName = Annotated[
-    str | None,
-    typer.Option(
-        "--model",
-        help="The name of an endpoint's model, offline, or replay:FILE.  [default: ARAG_MODEL]",
-        metavar="MODEL",
-    ),
-]
 BaseUrl = Annotated[
     str | None,
     typer.Option(
@@ -39,7 +31,13 @@ RecordReplies = Annotated[
 class ModelOptions(NamedTuple):
     """The options of a command that asks a model; None means not given."""
 
-    model: ModelName = None
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="The name of an endpoint's model, offline, or replay:FILE.  [default: ARAG_MODEL]",
+            metavar="MODEL",
+        ),
+    ] = None
     base_url: BaseUrl = None
     temperature: Annotated[
         float | None, typer.Option(help="Sampling temperature.", metavar="X")
