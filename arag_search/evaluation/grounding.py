@@ -9,7 +9,7 @@ yes or no: such questions have no rule.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,7 +18,6 @@ from arag_search.agent.record import Record
 from arag_search.evaluation.resolution import EvidencePiece
 from arag_search.evaluation.text_match import YES_OR_NO, stands_in, title_names, whole_words
 from arag_search.questions.question import Question
-from arag_search.tools.reply_text import ShownPassage
 
 GroundingRule = Literal["evidence", "answer"]
 
@@ -45,7 +44,10 @@ def grounding_of(
     if record is not None and record.status != "failed" and record.citation is None:
         return None
     ids = set[str]() if record is None else _cited_ids(record)
-    is_seen = record is None or _says_what_it_shows(record)
+    steps = () if record is None else record.trajectory
+    # The places of passages in replies are recorded, or nothing was shown.
+    is_seen = all(step.passages or not step.hit_ids for step in steps)
+    shown = [passage for step in steps for passage in step.shown_passages() if passage.id in ids]
     pieces: list[list[bool]] = []
     if sets is not None:
         pieces = [
@@ -54,7 +56,9 @@ def grounding_of(
             if of_set and all(piece.chunk_ids for piece in of_set)
         ]
     elif is_seen:
-        names = _names(_shown(record, ids), of_subjects=not question.supporting_titles)
+        of_subjects = not question.supporting_titles
+        titles = {passage.title for passage in shown if passage.title}
+        names = {name for title in titles for name in title_names(title, of_subjects=of_subjects)}
         wanted = (question.gold_titles, *question.alternative_titles)
         pieces = [[normalise(title) in names for title in titles] for titles in wanted if titles]
     if pieces:
@@ -62,7 +66,7 @@ def grounding_of(
     telling = _telling_answers(question)
     if not telling or not is_seen:
         return None
-    texts = [whole_words(passage.text) for passage in _shown(record, ids)]
+    texts = [whole_words(passage.text) for passage in shown]
     holds = any(stands_in(answer, text) for answer in telling for text in texts)
     return Grounding("answer", holds)
 
@@ -75,11 +79,6 @@ def _telling_answers(question: Question) -> list[str]:
     return [] if known else [text for text in question.answers if whole_words(text)]
 
 
-def _says_what_it_shows(record: Record) -> bool:
-    """Return whether the places of passages in replies are recorded, or nothing was shown."""
-    return all(step.passages or not step.hit_ids for step in record.trajectory)
-
-
 def _cited_ids(record: Record) -> set[str]:
     """Return the ids of cited passages that a step listed; a cited reference stands for the
     passages of its document that were shown."""
@@ -88,13 +87,3 @@ def _cited_ids(record: Record) -> set[str]:
     references = (document for step in record.trajectory for document in step.references)
     ids.update(id for of in references if of.reference in cited for id in of.passages)
     return ids
-
-
-def _shown(record: Record | None, ids: Collection[str]) -> list[ShownPassage]:
-    steps = () if record is None else record.trajectory
-    return [passage for step in steps for passage in step.shown_passages() if passage.id in ids]
-
-
-def _names(shown: Sequence[ShownPassage], *, of_subjects: bool) -> set[str]:
-    titles = {passage.title for passage in shown if passage.title}
-    return {name for title in titles for name in title_names(title, of_subjects=of_subjects)}

@@ -53,7 +53,7 @@ def load_run(folder: Path | str, questions_file: Path | str | None = None) -> Lo
             do="Name the file to score against with --questions.",
         )
     questions = load_questions(questions_file or description.questions)
-    notes = _incomplete_record_note(stored)
+    notes: list[str] = []
     if questions_fingerprint(questions) != description.fingerprints.get("questions"):
         if questions_file is None:
             raise RunError(
@@ -64,9 +64,8 @@ def load_run(folder: Path | str, questions_file: Path | str | None = None) -> Lo
         notes.append("Scored against other questions or answers than the run was given.")
     asked = questions[: description.limit]
     _check_known(stored.by_id, asked, folder)
-    notes += _without_gold_note(asked)
     records = stored.of_run(description, {question.id: question.text for question in asked})
-    notes += _foreign_notes(records)
+    notes = [*_torn_note(stored), *notes, *_without_gold_note(asked), *_foreign_notes(records)]
     return LoadedRun(description, asked, records.own, tuple(notes), records.foreign)
 
 
@@ -84,7 +83,7 @@ def load_recorded_run(folder: Path | str) -> LoadedRun:
             do="Resume the run first.",
         )
     questions = tuple(Question(id, record.question, ()) for id, record in records.own.items())
-    notes = [*_incomplete_record_note(stored), *_foreign_notes(records)]
+    notes = [*_torn_note(stored), *_foreign_notes(records)]
     if len(questions) < description.asked:
         notes.append(f"{len(questions):,} of {description.asked:,} questions have a record.")
     return LoadedRun(description, questions, records.own, tuple(notes), records.foreign)
@@ -142,7 +141,7 @@ def _foreign_notes(records: RunRecords) -> list[str]:
     ]
 
 
-def _incomplete_record_note(stored: StoredRecords) -> list[str]:
+def _torn_note(stored: StoredRecords) -> list[str]:
     if not stored.torn_bytes:
         return []
     return [

@@ -80,44 +80,37 @@ def score_question(
 ) -> QuestionScore:
     """Return the measures of one question; None is a question without a record. ``sets`` are the
     pieces of its evidence in an index, for its grounding."""
-    grounding = grounding_of(question, record, sets) if question.answerable else None
-    if record is None:
-        none = 0.0 if question.gold_titles else None
-        costs = (None, None, None, None)
-        return QuestionScore(
-            question.id, question.type, "missing", "", False, 0.0, 0.0, 0.0, none, *costs,
-            grounding=grounding,
-        )  # fmt: skip
-    failed = record.status == "failed"
-    answer = record.answer_short
-    exact = 0.0 if failed else exact_match(answer, question.answers)
-    refused = not failed and is_refusal(answer) and not (exact and question.answerable)
-    overlap = 0.0 if failed else f1(answer, question.answers)
+    answered = None if record is None or record.status == "failed" else record
+    answer = "" if record is None else record.answer_short
+    exact = 0.0 if answered is None else exact_match(answer, question.answers)
+    refused = answered is not None and is_refusal(answer) and not (exact and question.answerable)
+    overlap = 0.0 if answered is None else f1(answer, question.answers)
     if not question.answerable:
         exact = overlap = float(refused)
     contained = exact
-    if question.answerable and not (failed or refused or exact):
-        contained = contains(f"{answer} {record.explanation}", question.answers)
-    recall = evidence_recall(question, () if failed else shown_titles(record))
+    if answered is not None and question.answerable and not (refused or exact):
+        contained = contains(f"{answer} {answered.explanation}", question.answers)
     return QuestionScore(
         id=question.id,
         type=question.type,
-        status=record.status,
+        status="missing" if record is None else record.status,
         answer=answer,
         refused=refused,
         exact_match=exact,
         f1=overlap,
         contain_accuracy=contained,
-        evidence_recall=recall,
-        retrieved_tokens=record.total_retrieved_tokens,
-        steps=len(record.trajectory),
-        seconds=record.seconds,
-        cost_usd=record.total_cost,
-        route=record.route.kind if record.route else None,
-        unsupported=None if failed else _unsupported(question, record, refused=refused),
-        grounding=grounding,
-        without_search=not failed and not any(map(is_search, record.trajectory)),
-        by_mark=not failed and question.answerable and rests_on_a_mark(answer, question.answers),
+        evidence_recall=evidence_recall(question, shown_titles(answered) if answered else ()),
+        retrieved_tokens=record and record.total_retrieved_tokens,
+        steps=record and len(record.trajectory),
+        seconds=record and record.seconds,
+        cost_usd=record and record.total_cost,
+        route=record.route.kind if record and record.route else None,
+        unsupported=answered and _unsupported(question, answered, refused=refused),
+        grounding=grounding_of(question, record, sets) if question.answerable else None,
+        without_search=answered is not None and not any(map(is_search, answered.trajectory)),
+        by_mark=answered is not None
+        and question.answerable
+        and rests_on_a_mark(answer, question.answers),
     )
 
 

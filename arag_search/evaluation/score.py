@@ -16,7 +16,7 @@ from arag_search.agent.models.usage import usage_warning
 from arag_search.agent.record import Record
 from arag_search.errors import ArgumentError, QuestionsError
 from arag_search.evaluation.evidence import FAILURES, Failure, failure_counts, failure_of
-from arag_search.evaluation.judging.factuality import FactualityJudge, FactualityScores, means_of
+from arag_search.evaluation.judging.factuality import FactualityScores, means_of
 from arag_search.evaluation.judging.judge import (
     NOT_JUDGED,
     Agreement,
@@ -215,7 +215,10 @@ def score_run(
     if index is not None and not _is_searched_index(run.description, index):
         notes.append(f"Evidence is looked for in {index.location}, which the run did not search.")
     judged = _judge_answers(judges.verdicts, asked, records, labels)
-    factuality = _judge_factuality(judges.factuality, asked, records)
+    factuality = None
+    if (judge := judges.factuality) is not None:
+        answers = judge.judge_all(asked, records)
+        factuality = JudgedFactuality(judge.model.name, judge.repeats, answers)
     outcomes, values = measure_questions(
         asked,
         records,
@@ -296,15 +299,6 @@ def _judge_answers(
             )
         agreed = agreement({id: judgement.verdict for id, judgement in judgements.items()}, labels)
     return Judged(judge.model.name, judge.repeats, judgements, agreed)
-
-
-def _judge_factuality(
-    judge: FactualityJudge | None, questions: Sequence[Question], records: Mapping[str, Record]
-) -> JudgedFactuality | None:
-    if judge is None:
-        return None
-    answers = judge.judge_all(questions, records)
-    return JudgedFactuality(judge.model.name, judge.repeats, answers)
 
 
 def _judge_notes(judged: Judged | None, factuality: JudgedFactuality | None) -> list[str]:

@@ -108,7 +108,7 @@ def evidence_recall(question: Question, shown_titles: Iterable[str]) -> float | 
     not titles: a title also matches them if it adds something in brackets ("Camille" by
     "Camille (1936 film)").
     """
-    wanted = gold_names(question)
+    wanted = set(map(normalise, question.gold_titles))
     if not wanted:
         return None
     of_subjects = not question.supporting_titles
@@ -117,11 +117,6 @@ def evidence_recall(question: Question, shown_titles: Iterable[str]) -> float | 
     }
     alternatives = [set(map(normalise, titles)) for titles in question.alternative_titles]
     return max(len(names & shown) / len(names) for names in (wanted, *alternatives))
-
-
-def gold_names(question: Question) -> set[str]:
-    """Return the gold titles of a question in the form for comparison."""
-    return {normalise(title) for title in question.gold_titles}
 
 
 def title_names(title: str, *, of_subjects: bool) -> set[str]:

@@ -17,7 +17,7 @@ CEILINGS = {
     ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 11_246,
     ("arag_search/tools/",): 5_007,
     ("arag_search/agent/",): 4_366,
-    ("arag_search/evaluation/",): 3_030,
+    ("arag_search/evaluation/",): 2_970,
     ("arag_search/vectors/", "index_jobs/embedding/"): 4_283,
     ("arag_search/engines/opensearch/",): 4_671,
     ("arag_search/engines/",): 7_177,

@@ -188,9 +188,12 @@ class Judge(AnswerJudge[Judgement]):
         if not record.answer_short.strip():
             empty: Verdict = "incorrect" if question.answerable else "abstained"
             return Judgement(empty, (empty,) * self.repeats)
-        allowed = allowed_verdicts(question)
+        # Only where the corpus has no answer is abstaining a verdict of its own.
+        allowed = VERDICTS[:2] if question.answerable else VERDICTS
+        name = "judge" if question.answerable else "judge_unanswerable"
+        gold = "right answers" if question.answerable else "answers that would have been right"
         given = self.votes(
-            _request(question, record),
+            judge_request(name, gold, question, record),
             partial(read_verdict, allowed=allowed),
             _AGAIN.format(" or ".join(allowed)),
         )
@@ -198,17 +201,6 @@ class Judge(AnswerJudge[Judgement]):
             None if vote is None else as_verdict(vote) for vote in given
         )
         return Judgement(majority(votes), votes)
-
-
-def allowed_verdicts(question: Question) -> tuple[Verdict, ...]:
-    """Return the allowed verdicts; abstention is allowed only for an unanswerable question."""
-    return VERDICTS[:2] if question.answerable else VERDICTS
-
-
-def _request(question: Question, record: Record) -> ModelRequest:
-    name = "judge" if question.answerable else "judge_unanswerable"
-    gold = "right answers" if question.answerable else "answers that would have been right"
-    return judge_request(name, gold, question, record)
 
 
 def read_verdict(reply: str, allowed: Sequence[Verdict] = VERDICTS) -> Verdict | None:
