@@ -40,10 +40,6 @@ Kind = Literal["word", "phrase", "prefix", "fuzzy", "lookup", "value", "range", 
 Role = Literal["wanted", "excluded", "preferred", "demoted"]
 """What a clause does in the group around it; "preferred" adds to the score, "demoted" lowers it."""
 
-_TEXT = frozenset({"word", "phrase", "prefix", "fuzzy"})
-_METADATA = frozenset({"value", "range"})
-
-
 _OPERATORS: dict[Role, OperatorWord] = {"excluded": NOT, "preferred": PREFER, "demoted": DEMOTE}
 ROLES = {operator.word: role for role, operator in _OPERATORS.items()}
 
@@ -87,12 +83,12 @@ class Clause:
     @property
     def is_text(self) -> bool:
         """Whether it is a word, phrase, prefix or fuzzy word."""
-        return self.kind in _TEXT
+        return self.kind in ("word", "phrase", "prefix", "fuzzy")
 
     @property
     def is_metadata(self) -> bool:
         """Whether it is a clause on metadata."""
-        return self.kind in _METADATA
+        return self.kind in ("value", "range")
 
     def having(self, role: Role) -> tuple[Clause, ...]:
         """Return the parts with a role."""

@@ -34,7 +34,7 @@ from arag_search.query.limits import (
 )
 from arag_search.query.operators import SPELLED
 from arag_search.query.printing import keyword_text, quoted
-from arag_search.query.problems import Findings, fill, reason, shortened
+from arag_search.query.problems import Findings, reason, shortened
 from arag_search.query.regexes import literal
 from arag_search.query.tree import (
     EXACT_MARK,
@@ -172,7 +172,7 @@ class ClauseReader:
         pattern = self.first(start, end, lambda: Regex(rf"\b{''.join(words)}\b", True, field))
         if pattern is None:
             return None
-        self.reject(start, end, fill(problems.INNER_WILDCARD, pattern=pattern))
+        self.reject(start, end, problems.INNER_WILDCARD, pattern=pattern)
         part = _PART_BEHIND_STAR.fullmatch(raw)
         word = self.literal(part[1], field, Term, weight) if part else None
         if is_prefix(stem):
@@ -184,8 +184,7 @@ class ClauseReader:
         such as ``->>``."""
         is_program = self.has_additions and _PROGRAM.fullmatch(text)
         pattern = str(Regex(literal(text), field=field)) if is_program else None
-        message = problems.SIGNS if pattern else problems.NO_TOKEN
-        self.reject(start, end, fill(message, pattern=pattern))
+        self.reject(start, end, problems.SIGNS if pattern else problems.NO_TOKEN, pattern=pattern)
         return pattern
 
     # Patterns and phrases

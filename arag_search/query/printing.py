@@ -68,11 +68,6 @@ def with_escaped_slashes(pattern: str) -> str:
     return _SLASH.sub(lambda match: match[1] or "\\/", pattern)
 
 
-def pattern_text(pattern: str, ignore_case: bool) -> str:
-    """Return a pattern between slashes."""
-    return f"/{with_escaped_slashes(pattern)}/{'i' if ignore_case else ''}"
-
-
 def keyword_text(value: str) -> str:
     """Return the value of a keyword field, quoted if it is not a plain word."""
     return value if _PLAIN_KEYWORD.fullmatch(value) else quoted(value)

@@ -90,11 +90,6 @@ class Findings:
         if len(self.problems) >= MAX_PROBLEMS:
             raise EndOfReadingError
 
-    def error(self, mended: str | None) -> QueryError:
-        """Return the error with all problems in order of place; ``mended`` is the query without."""
-        ordered = sorted(self.problems, key=lambda problem: problem.column)
-        return QueryError(self.text, tuple(ordered), mended)
-
     def note(self, template: str, **values: object) -> None:
         """Record a note, filled in with ``values``, once."""
         self.notes[fill(template, **values) if values else template] = None

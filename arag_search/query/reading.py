@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -45,13 +44,11 @@ from arag_search.query.problems import (
     Findings,
     Problem,
     QueryError,
-    fill,
     shortened,
 )
 from arag_search.query.signs import plain_signs
 from arag_search.query.tree import (
     Fuzzy,
-    Leaf,
     MetadataLeaf,
     Modifier,
     Node,
@@ -161,7 +158,8 @@ def parse_filter(text: str, schema: Schema) -> tuple[Node | Modifier, ...]:
     options = Options(replace(schema, metadata_only=True), "AND", limits=False, ranked=False)
     findings, tree = _read(text, options)
     nodes = tree if isinstance(tree, tuple) else (tree,) if tree else ()
-    leaf = _text_leaf(nodes)
+    clauses = (leaf for node in nodes for leaf in leaves(node))
+    leaf = next((leaf for leaf in clauses if not isinstance(leaf, MetadataLeaf)), None)
     if leaf and not findings.problems:
         message = problems.TEXT_IN_SCOPE.format(fields=options.schema.describe())
         findings.problems.append(Problem(1, shortened(str(leaf)), message))
@@ -173,11 +171,6 @@ def parse_filter(text: str, schema: Schema) -> tuple[Node | Modifier, ...]:
     return nodes
 
 
-def _text_leaf(nodes: Iterable[Node | Modifier]) -> Leaf | None:
-    clauses = (leaf for node in nodes for leaf in leaves(node))
-    return next((leaf for leaf in clauses if not isinstance(leaf, MetadataLeaf)), None)
-
-
 def _error(findings: Findings, corrected: str | None, options: Options) -> QueryError:
     """Return the error with all problems, and the corrected text if that mends them all and has
     none itself."""
@@ -185,7 +178,8 @@ def _error(findings: Findings, corrected: str | None, options: Options) -> Query
     if corrected and is_mended:
         again, tree = _read(corrected, options)
         is_mended = isinstance(tree, Node) and not again.problems
-    return findings.error(corrected if is_mended else None)
+    ordered = sorted(findings.problems, key=lambda problem: problem.column)
+    return QueryError(findings.text, tuple(ordered), corrected if is_mended else None)
 
 
 def _read(text: str, options: Options) -> tuple[Findings, Node | tuple[Modifier, ...] | None]:
@@ -193,8 +187,8 @@ def _read(text: str, options: Options) -> tuple[Findings, Node | tuple[Modifier,
     one; or the modifiers of a text of nothing else, which only a filter may be."""
     findings = Findings(text)
     if options.limits and len(text) > MAX_CHARACTERS:
-        message = fill(problems.TOO_LONG, count=len(text), limit=MAX_CHARACTERS)
-        findings.reject(0, 40, message, mended=False)
+        size = {"count": len(text), "limit": MAX_CHARACTERS}
+        findings.reject(0, 40, problems.TOO_LONG, mended=False, **size)
         return findings, None
     plain, notes = plain_signs(text, options.schema)
     if notes:
@@ -305,9 +299,8 @@ class _Reader:
 
     def read(self) -> str:
         """Return the text of the language that is read instead; empty if nothing is left."""
-        for index, character in enumerate("" if self.plain.isascii() else self.plain):
-            if "\ud800" <= character <= "\udfff":
-                self.reject(index, index + 1, problems.LONE_SURROGATE, mended=False)
+        for half in re.finditer("[\ud800-\udfff]", self.plain):
+            self.reject(*half.span(), problems.LONE_SURROGATE, mended=False)
         if self.findings.problems:
             return ""
         kinds = {
@@ -638,8 +631,8 @@ class _Reader:
 
     def _open(self, lexeme: Lexeme, _: Lexeme | None) -> None:
         if len(self.outer) == self.options.max_depth:
-            message = fill(problems.TOO_DEEP, limit=self.options.max_depth)
-            self.reject(lexeme.start, lexeme.end, message, mended=False)
+            limit = self.options.max_depth
+            self.reject(lexeme.start, lexeme.end, problems.TOO_DEEP, mended=False, limit=limit)
             raise EndOfReadingError
         field, start = self._take_field(lexeme.start)
         if field is not None and field.kind == "unknown":
@@ -660,8 +653,11 @@ class _Reader:
         ended, self.group = self.group, self.outer.pop()
         at = end - len(suffix)
         _, weight = self.clauses.numbers(suffix, at, 0, 0)
-        if not ended.items:
-            self._reject_empty(ended, end)
+        is_blank = not self.findings.text[ended.start + 1 : end - 1].strip()
+        if not ended.items and ended.dropped:
+            self.reject(*ended.dropped[0], problems.NO_TOKEN)
+        elif not ended.items and (is_blank or not self.findings.problems):
+            self.reject(ended.start, end, problems.EMPTY_GROUP)
         text = self._joined(ended.items)
         of_modifiers = bool(text) and _are_modifiers(ended.items)
         text = text and f"({text})"
@@ -672,14 +668,6 @@ class _Reader:
             elif of_modifiers:
                 self.reject(at, end, problems.NO_SCORE)
         self._add(text, ended.start, end, of_modifiers=of_modifiers)
-
-    def _reject_empty(self, group: _Group, end: int) -> None:
-        if group.dropped:
-            self.reject(*group.dropped[0], problems.NO_TOKEN)
-        elif (
-            not self.findings.problems or not self.findings.text[group.start + 1 : end - 1].strip()
-        ):
-            self.reject(group.start, end, problems.EMPTY_GROUP)
 
     def _joined(self, items: list[_Item]) -> str | None:
         """Return the clauses of a group, each with what is before it; None if nothing is left.

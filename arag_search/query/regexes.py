@@ -26,9 +26,6 @@ MAX_NODES = 10_000
 """The most nodes of a pattern with its repetitions, such as {3}, written out, as they are in
 memory."""
 
-_KEPT = 32
-"""How many compiled patterns are kept, of at most 4 MB each."""
-
 _SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()/]")
 _ESCAPED = re.compile(r"\\.", re.DOTALL)
 _FLAGS = re.compile(r"\(\?(?=[^:)]*[a-zA-Z])[abefiLmprsuwxV01-]+[:)]")
@@ -82,7 +79,7 @@ def written_nodes(pattern: str) -> int:
     return sum(totals)
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=32)  # of at most 4 MB each
 def _compiled(pattern: str, ignore_case: bool) -> Pattern[str]:
     import regex
 

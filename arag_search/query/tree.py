@@ -41,7 +41,6 @@ from arag_search.query.printing import (
     field_text,
     keyword_text,
     operator_text,
-    pattern_text,
     phrase_text,
     range_text,
     weight_text,
@@ -404,7 +403,7 @@ def render(node: Node | Modifier, operators: bool = True) -> str:
             word = word_text(node.text, node.field)
             return f"{word}~{node.edits}{weight_text(node.weight)}"
         case Regex():
-            return field_text(node.field) + pattern_text(node.pattern, node.ignore_case)
+            return f"{field_text(node.field)}/{node.pattern}/{'i' if node.ignore_case else ''}"
         case KeywordEquals():
             return f"{node.field}:{keyword_text(node.value)}"
         case Range():
