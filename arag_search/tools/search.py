@@ -195,18 +195,18 @@ def _blocks(result: SearchResult, preset: Preset, read_set: ReadSet) -> Sequence
 
 def _heading(result: SearchResult, understood: str, shown: int) -> str:
     asked = f" for {understood}".removeprefix(f" for {AS_WRITTEN}")
-    if result.total is None:
-        return _nearest(result, asked, shown)
-    total = result.total_text
-    if result.asked.form.of_documents:
-        unit = result.asked.unit.removesuffix("s" if total == "1" else "")
-        which = f"{result.offset + 1} to {result.offset + shown} of {result.passages:,}"
-        return f"{total} {unit}{asked}: documents {which}"
     first, last = result.offset + 1, result.offset + shown
     page = f"Passage {first}" if shown == 1 else f"Passages {first} to {last}"
     from_start = not result.offset or not shown
+    if result.total is None:
+        nearest = counted(shown, "nearest passage") if from_start else f"Nearest {page.lower()}"
+        return f"{nearest}{asked}"
+    total = result.total_text
+    if result.asked.form.of_documents:
+        unit = result.asked.unit.removesuffix("s" if total == "1" else "")
+        return f"{total} {unit}{asked}: documents {first} to {last} of {result.passages:,}"
     if result.asked.unit == "sentences":
-        which = f"{shown} {'passage' if shown == 1 else 'passages'}" if from_start else page
+        which = counted(shown, "passage") if from_start else page
         sentences = "1 sentence matches" if total == "1" else f"{total} sentences match"
         return f"{which}{asked}: {sentences}"
     if from_start:
@@ -235,14 +235,6 @@ def _order(result: SearchResult) -> str:
     if most == 1 and result.asked.form.is_list and result.passages is not None:
         return f"{order}, 1 of each of {counted(result.passages, 'document')}"
     return f"{order}, at most {most} of a document" if most is not None else order
-
-
-def _nearest(result: SearchResult, asked: str, shown: int) -> str:
-    if result.offset and shown:
-        first, last = result.offset + 1, result.offset + shown
-        which = f"{first}" if shown == 1 else f"{first} to {last}"
-        return f"Nearest {'passage' if shown == 1 else 'passages'} {which}{asked}"
-    return f"{shown} nearest {'passage' if shown == 1 else 'passages'}{asked}"
 
 
 def _empty_lines(result: SearchResult, understood: str) -> list[str]:
