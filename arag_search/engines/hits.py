@@ -54,6 +54,10 @@ class Hit(NamedTuple):
     if the text was read, and ``is_named`` says that the query names the title. ``explanation`` is
     None unless requested; ``ranks`` are those of a hybrid search. ``matches`` is the number of all
     matches of the document, if the form of reply counts them.
+
+    A passage beside the hits is the best one of a ``branch`` of an OR that has none on the page, or
+    one that meets all but some conditions of a query. ``lacks`` are those, as written; it is empty
+    if the passage meets all, but no sentence of it does.
     """
 
     id: str
@@ -74,6 +78,8 @@ class Hit(NamedTuple):
     explanation: tuple[LeafScore, ...] | None = None
     ranks: HybridRanks | None = None
     matches: int | None = None
+    branch: str = ""
+    lacks: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, chunk: Chunk, score: float, *, text: bool = True) -> Hit:
@@ -136,21 +142,6 @@ class Hit(NamedTuple):
                 {"leaf": leaf.leaf, "scores": dict(leaf.scores)} for leaf in self.explanation
             ]
         return values
-
-
-class HitBeside(NamedTuple):
-    """A passage beside the hits: the best one of a ``branch`` of an OR that has none on the page,
-    or one that meets all but some conditions of a query. ``lacks`` are those, as written; it is
-    empty if the passage meets all, but no sentence of it does."""
-
-    hit: Hit
-    lacks: tuple[str, ...] = ()
-    branch: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the passage in types of JSON."""
-        why = {"branch": self.branch} if self.branch else {"lacks": list(self.lacks)}
-        return {**self.hit.to_dict(), **why}
 
 
 def outline_dict(outline: PassageOutline) -> dict[str, Any]:

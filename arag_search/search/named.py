@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from arag_search.engines.base import Deadline, Granularity, Hit, SearchRequest
+from arag_search.engines.base import Deadline, Granularity, SearchRequest
+from arag_search.engines.hits import Hit
 from arag_search.errors import QueryTimeoutError
 from arag_search.plan.algebra import Values
 from arag_search.plan.clauses import Clause, ResolvedPlan

@@ -8,7 +8,7 @@ from dataclasses import field
 from typing import Any
 
 from arag_search.engines.base import Page
-from arag_search.engines.hits import Hit, HitBeside
+from arag_search.engines.hits import Hit
 from arag_search.query.forms import is_code
 from arag_search.query.problems import NOTE_UNMARKED
 from arag_search.query.regexes import stopwatch
@@ -55,9 +55,9 @@ class SearchResult:
     passages: int | None = None
     sort: str = ""
     feedback: Feedback | None = None
-    nearest: tuple[HitBeside, ...] = ()
+    nearest: tuple[Hit, ...] = ()
     branches: tuple[ClauseCount, ...] = ()
-    unrepresented: tuple[HitBeside, ...] = ()
+    unrepresented: tuple[Hit, ...] = ()
     first_page: int = field(default=0, repr=False)
     milliseconds: float = 0.0
     standing: Standing | None = field(default=None, compare=False, repr=False)
@@ -151,9 +151,11 @@ class SearchResult:
         """
         counts = [{"clause": part.clause, "count": part.count} for part in self.branches]
         beside = {
-            "nearest": [near.to_dict() for near in self.nearest],
+            "nearest": [{**near.to_dict(), "lacks": list(near.lacks)} for near in self.nearest],
             "branches": counts,
-            "unrepresented": [branch.to_dict() for branch in self.unrepresented],
+            "unrepresented": [
+                {**best.to_dict(), "branch": best.branch} for best in self.unrepresented
+            ],
         }
         return {
             "query": self.query,

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from arag_search.corpus import split_at
-from arag_search.engines.base import MAX_TOTAL, Hit
+from arag_search.engines.base import MAX_TOTAL
+from arag_search.engines.hits import Hit
 from arag_search.plan.clauses import wanted_leaves
 from arag_search.query import analysis
 from arag_search.query.fields import TITLE
@@ -45,8 +46,7 @@ def with_pointers(
     is_text = preset.explains and not result.asked.form.is_list
     if not (preset.pointers and is_text and index.contents.has_titles):
         return reply
-    beside = [near.hit for near in (*result.nearest, *result.unrepresented)]
-    by_id = {hit.id: hit for hit in (*beside, *result.hits)}
+    by_id = {hit.id: hit for hit in (*result.nearest, *result.unrepresented, *result.hits)}
     hits = [by_id[span.id] for span in reply.passages]
     spans = [span for span in reply.passages if span.kind == "hit" and span.text_start < span.end]
     texts = {span.id: span.text_in(reply.text) for span in spans[:PASSAGES]}

@@ -299,7 +299,7 @@ def blocks_beside(result: SearchResult, read_set: ReadSet, whole_up_to: int | No
     blocks: list[Block] = []
     lacks: tuple[str, ...] | None = None
     of_part = whole_up_to and not result.hits and whole_up_to  # only a snippet beside hits
-    nearest = passages_of([near.hit for near in result.nearest], of_part)
+    nearest = passages_of(result.nearest, of_part)
     for near, passage in zip(result.nearest, nearest, strict=True):
         block = block_of(passage, 0, read_set)
         block.kind = "nearest"
@@ -308,7 +308,7 @@ def blocks_beside(result: SearchResult, read_set: ReadSet, whole_up_to: int | No
             block.intro = _intro(f"{NEAREST}{missing}") if near.lacks else IN_NO_SENTENCE
         lacks = near.lacks
         blocks.append(block)
-    others = passages_of([other.hit for other in result.unrepresented], whole_up_to)
+    others = passages_of(result.unrepresented, whole_up_to)
     for other, passage in zip(result.unrepresented, others, strict=True):
         block = block_of(passage, 0, read_set)
         block.kind = "branch"

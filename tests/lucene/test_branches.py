@@ -50,6 +50,6 @@ def test_words_beside_a_name_bring_no_passages_where_every_space_is_an_or(tmp_pa
 def _told(result: SearchResult) -> tuple[object, ...]:
     return (
         result.branches,
-        [(branch.hit.id, branch.branch) for branch in result.unrepresented],
-        [(near.hit.id, near.lacks) for near in result.nearest],
+        [(branch.id, branch.branch) for branch in result.unrepresented],
+        [(near.id, near.lacks) for near in result.nearest],
     )

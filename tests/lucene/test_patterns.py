@@ -88,12 +88,10 @@ def test_an_alternative_that_is_a_pattern_is_counted_and_found(index: Index) -> 
 
 def test_what_a_pattern_excludes_is_not_near(index: Index) -> None:
     query = r"user AND nowhere NOT /def \w+_by_id\(/"
-    near = {hit.hit.doc_id for hit in index.logical_search(query, relax=True).nearest}
+    near = {hit.doc_id for hit in index.logical_search(query, relax=True).nearest}
     assert near == {"views.txt", "notes.md"}
     query = r"get_user_by_id AND nowhere NOT /def \w+_by_id\(/"
-    assert "models.txt" not in {
-        h.hit.doc_id for h in index.logical_search(query, relax=True).nearest
-    }
+    assert "models.txt" not in {h.doc_id for h in index.logical_search(query, relax=True).nearest}
 
 
 def test_within_a_part_only_its_passages_are_read(index: Index) -> None:

@@ -20,7 +20,6 @@ from arag_search.engines.base import (
     MAX_TOTAL,
     FieldsRequest,
     Granularity,
-    Hit,
     KeywordRequest,
     Matching,
     Page,
@@ -28,6 +27,7 @@ from arag_search.engines.base import (
     SearchRequest,
     SortBy,
 )
+from arag_search.engines.hits import Hit
 from arag_search.query.analysis import is_prefix
 from arag_search.query.fields import DOC_ID, TEXT_FIELDS
 from arag_search.query.names import names_of
@@ -255,10 +255,10 @@ def agree_on_relaxing(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:
         firsts = {lack: id for id, lack in reversed(lacks.items())}
         kept = [id for id in lacks if lacks[id] == lacks[best[0]] or firsts[lacks[id]] == id]
         for near, id in zip(nearest, kept, strict=True):
-            assert near.hit.score == pytest.approx(scores[id], rel=TOLERANCE)
-            assert scores[near.hit.id] == pytest.approx(scores[id], rel=TOLERANCE)
-            assert set(near.lacks) == set(conditions).difference(met[near.hit.id])
-            assert len(met[near.hit.id]) == most
+            assert near.score == pytest.approx(scores[id], rel=TOLERANCE)
+            assert scores[near.id] == pytest.approx(scores[id], rel=TOLERANCE)
+            assert set(near.lacks) == set(conditions).difference(met[near.id])
+            assert len(met[near.id]) == most
 
     assert sum(with_nearest) >= 0.05 * examples
 

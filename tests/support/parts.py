@@ -233,8 +233,8 @@ class Part:
         assert result.branches == expected.branches
         assert len(result.nearest) == len(expected.nearest)
         if len(expected.nearest) < MAX_NEAREST:
-            assert {(near.hit.id, near.lacks) for near in result.nearest} == {
-                (near.hit.id, near.lacks) for near in expected.nearest
+            assert {(near.id, near.lacks) for near in result.nearest} == {
+                (near.id, near.lacks) for near in expected.nearest
             }
         self.hides(str(result.to_dict()), query)
 

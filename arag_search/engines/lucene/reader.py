@@ -17,9 +17,7 @@ from arag_search.engines.base import (
     FieldsPage,
     FieldsRequest,
     Granularity,
-    Hit,
     KeywordRequest,
-    LeafScore,
     Mask,
     Ordinals,
     Page,
@@ -27,6 +25,7 @@ from arag_search.engines.base import (
     deletions_of,
     substring_page,
 )
+from arag_search.engines.hits import Hit, LeafScore
 from arag_search.engines.lucene import jvm
 from arag_search.engines.lucene.compile import (
     LAST_ORDINAL,

@@ -7,14 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from arag_search.corpus import chunk_ordinal
-from arag_search.engines.base import (
-    MAX_TOTAL,
-    Hit,
-    KeywordRequest,
-    Page,
-    SearchRequest,
-    SortBy,
-)
+from arag_search.engines.base import MAX_TOTAL, KeywordRequest, Page, SearchRequest, SortBy
+from arag_search.engines.hits import Hit
 from arag_search.engines.opensearch import schema
 from arag_search.engines.opensearch.compile import Dsl
 from arag_search.plan.algebra import float32

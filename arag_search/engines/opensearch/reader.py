@@ -16,9 +16,7 @@ from arag_search.engines.base import (
     FieldsPage,
     FieldsRequest,
     Granularity,
-    Hit,
     KeywordRequest,
-    LeafScore,
     Mask,
     Ordinals,
     Page,
@@ -26,6 +24,7 @@ from arag_search.engines.base import (
     deletions_of,
     substring_page,
 )
+from arag_search.engines.hits import Hit, LeafScore
 from arag_search.engines.opensearch import compile, schema
 from arag_search.engines.opensearch.address import Address, ConnectionOptions
 from arag_search.engines.opensearch.answers import (

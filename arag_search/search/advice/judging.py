@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from arag_search.engines.base import Hit
+from arag_search.engines.hits import Hit
 from arag_search.plan.algebra import Interval, Operation, Values
 from arag_search.plan.clauses import Clause
 from arag_search.plan.matching import Words, patterns_of

@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from arag_search.engines.base import MAX_TOTAL, Hit, Page, SearchRequest
-from arag_search.engines.hits import HitBeside
+from arag_search.engines.base import MAX_TOTAL, Page, SearchRequest
+from arag_search.engines.hits import Hit
 from arag_search.errors import QueryTimeoutError
 from arag_search.plan.clauses import (
     Clause,
@@ -149,7 +149,7 @@ class _Tally:
             dict.fromkeys(part for group in of_query.conjunctions for part in _rare(group, counts))
         )
         self._elsewhere: dict[Clause, list[Hit]] = {}
-        self._nearest: dict[Clause, HitBeside] = {}
+        self._nearest: dict[Clause, Hit] = {}
 
     def read_scarce(self) -> Advice[None]:
         """Ask for the passages of rare conditions of an AND that finds next to nothing, and for
@@ -184,13 +184,13 @@ class _Tally:
         if self._subject.query in self._parts.conjunctions and self._page.count == 1:
             others = self._elsewhere.items()
             best += [_Best(part, part, hits[0]) for part, hits in others if hits and _is_name(part)]
-        passages: dict[str, HitBeside] = {}
+        passages: dict[str, Hit] = {}
         for part, plan, hit in best:
-            passages.setdefault(hit.id, HitBeside(Snippets(plan).shown(hit), branch=part.text))
-        near = [near for near in self._nearest.values() if near.hit.id not in passages]
+            passages.setdefault(hit.id, Snippets(plan).shown(hit)._replace(branch=part.text))
+        near = [near for near in self._nearest.values() if near.id not in passages]
         return Told(
-            branches=self._rows({*passages, *(near.hit.id for near in self._nearest.values())}),
-            nearest=tuple(near for near in near if near.hit.id not in page_ids),
+            branches=self._rows({*passages, *(near.id for near in self._nearest.values())}),
+            nearest=tuple(near for near in near if near.id not in page_ids),
             unrepresented=tuple(passages.values()),
             hits=hits,
         )

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from arag_search.corpus import split_at
-from arag_search.engines.base import Hit, Page
+from arag_search.engines.base import Page
+from arag_search.engines.hits import Hit
 from arag_search.plan.clauses import Clause, all_of, condition_of, wanted
 from arag_search.query.field_types import MetadataType
 from arag_search.search.advice.judging import Judge

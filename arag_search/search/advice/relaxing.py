@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from itertools import combinations
 from math import comb
 
-from arag_search.engines.base import Hit, Page, SearchRequest
-from arag_search.engines.hits import HitBeside
+from arag_search.engines.base import Page, SearchRequest
+from arag_search.engines.hits import Hit
 from arag_search.plan.clauses import (
     Clause,
     ResolvedPlan,
@@ -90,7 +90,7 @@ def relaxed_requests(request: SearchRequest, steps: Sequence[Clause]) -> list[Se
     ]
 
 
-def nearest_hits(query: Clause, step: Clause, page: Page, judge: Judge) -> tuple[HitBeside, ...]:
+def nearest_hits(query: Clause, step: Clause, page: Page, judge: Judge) -> tuple[Hit, ...]:
     """Return the passages of a step with what each lacks of the query. Those that a pattern
     excludes are left out: what it matches was looked up only where the query might match."""
     chooser = Snippets(step)
@@ -99,7 +99,7 @@ def nearest_hits(query: Clause, step: Clause, page: Page, judge: Judge) -> tuple
     nearest = lacks[hits[0].id] if hits else ()
     firsts = {lacks[hit.id]: hit.id for hit in reversed(hits)}
     kept = [hit for hit in hits if lacks[hit.id] == nearest or firsts[lacks[hit.id]] == hit.id]
-    return tuple(HitBeside(chooser.shown(hit), lacks[hit.id]) for hit in kept)
+    return tuple(chooser.shown(hit)._replace(lacks=lacks[hit.id]) for hit in kept)
 
 
 def _lacking(query: Clause, hits: Sequence[Hit], judge: Judge) -> dict[str, tuple[str, ...]]:

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 
-from arag_search.engines.base import Hit, Page, SearchRequest
+from arag_search.engines.base import Page, SearchRequest
+from arag_search.engines.hits import Hit
 from arag_search.plan.clauses import Clause, ResolvedPlan, wanted_leaves
 from arag_search.plan.lower import lower
 from arag_search.plan.matching import within_edits

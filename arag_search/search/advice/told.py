@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from arag_search.engines.base import MAX_TOTAL, Hit, ValueCount
-from arag_search.engines.hits import HitBeside
+from arag_search.engines.base import MAX_TOTAL, ValueCount
+from arag_search.engines.hits import Hit
 from arag_search.plan.clauses import Clause
 from arag_search.query.printing import quoted
 from arag_search.query.tree import EXACT_MARK
@@ -182,9 +182,9 @@ class Told:
 
     unseen: tuple[Unseen, ...] = ()
     feedback: Feedback | None = None
-    nearest: tuple[HitBeside, ...] = ()
+    nearest: tuple[Hit, ...] = ()
     branches: tuple[ClauseCount, ...] = ()
-    unrepresented: tuple[HitBeside, ...] = ()
+    unrepresented: tuple[Hit, ...] = ()
     hits: tuple[Hit, ...] = ()
 
     @staticmethod

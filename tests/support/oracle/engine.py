@@ -23,9 +23,7 @@ from arag_search.engines.base import (
     FieldsRequest,
     FieldValues,
     Granularity,
-    Hit,
     KeywordRequest,
-    LeafScore,
     Mask,
     Ordinals,
     Page,
@@ -33,6 +31,7 @@ from arag_search.engines.base import (
     SortBy,
     ValueCount,
 )
+from arag_search.engines.hits import Hit, LeafScore
 from arag_search.errors import IndexClosedError, NotServedError, UnknownChunkError
 from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
 from arag_search.plan.clauses import ResolvedPlan

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from arag_search.engines.base import Hit
+from arag_search.engines.hits import Hit
 from arag_search.plan.algebra import Interval
 from arag_search.plan.lower import lower
 from arag_search.query import field_types

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arag_search.corpus import Chunk
-from arag_search.engines.base import Hit, SearchRequest
+from arag_search.engines.base import SearchRequest
+from arag_search.engines.hits import Hit
 from arag_search.query.tree import Node, Range, condition_of
 from arag_search.search.advice.judging import Judge
 from tests.support.examples import examples

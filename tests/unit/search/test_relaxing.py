@@ -43,7 +43,7 @@ def test_passages_that_lack_different_conditions_stand_under_different_lines(
     relaxed: Index,
 ) -> None:
     near = relaxed.logical_search("rialto AND gondola AND priest", relax=True).nearest
-    assert {(hit.hit.id, hit.lacks) for hit in near} == {
+    assert {(hit.id, hit.lacks) for hit in near} == {
         ("bridges.1", ("gondola", "priest")),
         ("vivaldi.1", ("rialto", "gondola")),
     }
@@ -52,7 +52,7 @@ def test_passages_that_lack_different_conditions_stand_under_different_lines(
 def test_every_alternative_of_an_or_is_relaxed(relaxed: Index) -> None:
     query = "(rialto AND nowhere) OR (goldoni AND venice AND none NOT older)"
     near = relaxed.logical_search(query, relax=True).nearest
-    assert {hit.hit.id: hit.lacks for hit in near} == {
+    assert {hit.id: hit.lacks for hit in near} == {
         "bridges.1": ("nowhere",),
         "griselda.1": ("none",),
     }
@@ -63,7 +63,7 @@ def test_every_alternative_of_an_or_is_relaxed(relaxed: Index) -> None:
 def test_exclusions_and_scopes_hold(relaxed: Index) -> None:
     assert relaxed.logical_search("griselda AND nowhere NOT opera", relax=True).nearest == ()
     within = relaxed.logical_search("venice AND nowhere", relax=True, filter="year:<=1700")
-    assert [near.hit.id for near in within.nearest] == ["vivaldi.1"]
+    assert [near.id for near in within.nearest] == ["vivaldi.1"]
 
 
 def test_a_passage_that_meets_all_but_in_no_single_sentence_is_nearest(relaxed: Index) -> None:
@@ -174,7 +174,7 @@ def test_a_conjunction_that_finds_next_to_nothing_says_what_its_conditions_find_
     assert [(part.clause, part.count) for part in result.branches] == [
         ('"antonio vivaldi"', 3), ("priest", 1)
     ]  # fmt: skip
-    named = {branch.hit.title for branch in result.unrepresented}.union(result.branches[0].titles)
+    named = {branch.title for branch in result.unrepresented}.union(result.branches[0].titles)
     assert named == {"Antonio Vivaldi", "Griselda (Vivaldi)"}
     line = run(relaxed, query="goldoni AND libretto AND griselda").text.splitlines()[1]
     assert line == "Alone: libretto 2: also Antonio Vivaldi; griselda 2: also Griselda (Scarlatti)."

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arag_search.corpus import nfc
-from arag_search.engines.base import Hit, Matching
-from arag_search.engines.hits import join_sentences
+from arag_search.engines.base import Matching
+from arag_search.engines.hits import Hit, join_sentences
 from arag_search.plan.lower import lower
 from arag_search.plan.matching import Pattern, patterns_of
 from arag_search.query import analysis
