@@ -170,7 +170,7 @@ def test_one_update_at_a_time_on_an_index_of_ours(opensearch: Site, arag: Comman
     )
     lock.renew({"x": 1})
     lock.release()
-    assert "no document" in error_message(delete_documents, address, ["a", "z"]).lower()
+    assert "unknown ids" in error_message(delete_documents, address, ["a", "z"]).lower()
     report = delete_documents(address, ["a"])
     assert (report.deleted, report.documents, ids(opensearch)) == (1, 2, ["b.1", "c.1"])
     info = arag("info", address, "--json").json
@@ -339,7 +339,7 @@ def test_another_command_names_the_unfinished_update_which_is_then_undone_or_fin
         add_documents([source], address, None, InterruptedProgress())
     physical = opensearch.live()[0]
     assert opensearch.meta(physical).unfinished_update == command, "it is not all of this process"
-    assert arag("delete", address, "a", "--dry-run").code == 0
+    assert arag("index", source, "--add", "--dry-run", "--to", address).code == 0
     with open_update(address) as target:  # As compact does, but without waiting for merges.
         note = target.recover(None).note
     assert note == f"An interrupted update has been undone: {command}"
