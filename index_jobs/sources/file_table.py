@@ -139,11 +139,10 @@ def _look_of(sources: Sequence[Source], root: str | None) -> Look | None:
     files: dict[str, FileState] = {}
     below: dict[str, str] = {}
     for source in sources:
-        states = source.states()
-        if states is None:
+        if source.states is None:
             return None
         name, real = os.path.abspath(source.name), os.path.realpath(source.name)
-        for relative, state in states.items():
+        for relative, state in source.states.items():
             path = real + os.path.join(root or "", relative)[len(name) :]
             files[path] = state
             below[path] = relative

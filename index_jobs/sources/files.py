@@ -103,7 +103,7 @@ class FileSource:
         left_out = LeftOut()
         seen, states = self._look(left_out)
         self._first_signature: dict[str, Any] | None = seen
-        self._first_states: dict[str, FileState] | None = states
+        self.states: Mapping[str, FileState] | None = states
         self.size = int(seen["size"])
         self.left_out: Mapping[str, int] = left_out.counts
         self.large_files: Sequence[str] = left_out.large
@@ -129,11 +129,6 @@ class FileSource:
                         values = front_values(path, file.where)
                     if values:
                         yield values
-
-    def states(self) -> dict[str, FileState]:
-        # The first call has what opening has seen.
-        states, self._first_states = self._first_states, None
-        return states if states is not None else self._look(LeftOut())[1]
 
     def _look(self, left_out: LeftOut) -> tuple[dict[str, Any], dict[str, FileState]]:
         """List the files, and return their signature and their states.
@@ -238,7 +233,7 @@ class FileSource:
         source = copy(self)
         source._listing = listing
         source._converters = {}
-        source._first_states = None
+        source.states = None
         return source
 
     def _entry_count(self, file: SourceFile) -> int:

@@ -52,6 +52,10 @@ class Source(Protocol):
     at_once: int
     """How many processes convert its files."""
 
+    states: Mapping[str, FileState] | None
+    """The state in which each file was when the source was opened, by its path below the root of
+    ids; None for a source of records."""
+
     @property
     def repeats(self) -> Repeats:
         """The files read so far, for groups that repeat others."""
@@ -80,11 +84,6 @@ class Source(Protocol):
         """Yield the values of the front matter of each file that has some."""
         ...
 
-    def states(self) -> Mapping[str, FileState] | None:
-        """Return the state of each file, by its path below the root of ids; None for a source of
-        records."""
-        ...
-
     def documents(self, skip: int = 0) -> Iterator[Entry]:
         """Yield the documents after the position ``skip``; 0 is the beginning."""
         ...
@@ -102,6 +101,7 @@ class RecordSource:
     left_out: Mapping[str, int] = {}
     large_files: Sequence[str] = ()
     at_once = 1
+    states: Mapping[str, FileState] | None = None
     damaged: Sequence[str] = ()
     repeats = Repeats()
 
@@ -110,9 +110,6 @@ class RecordSource:
 
     def front_matter(self) -> Iterator[Mapping[str, tuple[str, ...]]]:
         return iter(())
-
-    def states(self) -> None:
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,7 +339,9 @@ class CorpusReader:
         sources nor on the content of the records, and a process that reads only a part knows it.
         """
         if self._ids.add(document.id) and self._is_duplicate(document.id):
-            return self._duplicate(document)
+            do = _RENAME if document.is_file else SKIP
+            where, is_file = document.where, document.is_file
+            return DuplicateIdError(document.id, where=where, do=do, is_file=is_file)
         at = self._position
         self._documents.append((at.shard, at.shard_entries, document))
         self._characters += len(document.text)
@@ -357,10 +356,6 @@ class CorpusReader:
             missing = {NO_TEXT: 1} if document.is_file else {NO_TEXT: 1, **missing}
         kinds = {f"{kind} ({ending or 'no ending'})": n for kind, n in missing.items()}
         count_unread(self._position.unread, {kind: [n, document.id] for kind, n in kinds.items()})
-
-    def _duplicate(self, document: Document) -> DuplicateIdError:
-        do = _RENAME if document.is_file else SKIP
-        return DuplicateIdError(document.id, where=document.where, do=do, is_file=document.is_file)
 
     def _is_duplicate(self, doc_id: str) -> bool:
         among_these = any(document.id == doc_id for _, _, document in self._documents)
