@@ -90,6 +90,7 @@ _DOUBTFUL = re.compile(
 backslashes before letters. It begins with a set of characters, so that texts are searched fast."""
 _COMPARISONS = {"==": "=", "=>": ">=", "=<": "<=", "≥": ">=", "≤": "<="}
 _MAX_NOTES = 20
+_MOST_SHARES = max(PREFIX_SHARES.values())
 
 
 @value
@@ -211,10 +212,10 @@ def _read(text: str, options: Options) -> tuple[Findings, Node | tuple[Modifier,
 def _is_doubtful(text: str, options: Options) -> bool:
     """Return whether a text may have a problem or need a note that the grammar does not see."""
     return (
-        not options.operators
+        _DOUBTFUL.search(text) is not None
+        or not options.operators
         or (options.schema.open and ":" in text)
         or text.count("(") > options.max_depth
-        or _DOUBTFUL.search(text) is not None
     )
 
 
@@ -223,7 +224,7 @@ def _exceeded(tree: Node, text: str, options: Options) -> list[str]:
     if not options.limits:
         return []
     spellings = 3 if has_apostrophes(text) else 1
-    most_shares = max(PREFIX_SHARES.values()) * (text.count("*") + text.count("~"))
+    most_shares = _MOST_SHARES * (text.count("*") + text.count("~"))
     is_short = len(text) < 2 * MAX_LEAVES and spellings * len(text) <= MAX_WORDS
     if is_short and most_shares <= MAX_PREFIXES and text.isascii():
         return []
