@@ -7,10 +7,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from arag_search.agent.presets import load_preset, system_prompt
+from arag_search.agent.presets import DEFAULT_PRESET, load_preset
+from arag_search.agent.prompts import system_prompt
 from arag_search.agent.toolbox import tools_of
 from arag_search.mcp_server.catalogue import Catalogue
-from arag_search.mcp_server.served import ServedIndex, served_preset
+from arag_search.mcp_server.served import ServedIndex
 from arag_search.search.opening import open_index
 from arag_search.tokens import count_tokens
 
@@ -38,7 +39,7 @@ def test_the_fixed_part_of_a_request_keeps_its_bound(built_folder: Path) -> None
 
 def test_the_fixed_part_of_the_protocol_keeps_its_bound(built_folder: Path) -> None:
     instructions = files("arag_search.mcp_server").joinpath("instructions.md").read_text("utf-8")
-    preset = served_preset(None, None)
+    preset = load_preset(DEFAULT_PRESET)
     with open_index(built_folder / "my-index") as index:
         offered = Catalogue([ServedIndex.of("notes", index, preset)], preset).offered
     fixed = sum(
