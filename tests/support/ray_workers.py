@@ -219,6 +219,7 @@ def sources_of_several_kinds() -> list[str]:
 
 def refusals() -> None:
     """Refuse what a cluster cannot do, and leave nothing behind."""
+    new_index.CHECKPOINT_S = 600.0  # nothing is kept to be resumed, however slow the machine is
     sources = two_corpora(100)
     no_cluster = refusal(build_index, sources, "index", in_small_blocks("127.0.0.1:1"))
     assert isinstance(no_cluster, UnavailableError)
