@@ -49,7 +49,9 @@ from index_jobs.workers.pool import open_executor
 
 _STATE = "build"
 CHECKPOINT_S = 15.0
-_CHECKPOINT_SHARE = 20  # a checkpoint takes at most a twentieth of the time
+"""Seconds from one checkpoint to the next, if a checkpoint takes little of them."""
+CHECKPOINT_SHARE = 20
+"""At least so many times as long as a checkpoint takes, until the next one."""
 
 
 @checked
@@ -249,7 +251,7 @@ class _Build:
             if began >= next_s:
                 self._commit()
                 took_s = time.monotonic() - began
-                next_s = began + took_s + max(CHECKPOINT_S, took_s * _CHECKPOINT_SHARE)
+                next_s = began + took_s + max(CHECKPOINT_S, took_s * CHECKPOINT_SHARE)
 
     def _add_batch(self, batch: Batch, packed: Packed) -> None:
         self._target.add(packed.packed)

@@ -23,6 +23,7 @@ from index_jobs.workers.pool import WORTHWHILE_BYTES, ProcessPool, default_worke
 from tests.support.builds import (  # noqa: F401
     ODD,
     InterruptingProgress,
+    checkpoint_every_batch,
     corpus,
     in_own_folder,
     same_index,
@@ -39,7 +40,7 @@ CHUNK_TOKENS = 50
 def test_any_number_of_workers_builds_the_same_index_and_reports_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("index_jobs.build.new_index.CHECKPOINT_S", 0.0)
+    checkpoint_every_batch(monkeypatch)
     sources = [
         troublesome_corpus("a.jsonl", 200),
         corpus("b.jsonl", 150),

@@ -16,7 +16,7 @@ from index_jobs.sources.selection import FileSelection
 from index_jobs.updates.addition import add_documents
 from index_jobs.updates.options import AddOptions
 from index_jobs.updates.synchronisation import sync_documents
-from tests.support.builds import InterruptingProgress
+from tests.support.builds import InterruptingProgress, checkpoint_every_batch
 from tests.support.commands import Command
 
 SKIPPING = FileSelection(include=("*.py",), skip_bad=True)
@@ -131,7 +131,7 @@ def test_standard_input_becomes_an_index(arag: Command, monkeypatch: pytest.Monk
 def test_an_interrupted_build_of_files_resumes_where_it_was(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("index_jobs.build.new_index.CHECKPOINT_S", 0.0)
+    checkpoint_every_batch(monkeypatch)
     for number in range(200):
         Path(f"many/{number % 7}").mkdir(parents=True, exist_ok=True)
         Path(f"many/{number % 7}/{number}.md").write_text(f"The sea number {number}.")

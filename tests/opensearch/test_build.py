@@ -27,6 +27,7 @@ from index_jobs.build.options import BuildOptions
 from tests.support.builds import (
     OVERWRITE,
     PLAIN,
+    checkpoint_every_batch,
     corpus,
     in_own_folder,  # noqa: F401
 )
@@ -174,7 +175,7 @@ def test_a_cluster_that_accepts_nothing_ends_the_build_which_is_then_resumed(
     opensearch: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus("c.jsonl", 300)
-    monkeypatch.setattr("index_jobs.build.new_index.CHECKPOINT_S", 0.0)
+    checkpoint_every_batch(monkeypatch)
     options = BuildOptions(language="en")
     with monkeypatch.context() as patch:
         drain = Bulks.drain
@@ -216,6 +217,7 @@ class Stopping(arag_search.system.progress.Progress):
             time.sleep(600)
 
 new_index.CHECKPOINT_S = float(interval)
+new_index.CHECKPOINT_SHARE = 0
 build_index([source], address, BuildOptions(language="en"), Stopping())
 """
 

@@ -21,6 +21,7 @@ from index_jobs.build.options import BuildOptions
 from tests.support.builds import (
     PLAIN,
     QUERY,
+    checkpoint_every_batch,
     corpus,
     in_own_folder,  # noqa: F401
     kill_build_at_random,
@@ -94,7 +95,7 @@ class NodeKillingProgress(Progress):
 def test_a_build_waits_for_a_killed_node_and_names_it_if_it_stays_away(
     own_node: LocalCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("index_jobs.build.new_index.CHECKPOINT_S", 0.0)
+    checkpoint_every_batch(monkeypatch)
     corpus("c.jsonl", 900)
     address = f"{own_node.url}/arag-test-kills"
     impatient = BuildOptions(node_wait_s=1, language="en")

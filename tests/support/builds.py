@@ -10,6 +10,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from arag_search.corpus import Chunk
 from arag_search.engines.base import SearchRequest
 from arag_search.engines.lucene.location import hold_live
@@ -75,12 +77,17 @@ class InterruptingProgress(Progress):
         self.notes.append(text)
 
 
+def checkpoint_every_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CHECKPOINT_S", "CHECKPOINT_SHARE"):
+        monkeypatch.setattr(f"index_jobs.build.new_index.{name}", 0)
+
+
 def without_times(manifest: Manifest) -> Manifest:
     return replace(manifest, created="", sources=())
 
 
 CHILD = """
-import dataclasses, sys, time
+import sys, time
 from pathlib import Path
 from arag_search.cli.index import index_command
 from arag_search.errors import AragError
@@ -115,6 +122,8 @@ class Stopping(arag_search.system.progress.PlainProgress):
 arag_search.system.progress.open_progress = lambda: Stopping(sys.stderr)
 
 index_jobs.build.new_index.CHECKPOINT_S = float(interval)
+if not float(interval):
+    index_jobs.build.new_index.CHECKPOINT_SHARE = 0
 if action == "MEMORY":
     writer.RAM_BUFFER_MB = 1.0
 try:

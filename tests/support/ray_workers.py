@@ -143,7 +143,7 @@ def a_lost_machine_and_a_server(url: str) -> None:
     try:
         report = build_index(sources, local.address, dataclasses.replace(PLAIN, shards=2))
         with two_machines() as (address, kill):
-            new_index.CHECKPOINT_S = 0.0
+            new_index.CHECKPOINT_S = new_index.CHECKPOINT_SHARE = 0
             options = in_small_blocks(address, shards=2)
             killing = Killing(150, kill)
             assert comparable(build_index(sources, shared.address, options, killing)) == comparable(
@@ -174,7 +174,7 @@ def stops_and_sources() -> None:
     """Build from sources of several kinds, interrupted on the cluster, and resumed on it or on this
     machine."""
     sources = sources_of_several_kinds()
-    new_index.CHECKPOINT_S = 0.0
+    new_index.CHECKPOINT_S = new_index.CHECKPOINT_SHARE = 0
     changes: dict[str, Any] = {
         "skip_bad_lines": True,
         "files": FileSelection(skip_bad=True),
