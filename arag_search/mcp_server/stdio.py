@@ -161,11 +161,12 @@ class _Messages(ObjectStream[SessionMessage]):
     aclose = send_eof
 
     async def _answer(self, text: str, id_: object) -> None:
+        # Before the answer is there: a client that has it may end the parent at once.
+        self._parent = self._parent or os.getppid()
         async with self._turn:
             if self.is_open and (rest := self._write(f"{text}\n".encode(), waits=False)):
                 await anyio.to_thread.run_sync(self._write, rest)
         self._note_answer(id_)
-        self._parent = self._parent or os.getppid()
 
     def _read(self) -> bytes:
         # Of a longer line, as much is left: a beginning, and the end.
