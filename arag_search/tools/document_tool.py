@@ -9,7 +9,7 @@ from arag_search.errors import NotServedError, VectorsNotFoundError, VectorsNotN
 from arag_search.search.index import Index
 from arag_search.search.lines import DocumentLines
 from arag_search.search.shown.writing import one_line, shown_title
-from arag_search.tokens import count_tokens, cut_to
+from arag_search.tokens import CUT_MARK, count_tokens, cut_to
 from arag_search.tools.base import Mistake, ReadSet, Status, Tool, ToolResult
 from arag_search.tools.references import Reference, References, ShownReference
 from arag_search.tools.rendering import PassageSpan
@@ -76,6 +76,14 @@ class ShownLines(NamedTuple):
     first: int
     last: int
     stop: int
+
+    @staticmethod
+    def of(lines: DocumentLines, texts: Sequence[str], start: int, first: int) -> ShownLines:
+        """Return the place of lines that stand in a reply as ``cut_lines`` leaves them."""
+        last = first + len(texts) - 1
+        is_cut = texts[-1] != numbered(lines, last, last)[0]
+        stop = start + len("\n".join(texts)) - (len(CUT_MARK) if is_cut else 0)
+        return ShownLines(start, first, last, stop)
 
 
 def line_spans(

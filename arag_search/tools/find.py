@@ -269,8 +269,7 @@ class _Reply:
         self._retrieved += count_tokens("\n".join(texts))
         start = self._length
         self._add("\n".join(texts))
-        last_shown = first + len(texts) - 1
-        self._shown.append(ShownLines(start, first, last_shown, self._length - 1))
+        self._shown.append(ShownLines.of(self._lines, texts, start, first))
 
     def _add(self, text: str) -> None:
         self._texts.append(text)

@@ -78,7 +78,7 @@ class OpenLines(DocumentTool):
             if count_tokens(text) <= self.max_result_tokens or len(texts) <= 1:
                 break
             texts.pop()
-        shown = [ShownLines(len(head) + 1, first, last, len(text))] if texts else []
+        shown = [ShownLines.of(lines, texts, len(head) + 1, first)] if texts else []
         spans = line_spans(lines, reference, shown)
         if spans:  # the header belongs to the first
             spans[0] = replace(spans[0], start=0)

@@ -443,6 +443,7 @@ HOSTILE = (
     name=st.sampled_from(["agentic_rag", "agentic_logical"]),
 )
 @example(seed=2065, bound=200, name="agentic_rag")
+@example(seed=498, bound=200, name="agentic_logical")  # the mark of a cut is longer than what goes
 @settings(max_examples=examples(100), deadline=None)
 def test_replies_keep_their_bound_and_say_where_passages_are(
     seed: int, bound: int, name: str
@@ -476,7 +477,7 @@ def test_replies_keep_their_bound_and_say_where_passages_are(
             for reply in (places, opened):
                 for span in reply.passages:
                     held = index.chunk_read([span.id])[0].chunk.content
-                    text = span.text_in(reply.text).removesuffix(" ...")
+                    text = span.text_in(reply.text)
                     assert "".join(text.split()) in "".join(held.replace("\x1b", "\ufffd").split())
 
 
