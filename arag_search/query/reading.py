@@ -88,6 +88,8 @@ _DOUBTFUL = re.compile(
 )
 """What may be meant otherwise: comparisons that are no value, paths, numbers that are excluded, and
 backslashes before letters. It begins with a set of characters, so that texts are searched fast."""
+_OPERATOR = re.compile(rf"(?<![^\s(:])[{re.escape(NOT_SIGNS)}]|{'|'.join(map(re.escape, SPELLED))}")
+"""What may be an operator."""
 _COMPARISONS = {"==": "=", "=>": ">=", "=<": "<=", "≥": ">=", "≤": "<="}
 _MAX_NOTES = 20
 _MOST_SHARES = max(PREFIX_SHARES.values())
@@ -213,7 +215,7 @@ def _is_doubtful(text: str, options: Options) -> bool:
     """Return whether a text may have a problem or need a note that the grammar does not see."""
     return (
         _DOUBTFUL.search(text) is not None
-        or not options.operators
+        or (not options.operators and _OPERATOR.search(text) is not None)
         or (options.schema.open and ":" in text)
         or text.count("(") > options.max_depth
     )
