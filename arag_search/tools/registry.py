@@ -51,11 +51,6 @@ class RegisteredTool:
         """The name that clients of the MCP server see."""
         return self.connector_name or self.name
 
-    @property
-    def short_name(self) -> str:
-        """The name on the command line: its first word."""
-        return self.name.partition("_")[0]
-
     def form_of(self, arguments: Mapping[str, object]) -> QueryForm | None:
         """Return how a call reads its query: beside a meaning, hybrid_search takes a logical
         one."""
@@ -111,11 +106,6 @@ _TOOLS = (
 )
 TOOLS = {tool.name: tool for tool in _TOOLS}
 CONNECTOR_TOOLS = {tool.name: tool for tool in _TOOLS if tool.connector_name is not None}
-SEARCH_TOOLS = {
-    tool.name: tool
-    for tool in _TOOLS
-    if tool.query_form is not None and tool.name not in CONNECTOR_TOOLS
-}
 FOUND_BY_SEARCH = frozenset(
     tool.name for tool in _TOOLS if tool.kind == "search" and tool.name not in CONNECTOR_TOOLS
 )

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import pytest
 
+from arag_search.cli.search import ToolName
 from arag_search.tools.base import tool_class
 from arag_search.tools.index_description import TEXTS
 from arag_search.tools.registry import (
     CONNECTOR_TOOLS,
     READ_TOOLS,
-    SEARCH_TOOLS,
     TOOLS,
     RegisteredTool,
 )
 from arag_search.tools.search import SearchTool
+
+SEARCH_TOOLS = [
+    name
+    for name, tool in TOOLS.items()
+    if tool.query_form is not None and name not in CONNECTOR_TOOLS
+]
 
 
 @pytest.mark.parametrize("tool", TOOLS.values(), ids=list(TOOLS))
@@ -27,10 +33,11 @@ def test_a_registered_tool_has_a_description_file(name: str) -> None:
     assert TEXTS.joinpath(f"{name}.md").read_text("utf-8").strip()
 
 
-def test_tools_search_or_read_and_have_distinct_short_names() -> None:
+def test_tools_search_or_read_and_the_command_line_knows_searches_by_their_first_words() -> None:
     assert sorted(READ_TOOLS) == ["chunk_read", "find", "open"]
-    named = [tool.short_name for tool in SEARCH_TOOLS.values()]
+    named = [name.partition("_")[0] for name in SEARCH_TOOLS]
     assert len(set(named)) == len(named)
+    assert set(named) == set(ToolName)
 
 
 def test_clients_see_the_tools_of_connectors_by_the_names_that_these_demand() -> None:
