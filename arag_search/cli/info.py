@@ -303,8 +303,8 @@ def _state(
     checksums: bool,
     command: str,
 ) -> Description:
-    """Describe a state. ``stored`` returns a store by name, and how many of its rows states
-    need; ``command`` embeds the index again."""
+    """Describe a state. ``stored`` returns a store by its name, with the number of its rows that
+    states need; ``command`` embeds the index again."""
     from arag_search.vectors.state import State
 
     try:

@@ -89,7 +89,7 @@ _DOUBTFUL = re.compile(
 """What may be meant otherwise: comparisons that are no value, paths, numbers that are excluded, and
 backslashes before letters. It begins with a set of characters, so that texts are searched fast."""
 _OPERATOR = re.compile(rf"(?<![^\s(:])[{re.escape(NOT_SIGNS)}]|{'|'.join(map(re.escape, SPELLED))}")
-"""What may be an operator."""
+"""A sign or a word that may be an operator."""
 _COMPARISONS = {"==": "=", "=>": ">=", "=<": "<=", "≥": ">=", "≤": "<="}
 _MAX_NOTES = 20
 _MOST_SHARES = max(PREFIX_SHARES.values())

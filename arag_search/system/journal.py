@@ -44,8 +44,8 @@ class LineKind(Generic[T_co]):
         return f"{self.noun}s as this version of arag-search writes them"
 
     def is_torn(self, line: bytes) -> bool:
-        """Return whether this is such a line torn by a crash: its beginning, or zeros for bytes
-        that never reached the disk."""
+        """Return whether a line is one of this kind that a crash has torn: its beginning, or zeros
+        for bytes that never reached the disk."""
         begin = f'{{"{self.first}"'.encode()
         begins = line.startswith((begin, b"\0")) or begin.startswith(line)
         return begins and not _is_json(line)

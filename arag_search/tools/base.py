@@ -135,7 +135,7 @@ class Arguments(BaseModel):
 
 
 class Mistake(Exception):
-    """A mistake of the model in a call, in words for it."""
+    """A mistake that a model made in a call, worded for the model."""
 
 
 class Tool(ABC):

@@ -90,7 +90,7 @@ class UnitState(NamedTuple):
             raise damaged(_CHANGED, self.where) from error
 
     def live_mask(self) -> NDArray[np.bool_]:
-        """Return for each row up to the last with a text whether it has one."""
+        """Return, for each row up to the last one that has a text, whether it has a text."""
         return self.starts[1:] > self.starts[:-1]
 
 

@@ -49,7 +49,7 @@ class PrefixedEncoder(ABC):
 
     @property
     def identity(self) -> EncoderIdentity:
-        """The identity of the encoder. Encodes a text if the dimension is unknown."""
+        """The identity of the encoder, which encodes a text if its dimension is unknown."""
         if not self._dimension:
             self.encode_queries(["dimension"])
         return EncoderIdentity(
