@@ -69,7 +69,9 @@ def logical_search(state: IndexState, asked: Search) -> SearchResult:
         page, advice, first_page = _searched(engine, subject)
         listing = form.fetch(engine, request, page)
         highlighter = Highlighter(plan, by_sentence=asked.granularity == "sentence")
-        hits = _typed_first(_hits(state, asked, listing), listing.request, highlighter)
+        hits = _typed_first(
+            _hits(state, asked, listing, subject.judge), listing.request, highlighter
+        )
     notes = list(parsed.notes)
     if sort is not None or (asked.feedback and not page.count):
         notes = [note for note in notes if note != NOTE_UNRANKED]
@@ -159,10 +161,10 @@ def _ordinal_after(state: IndexState, id: str, scope: ResolvedPlan | None) -> in
     return 0 if passage is None else passage.ordinal + MAX_SENTENCES
 
 
-def _hits(state: IndexState, asked: Search, listing: Listing) -> Sequence[Hit]:
+def _hits(state: IndexState, asked: Search, listing: Listing, judge: Judge) -> Sequence[Hit]:
     request, hits, query = listing.request, listing.page.hits, listing.request.query.root
     if request.with_text and hits:
-        lowered = lowered_by(query, hits, state.manifest.metadata)
+        lowered = lowered_by(query, hits, judge)
         chooser, every = Snippets(query), asked.form.is_list
         hits = [chooser.shown(hit, every=every, lowered=lowered.get(hit.id, ())) for hit in hits]
     if asked.explain:

@@ -5,13 +5,12 @@ The texts of the hits are judged here, so that no engine is asked again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from arag_search.corpus import split_at
 from arag_search.engines.base import Page
 from arag_search.engines.hits import Hit
 from arag_search.plan.clauses import Clause, all_of, condition_of, wanted
-from arag_search.query.field_types import MetadataType
 from arag_search.search.advice.judging import Judge
 from arag_search.search.advice.questions import Subject
 
@@ -28,9 +27,7 @@ def unmet_preferences(subject: Subject, page: Page) -> list[str]:
     return [f"{', '.join(lacking)}: no passage shown has {pronoun}."] if lacking else []
 
 
-def lowered_by(
-    query: Clause, hits: Sequence[Hit], metadata: Mapping[str, MetadataType]
-) -> dict[str, tuple[str, ...]]:
+def lowered_by(query: Clause, hits: Sequence[Hit], judge: Judge) -> dict[str, tuple[str, ...]]:
     """Return by id the DEMOTEs that lowered each hit, as written; the hits carry their text.
 
     At sentence granularity, those that every matching sentence of the hit meets.
@@ -39,7 +36,7 @@ def lowered_by(
     demotions = list(_demotions(query, ()))
     sentences = {hit.id: _sentences(hit) for hit in hits} if demotions else {}
     judged = [sentence for parts in sentences.values() for sentence in parts]
-    judgements = Judge(metadata).meeting(judged, [condition for _, condition in demotions])
+    judgements = judge.meeting(judged, [condition for _, condition in demotions])
     for (demote, _), met in zip(demotions, judgements, strict=True):
         for id, parts in sentences.items():
             if all(part.id in met for part in parts):
