@@ -19,8 +19,7 @@ from arag_search.corpus import Chunk, nfc
 from arag_search.engines.hits import Hit, LeafScore
 from arag_search.errors import ArgumentError, IndexClosedError, IndexProblemError, QueryTimeoutError
 from arag_search.manifest import Manifest
-from arag_search.plan.algebra import float32
-from arag_search.plan.clauses import ResolvedPlan
+from arag_search.plan.clauses import ResolvedPlan, float32
 from arag_search.system.values import value
 
 if TYPE_CHECKING:
@@ -71,6 +70,9 @@ class SearchRequest:
     document, only so many chunks that are first in this order; ``offset`` and ``top_k`` count the
     chunks that are left, the total of the page counts all matches.
 
+    ``only_alike``, of a query that is a fuzzy word, says that of texts no more need be read than
+    the words that this one stands for.
+
     ``from_ordinal`` lists the matches in corpus order instead, from this ordinal of a chunk on, and
     the page counts these; it excludes ``sort`` and ``per_document``.
     """
@@ -86,6 +88,7 @@ class SearchRequest:
     sort: SortBy | None = None
     per_document: int | None = None
     from_ordinal: int | None = None
+    only_alike: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +289,11 @@ class SearchEngine(Protocol):
     ) -> Mask:
         """Return, for each of the chunks with these ordinals, whether the index has it in the
         scope. Raises QueryTimeoutError."""
+        ...
+
+    def known(self, field: str, values: Sequence[str]) -> Sequence[str]:
+        """Return those of the terms of a text field of the index, or of NAMES, that some passage
+        may have, whatever its scope; all of them where a look-up costs as much as a search."""
         ...
 
     def deletions(self) -> Deletions:

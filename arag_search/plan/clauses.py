@@ -1,35 +1,24 @@
-"""The clauses of a query, with what engines run for each: all that advice, snippets, marks and
+"""The clauses of a query: what engines compile, and all that advice, snippets, marks and
 explanations ask of a query.
 
 Clauses form one tree, as the query was typed. New combinations, such as a query without one of its
-conditions, are made with ``all_of`` and ``any_of``, which compose texts and operations alike.
+conditions, are made with ``all_of`` and ``any_of``.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+import struct
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from operator import is_
 from typing import Literal, NamedTuple
 
-from arag_search.plan.algebra import (
-    AllOf,
-    AnyOf,
-    Best,
-    Boost,
-    Known,
-    Lowered,
-    Operation,
-    Spread,
-    Unknown,
-    Values,
-    float32,
-    is_scored,
-)
 from arag_search.plan.lookup import RegexLookup
 from arag_search.query.analysis import Spellings
-from arag_search.query.fields import CONTENT, FORMS, TITLE, searched_fields
+from arag_search.query.field_types import FIELD_TYPES, MetadataType, Storage
+from arag_search.query.fields import CONTENT, FORMS, TITLE, index_field, searched_fields
+from arag_search.query.forms import folded
 from arag_search.query.limits import DEFAULT_FACTOR
 from arag_search.query.operators import DEMOTE, NOT, PREFER, OperatorWord
 from arag_search.query.printing import keyword_text, operator_text, weight_text
@@ -43,6 +32,24 @@ Role = Literal["wanted", "excluded", "preferred", "demoted"]
 _OPERATORS: dict[Role, OperatorWord] = {"excluded": NOT, "preferred": PREFER, "demoted": DEMOTE}
 ROLES = {operator.word: role for role, operator in _OPERATORS.items()}
 
+Way = tuple[str, tuple[str, ...]]
+"""A field of the index, and the terms that stand in it side by side."""
+
+
+class Interval(NamedTuple):
+    """What a column of a field of an ordered type, ``kind``, has from ``lower`` to ``upper``, both
+    included: doubles or 64-bit integers, as the type stores its values."""
+
+    column: str
+    kind: MetadataType
+    lower: float
+    upper: float
+
+    @property
+    def storage(self) -> Storage:
+        """What values are stored as."""
+        return FIELD_TYPES[self.kind].storage
+
 
 @value
 class Clause:
@@ -52,13 +59,13 @@ class Clause:
     on metadata has the name of its field. ``typed`` is the text of a leaf without signs, ``words``
     are the terms of its spellings, in normal forms of ``language`` or, if that is empty, as they
     are written; those of a prefix and a fuzzy word are always as written. ``slop`` is that of a
-    phrase, ``edits`` are those of a fuzzy word, ``factor`` is that of a demotion, and ``lookup`` is
-    what must be looked up first. Clauses are equal if their text, role and language are.
+    phrase, ``edits`` are those of a fuzzy word, ``factor`` is that of a demotion, ``interval`` that
+    of a range, and ``lookup`` is what must be looked up first: ``known`` are the ordinals that it
+    matches, None before. Clauses are equal if their text, role and language are.
     """
 
     text: str
     kind: Kind
-    operation: Operation = dataclasses.field(compare=False)
     role: Role = "wanted"
     field: str | None = dataclasses.field(default=None, compare=False)
     typed: str = dataclasses.field(default="", compare=False)
@@ -68,7 +75,9 @@ class Clause:
     slop: int = dataclasses.field(default=0, compare=False)
     edits: int = dataclasses.field(default=0, compare=False)
     factor: float = dataclasses.field(default=DEFAULT_FACTOR, compare=False)
+    interval: Interval | None = dataclasses.field(default=None, compare=False)
     lookup: RegexLookup | None = dataclasses.field(default=None, compare=False)
+    known: tuple[int, ...] | None = dataclasses.field(default=None, compare=False)
     parts: tuple[Clause, ...] = dataclasses.field(default=(), compare=False)
 
     def __str__(self) -> str:
@@ -90,6 +99,33 @@ class Clause:
         """Whether it is a clause on metadata."""
         return self.kind in ("value", "range")
 
+    @property
+    def is_counted(self) -> bool:
+        """Whether its matches are counted exactly, however many there are: a single clause but for
+        a phrase, which an engine must look into documents for."""
+        return not self.parts and all(len(terms) == 1 for terms in self.words)
+
+    @property
+    def ways(self) -> list[Way]:
+        """The fields and terms of a word or phrase: the best score over them counts, not the sum.
+        Of a prefix or fuzzy word, the terms that those of the index are like."""
+        names = searched_fields(self.field)
+        if self.kind in ("word", "phrase"):
+            fields = [index_field(name, self.language) for name in names]
+            return [(name, terms) for name in fields for terms in self.words]
+        ways: list[Way] = [(name, terms) for name in names for terms in self.words]
+        if self.language:  # words match whose written or normal form is like this one
+            ways += [(FORMS[name], (folded(self.typed),)) for name in names]
+        return ways
+
+    @property
+    def values(self) -> tuple[str, tuple[str, ...]] | None:
+        """The field and the values of a clause on terms of metadata, or of alternatives that are
+        values of one field; None for another clause."""
+        leaves = self.parts if self.kind == "any" else (self,)
+        of_one = {(leaf.kind, leaf.field) for leaf in leaves} == {("value", leaves[0].field)}
+        return (leaves[0].field or "", tuple([leaf.typed for leaf in leaves])) if of_one else None
+
     def having(self, role: Role) -> tuple[Clause, ...]:
         """Return the parts with a role."""
         return tuple([part for part in self.parts if part.role == role])
@@ -106,11 +142,6 @@ class ResolvedPlan:
         root = self.root
         is_open = root.kind == "all" and root.weight == 1
         return " AND ".join(map(str, root.parts)) if is_open else root.text
-
-    @property
-    def operation(self) -> Operation:
-        """The operation of the clause."""
-        return self.root.operation
 
 
 def leaves(clause: Clause) -> list[Clause]:
@@ -159,13 +190,7 @@ def all_of(parts: Sequence[Clause], weight: float = 1.0) -> Clause:
     text = str(flat[0])
     for part in flat[1:]:
         text += f"{' ' if part.role in _BESIDE else ' AND '}{part}"
-    return Clause(
-        f"({text}){weight_text(weight)}",
-        "all",
-        boosted(_conjunction(flat), weight),
-        weight=weight,
-        parts=tuple(flat),
-    )
+    return Clause(f"({text}){weight_text(weight)}", "all", weight=weight, parts=tuple(flat))
 
 
 def any_of(parts: Sequence[Clause], weight: float = 1.0) -> Clause:
@@ -176,10 +201,7 @@ def any_of(parts: Sequence[Clause], weight: float = 1.0) -> Clause:
     if len(flat) == 1 and weight == 1:
         return flat[0]
     text = " OR ".join([part.text for part in flat])
-    operation = boosted(_disjunction(flat), weight)
-    return Clause(
-        f"({text}){weight_text(weight)}", "any", operation, weight=weight, parts=tuple(flat)
-    )
+    return Clause(f"({text}){weight_text(weight)}", "any", weight=weight, parts=tuple(flat))
 
 
 _PLACES: dict[Role, int] = {"wanted": 0, "excluded": 1, "preferred": 2, "demoted": 3}
@@ -203,8 +225,8 @@ def condition_of(clause: Clause) -> Clause:
 
 def resolved(clause: Clause, ordinals: Sequence[Sequence[int]]) -> Clause:
     """Return a clause whose lookups match these ordinals, by their number, ascending."""
-    if isinstance(clause.operation, Unknown):
-        return replace(clause, operation=Known(tuple(ordinals[clause.operation.number])))
+    if clause.lookup is not None:
+        return replace(clause, known=tuple(ordinals[clause.lookup.number]))
     return _with_parts(clause, [resolved(part, ordinals) for part in clause.parts])
 
 
@@ -232,44 +254,6 @@ def _with_parts(clause: Clause, parts: Sequence[Clause]) -> Clause:
     return replace(group, role=clause.role, factor=clause.factor)
 
 
-# Operations of groups
-
-
-def boosted(operation: Operation, weight: float) -> Operation:
-    """Return an operation with a weight."""
-    return operation if weight == 1 else Boost(operation, weight)
-
-
-def _conjunction(parts: Sequence[Clause]) -> Operation:
-    """Return the operation of parts in their roles."""
-
-    def operations(role: Role) -> list[Operation]:
-        return [part.operation for part in parts if part.role == role]
-
-    all_wanted = operations("wanted")
-    scored = [operation for operation in all_wanted if is_scored(operation)]
-    filters = [operation for operation in all_wanted if not is_scored(operation)]
-    excluded, optional = operations("excluded"), operations("preferred")
-    group: Operation
-    if len(scored) == 1 and not (filters or excluded or optional):
-        group = scored[0]
-    else:
-        group = AllOf(tuple(scored), tuple(filters), tuple(excluded), tuple(optional))
-    demotions = [(part.operation, part.factor) for part in parts if part.role == "demoted"]
-    return Lowered(group, tuple(demotions)) if demotions and (scored or optional) else group
-
-
-def _disjunction(parts: Sequence[Clause]) -> Operation:
-    """Return the operation that matches where one of the parts does; values of one field are one
-    operation."""
-    operations = tuple([part.operation for part in parts])
-    if isinstance(operations[0], Values):
-        values = [operation for operation in operations if isinstance(operation, Values)]
-        if len(values) == len(parts) and len({value.field for value in values}) == 1:
-            return Values(values[0].field, tuple(v for value in values for v in value.values))
-    return AnyOf(operations)
-
-
 def values_of(field: str, values: Iterable[str]) -> ResolvedPlan:
     """Return the plan for the passages that have any of one or more values of a keyword field."""
     return ResolvedPlan(any_of([value_of(field, value) for value in values]))
@@ -278,10 +262,24 @@ def values_of(field: str, values: Iterable[str]) -> ResolvedPlan:
 def value_of(field: str, value: str) -> Clause:
     """Return the clause for a value of a keyword field."""
     text = f"{field}:{keyword_text(value)}"
-    return Clause(text, "value", Values(field, (value,)), field=field, typed=value)
+    return Clause(text, "value", field=field, typed=value)
 
 
-# What each leaf adds to a score
+# Scores
+
+
+def float32(number: float) -> float:
+    """Round to the nearest 32-bit float, Lucene's type for scores and weights."""
+    return struct.unpack("<f", struct.pack("<f", number))[0]
+
+
+def scored_ways(clause: Clause) -> Iterator[Way]:
+    """Yield the ways of a clause that BM25 scores."""
+    if clause.kind in ("word", "phrase"):
+        yield from clause.ways
+    for part in clause.parts:
+        if part.role in ("wanted", "preferred"):
+            yield from scored_ways(part)
 
 
 class ScoredLeaf(NamedTuple):
@@ -289,8 +287,8 @@ class ScoredLeaf(NamedTuple):
     its path. It counts in what matches all ``conditions``, the groups around it."""
 
     field: str
-    operation: Operation
-    conditions: tuple[Operation, ...]
+    clause: Clause
+    conditions: tuple[Clause, ...]
 
 
 def scored_leaves(clause: Clause) -> list[tuple[str, list[ScoredLeaf]]]:
@@ -298,18 +296,17 @@ def scored_leaves(clause: Clause) -> list[tuple[str, list[ScoredLeaf]]]:
     in each field."""
     scored: list[tuple[str, list[ScoredLeaf]]] = []
 
-    def add(part: Clause, weight: float, conditions: tuple[Operation, ...]) -> None:
+    def add(part: Clause, weight: float, conditions: tuple[Clause, ...]) -> None:
         weight = float32(weight * float32(part.weight))  # Lucene rounds at each step
         if part.parts:
-            conditions = (*conditions, part.operation)
+            conditions = (*conditions, part)
             for inner in part.parts:
                 if inner.role in ("wanted", "preferred"):
                     add(inner, weight, conditions)
         elif part.is_text:
-            in_fields = [
-                ScoredLeaf(name, boosted(_in(part.operation, name), weight), conditions)
-                for name in searched_fields(part.field)
-            ]
+            alone = replace(part, role="wanted", weight=weight)
+            names = searched_fields(part.field)
+            in_fields = [ScoredLeaf(name, in_field(alone, name), conditions) for name in names]
             scored.append((part.text, in_fields))
 
     add(clause, 1.0, ())
@@ -318,19 +315,4 @@ def scored_leaves(clause: Clause) -> list[tuple[str, list[ScoredLeaf]]]:
 
 def in_field(clause: Clause, name: str) -> Clause:
     """Return a leaf on title and content in one of these fields."""
-    operation = boosted(_in(clause.operation, name), clause.weight)
-    return replace(clause, text=f"{name}:{clause.text}", field=name, operation=operation)
-
-
-def _in(operation: Operation, name: str) -> Operation:
-    """Return the operation of a leaf in one field, without its weight."""
-    names = (name, FORMS[name])
-    match operation:
-        case Boost():
-            return _in(operation.operation, name)
-        case Best():
-            return Best(tuple(way for way in operation.ways if way[0] in names), operation.slop)
-        case Spread():
-            return Spread(tuple(way for way in operation.ways if way[0] in names))
-        case _:
-            return operation
+    return replace(clause, text=f"{name}:{clause.text}", field=name)

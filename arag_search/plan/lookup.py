@@ -24,11 +24,13 @@ class Passage(Protocol):
 
 @value
 class RegexLookup:
-    """A regular expression in title, content or (None) either."""
+    """A regular expression in title, content or (None) either; ``number`` counts those of a query
+    from 0, in the order typed."""
 
     pattern: str
     ignore_case: bool
     field: TextField
+    number: int = 0
 
     def matches(self, passage: Passage, watch: Stopwatch | None = None) -> bool:
         """Return whether a passage, or what a sentence makes one, matches. Raises

@@ -7,21 +7,19 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import assert_never
 
-from arag_search.plan.algebra import Best, Interval, Spread, Unknown
 from arag_search.plan.clauses import (
     ROLES,
     Clause,
+    Interval,
     Kind,
     ResolvedPlan,
     all_of,
     any_of,
-    boosted,
     value_of,
 )
 from arag_search.plan.lookup import RegexLookup
 from arag_search.query.analysis import spellings_of
-from arag_search.query.fields import FORMS, index_field, searched_fields
-from arag_search.query.forms import folded, normal_spellings
+from arag_search.query.forms import normal_spellings
 from arag_search.query.tree import (
     EXACT_MARK,
     And,
@@ -80,38 +78,29 @@ class _Lowering:
             case Fuzzy():
                 return self._spread(node, "fuzzy", node.edits)
             case Regex():
-                lookup = RegexLookup(node.pattern, node.ignore_case, node.field)
-                operation, self._lookups = Unknown(self._lookups), self._lookups + 1
-                return Clause(render(node), "lookup", operation, field=node.field, lookup=lookup)
+                lookup = RegexLookup(node.pattern, node.ignore_case, node.field, self._lookups)
+                self._lookups += 1
+                return Clause(render(node), "lookup", field=node.field, lookup=lookup)
             case KeywordEquals():
                 return value_of(node.field, node.value)
             case Range():
                 interval = Interval(node.column, node.kind, *node.interval)
-                return Clause(render(node), "range", interval, field=node.field)
+                return Clause(render(node), "range", field=node.field, interval=interval)
             case _:
                 assert_never(node)
 
     def _spread(self, node: Prefix | Fuzzy, kind: Kind, edits: int) -> Clause:
-        language, field = self._language, node.field
         spellings = tuple([words for words in spellings_of(node.text) if len(words) == 1])
-        names = searched_fields(field)
-        ways = [(name, word, edits) for name in names for (word,) in spellings]
-        if language:  # words match whose written or normal form is like this one
-            ways += [(FORMS[name], folded(node.text), edits) for name in names]
-        operation = boosted(Spread(tuple(ways)), node.weight)
         return Clause(
-            render(node), kind, operation, "wanted", field, node.text, spellings, language,
+            render(node), kind, "wanted", node.field, node.text, spellings, self._language,
             node.weight, edits=edits,
         )  # fmt: skip
 
 
 def _words(node: Term | Phrase, kind: Kind, language: str, slop: int = 0) -> Clause:
     """Return the clause of a word, or of words that stand side by side."""
-    field, text = node.field, node.text
+    text = node.text
     spellings = normal_spellings(text, language) if language else spellings_of(text)
-    names = [index_field(name, language) for name in searched_fields(field)]
-    best = Best(tuple([(name, terms) for name in names for terms in spellings]), slop)
     return Clause(
-        render(node), kind, boosted(best, node.weight), "wanted", field, text, spellings, language,
-        node.weight, slop,
-    )  # fmt: skip
+        render(node), kind, "wanted", node.field, text, spellings, language, node.weight, slop
+    )

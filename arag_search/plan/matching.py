@@ -7,7 +7,7 @@ text leaf is taught to all of them at once.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from arag_search.corpus import HEADING_MARK
@@ -40,16 +40,28 @@ class Pattern(NamedTuple):
         """Whether it is a word that stands for several of the index."""
         return self.is_prefix or bool(self.edits)
 
-    def expands_to(self, token: str) -> bool:
-        """Return whether a word that stands for several stands for this one."""
-        words = (word for (word,) in self.spellings)
+    def expansions(self, tokens: Collection[str]) -> set[str]:
+        """Return the tokens that a word stands for that stands for several."""
+        words = tuple([word for (word,) in self.spellings])
         if self.is_prefix:
-            return token.startswith(tuple(words))
-        return any(within_edits(word, token, self.edits) for word in words)
+            return {token for token in tokens if token.startswith(words)}
+        return {
+            token
+            for token in tokens
+            if any(within_edits(word, token, self.edits) for word in words)
+        }
 
     def matches(self, tokens: Sequence[str]) -> bool:
         """Return whether a text of these tokens matches."""
-        return next(self.runs(tokens), None) is not None
+        if self.is_prefix or self.edits:
+            return bool(self.expansions(tokens))
+        is_likely = False
+        for words in self.spellings:
+            if words[0] in tokens:
+                if len(words) == 1:
+                    return True
+                is_likely = True
+        return is_likely and next(self.runs(tokens), None) is not None
 
     def runs(self, tokens: Sequence[str]) -> Iterator[tuple[int, int]]:
         """Yield the first and last position of every run of tokens that matches.
@@ -58,8 +70,8 @@ class Pattern(NamedTuple):
         several matches share it.
         """
         if self.is_expanded:
-            known = {token: self.expands_to(token) for token in set(tokens)}
-            yield from ((at, at) for at, token in enumerate(tokens) if known[token])
+            alike = self.expansions(set(tokens))
+            yield from ((at, at) for at, token in enumerate(tokens) if token in alike)
             return
         for words in self.spellings:
             if not all(map(tokens.__contains__, words)):

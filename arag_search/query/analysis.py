@@ -64,6 +64,30 @@ def tokens(text: str) -> list[Token]:
     return out
 
 
+class Places(NamedTuple):
+    """The tokens of a text, as columns."""
+
+    terms: list[str]
+    starts: list[int]
+    ends: list[int]
+
+
+def places(text: str) -> Places:
+    """Return ``tokens(text)`` as columns, in less time for a plain text. O(len(text))."""
+    low = fold(text)
+    plain, special = _plain_patterns()
+    if not special.search(low):
+        parts = plain.split(low)
+        words = parts[1::2]
+        if len(low) <= MAX_UNITS or len(max(words, key=len, default="")) <= MAX_UNITS:
+            at = list(accumulate(map(len, parts)))
+            return Places(words, at[:-1:2], at[1::2])
+    rows = tokens(text)
+    return Places(
+        [row.term for row in rows], [row.start for row in rows], [row.end for row in rows]
+    )
+
+
 def terms(text: str) -> list[str]:
     """Return only the terms of ``tokens(text)``, in less time for a plain text. O(len(text))."""
     low = fold(text)

@@ -1,6 +1,6 @@
-"""One clause of a query, as typed -> its text in the language, or its problems.
+"""One clause of a query, as typed -> its node, or its problems.
 
-Every method returns the text of a clause, or None if there is none; for a rejected clause it
+Every method returns the node of a clause, or None if there is none; for a rejected clause it
 returns the one that a mended query would hold instead. What a clause cannot be is known by the
 constructors of its node alone, whose messages are those of the problems.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from arag_search.corpus import nfc
 from arag_search.errors import ArgumentError
@@ -33,20 +34,21 @@ from arag_search.query.limits import (
     MIN_WEIGHT,
 )
 from arag_search.query.operators import SPELLED
-from arag_search.query.printing import keyword_text, quoted
 from arag_search.query.problems import Findings, reason, shortened
 from arag_search.query.regexes import literal
 from arag_search.query.tree import (
     EXACT_MARK,
     Fuzzy,
+    KeywordEquals,
     Leaf,
-    Modifier,
     Node,
     Phrase,
     Prefix,
     Regex,
     Term,
     TextField,
+    all_of,
+    any_of,
 )
 
 _LITERAL_BACKSLASH = re.compile(r"(?<!\\)(?:\\\\)*\\[^\W_]")
@@ -64,6 +66,7 @@ _LOOSE_RANGE = re.compile(
 )
 _VALUE = re.compile("()(.*)", re.DOTALL)
 _TURNED = str.maketrans("[{]}", "]}[{")
+_T = TypeVar("_T")
 
 
 class ClauseReader:
@@ -80,11 +83,9 @@ class ClauseReader:
         end, fields = start + len(name) + 1, self.schema.describe()
         self.reject(start, end, problems.UNKNOWN_FIELD, mended=mended, name=name, fields=fields)
 
-    def first(
-        self, start: int, end: int, *clauses: Callable[[], Node | Modifier | None]
-    ) -> str | None:
-        """Return the text of the first clause that can be, if it is one; why the very first cannot
-        be is a problem."""
+    def first(self, start: int, end: int, *clauses: Callable[[], _T | None]) -> _T | None:
+        """Return the first clause that can be, if it is one; why the very first cannot be is a
+        problem."""
         message = ""
         for make in clauses:
             try:
@@ -94,16 +95,16 @@ class ClauseReader:
                 continue
             if message:
                 self.reject(start, end, message)
-            return clause and str(clause)
+            return clause
         self.reject(start, end, message, mended=False)
         return None
 
     # Words
 
-    def word(self, raw: str, start: int, field: FieldRef | None) -> str | None:
+    def word(self, raw: str, start: int, field: FieldRef | None) -> Node | None:
         """Return the leaf of a bare word after its field, with its prefix star and weight."""
         if raw.isalnum() and raw.isascii() and field is None:  # as most words are
-            return str(Term(raw))
+            return Term(raw)
         end, cut = start + len(raw), find_special(raw, "^~")
         stem, suffix = (raw, "") if cut < 0 else (raw[:cut], raw[cut:])
         if field is not None and field.kind == "unknown":
@@ -138,7 +139,7 @@ class ClauseReader:
 
     def _prefix(
         self, raw: str, wildcard: int, start: int, end: int, field: TextField, weight: float
-    ) -> str | None:
+    ) -> Node | None:
         if not raw.strip("*"):
             self.reject(start, end, problems.BARE_STAR)
             return None
@@ -160,11 +161,11 @@ class ClauseReader:
         whole = stem[first : ends[-2 if is_cut_off or is_prefix(last) else -1]]
         word = self.literal(whole, field, Term) if whole else None
         prefix = self.literal(last, field, Prefix, weight) if is_prefix(last) else None
-        return f"({word} AND {prefix})" if word and prefix else word or prefix
+        return all_of(word, prefix) if word and prefix else word or prefix
 
     def _inner_wildcard(
         self, raw: str, stem: str, start: int, end: int, field: TextField, weight: float
-    ) -> str | None:
+    ) -> Node | None:
         """Reject a word with a wildcard that is not at its end; return the pattern for it, and the
         prefix or part of an identifier that every match has, so that few texts are read."""
         pieces = [unescape(piece) for piece in _WILDCARDS.split(raw)]
@@ -172,26 +173,27 @@ class ClauseReader:
         pattern = self.first(start, end, lambda: Regex(rf"\b{''.join(words)}\b", True, field))
         if pattern is None:
             return None
-        self.reject(start, end, problems.INNER_WILDCARD, pattern=pattern)
+        self.reject(start, end, problems.INNER_WILDCARD, pattern=str(pattern))
         part = _PART_BEHIND_STAR.fullmatch(raw)
         word = self.literal(part[1], field, Term, weight) if part else None
         if is_prefix(stem):
             word = self.literal(stem, field, Prefix, weight)
-        return f"({word} AND {pattern})" if word else pattern
+        return all_of(word, pattern) if word else pattern
 
-    def signs(self, text: str, start: int, end: int, field: TextField) -> str | None:
+    def signs(self, text: str, start: int, end: int, field: TextField) -> Node | None:
         """Reject a clause without letters or digits; return the pattern for signs of a program,
         such as ``->>``."""
         is_program = self.has_additions and _PROGRAM.fullmatch(text)
-        pattern = str(Regex(literal(text), field=field)) if is_program else None
-        self.reject(start, end, problems.SIGNS if pattern else problems.NO_TOKEN, pattern=pattern)
+        pattern = Regex(literal(text), field=field) if is_program else None
+        shown = pattern and str(pattern)
+        self.reject(start, end, problems.SIGNS if pattern else problems.NO_TOKEN, pattern=shown)
         return pattern
 
     # Patterns and phrases
 
     def regex(
         self, match: re.Match[str], suffix: str, end: int, field: FieldRef | None
-    ) -> str | None:
+    ) -> Node | None:
         """Return the leaf of a pattern; ``match`` is that of the lexer."""
         pattern = match["pattern"]
         if suffix:
@@ -204,7 +206,7 @@ class ClauseReader:
 
     def phrase(
         self, raw: str, suffix: str, start: int, end: int, field: FieldRef | None
-    ) -> str | None:
+    ) -> Node | None:
         """Return the leaf of quoted text with its suffix. ``raw`` includes the quotes."""
         before = raw[:-1]
         is_escaped = (len(before) - len(before.rstrip("\\"))) % 2 == 1
@@ -225,7 +227,7 @@ class ClauseReader:
             if suffix:
                 self.reject(end - len(suffix), end, problems.NO_SCORE)
             if not field.type.is_ordered and field.type.holds(text):
-                return f"{field.name}:{keyword_text(text)}"
+                return self._keyword(text, field)
             return self._value_of(text, start, end, field)
         slop, weight = self.numbers(suffix, end - len(suffix), 0, MAX_SLOP)
         text_field = field.text_field if field else None
@@ -234,7 +236,7 @@ class ClauseReader:
             pieces = [piece.rstrip("?") for piece in inside.split() if has_token(piece)]
             read = (self.word(piece, start + raw.index(piece), field) for piece in pieces)
             words = [word for word in read if word]
-            return f"({' AND '.join(words)})" if words else None
+            return all_of(*words) if words else None
         if not has_token(text.removeprefix(EXACT_MARK) if self.has_additions else text):
             return self.signs(text, start, end, text_field)
         loose = [lambda: Phrase(text, slop, text_field, weight)] if slop else []
@@ -260,10 +262,10 @@ class ClauseReader:
         field: TextField = None,
         kind: type[Phrase | Term | Prefix] = Phrase,
         weight: float = 1.0,
-    ) -> str | None:
+    ) -> Node | None:
         """Return the leaf of a text in which signs are ordinary characters, if it can be one."""
         try:
-            return str(kind(text, field=field, weight=weight))
+            return kind(text, field=field, weight=weight)
         except ArgumentError:
             self.findings.mendable = False
             return None
@@ -277,17 +279,27 @@ class ClauseReader:
 
     # Metadata
 
-    def _value(self, raw: str, suffix: str, start: int, end: int, field: FieldRef) -> str | None:
+    def _keyword(self, text: str, field: FieldRef) -> KeywordEquals:
+        self.note_guess(field)
+        return KeywordEquals(field.name, text)
+
+    def note_guess(self, field: FieldRef) -> None:
+        """Note a field that cannot be checked."""
+        if field.kind == "guess":
+            self.note(problems.NOTE_UNCHECKED_FIELD, name=field.name)
+
+    def _value(self, raw: str, suffix: str, start: int, end: int, field: FieldRef) -> Node | None:
         if suffix:
             self.reject(end - len(suffix), end, problems.NO_SCORE)
         if find_special(raw, "*?") >= 0:
             is_literal = "*" not in raw  # as in an address
             self.reject(start, end, problems.WILDCARD_IN_VALUE, mended=is_literal, name=field.name)
-            return f"{field.name}:{quoted(unescape(raw))}" if is_literal else None
+            return self._keyword(unescape(raw), field) if is_literal else None
         return self._value_of(self._unescaped(raw), start, end, field)
 
-    def _value_of(self, text: str, start: int, end: int, field: FieldRef) -> str | None:
+    def _value_of(self, text: str, start: int, end: int, field: FieldRef) -> Node | None:
         """Return the leaf of one value of a metadata field, or of a comparison with one."""
+        self.note_guess(field)
         if field.type.is_ordered:
             text = self._as_meant(text, start, end, field)
             others = list(_ranges(text, field))
@@ -295,8 +307,7 @@ class ClauseReader:
             meant = field.type.meant(text)
             if text[-1:] in COMMAS and text[1:] and not meant:
                 self.note(problems.NOTE_COMMA, name=field.name, value=text)
-                kept = (f"{field.name}:{keyword_text(value)}" for value in (text, text[:-1]))
-                return f"({' OR '.join(kept)})"
+                return any_of(*(self._keyword(value, field) for value in (text, text[:-1])))
             others = [lambda: value_leaf(meant, field)] if meant else list(_ranges(text, field))
         is_range = text[:1] in ("[", "{") and (field.type.is_ordered or field.kind == "guess")
         read = range_leaf if is_range else value_leaf
@@ -330,7 +341,7 @@ class ClauseReader:
 
     def range(
         self, raw: str, suffix: str, start: int, end: int, field: FieldRef | None
-    ) -> str | None:
+    ) -> Node | None:
         """Return the leaf of a range in brackets. ``raw`` starts with the bracket."""
         if field is None or field.kind == "text":
             self.reject(start, end, problems.RANGE_ON_TEXT, mended=False)
@@ -340,6 +351,7 @@ class ClauseReader:
             return None
         if suffix:
             self.reject(end - len(suffix), end, problems.NO_SCORE)
+        self.note_guess(field)
         if field.type.is_ordered:
             raw = self._as_meant(raw, start, end, field)
         return self.first(start, end, lambda: range_leaf(raw, field), *_ranges(raw, field))

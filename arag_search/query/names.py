@@ -7,14 +7,14 @@ accents. A file also has its path, and its name without folders and extension, f
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from itertools import pairwise
 from posixpath import dirname, join, normpath
 from typing import NamedTuple
 from urllib.parse import unquote
 
 from arag_search.query import analysis
-from arag_search.query.analysis import Token
+from arag_search.query.analysis import Places
 from arag_search.query.forms import folded
 
 MAX_NAME_CHARACTERS = 400
@@ -68,16 +68,17 @@ class Name(NamedTuple):
     surely: bool = False
 
 
-def names_in(text: str, words: Sequence[Token], common: Collection[str]) -> Iterator[Name]:
+def names_in(text: str, words: Places, common: Collection[str]) -> Iterator[Name]:
     """Yield the stretches of a text, by its words, that may be whole names, of at most MAX_WORDS.
 
     They have a letter, begin and end with a word that has a capital or a digit, and no run of words
     with capitals goes on before or after them. A word that is ``common``, because it occurs in
     lower case, is no part of a run whose sentence it begins.
     """
-    forms = [folded(word.term) for word in words]
-    gaps = [text[word.end : after.start] for word, after in pairwise(words)]
-    signs = [text[word.start] for word in words]
+    terms, starts, ends = words
+    forms = list(map(folded, terms))
+    gaps = [text[end:start] for end, start in zip(ends, starts[1:], strict=False)]
+    signs = [text[start] for start in starts]
     is_upper = list(map(str.isupper, signs))
     is_sign = [up or sign.isdigit() for up, sign in zip(is_upper, signs, strict=True)]
     goes_on = [
@@ -85,33 +86,35 @@ def names_in(text: str, words: Sequence[Token], common: Collection[str]) -> Iter
         or (
             _GAP.fullmatch(gap) is not None
             and (
-                "." not in gap
-                or (up and len(word.term) <= _MAX_ABBREVIATION and after.term not in _OPENERS)
+                "." not in gap or (up and len(word) <= _MAX_ABBREVIATION and after not in _OPENERS)
             )
         )
-        for gap, up, (word, after) in zip(gaps, is_upper, pairwise(words), strict=False)
+        for gap, up, (word, after) in zip(gaps, is_upper, pairwise(terms), strict=False)
     ] + [False]
     is_run = [
         on and up and (gap == " " or _BESIDE.fullmatch(gap) is not None)
         for on, up, gap in zip(goes_on, is_upper, gaps, strict=False)
     ] + [False]
-    for first, word in enumerate(words):
-        if not is_sign[first] and not (word.term == "the" and any(is_upper[first + 1 : first + 2])):
+    may_end = [
+        sign and not (run and after)
+        for sign, run, after in zip(is_sign, is_run, [*is_sign[1:], False], strict=False)
+    ]
+    for first, term in enumerate(terms):
+        if not is_sign[first] and not (term == "the" and any(is_upper[first + 1 : first + 2])):
             continue
         if first and is_upper[first] and is_run[first - 1]:
-            before = words[first - 1].term
+            before = terms[first - 1]
             is_common = before in _OPENERS or before in common
             if (first > 1 and goes_on[first - 2]) or not is_common:
                 continue
-        name = ""
-        for last in range(first, min(first + MAX_WORDS, len(words))):
-            name = f"{name} {forms[last]}" if name else forms[last]
-            is_name = is_upper[last] or (is_sign[last] and any(map(str.isalpha, name)))
-            if is_name and not (is_run[last] and is_sign[last + 1]):
-                end = words[last].end
-                yield Name(word.start, end, name)
-                if text.startswith(("'s", "’s"), end - 2):
-                    yield Name(word.start, end - 2, name.removesuffix("s"))
+        start = starts[first]
+        for last in range(first, min(first + MAX_WORDS, len(terms))):
+            if may_end[last]:
+                name, end = " ".join(forms[first : last + 1]), ends[last]
+                if is_upper[last] or any(map(str.isalpha, name)):
+                    yield Name(start, end, name)
+                    if text.startswith(("'s", "’s"), end - 2):
+                        yield Name(start, end - 2, name.removesuffix("s"))
             if not goes_on[last]:
                 break
 

@@ -1,9 +1,8 @@
 """Query text -> tree, or all its problems at once, with a corrected query.
 
-Most texts are read by the grammar as they are. Any other is rewritten: its lexemes become clauses
-of the language (``clauses``) with the connectors and modifiers before them, in groups as typed. The
-whole text is read whatever problems it has; each is recorded at its place. The grammar reads what
-comes of it, be it the query that runs or the corrected one.
+Its lexemes become clauses (``clauses``) with the connectors and modifiers before them, in groups as
+typed. The whole text is read whatever problems it has; each is recorded at its place. What comes of
+it is the query that runs, or the corrected one.
 """
 
 from __future__ import annotations
@@ -13,13 +12,14 @@ import re
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
+from operator import attrgetter
+from typing import NamedTuple, cast
 
 from arag_search.query import problems
 from arag_search.query.analysis import has_apostrophes, has_token, letters_of
 from arag_search.query.clauses import ClauseReader, is_no_field, with_colon
 from arag_search.query.fields import ANY_SCHEMA, FieldRef, Schema
-from arag_search.query.grammar import Operator, Options, alternatives, read
+from arag_search.query.grammar import OTHER_CASE, Operator, Options, alternatives, node_of
 from arag_search.query.lexer import REGEX, Lexeme, find_special, lex, unescape
 from arag_search.query.limits import (
     DEFAULT_FACTOR,
@@ -80,16 +80,6 @@ _SPACED_CLAUSE = re.compile(
       | \s+:\s*(?P<after>"[^"\\]*"|[^\s()":]+))(?=[\s)]|$)""",
     re.VERBOSE,
 )
-_DOUBTFUL = re.compile(
-    r"""[=<>≥≤:T/\\!-](?:
-        (?<=[=<>≥≤])(?<![:<>(].) | (?<=\s:) | (?<=\sT)(?=O\s(?![^\[\]{}]*[\]}]))
-      | (?<=/)(?<![^\s(:!+-].) | (?<![^\s(].)(?<=[-!])(?=\d) | (?<=\\)(?=[^\W_]))""",
-    re.VERBOSE | re.DOTALL,
-)
-"""What may be meant otherwise: comparisons that are no value, paths, numbers that are excluded, and
-backslashes before letters. It begins with a set of characters, so that texts are searched fast."""
-_OPERATOR = re.compile(rf"(?<![^\s(:])[{re.escape(NOT_SIGNS)}]|{'|'.join(map(re.escape, SPELLED))}")
-"""A sign or a word that may be an operator."""
 _COMPARISONS = {"==": "=", "=>": ">=", "=<": "<=", "≥": ">=", "≤": "<="}
 _MAX_NOTES = 20
 _MOST_SHARES = max(PREFIX_SHARES.values())
@@ -196,11 +186,9 @@ def _read(text: str, options: Options) -> tuple[Findings, Node | tuple[Modifier,
     plain, notes = plain_signs(text, options.schema)
     if notes:
         findings.notes = dict.fromkeys(notes)
-    tree = None if _is_doubtful(plain, options) else read(plain, options, findings.notes)
+    tree = None
     try:
-        if tree is None:
-            plain = _Reader(plain, options, findings).read()
-            tree = read(plain, options, findings.notes) if plain else None
+        tree = _Reader(plain, options, findings).read()
         if tree is None and not findings.problems:
             findings.reject(0, len(text), problems.EMPTY_QUERY, mended=False)
         if tree is not None and not isinstance(tree, tuple):  # of a Union, it would be slow
@@ -209,16 +197,6 @@ def _read(text: str, options: Options) -> tuple[Findings, Node | tuple[Modifier,
     except EndOfReadingError:
         return findings, None
     return findings, tree
-
-
-def _is_doubtful(text: str, options: Options) -> bool:
-    """Return whether a text may have a problem or need a note that the grammar does not see."""
-    return (
-        _DOUBTFUL.search(text) is not None
-        or (not options.operators and _OPERATOR.search(text) is not None)
-        or (options.schema.open and ":" in text)
-        or text.count("(") > options.max_depth
-    )
 
 
 def _exceeded(tree: Node, text: str, options: Options) -> list[str]:
@@ -252,18 +230,27 @@ class _Modifier(NamedTuple):
     factor: float = DEFAULT_FACTOR
 
 
+Read = Node | Modifier | tuple[Modifier, ...] | None
+
+
 @dataclass(slots=True)
 class _Item:
-    """A clause in its group, with what is before it: ``connector``, empty for a space, and
-    ``modifier``. ``text`` is None for one that was rejected and has no replacement. A group of
-    nothing but modifiers ``is_modifier``, too."""
+    """A clause in its group, with the ``connector`` before it, empty for a space. ``node`` is None
+    for one that was rejected and has no replacement; a group of nothing but modifiers is these, and
+    ``is_modifier``, too."""
 
     connector: str
-    text: str | None
+    node: Read
     start: int
     end: int
     is_modifier: bool = False
     plus: bool = False
+
+    @property
+    def nodes(self) -> tuple[Node | Modifier, ...]:
+        """The clause, or the modifiers of the group that it is."""
+        node = self.node
+        return node if isinstance(node, tuple) else () if node is None else (node,)
 
 
 @dataclass(slots=True)
@@ -299,13 +286,14 @@ class _Reader:
         self.group = _Group(0)
         self.outer: list[_Group] = []
         self.pending_field: tuple[FieldRef, int] | None = None  # whose value comes next
+        self.doubt: tuple[str, str, str] | None = None  # a note if a word follows: word and field
 
-    def read(self) -> str:
-        """Return the text of the language that is read instead; empty if nothing is left."""
+    def read(self) -> Node | tuple[Modifier, ...] | None:
+        """Return what the text is read as; None if nothing is left."""
         for half in re.finditer("[\ud800-\udfff]", self.plain):
             self.reject(*half.span(), problems.LONE_SURROGATE, mended=False)
         if self.findings.problems:
-            return ""
+            return None
         kinds = {
             "word": self._word, "phrase": self._phrase, "regex": self._regex,
             "range": self._range, "open": self._open, "close": self._close,
@@ -313,10 +301,15 @@ class _Reader:
         for lexeme, following in pairwise([*self.lexemes, None]):
             if lexeme is None or lexeme.start < self.read_until:
                 continue
+            doubt, self.doubt, dropped = self.doubt, None, len(self.group.dropped)
             if lexeme.kind == "backslash":
                 self.reject(lexeme.start, lexeme.end, problems.TRAILING_BACKSLASH)
             else:
                 kinds[lexeme.kind](lexeme, following)
+            if doubt is not None and dropped == len(self.group.dropped):
+                self._note_doubt(*doubt, lexeme)
+            elif doubt is not None:
+                self.doubt = doubt
         end = len(self.findings.text)
         while self.outer:
             self.reject(self.group.start, self.group.start + 1, problems.UNCLOSED_GROUP)
@@ -325,11 +318,25 @@ class _Reader:
         if not self.group.items and not self.findings.problems:
             start, end = self.group.dropped[0] if self.group.dropped else (0, end)
             self.reject(start, end, problems.EMPTY_QUERY, mended=False)
-        return self._joined(self.group.items) or ""
+        return self._joined(self.group.items)
+
+    def _note_doubt(self, note: str, word: str, field: str, lexeme: Lexeme) -> None:
+        """Note what may have been meant for this clause, too: a field, or an operator."""
+        is_clause = lexeme.kind != "close" and self._operator(lexeme.raw) is None
+        is_other = lexeme.kind == "regex" or lexeme.raw[0] in '"(-!' or ":" in lexeme.raw
+        if is_clause and not (field and is_other):
+            self.note(note, word=word, name=field)
 
     # Lexemes
 
     def _word(self, lexeme: Lexeme, following: Lexeme | None) -> None:
+        raw = lexeme.raw
+        is_plain = raw.isascii() and raw.isalnum() and raw not in self.operators
+        has_field = self.group.field is not None or self.pending_field is not None
+        if is_plain and not has_field and self._is_alone(following):
+            self._doubt_case(raw)
+            self._add(Term(raw), lexeme.start, lexeme.end)
+            return
         if self._is_spaced_clause(lexeme):
             return
         raw, start = lexeme.raw, lexeme.start
@@ -363,6 +370,15 @@ class _Reader:
         else:
             self._plain_word(raw, lexeme)
 
+    @staticmethod
+    def _is_alone(following: Lexeme | None) -> bool:
+        """Return whether a word is no field whose comparison follows after a blank."""
+        return following is None or following.raw[:1] not in ":=<>≥≤"
+
+    def _doubt_case(self, word: str) -> None:
+        if word in OTHER_CASE and self.options.operators:
+            self.doubt = problems.NOTE_LOWER_CASE, word, ""
+
     def _option(self, option: re.Match[str], lexeme: Lexeme) -> None:
         """Add the option of a command, such as ``--jobs``, as a phrase."""
         field, start = self._take_field(lexeme.start)
@@ -378,6 +394,7 @@ class _Reader:
         start = lexeme.end - len(raw)
         field, first = self._take_field(start)
         self._add(self.clauses.word(raw, start, field), first, lexeme.end)
+        self._doubt_case(raw)
 
     def _operator(self, raw: str) -> OperatorWord | None:
         """Return the operator that a word is, with its factor if it is PREFER or DEMOTE."""
@@ -456,7 +473,11 @@ class _Reader:
             self._note_colon(raw)
             self._add(self.clauses.literal(with_colon(raw)), start, end)
             return
-        self._add(self.clauses.word(value, end - len(value), ref), start, end)
+        leaf = self.clauses.word(value, end - len(value), ref)
+        self._add(leaf, start, end)
+        if isinstance(leaf, Term | Prefix) and ref.kind == "text":
+            word = leaf.text + "*" * isinstance(leaf, Prefix)
+            self.doubt = problems.NOTE_FIELD_COVERS, word, ref.name
 
     def _field_here(self, name: str, start: int) -> FieldRef:
         """Return the field of a clause; reject it within the group of another field."""
@@ -593,15 +614,16 @@ class _Reader:
 
     # Clauses and groups
 
-    def _add(self, text: str | None, start: int, end: int, *, of_modifiers: bool = False) -> None:
+    def _add(self, node: Node | tuple[Modifier, ...] | None, start: int, end: int) -> None:
         """Put a clause into the innermost group, with what is before it; None is a rejected clause,
-        and ``of_modifiers`` says that it is a group of nothing but modifiers."""
+        and modifiers are a group of nothing else."""
         group = self.group
         connector, self.pending_field = "", None
         if group.operator is not None:
             connector = self.operators[group.operator.raw].word
         modifiers = group.modifiers
-        item = _Item(connector, text, start, end, of_modifiers, group.plus)
+        of_modifiers = isinstance(node, tuple)
+        item = _Item(connector, node, start, end, of_modifiers, group.plus)
         group.items.append(item)
         group.operator, group.modifiers, group.plus = None, [], False
         if not modifiers:
@@ -616,16 +638,13 @@ class _Reader:
         if of_modifiers:
             self.reject(start, end, problems.ONLY_MODIFIERS, mended=False)
         is_allowed = all(self._is_allowed(modifier.operator) for modifier in modifiers)
-        item.is_modifier, item.text = True, None
-        if text is not None and is_allowed and not of_modifiers:
-            item.text = self._modified(modifiers[-1], text, start, end)
+        item.is_modifier, item.node = True, None
+        if node is not None and not isinstance(node, tuple) and is_allowed:
+            item.node = self._modified(modifiers[-1], node, start, end)
 
-    def _modified(self, modifier: _Modifier, text: str, start: int, end: int) -> str | None:
+    def _modified(self, modifier: _Modifier, node: Node, start: int, end: int) -> Modifier | None:
         """Return a clause with its modifier, without what has no effect there, which is rejected;
         None for one that is rejected itself."""
-        node = read(text, self.options)
-        if not isinstance(node, Node):
-            return None
         modified = partial(Modifier, modifier.operator, factor=modifier.factor)
         others = [lambda: None]
         if modifier.operator is not PREFER:
@@ -661,31 +680,34 @@ class _Reader:
             self.reject(*ended.dropped[0], problems.NO_TOKEN)
         elif not ended.items and (is_blank or not self.findings.problems):
             self.reject(ended.start, end, problems.EMPTY_GROUP)
-        text = self._joined(ended.items)
-        of_modifiers = bool(text) and _are_modifiers(ended.items)
-        text = text and f"({text})"
-        if text and weight != 1:
-            node = read(text, self.options, self.findings.notes)
-            if isinstance(node, Node):
-                text = self.clauses.first(at, end, lambda: weighted(node, weight), lambda: node)
-            elif of_modifiers:
+        node = self._joined(ended.items)
+        if isinstance(node, tuple):
+            if weight != 1:
                 self.reject(at, end, problems.NO_SCORE)
-        self._add(text, ended.start, end, of_modifiers=of_modifiers)
+        elif node is not None and weight != 1:
+            node = self._weighted(node, weight, at, end)
+        self._add(node, ended.start, end)
 
-    def _joined(self, items: list[_Item]) -> str | None:
-        """Return the clauses of a group, each with what is before it; None if nothing is left.
+    def _weighted(self, node: Node, weight: float, start: int, end: int) -> Node | None:
+        return self.clauses.first(start, end, lambda: weighted(node, weight), lambda: node)
+
+    def _joined(self, items: list[_Item]) -> Node | tuple[Modifier, ...] | None:
+        """Return the node of the clauses of a group (see ``node_of``); None if nothing is left.
 
         A run of nothing but modifiers that would be an alternative (see ``grammar``) is rejected,
         and mended by joining it to the alternative before it, or to the next if it is the first.
         """
-        kept = [item for item in items if item.text is not None]
+        kept = [item for item in items if item.node is not None]
         if not kept:
             return None
-        if any(item.plus for item in kept):  # clauses such as +a +b are joined by AND
+        if any(map(attrgetter("plus"), kept)):  # clauses such as +a +b are joined by AND
             self.findings.mendable &= all(item.plus or item.is_modifier for item in kept)
             for item in kept:
                 item.connector = "AND"
         kept[0].connector = ""
+        if not any(map(attrgetter("is_modifier"), kept)):  # most
+            plain = cast("list[Node]", [item.node for item in kept])
+            return node_of(plain, [item.connector for item in kept], self.options.spaces_mean)
         if not _are_modifiers(kept):
             connectors = [item.connector for item in kept]
             for start, end in alternatives(connectors, self.options.spaces_mean):
@@ -694,15 +716,21 @@ class _Reader:
                 beside = run[0] if start else after
                 if not all(item.is_modifier for item in run) or (beside and not beside.connector):
                     continue
-                is_not = all(str(item.text).lstrip("(").startswith(NOT.word) for item in run)
+                of_run = [node for item in run for node in item.nodes]
+                is_not = all(isinstance(n, Modifier) and n.operator is NOT for n in of_run)
                 message = problems.NOT_ALTERNATIVE if is_not else problems.MODIFIER_ALTERNATIVE
                 self.reject(run[0].start, run[-1].end, message)
                 if beside is not None:
                     beside.connector = "AND"
-        return " ".join(f"{item.connector} {item.text}".lstrip() for item in kept)
+        nodes: list[Node | Modifier] = []
+        connectors: list[str] = []
+        for item in kept:
+            nodes += item.nodes
+            connectors += [item.connector, *[""] * (len(item.nodes) - 1)]
+        return node_of(nodes, connectors, self.options.spaces_mean)
 
 
 def _are_modifiers(items: list[_Item]) -> bool:
     """Return whether a group is nothing but NOTs, PREFERs and DEMOTEs, joined by AND or spaces."""
-    kept = [item for item in items if item.text is not None]
+    kept = [item for item in items if item.node is not None]
     return all(item.is_modifier and item.connector != "OR" for item in kept)

@@ -65,7 +65,8 @@ def logical_search(state: IndexState, asked: Search) -> SearchResult:
             1 if form.of_documents else asked.per_document,
             None if asked.after is None else _ordinal_after(state, asked.after, scope),
         )
-        subject = Subject(asked, request, Judge(state.manifest.metadata))
+        judge = Judge(state.manifest.metadata)
+        subject = Subject(asked, request, judge, engine)
         page, advice, first_page = _searched(engine, subject)
         listing = form.fetch(engine, request, page)
         highlighter = Highlighter(plan, by_sentence=asked.granularity == "sentence")
@@ -110,7 +111,9 @@ def _searched(engine: SearchEngine, subject: Subject) -> tuple[Page, Told, int]:
         first = replace(request, top_k=asked.first_page, offset=0)
         if _is_plain(first) and Parts(subject.query, operators=asked.operators).alternatives:
             of_first = replace(asked, top_k=asked.first_page, offset=0)
-            shown, _, first_page = _searched(engine, Subject(of_first, first, subject.judge))
+            shown, _, first_page = _searched(
+                engine, replace(subject, asked=of_first, request=first)
+            )
             if first_page:
                 return _after(engine, request, shown), Told(), first_page
     page = None if engine.is_remote else engine.search(request)
@@ -165,7 +168,7 @@ def _hits(state: IndexState, asked: Search, listing: Listing, judge: Judge) -> S
     request, hits, query = listing.request, listing.page.hits, listing.request.query.root
     if request.with_text and hits:
         lowered = lowered_by(query, hits, judge)
-        chooser, every = Snippets(query), asked.form.is_list
+        chooser, every = Snippets(query, judge.texts), asked.form.is_list
         hits = [chooser.shown(hit, every=every, lowered=lowered.get(hit.id, ())) for hit in hits]
     if asked.explain:
         explained = state.engine.explain(request, [hit.id for hit in hits])

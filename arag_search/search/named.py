@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from arag_search.engines.base import Deadline, Granularity, SearchRequest
 from arag_search.engines.hits import Hit
 from arag_search.errors import QueryTimeoutError
-from arag_search.plan.algebra import Values
-from arag_search.plan.clauses import Clause, ResolvedPlan
+from arag_search.plan.clauses import ResolvedPlan, values_of
 from arag_search.plan.lower import lower
 from arag_search.query.fields import CONTENT, NAMES
 from arag_search.query.names import names_of
@@ -26,17 +25,20 @@ def named(
     passages, and how many passages hold the text that the name is mapped to, at most MAX_TOTAL + 1;
     an empty text is not counted.
 
-    It takes one request, and a second one if a name is found whose text is to be counted. Nothing
-    is found if more than MAX_NAMES documents have these names, or if it takes too long. Raises
-    QueryError for the filter.
+    It takes one request, unless the engine knows none of them, and a second one if a name is found
+    whose text is to be counted. Nothing is found if more than MAX_NAMES documents have these names,
+    or if it takes too long. Raises QueryError for the filter.
     """
     engine, asked = state.engine, dict(list(names.items())[:MAX_NAMES])
     scope, _ = state.narrowed(filter)
     deadline = Deadline.after(state.search_timeout_s)
-    clause = Clause(NAMES, "value", Values(NAMES, tuple(asked)), field=NAMES)
-    request = SearchRequest(ResolvedPlan(clause), MAX_NAMES + 1, scope=scope, deadline=deadline)
     documents: dict[str, list[Hit]] = {}
     try:
+        if not (likely := engine.known(NAMES, tuple(asked))):
+            return {}
+        request = SearchRequest(
+            values_of(NAMES, likely), MAX_NAMES + 1, scope=scope, deadline=deadline
+        )
         page = engine.search(request)
         for hit in page.hits if len(page.hits) <= MAX_NAMES else ():
             for name in asked.keys() & names_of(hit.title, hit.doc_id):

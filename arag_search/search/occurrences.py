@@ -8,52 +8,67 @@ from itertools import chain
 from typing import Literal
 
 from arag_search.corpus import split_at
+from arag_search.engines.hits import Hit
 from arag_search.plan.clauses import Clause
-from arag_search.plan.matching import Pattern, patterns_of, terms_of
+from arag_search.plan.matching import Pattern, Words, patterns_of, terms_of
 from arag_search.query import analysis
 from arag_search.query.analysis import Token
-from arag_search.query.forms import HOLE, Form, normal_forms
+from arag_search.query.forms import HOLE, Form, is_code, normal_forms
 
 
 class Sentences:
     """A text with its sentences; ``ends`` has the offset after each sentence, and ``code`` is that
     of ``normal_forms``."""
 
-    __slots__ = ("_code", "_ends", "_terms", "_text")
+    __slots__ = ("_code", "_ends", "_matching", "_terms", "_text")
 
     def __init__(self, text: str, ends: Sequence[int], code: bool = False) -> None:
         self._text = text
         self._ends = tuple(ends)
         self._code = code
         self._terms: dict[str, _Terms] = {}
+        self._matching: dict[Pattern, set[int]] = {}
 
     def matching(self, pattern: Pattern) -> set[int]:
-        """Return the numbers of the sentences that match a pattern."""
-        return self._in(pattern.language).matching(pattern)
+        """Return the numbers of the sentences that match a pattern, which are found once."""
+        numbers = self._matching.get(pattern)
+        if numbers is None:
+            numbers = self._matching[pattern] = self._in(pattern.language).matching(pattern)
+        return numbers
 
     def match(self, pattern: Pattern) -> bool:
         """Return whether the text as a whole matches a pattern."""
-        return self._in(pattern.language).match(pattern)
+        terms = self._in(pattern.language)
+        if terms.is_apart and (pattern.is_expanded or self.matching(pattern)):
+            return bool(self.matching(pattern))
+        return terms.match(pattern)
 
     def _in(self, language: str) -> _Terms:
         terms = self._terms.get(language)
         if terms is None:
-            terms = self._terms[language] = _terms(self._text, self._ends, language, self._code)
+            terms = self._terms[language] = _Terms(self._text, self._ends, language, self._code)
         return terms
 
 
 class _Terms:
-    """The terms of a text and of its sentences."""
+    """The terms of a text and of its sentences; unless these are ``apart``, a word may go on in the
+    next one."""
 
     def __init__(self, text: str, ends: tuple[int, ...], language: str, code: bool) -> None:
         sentences = split_at(text, ends)
+        self.is_apart = all(map(str.isspace, [sentence[-1:] for sentence in sentences[:-1]]))
         self._sentences = [terms_of(sentence, language, code) for sentence in sentences]
-        # A word may go on in the next sentence, and parts of words stand behind all words.
-        is_apart = all(sentence[-1:].isspace() for sentence in sentences[:-1])
-        self._all = list(chain(*self._sentences))
-        if not is_apart or HOLE in self._all:
-            self._all = terms_of(text, language, code)
-        self._set = frozenset(self._all)
+        self._whole = text, language, code
+
+    @cached_property
+    def _all(self) -> list[str]:
+        terms = list(chain(*self._sentences))
+        # Parts of words stand behind all words.
+        return terms if self.is_apart and HOLE not in self._set else terms_of(*self._whole)
+
+    @cached_property
+    def _set(self) -> frozenset[str]:
+        return frozenset(chain(*self._sentences)) if self.is_apart else frozenset(self._all)
 
     @cached_property
     def _sets(self) -> list[frozenset[str]]:
@@ -61,27 +76,39 @@ class _Terms:
 
     def matching(self, pattern: Pattern) -> set[int]:
         if pattern.is_expanded:
-            return {
-                at for at, terms in enumerate(self._sets) if any(map(pattern.expands_to, terms))
-            }
+            alike = pattern.expansions(self._set)
+            return {at for at, terms in enumerate(self._sets) if not alike.isdisjoint(terms)}
         return {
             at
             for words in pattern.spellings
+            if not self.is_apart or self._set.issuperset(words)
             for at, terms in enumerate(self._sets)
             if terms.issuperset(words) and (not words[1:] or pattern.matches(self._sentences[at]))
         }
 
     def match(self, pattern: Pattern) -> bool:
         if pattern.is_expanded:
-            return any(map(pattern.expands_to, self._set))
+            return bool(pattern.expansions(self._set))
         likely = [words for words in pattern.spellings if self._set.issuperset(words)]
         return any(not words[1:] for words in likely) or (
             bool(likely) and pattern.matches(self._all)
         )
 
 
-_terms = lru_cache(maxsize=32)(_Terms)
-"""Searches find the same passages again, so that the terms of the last ones are cached."""
+class Texts:
+    """The words of the passages of one search, each read once whoever asks for them."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Words, Sentences]] = {}
+
+    def of(self, hit: Hit) -> tuple[Words, Sentences]:
+        """Return the words of the heading of a hit, and those of its content."""
+        known = self._known.get(hit.id)
+        if known is None:
+            code, ends = is_code(hit.doc_id), hit.sentence_ends or (len(hit.content),)
+            known = Words(hit.heading, code), Sentences(hit.content, ends, code)
+            self._known[hit.id] = known
+        return known
 
 
 # The places in a text where the words of a query occur, to be marked on a page

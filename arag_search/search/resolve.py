@@ -14,7 +14,6 @@ from itertools import islice
 
 from arag_search.corpus import Chunk, chunk_ordinal
 from arag_search.engines.base import Deadline, Granularity, SearchEngine
-from arag_search.plan.algebra import Unknown
 from arag_search.plan.clauses import Clause, ResolvedPlan, candidates, joined, leaves, resolved
 from arag_search.query.lexer import pattern_start
 from arag_search.query.problems import (
@@ -92,6 +91,6 @@ def _passages(
 
 
 def _refused(plan: Clause, leaf: Clause, message: str, typed: str) -> QueryError:
-    number = leaf.operation.number if isinstance(leaf.operation, Unknown) else 0
+    number = 0 if leaf.lookup is None else leaf.lookup.number
     problem = Problem(pattern_start(typed, number) + 1, shortened(leaf.text), message)
     return QueryError(str(plan), (problem,), None)

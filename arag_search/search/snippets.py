@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 from arag_search.corpus import Chunk, chunk_ordinal, heading_of, split_at
@@ -25,7 +26,7 @@ from arag_search.query.fields import CONTENT, TITLE
 from arag_search.query.forms import HOLE, is_code
 from arag_search.query.regexes import Stopwatch, stopwatch
 from arag_search.query.tree import Phrase
-from arag_search.search.occurrences import Mark, Sentences, TextField, merged, spans
+from arag_search.search.occurrences import Mark, Sentences, TextField, Texts, merged, spans
 from arag_search.vectors.base import Nearest, VectorUnit, row_key, rows_of
 
 MAX_SENTENCES = 3
@@ -40,8 +41,10 @@ class Snippets:
     If no leaf matches, sentences with a word of a phrase are shown, or else the first sentence.
     """
 
-    def __init__(self, query: Clause) -> None:
+    def __init__(self, query: Clause, shared: Texts | None = None) -> None:
+        """Choose for a query; ``shared`` has the words of passages that others read, too."""
         self._query = query
+        self._texts = shared or Texts()
         # Leaves that differ only in weight or field count once.
         patterns: dict[object, Pattern] = {}
         wanted = wanted_leaves(query)
@@ -65,13 +68,17 @@ class Snippets:
     def names(self, hit: Hit) -> bool:
         """Return whether the query names the title of a hit, or what is on its path: with a phrase
         or a clause on titles, or with a word that is at least half of it."""
-        heading = heading_of(hit.title, hit.outline._replace(units=()))
-        title = Words(heading, is_code(hit.doc_id))
-        return any(
-            title.match(pattern)
-            and (is_name or 2 * len(pattern.spellings[0]) >= len(title.terms(pattern.language)))
-            for pattern, is_name in self._names
-        )
+        title = self._texts.of(hit)[0]
+        if hit.outline.units:
+            title = Words(
+                heading_of(hit.title, hit.outline._replace(units=())), is_code(hit.doc_id)
+            )
+        for pattern, is_name in self._names:
+            if title.match(pattern):
+                words = 2 * len(pattern.spellings[0])
+                if is_name or words >= len(title.terms(pattern.language)):
+                    return True
+        return False
 
     def choose(self, hit: Hit, *, every: bool = False) -> list[int]:
         """Return sentence numbers for a hit, which must carry its text. O(length of its content).
@@ -81,7 +88,7 @@ class Snippets:
         """
         if hit.matched_sentences:
             return list(hit.matched_sentences)
-        text = Sentences(hit.content, hit.sentence_ends, is_code(hit.doc_id))
+        text = self._texts.of(hit)[1]
         points = _points(self._patterns, text)
         if hit.outline.units:
             points.update(self._named_units(hit))
@@ -154,7 +161,7 @@ def _points(patterns: Sequence[Pattern], text: Sentences) -> Counter[int]:
     If no sentence matches any pattern, the single words of the patterns are used instead.
     Sentences that match nothing are left out.
     """
-    points = Counter(number for pattern in patterns for number in text.matching(pattern))
+    points = Counter(chain.from_iterable(map(text.matching, patterns)))
     if points:
         return points
     words = dict.fromkeys(

@@ -98,7 +98,9 @@ def words(state: IndexState, *words: str, filter: str | None = None) -> tuple[Wo
         forms = _forms(engine, request, dict(zip(expanded, pages, strict=True)))
         nowhere = [clause for clause in clauses if clause.kind == "word" and not counts[clause]]
         none = Page((), 0, True)
-        _, answers = answered(engine, request, none, [nearest_words(request, nowhere)], exact=True)
+        _, answers = answered(
+            engine, request, none, [nearest_words(engine, request, nowhere)], exact=True
+        )
     nearest = answers[0] if answers else {}  # the counts were in time
     summaries: list[WordSummary] = []
     for query, clause in zip(parsed, clauses, strict=True):

@@ -50,13 +50,19 @@ def with_pointers(
     hits = [by_id[span.id] for span in reply.passages]
     spans = [span for span in reply.passages if span.kind == "hit" and span.text_start < span.end]
     texts = {span.id: span.text_in(reply.text) for span in spans[:PASSAGES]}
-    words = {id: analysis.tokens(text) for id, text in texts.items()}
-    common = {word.term for id in words for word in words[id] if texts[id][word.start].islower()}
-    titles = [name_of(hit.title) for hit in hits]
+    words = {id: analysis.places(text) for id, text in texts.items()}
+    common = {
+        term
+        for id, places in words.items()
+        for term, start in zip(places.terms, places.starts, strict=True)
+        if texts[id][start].islower()
+    }
+    titles_of = {hit.id: name_of(hit.title) for hit in hits}
+    titles = [titles_of[hit.id] for hit in hits]
     of_query = [name for name, hit in zip(titles, hits, strict=True) if hit.is_named]
     names: dict[str, list[Name]] = {}
     for id, text in texts.items():
-        own = _apart([*of_query, name_of(by_id[id].title)])
+        own = _apart([*of_query, titles_of[id]])
         both = [*links_in(text, by_id[id].doc_id), *names_in(text, words[id], common)]
         names[id] = [name for name in both if name.name and f" {name.name} " not in own]
     asked = {

@@ -13,6 +13,7 @@ from arag_search.corpus import split_at
 from arag_search.engines.hits import Hit
 from arag_search.query import analysis
 from arag_search.query.fields import TITLE
+from arag_search.query.forms import normal_terms
 from arag_search.query.problems import shortened
 from arag_search.search.advice.told import ClauseCount, count_text
 from arag_search.search.results import SearchResult
@@ -220,7 +221,7 @@ class _Text:
 
     @cached_property
     def words(self) -> list[str]:
-        return analysis.terms(self.hit.content[:_COMPARED_CHARACTERS])
+        return normal_terms(self.hit.content[:_COMPARED_CHARACTERS], "")
 
     @cached_property
     def folded(self) -> list[str]:
@@ -244,7 +245,8 @@ class _Text:
             return True
         # A word that only one of them has is in a run that only this one has, with three more.
         most = _RUN_WORDS * (1 - ALIKE) * min(len(self.folded), len(other.folded))
-        if ALIKE * len(self.kinds ^ other.kinds) > most:
+        apart = len(self.kinds) + len(other.kinds) - 2 * len(self.kinds & other.kinds)
+        if ALIKE * apart > most:
             return False
         shared = len(self.runs & other.runs)
         return shared > 0 and shared >= ALIKE * len(self.runs | other.runs)

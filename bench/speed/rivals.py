@@ -164,7 +164,7 @@ class BareLucene(Side):
         self.stack.callback(self._bare.close)
         plans = passages.plans(operators=self.ours.operators)
         read = java("arag.Queries").read
-        self._queries = [read(compiled(plan.operation)[0]) for plan in plans]
+        self._queries = [read(compiled(plan.root)[0]) for plan in plans]
 
     def search(self, number: int) -> Any:
         return self._bare.search(self._queries[number], TOP_K)

@@ -99,12 +99,12 @@ def test_bytes_that_are_no_query_are_refused() -> None:
 )
 def test_queries_reach_java_unchanged(text: str, lucene: str) -> None:
     tree = parse(text, published=True).tree
-    assert str(java("arag.Queries").read(compiled(written(tree).operation)[0]).toString()) == lucene
+    assert str(java("arag.Queries").read(compiled(written(tree).root)[0]).toString()) == lucene
 
 
 def test_separators_inside_values_are_part_of_the_value() -> None:
     value = "a\0b\\0\\"
-    query = compiled(written(KeywordEquals("lang", value)).operation)[0]
+    query = compiled(written(KeywordEquals("lang", value)).root)[0]
     either = any_of([query, chunk_ids([value, "\\"])])
     parsed = java("arag.Queries").read(filtered(either, query))
     assert str(parsed.toString()).count(value) == 3

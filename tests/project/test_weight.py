@@ -14,24 +14,24 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
-    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 11_246,
+    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 10_754,
     ("arag_search/tools/",): 4_911,
-    ("arag_search/agent/",): 4_366,
+    ("arag_search/agent/",): 4_308,
     ("arag_search/evaluation/",): 2_970,
-    ("arag_search/vectors/", "index_jobs/embedding/"): 4_283,
-    ("arag_search/engines/opensearch/",): 4_671,
-    ("arag_search/engines/",): 7_177,
+    ("arag_search/vectors/", "index_jobs/embedding/"): 4_219,
+    ("arag_search/engines/opensearch/",): 4_631,
+    ("arag_search/engines/",): 7_266,
     ("arag_search/mcp_server/",): 2_469,
-    ("arag_search/cli/",): 4_461,
-    ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_200,
-    ("arag_search/endpoints/", "arag_search/system/"): 2_021,
-    ("index_jobs/sources/",): 7_785,
+    ("arag_search/cli/",): 4_431,
+    ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_171,
+    ("arag_search/endpoints/", "arag_search/system/"): 2_006,
+    ("index_jobs/sources/",): 7_675,
     ("index_jobs/",): 5_152,
     ("bench/",): 9_827,
     ("tests/",): 62_816,
-    ("",): 1_131,  # what is in no other row
+    ("",): 1_123,  # what is in no other row
 }
-ALL = 141_200
+ALL = 138_511
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -23,8 +23,7 @@ from arag_search.engines.lucene import jvm, schema
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.engines.lucene.writer import LuceneWriter
 from arag_search.manifest import Manifest
-from arag_search.plan.algebra import Values
-from arag_search.plan.clauses import Clause, ResolvedPlan
+from arag_search.plan.clauses import ResolvedPlan, values_of
 from arag_search.plan.lower import lower
 from arag_search.query.fields import NAMES, MetadataType
 from arag_search.query.forms import NONE, steps
@@ -145,7 +144,7 @@ def _build_and_search(folder: Path) -> None:
             ResolvedPlan(lower(parse(text, manifest.query_schema).tree, manifest.language))
             for text in _QUERIES
         ]
-        names = ResolvedPlan(Clause(NAMES, "value", Values(NAMES, ("griselda", "vivaldi"))))
+        names = values_of(NAMES, ("griselda", "vivaldi"))
         for _ in range(_ROUNDS):
             for query in queries:
                 request = SearchRequest(query)

@@ -1,4 +1,4 @@
-"""The compiler of operations to Lucene queries, in a text form that ``java/Queries.java`` reads.
+"""The compiler of clauses to Lucene queries, in a text form that ``java/Queries.java`` reads.
 
 The text is a list of words in prefix order, each terminated by U+0000, so that queries are composed
 by concatenating texts.
@@ -7,23 +7,10 @@ by concatenating texts.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import assert_never
 
 from arag_search.corpus import is_unicode, nfc
-from arag_search.engines.lucene.schema import DOC_ID, ID, ORDINAL, lucene_field
-from arag_search.plan.algebra import (
-    AllOf,
-    AnyOf,
-    Best,
-    Boost,
-    Interval,
-    Known,
-    Lowered,
-    Operation,
-    Spread,
-    Unknown,
-    Values,
-)
+from arag_search.engines.lucene.schema import DOC_ID, ID, ORDINAL, escaped, lucene_field
+from arag_search.plan.clauses import Clause, Way
 from arag_search.query.analysis import spellings_of
 from arag_search.query.fields import TEXT_FIELDS
 
@@ -36,38 +23,38 @@ Compiled = tuple[str, bool]
 """A query, and whether its matches have a score."""
 
 
-def compiled(operation: Operation) -> Compiled:
-    """Return the query of an operation, and whether its matches have a score."""
-    match operation:
-        case Best():
-            return _best(operation), True
-        case AllOf():
-            return _all(operation)
-        case AnyOf():
-            return _any(operation)
-        case Boost():
-            query, scored = compiled(operation.operation)
-            return _boosted(query, operation.factor), scored
-        case Spread():
-            queries = [f"x\0{name}\0{word}\0{edits}\0" for name, word, edits in operation.ways]
+def compiled(clause: Clause) -> Compiled:
+    """Return the query of a clause, without its role, and whether its matches have a score."""
+    query, scored = _unweighted(clause)
+    return (query if clause.weight == 1 else _boosted(query, clause.weight)), scored
+
+
+def _unweighted(clause: Clause) -> Compiled:
+    if values := clause.values:
+        return _values(lucene_field(values[0]), values[1]), False
+    match clause.kind:
+        case "word" | "phrase":
+            return _best(clause.ways, clause.slop), True
+        case "all":
+            return _all(clause)
+        case "any":
+            return _any(clause)
+        case "prefix" | "fuzzy":
+            edits = clause.edits
+            queries = [f"x\0{name}\0{word}\0{edits}\0" for name, (word,) in clause.ways]
             return "c\0" + (queries[0] if len(queries) == 1 else any_of(queries)), True
-        case Values():
-            return _values(lucene_field(operation.field), operation.values), False
-        case Interval():
-            return _interval(operation), False
-        case Known():
-            return ordinals(operation.ordinals), False
-        case Lowered():
-            query, scored = compiled(operation.operation)
-            demoted = [
-                f"{float(factor)}\0{compiled(lowering)[0]}"
-                for lowering, factor in operation.demotions
-            ]
-            return f"~\0{query}{len(demoted)}\0{''.join(demoted)}", scored
-        case Unknown():
-            raise ValueError(f"what lookup {operation.number} matches is not known")
         case _:
-            assert_never(operation)
+            return _condition(clause), False
+
+
+def _condition(clause: Clause) -> str:
+    if clause.known is not None:
+        return ordinals(clause.known)
+    if clause.interval is None:
+        raise ValueError(f"what {clause.text} matches is not known")
+    column, _, lower, upper = clause.interval
+    kind = "l" if clause.interval.storage == "long" else "n"
+    return f"{kind}\0{lucene_field(column)}\0{lower}\0{upper}\0"
 
 
 def filtered(query: str | None, *filters: str | None) -> str:
@@ -122,17 +109,24 @@ def any_of(queries: Iterable[str]) -> str:
 # Groups
 
 
-def _all(operation: AllOf) -> Compiled:
-    clauses = [f"+\0{compiled(scored)[0]}" for scored in operation.scored]
-    clauses += [f"#\0{compiled(filter)[0]}" for filter in operation.filters]
+def _all(clause: Clause) -> Compiled:
+    wanted = list(map(compiled, clause.having("wanted")))
+    optional = [f"?\0{compiled(part)[0]}" for part in clause.having("preferred")]
+    clauses = [f"{'+' if scored else '#'}\0{query}" for query, scored in wanted]
+    clauses.sort(key=lambda text: text[0] == "#")
     clauses = clauses or [f"#\0{EVERYTHING}"]
-    clauses += [f"-\0{compiled(excluded)[0]}" for excluded in operation.excluded]
-    clauses += [f"?\0{compiled(optional)[0]}" for optional in operation.optional]
-    return _bool(clauses), bool(operation.scored or operation.optional)
+    clauses += [f"-\0{compiled(part)[0]}" for part in clause.having("excluded")]
+    clauses += optional
+    scored = bool(optional) or any(has_score for _, has_score in wanted)
+    query = wanted[0][0] if scored and len(clauses) == 1 else _bool(clauses)
+    demoted = [f"{part.factor}\0{compiled(part)[0]}" for part in clause.having("demoted")]
+    if demoted and scored:
+        query = f"~\0{query}{len(demoted)}\0{''.join(demoted)}"
+    return query, scored
 
 
-def _any(operation: AnyOf) -> Compiled:
-    queries = list(map(compiled, operation.operations))
+def _any(clause: Clause) -> Compiled:
+    queries = list(map(compiled, clause.parts))
     scored = True in [is_scored for _, is_scored in queries]
     unscored = "?\0" + _boosted("c\0", 0) if scored else "?\0"
     return _bool([("?\0" if has_score else unscored) + text for text, has_score in queries]), scored
@@ -146,10 +140,9 @@ def _bool(clauses: Sequence[str]) -> str:
 # Leaves
 
 
-def _best(operation: Best) -> str:
-    slop = operation.slop
-    ways = [_way(name, terms, slop) for name, terms in operation.ways]
-    return ways[0] if len(ways) == 1 else f"d\0{len(ways)}\0{''.join(ways)}"
+def _best(ways: Sequence[Way], slop: int) -> str:
+    queries = [_way(name, terms, slop) for name, terms in ways]
+    return queries[0] if len(queries) == 1 else f"d\0{len(queries)}\0{''.join(queries)}"
 
 
 def _way(field: str, terms: tuple[str, ...], slop: int) -> str:
@@ -160,20 +153,11 @@ def _way(field: str, terms: tuple[str, ...], slop: int) -> str:
     return f"p\0{field}\0{slop}\0{len(terms)}\0{words}\0"
 
 
-def _interval(operation: Interval) -> str:
-    kind = "l" if operation.storage == "long" else "n"
-    return f"{kind}\0{lucene_field(operation.field)}\0{operation.lower}\0{operation.upper}\0"
-
-
 def _values(field: str, values: Sequence[str]) -> str:
     if len(values) == 1:
-        return f"t\0{field}\0{_escaped(values[0])}\0"
-    return f"s\0{field}\0{len(values)}\0" + "".join(f"{_escaped(value)}\0" for value in values)
+        return f"t\0{field}\0{escaped(values[0])}\0"
+    return f"s\0{field}\0{len(values)}\0" + "".join(f"{escaped(value)}\0" for value in values)
 
 
 def _boosted(query: str, weight: float) -> str:
     return f"^\0{float(weight)}\0{query}"
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace("\0", "\\0")

@@ -38,6 +38,7 @@ from arag_search.engines.lucene.compile import (
     keywords_query,
     ordinals,
 )
+from arag_search.engines.lucene.schema import NAME
 from arag_search.engines.lucene.snapshot import (
     REBUILD,
     Documents,
@@ -59,8 +60,8 @@ from arag_search.errors import (
     UnknownChunkError,
 )
 from arag_search.manifest import Manifest
-from arag_search.plan.algebra import is_counted
 from arag_search.plan.clauses import ResolvedPlan, scored_leaves
+from arag_search.query.fields import NAMES
 
 _SCAN_BATCH = 256
 _ORDINALS_BATCH = 65_536
@@ -109,7 +110,7 @@ class LuceneEngine:
 
     def search(self, request: SearchRequest) -> Page:
         with self._calls:
-            query, scored = compiled(request.query.operation)
+            query, scored = compiled(request.query.root)
             if request.scope is not None:
                 query = filtered(query, self._scope(request.scope))
             if request.from_ordinal is not None:
@@ -121,7 +122,7 @@ class LuceneEngine:
                 page = self._search_sentences(request, query, scored, sort)
             else:
                 page = self._page(request, query, scored=scored, sort=sort)
-            if not is_counted(request.query.operation) or request.from_ordinal is not None:
+            if not request.query.root.is_counted or request.from_ordinal is not None:
                 return page
             if page.count_is_exact:
                 return page.with_count(page.count)
@@ -152,7 +153,7 @@ class LuceneEngine:
             within = self._scope(scope)
             counts: dict[Granularity, dict[str, int]] = {"chunk": {}, "sentence": {}}
             pairs: list[tuple[str, Granularity]] = [
-                (filtered(compiled(plan.operation)[0], within), unit) for plan, unit in queries
+                (filtered(compiled(plan.root)[0], within), unit) for plan, unit in queries
             ]
             for query, unit in pairs:
                 counts[unit][query] = 0
@@ -175,16 +176,17 @@ class LuceneEngine:
             return self.counts(queries, scope, deadline, exact), list(map(self.search, requests))
         with self._calls:
             within = self._scope(scope)
-            counted = [filtered(compiled(plan.operation)[0], within) for plan, _ in queries]
+            counted = [filtered(compiled(plan.root)[0], within) for plan, _ in queries]
             asked: list[tuple[str, bool]] = []
             for request in requests:
-                query, scored = compiled(request.query.operation)
+                query, scored = compiled(request.query.root)
                 asked.append((filtered(query, self._scope(request.scope)), scored))
             distinct = list(dict.fromkeys(counted))
             numbers, pages = self._chunks.counts_and_pages(
                 distinct,
                 asked,
                 [request.top_k for request in requests],
+                [_alike(request) for request in requests],
                 with_text=any(request.with_text for request in requests),
                 deadline=deadline,
             )
@@ -215,7 +217,7 @@ class LuceneEngine:
                 by_field: list[tuple[str, dict[int, float]]] = []
                 for leaf in queries:
                     conditions = (compiled(condition)[0] for condition in leaf.conditions)
-                    query = filtered(compiled(leaf.operation)[0], within, *conditions)
+                    query = filtered(compiled(leaf.clause)[0], within, *conditions)
                     top = index.top(query, max(1, len(ids)), scored=True, deadline=request.deadline)
                     scores = {match.ordinal: match.score for match in top.matches}
                     by_field.append((leaf.field, scores))
@@ -300,6 +302,11 @@ class LuceneEngine:
         documents = asked[1]
         return matching if documents is None else np.append(matching, False)[documents]
 
+    def known(self, field: str, values: Sequence[str]) -> Sequence[str]:
+        """See SearchEngine. One call to Java."""
+        with self._calls:
+            return self._chunks.known(NAME if field == NAMES else field, values)
+
     def statistics(self) -> IndexStatistics:
         """Count documents, segments and files on disk."""
         with self._calls:
@@ -349,7 +356,7 @@ class LuceneEngine:
         last = self._last_scope
         if last is not None and last[0] is scope:
             return last[1]
-        query = compiled(scope.operation)[0]
+        query = compiled(scope.root)[0]
         self._last_scope = (scope, query)
         return query
 
@@ -493,7 +500,7 @@ class LuceneEngine:
     def _best_sentences(self, request: SearchRequest, chunks: Mapping[str, int]) -> dict[str, int]:
         """Return the ordinal of the best sentence of each chunk id, or -1 if none matches."""
         index = self._index("sentence")
-        query, scored = compiled(request.query.operation)
+        query, scored = compiled(request.query.root)
         best: dict[str, int] = {}
         for name, ordinal in chunks.items():
             within = filtered(query, between(ordinal, ordinal + MAX_SENTENCES - 1))
@@ -530,6 +537,14 @@ class LuceneEngine:
             yield from map(_chunk, hits)
             if len(hits) < _SCAN_BATCH:
                 return
+
+
+def _alike(request: SearchRequest) -> tuple[str, int] | None:
+    """Return the fuzzy word and its edits, if only the words that are like it are read of texts."""
+    root = request.query.root
+    if request.only_alike and not root.words[1:]:
+        return root.words[0][0], root.edits
+    return None
 
 
 def _is_plain(request: SearchRequest) -> bool:

@@ -71,6 +71,11 @@ def lucene_field(name: str) -> str:
     return {DOC_ID: DOC_ID, NAMES: NAME}.get(name, f"metadata.{name}")
 
 
+def escaped(value: str) -> str:
+    """Return a term as a word that ``java/Queries.java`` reads."""
+    return value.replace("\\", "\\\\").replace("\0", "\\0")
+
+
 def encode_record(chunk: Chunk) -> bytes:
     """Encode everything of a chunk except its text."""
     return orjson.dumps(

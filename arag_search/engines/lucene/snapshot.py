@@ -15,7 +15,7 @@ import time
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import compress, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -45,11 +45,12 @@ from arag_search.engines.lucene.schema import (
     UNREADABLE,
     UPDATE_KEY,
     decode_hits,
+    escaped,
     lucene_field,
 )
 from arag_search.errors import EngineError, IndexDamagedError, IndexVersionError
 from arag_search.manifest import Manifest
-from arag_search.query.fields import DOC_ID, TEXT_FIELDS, MetadataType, type_of
+from arag_search.query.fields import CONTENT, DOC_ID, TEXT_FIELDS, MetadataType, type_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,6 +61,8 @@ Documents: TypeAlias = "NDArray[np.int32]"
 
 _INDEX = "org.apache.lucene.index"
 _ORDINALS_AT_ONCE = 1 << 20
+_WHOLE = 5
+"""The parts of a page whose texts are read whole."""
 REBUILD = "Build the index again with --overwrite."
 # What files that are as they should be can meet: permissions, too many open files, no memory.
 _NO_DAMAGE = ("AccessDeniedException", "FileSystemException", "OutOfMemoryError")
@@ -181,30 +184,42 @@ class Snapshot:
         counted: Sequence[str],
         queries: Sequence[tuple[str, bool]],
         ends: Sequence[int],
+        alike: Sequence[tuple[str, int] | None],
         *,
         with_text: bool,
         deadline: Deadline | None,
     ) -> tuple[list[int], list[Page]]:
         """Return what ``counts`` does, and the first matches of one or more queries, each with
-        whether it is scored, as many as ``ends`` says. One call to Java."""
+        whether it is scored, as many as ``ends`` says. ``alike`` are the words, and their edits,
+        of the queries of whose matches only the words like these are read. One call to Java."""
         text = "".join((*counted, *(query for query, _ in queries)))
         signed = [end if scored else -end for (_, scored), end in zip(queries, ends, strict=True)]
         left = left_nanoseconds(deadline)
+        words = "".join([f"{like[1]}\0{like[0]}\0" if like else "0\0" for like in alike])
         data = bytes(
             self._searcher.countsAndPages(
-                text, len(counted), java_array("long", signed), with_text, left
+                text, len(counted), java_array("long", signed), with_text, CONTENT, words, left
             )
         )
         head, texts = _split(data)
         try:
             answers = orjson.loads(head)
             pages = answers[len(counted) :]
-            rows = [row for page in pages for row in page[4]]
-            hits = iter(decode_hits(rows, texts, (score for page in pages for score in page[3])))
+            whole = [page for page in pages if len(page) == _WHOLE]
+            rows = [row for page in whole for row in page[4]]
+            hits = iter(decode_hits(rows, texts, (score for page in whole for score in page[3])))
             results: list[Page] = []
-            for (count, exact, before_end, _, own), end in zip(pages, ends, strict=True):
+            for (count, exact, before_end, scores, own, *words), end in zip(
+                pages, ends, strict=True
+            ):
                 passages = before_end if before_end < end else None
-                results.append(Page(tuple(islice(hits, len(own))), count, bool(exact), passages))
+                of_page = islice(hits, len(own))
+                if words:
+                    of_page = (
+                        hit._replace(content=text, sentence_ends=(len(text),))
+                        for hit, text in zip(decode_hits(own, None, scores), *words, strict=True)
+                    )
+                results.append(Page(tuple(of_page), count, bool(exact), passages))
             return answers[: len(counted)], results
         except UNREADABLE as error:
             raise self._damage(error) from error
@@ -274,6 +289,11 @@ class Snapshot:
             np.frombuffer(bits, np.uint8), count=self._reader.maxDoc(), bitorder="little"
         )
         return marks.view(np.bool_)
+
+    def known(self, field: str, values: Sequence[str]) -> list[str]:
+        """Return the values that are terms of a field. One call to Java."""
+        words = "".join([f"{escaped(value)}\0" for value in values])
+        return list(compress(values, bytes(self._searcher.known(field, words, len(values)))))
 
     def documents_of(self, ordinals: Ordinals) -> Documents | None:
         """Return the documents with these ordinals; None if they are all documents in order."""

@@ -11,7 +11,7 @@ from arag_search.engines.base import MAX_TOTAL, KeywordRequest, Page, SearchRequ
 from arag_search.engines.hits import Hit
 from arag_search.engines.opensearch import schema
 from arag_search.engines.opensearch.compile import Dsl
-from arag_search.plan.algebra import float32
+from arag_search.plan.clauses import float32
 from arag_search.query.fields import DOC_ID
 
 BY_SCORE: list[Dsl] = [{"_score": "desc"}, {schema.ORDINAL: "asc"}]

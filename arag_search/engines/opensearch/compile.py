@@ -1,30 +1,16 @@
-"""Compilation of operations to OpenSearch's query language. Words are analysed here, and sent as
+"""Compilation of clauses to OpenSearch's query language. Words are analysed here, and sent as
 terms."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, assert_never
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from arag_search.corpus import is_unicode, nfc
 from arag_search.engines.base import KeywordRequest
 from arag_search.engines.opensearch.schema import ORDINAL, exact_field, opensearch_field
-from arag_search.plan.algebra import (
-    AllOf,
-    AnyOf,
-    Best,
-    Boost,
-    Interval,
-    Known,
-    Lowered,
-    Operation,
-    Spread,
-    Unknown,
-    Values,
-    Way,
-)
-from arag_search.plan.clauses import ResolvedPlan
+from arag_search.plan.clauses import Clause, ResolvedPlan, Way, scored_ways
 from arag_search.query.analysis import spellings_of
 from arag_search.query.fields import DOC_ID, TEXT_FIELDS
 
@@ -40,36 +26,35 @@ NO_SCORE = 1e-30
 _MAX_SCALE = 27_720  # divisible by 1 to 12 words
 
 
-def compiled(operation: Operation, boost: float = 1.0) -> Compiled:
-    """Return the query of an operation times a boost, and whether its matches have a score."""
-    match operation:
-        case Best():
-            return _best(operation, boost), True
-        case Spread():
-            spread = {"filter": _any_place([*map(_spread, operation.ways)]), "boost": boost}
-            return {"constant_score": spread}, True
-        case AllOf():
-            return _all(operation, boost)
-        case AnyOf():
-            return _any(operation, boost)
-        case Boost():
-            return compiled(operation.operation, operation.factor)
-        case Values():
-            field = opensearch_field(operation.field)
-            if len(operation.values) == 1:
-                return {"term": {field: {"value": operation.values[0]}}}, False
-            return any_value(field, operation.values), False
-        case Interval():
-            field = opensearch_field(operation.field)
-            return between(field, operation.lower, operation.upper), False
-        case Known():
-            return any_value(ORDINAL, operation.ordinals), False
-        case Lowered():
-            return _lowered(operation, boost)
-        case Unknown():
-            raise ValueError(f"what lookup {operation.number} matches is not known")
+def compiled(clause: Clause) -> Compiled:
+    """Return the query of a clause, without its role, and whether its matches have a score."""
+    boost = clause.weight
+    if values := clause.values:
+        field, texts = opensearch_field(values[0]), values[1]
+        if len(texts) == 1:
+            return {"term": {field: {"value": texts[0]}}}, False
+        return any_value(field, texts), False
+    match clause.kind:
+        case "word" | "phrase":
+            return _best(clause.ways, clause.slop, boost), True
+        case "prefix" | "fuzzy":
+            like = [_spread(name, word, clause.edits) for name, (word,) in clause.ways]
+            return {"constant_score": {"filter": _any_place(like), "boost": boost}}, True
+        case "all":
+            return _all(clause)
+        case "any":
+            return _any(clause)
         case _:
-            assert_never(operation)
+            return _condition(clause), False
+
+
+def _condition(clause: Clause) -> Dsl:
+    if clause.known is not None:
+        return any_value(ORDINAL, clause.known)
+    if clause.interval is None:
+        raise ValueError(f"what {clause.text} matches is not known")
+    column, _, lower, upper = clause.interval
+    return between(opensearch_field(column), lower, upper)
 
 
 def request_query(
@@ -79,16 +64,16 @@ def request_query(
 
     ``statistics`` are the argument of ``with_statistics``, used if there is a score.
     """
-    query, scored = compiled(plan.operation)
+    query, scored = compiled(plan.root)
     within = scope_filter(scope)
     if not scored:
         return filtered(None, query, within), False
-    return with_statistics(filtered(query, within), plan.operation, statistics), True
+    return with_statistics(filtered(query, within), plan.root, statistics), True
 
 
 def condition(plan: ResolvedPlan, scope: ResolvedPlan | None, *filters: Dsl | None) -> Dsl:
     """Return the query of a plan within a scope and filters, without scores."""
-    return filtered(None, compiled(plan.operation)[0], scope_filter(scope), *filters)
+    return filtered(None, compiled(plan.root)[0], scope_filter(scope), *filters)
 
 
 def shard_terms(terms: Mapping[str, Sequence[str]]) -> tuple[Dsl, ...]:
@@ -96,8 +81,8 @@ def shard_terms(terms: Mapping[str, Sequence[str]]) -> tuple[Dsl, ...]:
     return tuple(_way((field, (term,)), 0, NO_SCORE) for field in terms for term in terms[field])
 
 
-def with_statistics(query: Dsl, operation: Operation, statistics: Sequence[Dsl] | None) -> Dsl:
-    """Make a query return every shard's statistics of the words and fields of its ``operation``.
+def with_statistics(query: Dsl, clause: Clause, statistics: Sequence[Dsl] | None) -> Dsl:
+    """Make a query return every shard's statistics of the words and fields of its ``clause``.
 
     Shards score alike only if each returns its counts and lengths. By itself, a shard omits those
     of a field whose words it lacks, and all of them if a filter excludes everything that it holds.
@@ -108,30 +93,13 @@ def with_statistics(query: Dsl, operation: Operation, statistics: Sequence[Dsl] 
         return query
     words = {
         (name, term): _way((name, (term,)), 0, NO_SCORE)
-        for name, terms in scored_ways(operation)
+        for name, terms in scored_ways(clause)
         for term in terms
     }
     # If it matched, documents without a score would get one.
     nothing: Dsl = {"term": {DOC_ID: {"value": ""}}}
     unmatched: Dsl = {"bool": {"should": [*statistics, *words.values()], "filter": [nothing]}}
     return {"bool": {"should": [query, unmatched], "minimum_should_match": 1}}
-
-
-def scored_ways(operation: Operation) -> Iterator[Way]:
-    """Yield the ways of an operation that BM25 scores."""
-    match operation:
-        case Best():
-            yield from operation.ways
-        case AllOf():
-            for scored in (*operation.scored, *operation.optional):
-                yield from scored_ways(scored)
-        case AnyOf():
-            for scored in operation.operations:
-                yield from scored_ways(scored)
-        case Boost() | Lowered():
-            yield from scored_ways(operation.operation)
-        case _:
-            pass
 
 
 def filtered(query: Dsl | None, *filters: Dsl | None) -> Dsl:
@@ -146,7 +114,7 @@ def filtered(query: Dsl | None, *filters: Dsl | None) -> Dsl:
 
 def scope_filter(scope: ResolvedPlan | None) -> Dsl | None:
     """Return the filter of a scope; None without a scope."""
-    return None if scope is None else compiled(scope.operation)[0]
+    return None if scope is None else compiled(scope.root)[0]
 
 
 def keyword_query(request: KeywordRequest) -> tuple[Dsl, int] | None:
@@ -187,45 +155,46 @@ def between(field: str, first: float, last: float) -> Dsl:
 # Groups
 
 
-def _all(operation: AllOf, boost: float) -> Compiled:
-    clauses: dict[str, Any] = {
-        name: [compiled(part)[0] for part in parts]
-        for name, parts in (
-            ("must", operation.scored),
-            ("filter", operation.filters),
-            ("must_not", operation.excluded),
-            ("should", operation.optional),
-        )
-        if parts
+def _all(clause: Clause) -> Compiled:
+    wanted = list(map(compiled, clause.having("wanted")))
+    kinds: dict[str, list[Dsl]] = {
+        "must": [query for query, scored in wanted if scored],
+        "filter": [query for query, scored in wanted if not scored],
+        "must_not": [compiled(part)[0] for part in clause.having("excluded")],
+        "should": [compiled(part)[0] for part in clause.having("preferred")],
     }
-    if operation.optional:
-        clauses["minimum_should_match"] = 0
-    return {"bool": _with_boost(clauses, boost)}, bool(operation.scored or operation.optional)
+    scored = bool(kinds["must"] or kinds["should"])
+    demoted = [
+        {"filter": compiled(part)[0], "weight": part.factor} for part in clause.having("demoted")
+    ]
+    lowers = scored and bool(demoted)
+    if lowers and len(clause.parts) == 1 + len(demoted) and kinds["must"]:
+        query = kinds["must"][0]
+    else:
+        bool_query: Dsl = {name: queries for name, queries in kinds.items() if queries}
+        if kinds["should"]:
+            bool_query["minimum_should_match"] = 0
+        query = {"bool": bool_query if lowers else _with_boost(bool_query, clause.weight)}
+    if lowers:
+        lowered: Dsl = {
+            "query": query,
+            "functions": demoted,
+            "score_mode": "multiply",
+            "boost_mode": "multiply",
+        }
+        query = {"function_score": _with_boost(lowered, clause.weight)}
+    return query, scored
 
 
-def _any(operation: AnyOf, boost: float) -> Compiled:
-    alternatives = [compiled(part) for part in operation.operations]
+def _any(clause: Clause) -> Compiled:
+    alternatives = list(map(compiled, clause.parts))
     scored = any(has_score for _, has_score in alternatives)
     should = [
         query if has_score or not scored else {"constant_score": {"filter": query, "boost": 0.0}}
         for query, has_score in alternatives
     ]
     clauses: Dsl = {"should": should, "minimum_should_match": 1}
-    return {"bool": _with_boost(clauses, boost)}, scored
-
-
-def _lowered(operation: Lowered, boost: float) -> Compiled:
-    query, scored = compiled(operation.operation)
-    demoted: Dsl = {
-        "query": query,
-        "functions": [
-            {"filter": compiled(demotion)[0], "weight": factor}
-            for demotion, factor in operation.demotions
-        ],
-        "score_mode": "multiply",
-        "boost_mode": "multiply",
-    }
-    return {"function_score": _with_boost(demoted, boost)}, scored
+    return {"bool": _with_boost(clauses, clause.weight)}, scored
 
 
 def _with_boost(query: Dsl, boost: float) -> Dsl:
@@ -235,8 +204,7 @@ def _with_boost(query: Dsl, boost: float) -> Dsl:
 # Leaves
 
 
-def _best(operation: Best, boost: float) -> Dsl:
-    ways, slop = operation.ways, operation.slop
+def _best(ways: Sequence[Way], slop: int, boost: float) -> Dsl:
     if len(ways) == 1:
         return _way(ways[0], slop, boost)
     best: Dsl = {"tie_breaker": 0.0, "queries": [_way(way, slop, 1.0) for way in ways]}
@@ -253,8 +221,7 @@ def _way(way: Way, slop: int, boost: float) -> Dsl:
     return {"match_phrase": {field: phrase}}
 
 
-def _spread(way: tuple[str, str, int]) -> Dsl:
-    field, word, edits = way
+def _spread(field: str, word: str, edits: int) -> Dsl:
     like: Dsl = {"value": word, "rewrite": "constant_score"}
     if edits:
         return {"fuzzy": {field: {**like, "fuzziness": edits}}}

@@ -64,7 +64,6 @@ from arag_search.errors import (
     UnknownChunkError,
 )
 from arag_search.manifest import Manifest
-from arag_search.plan.algebra import is_counted
 from arag_search.plan.clauses import ResolvedPlan, ScoredLeaf, scored_leaves
 from arag_search.query.fields import DOC_ID
 
@@ -158,7 +157,7 @@ class OpenSearchEngine:
                 deadline = request.deadline
                 answer = self._searcher.search("chunk", body, scored=scored, deadline=deadline)
                 page = page_of(answer, request)
-            if not is_counted(request.query.operation) or request.from_ordinal is not None:
+            if not request.query.root.is_counted or request.from_ordinal is not None:
                 return page
             return page.with_count(page.count if page.count_is_exact else self._count(request))
 
@@ -323,6 +322,10 @@ class OpenSearchEngine:
         query = compile.filtered(None, compile.scope_filter(scope))
         for hit in self._in_order(query, _ORDINALS_BATCH, False, deadline, granularity):
             yield int(hit["sort"][0])
+
+    def known(self, field: str, values: Sequence[str]) -> Sequence[str]:
+        """See SearchEngine. A look-up costs as much as a search."""
+        return values
 
     def among(
         self, ordinals: Ordinals, scope: ResolvedPlan, deadline: Deadline | None = None
@@ -541,12 +544,12 @@ class OpenSearchEngine:
 
     def _best_sentences(self, request: SearchRequest, ids: Sequence[str]) -> dict[str, int]:
         """Return the ordinal of each chunk's best sentence, by chunk id, if one matches."""
-        operation = request.query.operation
-        query, scored = compile.compiled(operation)
+        clause = request.query.root
+        query, scored = compile.compiled(clause)
         body: Dsl = {
             "query": compile.with_statistics(
                 compile.filtered(query, compile.any_value(schema.CHUNK_ID, ids)),
-                operation,
+                clause,
                 self._searcher.physical("sentence").statistics,
             ),
             "size": max(1, len(ids)),
@@ -572,11 +575,11 @@ class OpenSearchEngine:
                 {
                     "query": compile.with_statistics(
                         compile.filtered(
-                            compile.compiled(leaf.operation)[0],
+                            compile.compiled(leaf.clause)[0],
                             here,
                             *(compile.compiled(condition)[0] for condition in leaf.conditions),
                         ),
-                        request.query.operation,
+                        request.query.root,
                         statistics,
                     ),
                     "size": max(1, len(ordinals)),

@@ -5,31 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from arag_search.engines.hits import Hit
-from arag_search.plan.algebra import Interval, Operation, Values
 from arag_search.plan.clauses import Clause
-from arag_search.plan.matching import Words, patterns_of
+from arag_search.plan.matching import Pattern, Words, patterns_of
 from arag_search.query.field_types import MetadataType, Storage, columns
 from arag_search.query.fields import CONTENT, DOC_ID, TITLE, searched_fields
-from arag_search.query.forms import is_code
-from arag_search.search.occurrences import Sentences
+from arag_search.search.occurrences import Sentences, Texts
 
 
 class Judge:
     """What hits match by the text that they carry. The words of a hit are counted once."""
 
     def __init__(self, metadata: Mapping[str, MetadataType]) -> None:
-        self._metadata = metadata
-        self._passages: dict[str, _Passage] = {}
+        self.columns = columns(metadata)
+        self.texts = Texts()
 
     def meeting(self, hits: Sequence[Hit], conditions: Sequence[Clause]) -> list[set[str]]:
         """Return for each condition the ids of the hits that match it.
 
         O(length of their texts x (1 + conditions)).
         """
-        known = self._passages
-        if conditions:
-            known.update((h.id, _Passage(h, self._metadata)) for h in hits if h.id not in known)
-        passages = [known[hit.id] for hit in hits] if conditions else []
+        passages = [_Passage(hit, self) for hit in hits] if conditions else []
         return [
             {passage.hit.id for passage in _meeting(condition, passages)}
             for condition in conditions
@@ -56,38 +51,31 @@ def _meeting(condition: Clause, passages: list[_Passage]) -> list[_Passage]:
             lookup = condition.lookup
             return [p for p in passages if lookup is not None and lookup.matches(p.hit)]
         case "value" | "range":
-            return [passage for passage in passages if passage.has_value(condition.operation)]
+            return [passage for passage in passages if passage.has_value(condition)]
         case _:
             names, patterns = searched_fields(condition.field), patterns_of(condition)
             tried = [(name, pattern) for name in names for pattern in patterns]
-            return [
-                passage
-                for passage in passages
-                if any(passage.texts[name].match(pattern) for name, pattern in tried)
-            ]
+            return [passage for passage in passages if passage.matches(tried)]
 
 
 class _Passage:
     """The texts and the metadata of a hit."""
 
-    def __init__(self, hit: Hit, metadata: Mapping[str, MetadataType]) -> None:
+    def __init__(self, hit: Hit, judge: Judge) -> None:
         self.hit = hit
-        self._columns = columns(metadata)
-        code, content = is_code(hit.doc_id), hit.content
-        self.texts: dict[str, Words | Sentences] = {
-            TITLE: Words(hit.heading, code),
-            CONTENT: Sentences(content, hit.sentence_ends or (len(content),), code),
-        }
+        self._columns = judge.columns
+        heading, content = judge.texts.of(hit)
+        self.texts: dict[str, Words | Sentences] = {TITLE: heading, CONTENT: content}
 
-    def has_value(self, operation: Operation) -> bool:
-        match operation:
-            case Values():
-                return not set(operation.values).isdisjoint(self._values(operation.field, "term"))
-            case Interval():
-                values = self._values(operation.field, operation.storage)
-                return any(operation.lower <= float(value) <= operation.upper for value in values)
-            case _:
-                return False
+    def matches(self, tried: Sequence[tuple[str, Pattern]]) -> bool:
+        """Return whether a text matches, of those in the given fields."""
+        return any(self.texts[name].match(pattern) for name, pattern in tried)
+
+    def has_value(self, condition: Clause) -> bool:
+        if (interval := condition.interval) is not None:
+            values = self._values(interval.column, interval.storage)
+            return any(interval.lower <= float(value) <= interval.upper for value in values)
+        return condition.typed in self._values(condition.field or "", "term")
 
     def _values(self, field: str, storage: Storage) -> list[str | float]:
         """Return the values of a field that is stored so, as they are compared."""

@@ -20,6 +20,7 @@ from arag_search.plan.clauses import (
 from arag_search.query.fields import TITLE
 from arag_search.search.advice.questions import Advice, Answers, Questions, Subject
 from arag_search.search.advice.relaxing import (
+    MAX_CLAUSES,
     nearest_hits,
     relaxed_queries,
     relaxed_requests,
@@ -159,21 +160,24 @@ class _Tally:
         dead: list[Clause] = []
         if self._subject.asked.relax:
             dead = [part for part in self._parts.conjunctions if self._counts.get(part) == 0]
-        relaxed = [(part, step) for part in dead for step in relaxed_queries(part)]
-        if not (rare or relaxed):
-            return
-        steps = relaxed_requests(replace(request, top_k=1), [step for _, step in relaxed])
-        try:
-            answers: Answers = yield Questions(
-                pages=[*(_search(request, part, _MAX_READ) for part in rare), *steps]
-            )
-        except QueryTimeoutError:
-            return
-        self._elsewhere = _elsewhere(rare, answers.pages, self._page)
-        for (part, step), near in zip(relaxed, answers.pages[len(rare) :], strict=True):
-            if part not in self._nearest:
-                for hit in nearest_hits(part, step, near, judge):
-                    self._nearest[part] = hit
+        left = {part: relaxed_queries(part) for part in dead}
+        while rare or any(left.values()):
+            at_once = MAX_CLAUSES if self._subject.engine.is_remote else 1
+            relaxed = [(part, step) for part in left for step in left[part][:at_once]]
+            steps = relaxed_requests(replace(request, top_k=1), [step for _, step in relaxed])
+            try:
+                answers: Answers = yield Questions(
+                    pages=[*(_search(request, part, _MAX_READ) for part in rare), *steps]
+                )
+            except QueryTimeoutError:
+                return
+            self._elsewhere |= _elsewhere(rare, answers.pages, self._page)
+            for (part, step), near in zip(relaxed, answers.pages[len(rare) :], strict=True):
+                if part not in self._nearest:
+                    for hit in nearest_hits(part, step, near, judge):
+                        self._nearest[part] = hit
+            rare = []
+            left = {part: left[part][at_once:] for part in left if part not in self._nearest}
 
     def told(self) -> Told:
         """Return what is told, with the hits of the page if an alternative gets a place there."""
@@ -185,8 +189,9 @@ class _Tally:
             others = self._elsewhere.items()
             best += [_Best(part, part, hits[0]) for part, hits in others if hits and _is_name(part)]
         passages: dict[str, Hit] = {}
+        texts = self._subject.judge.texts
         for part, plan, hit in best:
-            passages.setdefault(hit.id, Snippets(plan).shown(hit)._replace(branch=part.text))
+            passages.setdefault(hit.id, Snippets(plan, texts).shown(hit)._replace(branch=part.text))
         near = [near for near in self._nearest.values() if near.id not in passages]
         return Told(
             branches=self._rows({*passages, *(near.id for near in self._nearest.values())}),

@@ -52,11 +52,13 @@ Advice = Generator[Questions, Any, _T]
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A search as advice sees it, with the judge of its hits."""
+    """A search as advice sees it, with the judge of its hits. Of a remote ``engine``, what may be
+    needed is asked at once; any other is asked one thing after another."""
 
     asked: Search
     request: SearchRequest
     judge: Judge
+    engine: SearchEngine
 
     @property
     def query(self) -> Clause:

@@ -74,10 +74,13 @@ def relaxed(subject: Subject) -> Advice[Told]:
     if by_sentence and has_lookups(query):
         return Told()
     steps = [*([query] if by_sentence else []), *relaxed_queries(query)]
-    answers: Answers = yield Questions(pages=relaxed_requests(request, steps))
-    for step, near in zip(steps, answers.pages, strict=True):
-        if near.hits:
-            return Told(nearest=nearest_hits(query, step, near, subject.judge))
+    at_once = len(steps) if subject.engine.is_remote else 1
+    while steps:
+        now, steps = steps[:at_once], steps[at_once:]
+        answers: Answers = yield Questions(pages=relaxed_requests(request, now))
+        for step, near in zip(now, answers.pages, strict=True):
+            if near.hits:
+                return Told(nearest=nearest_hits(query, step, near, subject.judge))
     return Told()
 
 
@@ -93,7 +96,7 @@ def relaxed_requests(request: SearchRequest, steps: Sequence[Clause]) -> list[Se
 def nearest_hits(query: Clause, step: Clause, page: Page, judge: Judge) -> tuple[Hit, ...]:
     """Return the passages of a step with what each lacks of the query. Those that a pattern
     excludes are left out: what it matches was looked up only where the query might match."""
-    chooser = Snippets(step)
+    chooser = Snippets(step, judge.texts)
     lacks = _lacking(query, page.hits, judge)
     hits = [hit for hit in page.hits if hit.id in lacks]
     nearest = lacks[hits[0].id] if hits else ()

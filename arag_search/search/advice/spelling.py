@@ -11,14 +11,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 
-from arag_search.engines.base import Page, SearchRequest
+from arag_search.engines.base import Page, SearchEngine, SearchRequest
 from arag_search.engines.hits import Hit
 from arag_search.plan.clauses import Clause, ResolvedPlan, wanted_leaves
 from arag_search.plan.lower import lower
-from arag_search.plan.matching import within_edits
+from arag_search.plan.matching import terms_of, within_edits
 from arag_search.query import analysis
 from arag_search.query.analysis import has_token, is_fuzzy
-from arag_search.query.fields import CONTENT, TITLE
+from arag_search.query.fields import CONTENT, TITLE, index_field, searched_fields
+from arag_search.query.forms import HOLE
 from arag_search.query.operators import SPELLED
 from arag_search.query.tree import EXACT_MARK, Fuzzy, Phrase, Term
 from arag_search.search.advice.questions import Advice, Answers, Questions, Subject
@@ -48,7 +49,7 @@ def spelling(subject: Subject, page: Page) -> Advice[Told]:
         return Told()
     answers: Answers = yield Questions([(word, unit) for word in words])
     nowhere = [word for word in words if not answers.counts[word, unit]]
-    nearest = yield from nearest_words(request, nowhere[:MAX_WORDS])
+    nearest = yield from nearest_words(subject.engine, request, nowhere[:MAX_WORDS])
     near = {
         word: ", ".join(f"{other} {count_text(count)}" for other, count in others.items())
         for word, others in nearest.items()
@@ -99,7 +100,7 @@ def _has(text: str, word: str) -> bool:
 
 
 def nearest_words(
-    request: SearchRequest, words: Sequence[Clause]
+    engine: SearchEngine, request: SearchRequest, words: Sequence[Clause]
 ) -> Advice[dict[Clause, dict[str, int]]]:
     """Return for each word up to MAX_SHOWN others, with their counts: those of one edit and the
     parts that it may have or, if there are none and the word is long, those of two edits that
@@ -115,7 +116,7 @@ def nearest_words(
         pages = iter(near.pages)
         others: dict[Clause, list[Clause]] = {}
         for word, own in searches.items():
-            parts = list(_parts(word)) if most == 1 else []
+            parts = list(_parts(word, engine)) if most == 1 else []
             others[word] = [*parts, *_candidates(word, list(islice(pages, len(own))), most)]
         unit = request.granularity
         counted: Answers = yield Questions([(o, unit) for o in chain(*others.values())])
@@ -136,21 +137,27 @@ def _searches(word: Clause, request: SearchRequest, edits: int) -> Iterator[Sear
             granularity="chunk",
             scope=request.scope,
             deadline=request.deadline,
+            only_alike=True,
         )
 
 
-def _parts(word: Clause) -> Iterator[Clause]:
+def _parts(word: Clause, engine: SearchEngine) -> Iterator[Clause]:
     """Yield the phrases of two words that a word may be, or the word that one of several parts may
-    be."""
+    be. Phrases of words that the engine does not know are left out."""
     text, language, field = word.typed, word.language, word.text_field
     tokens = analysis.terms(text)
     if len(tokens) > 1:
         yield lower(Term("".join(tokens), field), language)
     if not text.isalnum() or len(text) > _MAX_CHARACTERS:
         return
-    for at in range(2, len(text) - 1):
-        pair = f"{text[:at]} {text[at:]}"
-        if has_token(pair):
+    pairs = [f"{text[:at]} {text[at:]}" for at in range(2, len(text) - 1)]
+    of_pairs = {pair: set(terms_of(pair, language, False)) - {HOLE} for pair in pairs}
+    left = set[str]().union(*of_pairs.values())
+    known = set[str]()
+    for name in searched_fields(word.field):
+        known.update(engine.known(index_field(name, language), tuple(left - known)))
+    for pair, terms in of_pairs.items():
+        if terms <= known and has_token(pair):
             yield lower(Phrase(pair, 0, field), language)
 
 
@@ -165,7 +172,7 @@ def _candidates(word: Clause, pages: Sequence[Page], most: int) -> list[Clause]:
         passages.update({term for text in texts for term in analysis.terms(text)})
     ranked: list[tuple[int, int, str]] = []
     for term, count in passages.items():
-        if len(term) < _LEAST_CHARACTERS:
+        if len(term) < _LEAST_CHARACTERS or not -most <= len(term) - len(low) <= most:
             continue
         # An edit changes at most two letters of the set of all.
         may_be_near = len(letters.symmetric_difference(term)) <= 2 * most

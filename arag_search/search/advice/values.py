@@ -16,7 +16,6 @@ from arag_search.engines.base import (
     SearchRequest,
     ValueCount,
 )
-from arag_search.plan.algebra import Interval
 from arag_search.plan.clauses import (
     Clause,
     value_of,
@@ -83,8 +82,8 @@ def _with_variant(field: FieldValues, value: str, chunks: int) -> FieldValues:
 
 
 def _missing(clause: Clause, field: FieldValues) -> MissingValue | None:
-    text, name, interval = clause.text, field.name, clause.operation
-    if not isinstance(interval, Interval):
+    text, name, interval = clause.text, field.name, clause.interval
+    if interval is None:
         if any(count.value == clause.typed for count in field.frequent):
             return None
         near = tuple(nearest_values(clause.typed, field.frequent))

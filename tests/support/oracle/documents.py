@@ -14,7 +14,6 @@ from typing import assert_never
 import regex
 
 from arag_search.corpus import Chunk
-from arag_search.plan.algebra import Values
 from arag_search.plan.clauses import ResolvedPlan, leaves
 from arag_search.plan.matching import Pattern
 from arag_search.query.field_types import FIELD_TYPES, MOMENTS, MetadataType, columns, moment_ms
@@ -127,10 +126,10 @@ class Documents:
 
     def with_names(self, plan: ResolvedPlan) -> set[int] | None:
         """Return the documents that have the names of a plan; no query asks for names."""
-        operation = plan.operation
-        if not isinstance(operation, Values) or operation.field != NAMES:
+        field, values = plan.root.values or ("", ())
+        if field != NAMES:
             return None
-        wanted = set(operation.values)
+        wanted = set(values)
         return {at for at, names in enumerate(self._names) if not wanted.isdisjoint(names)}
 
     def matching(self, plan: ResolvedPlan) -> set[int]:

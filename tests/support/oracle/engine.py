@@ -265,6 +265,9 @@ class MemoryEngine:
             number, at = self._sentences[document] if granularity == "sentence" else (document, 0)
             yield self._chunks[number].ordinal + at
 
+    def known(self, field: str, values: Sequence[str]) -> Sequence[str]:
+        return values
+
     def among(
         self, ordinals: Ordinals, scope: ResolvedPlan, deadline: Deadline | None = None
     ) -> Mask:

@@ -65,9 +65,7 @@ class TextField:
         """
         (terms,) = pattern.spellings
         if pattern.is_expanded:
-            expanded = (
-                postings for term, postings in self._postings.items() if pattern.expands_to(term)
-            )
+            expanded = (self._postings[term] for term in pattern.expansions(self._postings.keys()))
             return {document: 1.0 for postings in expanded for document in postings}
         lists = [self._postings.get(term, {}) for term in terms]
         repeats = len(set(terms)) < len(terms)

@@ -33,7 +33,7 @@ def plan(query: str) -> ResolvedPlan:
 
 
 def dsl(query: str) -> Any:
-    return compiled(plan(query).operation)[0]
+    return compiled(plan(query).root)[0]
 
 
 def term(field: str, value: str, **more: object) -> Any:

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from arag_search.engines.hits import Hit
-from arag_search.plan.algebra import Interval
+from arag_search.plan.clauses import Interval
 from arag_search.plan.lower import lower
 from arag_search.query import field_types
 from arag_search.query.field_types import (
@@ -79,9 +79,9 @@ def test_a_moment_is_written_as_the_shortest_date_that_begins_there(text: str) -
 def test_a_day_is_the_one_written_and_a_time_with_a_zone_is_a_moment(
     text: str, column: str, first: str, last: str
 ) -> None:
-    operation = lower(parse(text, Schema({"published": "date"})).tree).operation
-    assert isinstance(operation, Interval)
-    assert (operation.field, operation.lower, operation.upper) == (
+    interval = lower(parse(text, Schema({"published": "date"})).tree).interval
+    assert interval is not None
+    assert (interval.column, interval.lower, interval.upper) == (
         column,
         -62_135_614_800_000 if first == "0000" else period_ms(first)[0],
         period_ms(last)[1],
@@ -117,7 +117,7 @@ def test_an_ordered_type_costs_its_row_alone(
     parsed = parse(text, Schema({"size": "size"}))  # type: ignore[dict-item]
     assert parsed.text == canonical
     clause = lower(parsed.tree)
-    assert clause.operation == Interval("size", "size", least, greatest)  # type: ignore[arg-type]
+    assert clause.interval == Interval("size", "size", least, greatest)  # type: ignore[arg-type]
     hits = [
         Hit.of(chunk(at, f"d{at}", "", "Text.", size=number), 0.0)
         for at, number in enumerate((least - 1, least, least + 1))

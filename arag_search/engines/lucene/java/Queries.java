@@ -176,7 +176,13 @@ public final class Queries {
         return LongPoint.newSetQuery(field, ordinals);
     }
 
-    private int number() {
+    /** Return the next word, which a user may have written. */
+    String unescapedWord() {
+        return unescaped(word());
+    }
+
+    /** Return the next word, which is a number. */
+    int number() {
         return Integer.parseInt(word());
     }
 
@@ -188,7 +194,8 @@ public final class Queries {
         return Long.parseLong(word());
     }
 
-    private String word() {
+    /** Return the next word. */
+    String word() {
         int end = text.indexOf(END, at);
         String word = text.substring(at, end);
         at = end + 1;

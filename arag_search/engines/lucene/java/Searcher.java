@@ -14,11 +14,15 @@ import org.apache.lucene.index.LeafReaderContext;
 import org.apache.lucene.index.MultiBits;
 import org.apache.lucene.index.MultiDocValues;
 import org.apache.lucene.index.NumericDocValues;
+import org.apache.lucene.index.PostingsEnum;
 import org.apache.lucene.index.ReaderUtil;
 import org.apache.lucene.index.SortedDocValues;
 import org.apache.lucene.index.SortedNumericDocValues;
 import org.apache.lucene.index.SortedSetDocValues;
 import org.apache.lucene.index.StoredFields;
+import org.apache.lucene.index.Term;
+import org.apache.lucene.index.Terms;
+import org.apache.lucene.index.TermsEnum;
 import org.apache.lucene.search.BooleanClause;
 import org.apache.lucene.search.BooleanQuery;
 import org.apache.lucene.search.BoostQuery;
@@ -223,6 +227,7 @@ public final class Searcher {
         }
         ByteArrayOutputStream out = new ByteArrayOutputStream(4096);
         int[] documents = writePage(top, from, scored, out);
+        out.write(']');
         if (withText) {
             writeTexts(documents, out);
         }
@@ -234,12 +239,18 @@ public final class Searcher {
      * first matches of each other query, as many as ends says; for one that has no scores, it is
      * negative. That is a line of JSON, the list of counts and of pages as page writes them; then,
      * withText, the texts of all pages. A term is looked up only once.
+     *
+     * <p>Of the queries that have a number of edits and a word in alike, words of Queries (0 for
+     * others), the pages end with a list of texts: the words of each match in a field that are like
+     * this one. Their texts are not written.
      */
     public byte[] countsAndPages(
             String queries,
             int counted,
             long[] ends,
             boolean withText,
+            String field,
+            String alike,
             long nanos)
             throws IOException {
         ByteArrayOutputStream out = new ByteArrayOutputStream(8192);
@@ -247,6 +258,7 @@ public final class Searcher {
         limit.begin(nanos);
         try {
             Queries parsed = new Queries(queries, ranked);
+            Queries words = new Queries(alike, null);
             out.write('[');
             for (int i = 0; i < counted; i++) {
                 out.write((count(parsed.next()) + ",").getBytes(StandardCharsets.US_ASCII));
@@ -256,6 +268,12 @@ public final class Searcher {
                 int end = (int) Math.abs(ends[i]);
                 TopDocs top = best(parsed.next(), end, scored, "", ranked);
                 documents[i] = writePage(top, 0, scored, out);
+                int edits = words.number();
+                if (edits > 0) {
+                    writeAlike(documents[i], new Term(field, words.word()), edits, out);
+                    documents[i] = new int[0];
+                }
+                out.write(']');
                 out.write(i + 1 < ends.length ? ',' : ']');
             }
         } finally {
@@ -267,6 +285,45 @@ public final class Searcher {
         return out.toByteArray();
     }
 
+    /** Add to a page, for each document, the words of a field that are like one. */
+    private void writeAlike(int[] documents, Term term, int edits, ByteArrayOutputStream out)
+            throws IOException {
+        int[] ascending = documents.clone();
+        Arrays.sort(ascending);
+        StringBuilder[] words = new StringBuilder[documents.length];
+        Arrays.setAll(words, i -> new StringBuilder());
+        LeafReaderContext leaf = null;
+        for (int first = 0, end; first < ascending.length; first = end) {
+            leaf = leafOf(ascending[first]);
+            end = first + 1;
+            while (end < ascending.length && leafOf(ascending[end]) == leaf) {
+                end++;
+            }
+            Terms terms = leaf.reader().terms(term.field());
+            TermsEnum like = terms == null ? TermsEnum.EMPTY : Similar.terms(terms, term, edits);
+            PostingsEnum postings = null;
+            for (BytesRef word = like.next(); word != null; word = like.next()) {
+                postings = like.postings(postings, PostingsEnum.NONE);
+                for (int i = first; i < end; i++) {
+                    int number = ascending[i] - leaf.docBase;
+                    if (postings.docID() < number) {
+                        postings.advance(number);
+                    }
+                    if (postings.docID() == number) {
+                        words[i].append(words[i].isEmpty() ? "" : " ").append(word.utf8ToString());
+                    }
+                }
+            }
+        }
+        StringBuilder list = new StringBuilder(",[");
+        for (int i = 0; i < documents.length; i++) {
+            String text = words[Arrays.binarySearch(ascending, documents[i])].toString();
+            text = text.replace("\\", "\\\\").replace("\"", "\\\"");
+            list.append(i == 0 ? "\"" : ",\"").append(text).append('"');
+        }
+        out.write(list.append(']').toString().getBytes(StandardCharsets.UTF_8));
+    }
+
     private TopDocs best(Query query, int n, boolean scored, String sort, IndexSearcher searcher)
             throws IOException {
         return scored && inOrder && sort.isEmpty()
@@ -274,7 +331,10 @@ public final class Searcher {
                 : sorted(query, n, scored, sort, searcher);
     }
 
-    /** Write the matches from a rank on, as page does, without their texts; return the documents. */
+    /**
+     * Write the matches from a rank on, as page does, without their texts and the end of the page;
+     * return the documents.
+     */
     private int[] writePage(TopDocs top, int from, boolean scored, ByteArrayOutputStream out)
             throws IOException {
         ScoreDoc[] hits = top.scoreDocs;
@@ -291,7 +351,6 @@ public final class Searcher {
                 "[" + top.totalHits.value() + (isExact(top) ? ",1," : ",0,") + hits.length;
         out.write((head + ",[" + scores + "],").getBytes(StandardCharsets.US_ASCII));
         writeRecords(documents, out);
-        out.write(']');
         return documents;
     }
 
@@ -368,6 +427,26 @@ public final class Searcher {
         } finally {
             limit.end();
         }
+    }
+
+    /** Return for each of some terms, which are words of Queries, 1 if a field has it, else 0. */
+    public byte[] known(String field, String terms, int howMany) throws IOException {
+        byte[] known = new byte[howMany];
+        Queries words = new Queries(terms, null);
+        BytesRef[] values = new BytesRef[howMany];
+        for (int i = 0; i < howMany; i++) {
+            values[i] = new BytesRef(words.unescapedWord());
+        }
+        for (LeafReaderContext leaf : leaves) {
+            Terms here = leaf.reader().terms(field);
+            TermsEnum found = here == null ? null : here.iterator();
+            for (int i = 0; found != null && i < howMany; i++) {
+                if (known[i] == 0 && found.seekExact(values[i])) {
+                    known[i] = 1;
+                }
+            }
+        }
+        return known;
     }
 
     /** Return the ordinals of the documents from a number to an end; -1 for a deleted document. */

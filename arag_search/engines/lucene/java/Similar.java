@@ -41,6 +41,11 @@ final class Similar extends MultiTermQuery {
 
     @Override
     protected TermsEnum getTermsEnum(Terms terms, AttributeSource attributes) throws IOException {
+        return terms(terms, term, edits);
+    }
+
+    /** Return those of some terms that are at most so many edits from one. */
+    static TermsEnum terms(Terms terms, Term term, int edits) throws IOException {
         String word = term.text();
         return AUTOMATA.computeIfAbsent(
                         edits + word, key -> FuzzyQuery.getFuzzyAutomaton(word, edits, 0, true))
