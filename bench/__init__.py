@@ -2,12 +2,7 @@
 objects as all other code, and contain no search logic.
 """
 
-from pathlib import Path
-
 from arag_search.errors import AragError
-
-RESULTS_FOLDER = Path(__file__).parent / "results"
-"""The folder where benches write their results, and from which guides take their figures."""
 
 
 class BenchError(AragError):

@@ -12,8 +12,7 @@ from typing import Any
 from arag_search.cli.output.printing import INTERRUPTED
 from arag_search.errors import AragError
 from arag_search.system.cache import cache_folder
-from bench import RESULTS_FOLDER
-from bench.data import SAMPLE, default_data, is_published
+from bench.data import SAMPLE, default_data
 
 Measure = Callable[[argparse.Namespace, str], int]
 """Runs a bench with its options and its command as typed, and returns the exit code."""
@@ -62,10 +61,11 @@ class BenchParser(argparse.ArgumentParser):
         )
 
     def add_results(self) -> None:
-        """Add --json, which names the file of results, by default that of the bench's name."""
-        file = RESULTS_FOLDER / f"{self._name}.json"
-        what = f"file of results (default bench/results/{file.name})"
-        self.add_argument("--json", type=Path, default=file, help=what)
+        """Add --json, which names the file of results; only this option writes a published one."""
+        file = f"{self._name}.json"
+        what = f"file of results (default: in the cache; bench/results/{file} is published)"
+        default = cache_folder() / "bench" / "results" / file
+        self.add_argument("--json", type=Path, default=default, help=what)
 
     def run(self, arguments: Sequence[str], measure: Measure) -> int:
         """Parse the arguments, run ``measure`` and return its exit code.
@@ -73,7 +73,9 @@ class BenchParser(argparse.ArgumentParser):
         An AragError is printed to stderr and becomes exit code 1; an interrupt becomes 130.
         """
         options = self.parse_args(arguments)
-        self._keep_published_results(options)
+        if SAMPLE in ((data := getattr(options, "data", None)), getattr(data, "parent", None)):
+            notice = "The data sets are not here: this measures the sample of 63 short articles."
+            print(notice, "bench/README.md says which public files to get.", file=sys.stderr)
         try:
             return measure(options, command_line(self._name, arguments))
         except AragError as error:
@@ -84,20 +86,6 @@ class BenchParser(argparse.ArgumentParser):
             todo = f" Resume with: {again}" if self._resumes else ""
             print(f"Interrupted.{todo}", file=sys.stderr)
             return INTERRUPTED
-
-    def _keep_published_results(self, options: argparse.Namespace) -> None:
-        """Send results on other than the published data to the cache, and report it."""
-        data: Path | None = getattr(options, "data", None) or getattr(options, "corpus", None)
-        if data is None or is_published(data):
-            return
-        if SAMPLE in (data, data.parent):
-            notice = "The data sets are not here: this measures the sample of 63 short articles."
-            print(notice, "bench/README.md says which public files to get.", file=sys.stderr)
-        for name, value in vars(options).items():
-            if isinstance(value, Path) and value.parent == RESULTS_FOLDER:
-                place = cache_folder() / "bench" / "results" / data.resolve().name / value.name
-                setattr(options, name, place)
-                print(f"Results go to {place}.", file=sys.stderr)
 
 
 def whole_from(least: int) -> Callable[[str], int]:

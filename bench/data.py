@@ -162,9 +162,3 @@ def drawn(questions: Sequence[Question], count: int | None, name: str) -> list[Q
         return list(questions)
     chosen = Random(f"{SEED} {name}").sample(range(len(questions)), count)
     return [questions[number] for number in sorted(chosen)]
-
-
-def is_published(data: Path) -> bool:
-    """Return whether figures of this folder or corpus belong with the published results. Those of
-    the sample, of a single data set and of other files do not."""
-    return (data / CORPUS).is_file() or data.parts[-2:] == CORPUS.parts

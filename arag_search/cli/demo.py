@@ -89,7 +89,7 @@ def demo_command(
                 f"\n{about}\n> logical_search {query}\n{result.text}\n"
                 f"  ({result.status}, {result.result_tokens} tokens)"
             )
-        in_full = read.run({"chunk_ids": [shown[0]]}, read_set)
+        in_full = read.run({"chunk_ids": [shown[0]]}, ReadSet())  # nothing was shown before
         print_text(f"\nA passage in full.\n> chunk_read {shown[0]}\n{in_full.text}")
         _answer(index)
     name = shlex.quote(str(location))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+import yaml
 
 from arag_search import QueryError, parse
 from arag_search.agent.presets import load_preset, preset_names
@@ -21,6 +22,7 @@ from arag_search.query.fields import Schema
 from arag_search.query.reading import parse_filter
 from arag_search.runs.prices import Prices
 from bench.__main__ import BENCHES
+from bench.report.verify import read_expected
 from tests.support.commands import SAMPLE
 from tests.support.guides import (
     GUIDES,
@@ -154,8 +156,18 @@ RUNNERS: Mapping[str, Callable[[Block], object]] = {
     "yaml access": lambda block: yaml_file(block, access_file),
     "yaml prices": lambda block: yaml_file(block, Prices.load),
 }
-"""The runner of a block, by the words behind its fence. The text of a block "text" must be printed
-by another block."""
+"""The runner of a block, by the words behind its fence. A block "text" is what the block
+right above it prints."""
+
+VARYING = re.compile(r"\d[\d,.]*(?= (?:ms|s|min|h|bytes|[kMG]B)\b)|\d+(?:\.\d+)+|(?<=\s)/\S+")
+"""Times and sizes, versions, and paths of the machine."""
+
+
+def is_shown(text: str, output: str) -> bool:
+    """Return whether a text is an output, except for what varies and lines left out (``...``)."""
+    lines, output = VARYING.sub("0", text).splitlines(), VARYING.sub("0", output)
+    pattern = ["(?:.*\n)*?" if line == "..." else re.escape(f"{line}\n") for line in lines]
+    return re.fullmatch("".join(pattern), output) is not None
 
 
 @pytest.fixture(scope="module")
@@ -179,15 +191,15 @@ def test_the_blocks_of_a_guide_run_in_order_and_print_what_it_shows(
     if guide != "README.md":
         shutil.copytree(sample_index, tmp_path / "sample-index")
     monkeypatch.chdir(tmp_path)
-    expected: list[Block] = []
+    outputs: tuple[str, ...] = ()
     for block in blocks_of(guide):
-        if block.kind == "text":
-            expected += [block] if not block.reason else []
+        if block.kind == "text" and not block.reason:
+            assert any(is_shown(block.text, output) for output in outputs), (str(block), outputs)
         elif not block.reason and not (guide == OPERATORS and block.kind in RUN_ON_A_NODE):
             RUNNERS[block.kind](block)
-    output = "".join(capsys.readouterr())
-    for block in expected:
-        assert block.text in output, str(block)
+            outputs = capsys.readouterr()
+        else:
+            outputs = ()
 
 
 def test_every_block_that_no_test_runs_carries_a_mark_with_its_reason() -> None:
@@ -344,6 +356,15 @@ def test_the_queries_that_the_guide_calls_wrong_are_corrected_as_it_says() -> No
         assert (caught.value.mended or "") == correction, query
 
 
+PUBLISHED_SUITES = [
+    (Path(expected.command.split()[1]).stem, guide)
+    for expected in read_expected().values()
+    if expected.command.startswith("ablate ")
+    for guide in expected.guides
+    if guide.startswith("bench/studies/")
+]
+"""Suites whose figures are verified, with the study that states them."""
+
 LIMITS: Mapping[str, Callable[[int], str]] = {
     "characters": lambda count: " " * (count - 1) + "a",
     "words, phrases and clauses": lambda count: " ".join(f"a{number}" for number in range(count)),
@@ -373,6 +394,19 @@ def test_every_bench_is_in_the_guide() -> None:
     commands = commands_of("bench/README.md")
     named = {words[3] for words in commands if words[2:3] == ["bench"] and words[3:]}
     assert BENCHES.keys() == named
+
+
+@pytest.mark.parametrize(
+    ("suite", "guide"), sorted({*PUBLISHED_SUITES, ("gold_chain", "bench/studies/gold_chain.md")})
+)
+def test_every_measure_by_which_a_suite_compares_is_in_its_published_table(
+    suite: str, guide: str
+) -> None:
+    content = yaml.safe_load((ROOT / "bench" / "suites" / f"{suite}.yaml").read_text("utf-8"))
+    comparison = content["comparison"]
+    heads = re.findall(r"^\|(.+)\|\n\|[ |-]+\|$", guide_text(guide), re.MULTILINE)
+    for measure in (comparison["primary"], *comparison["secondary"]):
+        assert any(re.search(rf"\b{measure}(?![\w@])", head) for head in heads), measure
 
 
 def test_every_file_of_results_is_named_in_a_guide() -> None:
