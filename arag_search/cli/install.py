@@ -35,6 +35,8 @@ def install_command(
     link, are left alone, and the entry is printed. Claude Code and Codex also get a skill, which
     says when the index serves and when grep does, and teaches the query language.
 
+    An entry of another program or folder stays: the new entry gets a number, such as notes-2.
+
     Examples:
 
     \b

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
+from unicodedata import combining
 
 from arag_search.agent.toolbox import tools_of
 from arag_search.engines.opensearch.address import is_address, parse_address
@@ -18,7 +21,7 @@ from arag_search.tools.registry import CONNECTOR_TOOLS, TOOLS
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 _NAMED = re.compile(rf"({_NAME})=(.*)", re.DOTALL)
 _NOT_OF_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
-_UNNAMED = "index"
+_UNNAMED = "folder"
 _SHOWN_CHARACTERS = 80
 MAX_DESCRIPTION = 1_000
 """The maximum number of characters in the description of an index."""
@@ -77,7 +80,7 @@ def named_locations(texts: Sequence[str]) -> dict[str, str]:
     locations: dict[str, str] = {}
     for text in texts:
         match = _NAMED.fullmatch(text)
-        name, location = (match[1], match[2]) if match else (_name_of(text), text)
+        name, location = (match[1], match[2]) if match else (_name_of(text, locations), text)
         if not location:
             raise ArgumentError(
                 f'The index "{name}" has no location.', where=text, allowed="INDEX or NAME=INDEX"
@@ -143,6 +146,10 @@ def descriptions(texts: Sequence[str], names: Collection[str]) -> dict[str, str]
     return described
 
 
-def _name_of(location: str) -> str:
+def _name_of(location: str, taken: Collection[str]) -> str:
+    """Return the name of a location: its last part without accents or, if no Latin letter or digit
+    is in it, the first free one of folder-1, folder-2 and so on."""
     last = parse_address(location).name if is_address(location) else Path(location).resolve().name
-    return _NOT_OF_NAMES.sub("-", last).strip("-._")[:64] or _UNNAMED
+    letters = (sign for sign in unicodedata.normalize("NFKD", last) if not combining(sign))
+    name = _NOT_OF_NAMES.sub("-", "".join(letters)).strip("-._")[:64]
+    return name or next(free for n in count(1) if (free := f"{_UNNAMED}-{n}") not in taken)

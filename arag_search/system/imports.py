@@ -7,9 +7,13 @@ from importlib.util import find_spec, module_from_spec
 
 
 def leave_unread(name: str) -> None:
-    """Let modules of a package be imported without its own code, which takes long and imports what
-    is not needed. That is run when something asks for a name that only it has."""
-    if name in sys.modules or (spec := find_spec(name)) is None or spec.loader is None:
+    """Let modules of a package, if it is installed, be imported without its own code, which takes
+    long and imports what is not needed. That is run when something asks for a name that only it
+    has."""
+    parent, _, child = name.rpartition(".")
+    if name in sys.modules or (parent and sys.modules.get(parent) is None):
+        return
+    if (spec := find_spec(name)) is None or spec.loader is None:
         return
     loader, package = spec.loader, module_from_spec(spec)
     known = vars(package)
@@ -21,6 +25,5 @@ def leave_unread(name: str) -> None:
 
     known["__getattr__"] = read
     sys.modules[name] = package
-    parent, _, child = name.rpartition(".")
     if parent:
         setattr(sys.modules[parent], child, package)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
 import sys
 from pathlib import Path
 
@@ -79,8 +80,9 @@ def test_an_entry_is_added_and_removed_and_what_the_file_was_is_kept(
     assert path.stat().st_mode & 0o777 == 0o640
     assert path.with_name(path.name + ".before-arag-search").read_text() == SETTINGS
     assert arag("install", client, str(home / "notes")).lines[0].endswith("nothing was changed.")
-    assert arag("install", client, "notes", "--remove").code == 0
+    assert arag("install", client, "notes", "--remove").lines[0].endswith("as it was before")
     assert path.read_text() == SETTINGS
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
     assert arag("install", client, "notes", "--remove").lines[0].endswith("nothing was changed.")
 
 
@@ -95,8 +97,15 @@ def test_a_file_that_is_missing_or_empty_is_made(
     assert list(json.loads(path.read_text())) == ["mcpServers"]
     if content is None:
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0
+        (home / "other").mkdir()
+        assert arag("install", "cursor", str(home / "other")).code == 0
+        assert list(path.parent.iterdir()) == [path]  # no copy of a file that is ours alone
+        assert arag("install", "cursor", "other", "--remove").code == 0
     assert arag("install", "cursor", "notes", "--remove").code == 0
-    assert json.loads(path.read_text()) == {"mcpServers": {}}
+    if content is None:
+        assert not path.parent.exists()
+    else:
+        assert path.read_text() == content
 
 
 @pytest.mark.parametrize(
@@ -168,13 +177,15 @@ def test_the_first_backup_is_kept_and_no_link_beside_the_settings_is_followed(
     (home / "mine").write_text("mine")
     path.with_name(path.name + ".new").symlink_to(home / "mine")
     for place in ("notes", "other"):
-        assert arag("install", "cursor", f"notes={home / place}").code == 0
+        assert arag("install", "cursor", str(home / place)).code == 0
     backup = path.with_name(path.name + ".before-arag-search")
     assert backup.read_text() == SETTINGS
     assert backup.stat().st_mode & 0o777 == 0o600
     backup.unlink()
     backup.symlink_to(home / "mine")
-    assert arag("install", "cursor", "notes", "--remove").code == 0
+    for name in ("notes", "other"):
+        assert arag("install", "cursor", name, "--remove").code == 0
+    assert backup.is_symlink()
     assert (home / "mine").read_text() == "mine"
     assert json.loads(path.read_text()) == json.loads(SETTINGS)
 
@@ -202,13 +213,130 @@ def test_what_a_user_adds_to_the_entry_stays_when_it_is_written_again(
     path = settings_file(home, "cursor")
     arag("install", "cursor", str(home / "notes"))
     settings = json.loads(path.read_text())
-    settings["mcpServers"]["notes"]["timeout"] = 30
+    entry = settings["mcpServers"]["notes"]
+    line = [entry["command"], *entry["args"], "--preset", "reads"]
+    entry |= {"timeout": 30, "command": "/gone/arag-search", "args": line[1:]}
     path.write_text(json.dumps(settings))
-    (home / "other").mkdir()
-    assert arag("install", "cursor", f"notes={home / 'other'}").code == 0
+    assert arag("install", "cursor", str(home / "notes")).code == 0
     entry = json.loads(path.read_text())["mcpServers"]["notes"]
-    assert entry["args"] == ["mcp", f"notes={home / 'other'}"]
+    assert [entry["command"], *entry["args"]] == line
     assert entry["timeout"] == 30
+
+
+FOREIGN = {"url": "https://example.org/mcp", "headers": {"Authorization": "Bearer of-ann"}}
+
+
+def ours(place: Path, *before: str) -> dict[str, object]:
+    words = [*before, "/opt/bin/arag-search", "mcp", f"notes={place}"]
+    return {"command": words[0], "args": words[1:]}
+
+
+@pytest.mark.parametrize("entry", ["foreign", "ours", "by uvx", "no entry"])
+def test_an_entry_of_something_else_stays_and_another_name_is_taken_and_said(
+    arag: Command, home: Path, entry: str
+) -> None:
+    (home / "old" / "notes").mkdir(parents=True)
+    there: object = {
+        "foreign": FOREIGN,
+        "ours": ours(home / "old" / "notes"),
+        "by uvx": ours(home / "old" / "notes", "uvx", "--from", "arag-search[mcp]"),
+        "no entry": "text",
+    }[entry]
+    path = settings_file(home, "cursor", json.dumps({"mcpServers": {"Notes": there}}))
+    done = arag("install", "cursor", str(home / "notes"))
+    why = {
+        "foreign": "It is the entry of another program.",
+        "no entry": "It is the entry of another program.",
+    }.get(entry, f"It serves {home / 'old' / 'notes'}.")
+    assert done.lines[0] == f'The name "notes" is taken: {why} This one is "notes-2".'
+    servers = json.loads(path.read_text())["mcpServers"]
+    assert servers["Notes"] == there
+    assert servers["notes-2"]["args"] == ["mcp", f"notes-2={home / 'notes'}"]
+    # The folder has its entry now, which is found by the folder.
+    assert arag("install", "cursor", str(home / "notes")).lines[0].endswith("nothing was changed.")
+    done = arag("install", "cursor", f"notes={home / 'notes'}")
+    assert (done.code, done.err) == (
+        1,
+        f'arag-search: The name "notes" is taken: {why}\n'
+        f"Where: the settings of Cursor, {path}\nAllowed: a name that no entry has\n"
+        f"Do: Choose another: notes-2={home / 'notes'}\n",
+    )
+    assert arag("install", "cursor", str(home / "notes"), "--remove").code == 0
+    assert json.loads(path.read_text()) == {"mcpServers": {"Notes": there}}
+
+
+def test_an_entry_of_ours_whose_folder_is_gone_is_replaced_and_that_is_said(
+    arag: Command, home: Path
+) -> None:
+    path = settings_file(
+        home, "cursor", json.dumps({"mcpServers": {"notes": ours(home / "old" / "notes")}})
+    )
+    done = arag("install", "cursor", str(home / "notes"))
+    assert done.lines[0] == (
+        f'The entry "notes" is replaced. It serves {home / "old" / "notes"}, '
+        "which no longer exists."
+    )
+    entry = json.loads(path.read_text())["mcpServers"]["notes"]
+    assert entry["args"] == ["mcp", f"notes={home / 'notes'}"]
+
+
+def test_nothing_of_another_program_or_folder_is_removed(arag: Command, home: Path) -> None:
+    (home / "old" / "notes").mkdir(parents=True)
+    servers = {"files": FOREIGN, "notes": ours(home / "old" / "notes")}
+    path = settings_file(home, "cursor", json.dumps({"mcpServers": servers}))
+    done = arag("install", "cursor", "files", "--remove")
+    assert done.code == 1
+    assert done.err.startswith(
+        'arag-search: The entry "files" stays. It is the entry of another program.\n'
+    )
+    done = arag("install", "cursor", str(home / "notes"), "--remove")
+    assert done.code == 1
+    assert done.err.endswith("Do: Name it instead of the folder: notes\n")
+    assert json.loads(path.read_text()) == {"mcpServers": servers}
+    assert arag("install", "cursor", "notes", "--remove").code == 0
+    assert json.loads(path.read_text()) == {"mcpServers": {"files": FOREIGN}}
+
+
+@pytest.mark.parametrize(
+    ("client", "name", "content"),
+    [
+        ("claude-code", ".claude.json", '{"mcpServers": {"notes": {"type": "http", "url": "u"}}}'),
+        ("codex", ".codex/config.toml", '[mcp_servers.notes]\ncommand = "npx"\n'),
+        ("gemini", ".gemini/settings.json", '{"mcpServers": {"notes": {"command": "npx"}}}'),
+        ("vscode", ".config/Code/User/mcp.json", '{"servers": {"notes": {"command": "npx"}}}'),
+        ("vscode", ".config/Code/User/mcp.json", '// mine\n{"servers": {"notes": {}}}'),
+        ("codex", ".codex/config.toml", "[mcp_servers.notes]\ncommand = \n"),
+    ],
+)
+def test_programs_of_clients_are_not_asked_to_replace_a_foreign_entry(
+    arag: Command, home: Path, client: str, name: str, content: str
+) -> None:
+    log = home / "log"
+    for command in ("claude", "codex", "gemini", "code"):
+        program(home, command, f'echo "$@" >> {log}')
+    settings = home / name
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text(content)
+    done = arag("install", client, str(home / "notes"))
+    assert done.code == 0
+    assert 'This one is "notes-2".' in done.lines[0]
+    assert f"notes-2={home / 'notes'}" in log.read_text()
+    assert "remove" not in log.read_text()
+    assert arag("install", client, "notes", "--remove").code == 1
+    assert "remove" not in log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [("Bücher", "Bucher"), ("заметки", "folder-1"), ("日本語", "folder-1"), ("ノート 2", "2")],
+)
+def test_a_folder_without_latin_letters_has_a_name_of_its_own(
+    arag: Command, home: Path, folder: str, name: str
+) -> None:
+    path = settings_file(home, "cursor", "{}")
+    (home / folder).mkdir()
+    assert arag("install", "cursor", str(home / folder)).code == 0
+    assert list(json.loads(path.read_text())["mcpServers"]) == [name]
 
 
 def test_the_programs_of_clients_add_and_remove(arag: Command, home: Path) -> None:
@@ -242,6 +370,8 @@ def test_an_entry_that_the_client_has_is_replaced_and_a_failure_is_reported(
 ) -> None:
     flag = home / "there"
     flag.touch()
+    settings = {"mcpServers": {"notes": ours(home / "notes")}}
+    (home / ".claude.json").write_text(json.dumps(settings))
     program(
         home,
         "claude",
@@ -263,7 +393,7 @@ def test_a_client_whose_program_is_absent_gets_the_line_to_run(arag: Command, ho
     done = arag("install", "claude-code", str(home / "notes"))
     assert done.code == 1
     assert done.err.startswith(
-        "arag-search: Claude Code is asked by its command claude, which is not on the PATH.\n"
+        "arag-search: The command claude of Claude Code is not on the PATH.\n"
         "Do: Run: claude mcp add --scope user notes -- /"
     )
     assert not (home / ".claude").exists()
@@ -291,6 +421,18 @@ def test_a_skill_is_written_and_removed_but_never_a_foreign_one(arag: Command, h
     assert "stays" in arag("install", "claude-code", str(home / "notes")).out
     arag("install", "claude-code", "notes", "--remove")
     assert skill.read_text() == "mine"
+
+
+def test_install_and_its_help_do_without_the_extra(home: Path) -> None:
+    program = "import sys; sys.modules['mcp'] = None; from arag_search.cli.app import run"
+    for arguments, code, text in (
+        (["install", "--help"], 0, "Usage: arag-search install"),
+        (["install", "cursor", str(home / "notes")], 1, 'Where: extra "mcp" of arag-search'),
+    ):
+        script = f"{program}; sys.exit(run({arguments!r}))"
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+        assert (done.returncode, text in done.stdout + done.stderr) == (code, True), done.stderr
+        assert "Traceback" not in done.stderr
 
 
 def test_a_program_in_a_cache_is_refused_and_a_folder_must_exist(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
-from collections.abc import Callable, Sequence
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 ClientName = Literal["claude-code", "claude-desktop", "cursor", "vscode", "codex", "gemini"]
 
@@ -27,12 +29,30 @@ class Commands:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A client that is asked by its commands or, for a path, by its file of settings in JSON, which
-    holds servers by name in "mcpServers"."""
+    """A client with its ``settings``, which hold servers by name in ``section``: TOML if the file
+    is so called, else JSON. It is asked by its ``commands``; without any, the file is written."""
 
     title: str
-    by: Commands | Path
+    settings: Path
+    commands: Commands | None = None
     skills: Path | None = None
+    section: str = "mcpServers"
+
+    def entries(self) -> Mapping[str, object]:
+        """Return the servers by name. If the settings cannot be parsed, for example for comments,
+        return each of their words with None, since each may be the name of a server."""
+        try:
+            text = self.settings.read_text("utf-8-sig") if self.settings.is_file() else ""
+        except (OSError, UnicodeDecodeError):
+            return {}
+        loads = tomllib.loads if self.settings.suffix == ".toml" else json.loads
+        try:
+            content: Any = loads(text) if text.strip() else {}
+            return dict(content[self.section].items())
+        except (ValueError, RecursionError):
+            return dict.fromkeys(re.findall(r"[\w-]+", text))
+        except (AttributeError, KeyError, TypeError):
+            return {}
 
 
 def client(name: ClientName) -> Client:
@@ -44,7 +64,8 @@ def client(name: ClientName) -> Client:
                 lambda server: ["claude", *_REMOVE, server],
             )
             skills = _folder("CLAUDE_CONFIG_DIR", ".claude") / "skills"
-            return Client("Claude Code", commands, skills)
+            settings = _folder("CLAUDE_CONFIG_DIR", "") / ".claude.json"
+            return Client("Claude Code", settings, commands, skills)
         case "claude-desktop":
             folder = _folder("XDG_CONFIG_HOME", ".config")
             if sys.platform == "darwin":
@@ -53,19 +74,25 @@ def client(name: ClientName) -> Client:
         case "cursor":
             return Client("Cursor", Path.home() / ".cursor" / "mcp.json")
         case "vscode":
-            return Client("VS Code", Commands(_add_to_code))
+            folder = _folder("XDG_CONFIG_HOME", ".config")
+            if sys.platform == "darwin":
+                folder = Path.home() / "Library" / "Application Support"
+            settings = folder / "Code" / "User" / "mcp.json"
+            return Client("VS Code", settings, Commands(_add_to_code), section="servers")
         case "codex":
             commands = Commands(
                 lambda server, line: ["codex", "mcp", "add", server, "--", *line],
                 lambda server: ["codex", "mcp", "remove", server],
             )
-            return Client("Codex", commands, Path.home() / ".agents" / "skills")
+            settings = _folder("CODEX_HOME", ".codex") / "config.toml"
+            skills = Path.home() / ".agents" / "skills"
+            return Client("Codex", settings, commands, skills, "mcp_servers")
         case "gemini":
             commands = Commands(
                 lambda server, line: ["gemini", *_ADD, server, line[0], "--", *line[1:]],
                 lambda server: ["gemini", *_REMOVE, server],
             )
-            return Client("Gemini CLI", commands)
+            return Client("Gemini CLI", Path.home() / ".gemini" / "settings.json", commands)
 
 
 def _add_to_code(server: str, line: Sequence[str]) -> list[str]:

@@ -23,8 +23,10 @@ from tests.support.passages import VIVALDI, index_of
         (["wiki=/data/a=b", "./a=b"], {"wiki": "/data/a=b", "a-b": "./a=b"}),
         (["http://127.0.0.1:9200/docs"], {"docs": "http://127.0.0.1:9200/docs"}),
         (["w=http://127.0.0.1:9200/docs"], {"w": "http://127.0.0.1:9200/docs"}),
-        (["/data/каталог"], {"index": "/data/каталог"}),
-        (["/"], {"index": "/"}),
+        (["/data/каталог"], {"folder-1": "/data/каталог"}),
+        (["/каталог", "/ノート"], {"folder-1": "/каталог", "folder-2": "/ノート"}),
+        (["/data/Bücher"], {"Bucher": "/data/Bücher"}),
+        (["/"], {"folder-1": "/"}),
     ],
 )
 def test_an_index_is_named_by_the_caller_or_after_its_location(
