@@ -32,18 +32,18 @@ _BACKUP = ".before-arag-search"
 @dataclass(frozen=True, slots=True)
 class Installation:
     """An entry of a client: the name of the server, and the command with arguments that starts it
-    (none for an entry that is removed). ``told`` says which entries decided its name."""
+    (none for an entry that is removed). ``reasons`` says which entries decided its name."""
 
     client: Client
     name: str
     location: str
     line: tuple[str, ...] = ()
-    told: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
 
     def install(self, *, dry_run: bool) -> Iterator[str]:
         """Write the entry and the skill, and yield what was done; with ``dry_run``, what would be.
         Raises ArgumentError, which says what to do by hand, where the client cannot be asked."""
-        yield from self.told
+        yield from self.reasons
         if commands := self.client.commands:
             yield self._run(commands.add(self.name, self.line), commands, dry_run)
         else:
@@ -197,7 +197,7 @@ def installation(client: Client, location: str) -> Installation:
     entries, name = client.entries(), name.replace(".", "-")
     free = _free_name(name, place, entries)
     serving = [known for known, entry in entries.items() if place in _places(entry)]
-    told: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
     if serving and not is_chosen:
         free = name if name in serving else serving[0]
     elif free != name and is_chosen:
@@ -208,10 +208,10 @@ def installation(client: Client, location: str) -> Installation:
             do=f"Choose another: {free}={place}",
         )
     elif free != name:
-        told = (f'The name "{name}" is taken: {_about(entries, name)} This one is "{free}".',)
+        reasons = (f'The name "{name}" is taken: {_about(entries, name)} This one is "{free}".',)
     elif name in entries and place not in _places(entries[name]):
-        told = (f'The entry "{name}" is replaced. {_about(entries, name)}',)
-    return Installation(client, free, place, (_program(), "mcp", f"{free}={place}"), told)
+        reasons = (f'The entry "{name}" is replaced. {_about(entries, name)}',)
+    return Installation(client, free, place, (_program(), "mcp", f"{free}={place}"), reasons)
 
 
 def removal(client: Client, location: str) -> Installation:
