@@ -185,7 +185,15 @@ class BadFileError(SourceError):
 
 
 class LeftOutError(SourceError):
-    """A file is left out for what it holds, which ``what`` says, such as "a private key"."""
+    """A file is left out for what it holds or is called: ``what`` says it, such as "a private key".
+    ``do`` says how it is read, if it can be."""
+
+    PREFIX = "left out, "
+
+    @property
+    def kind(self) -> str:
+        """The words with which reports count such files."""
+        return f"{self.PREFIX}{self.what}" + (f" ({self.do})" if self.do else "")
 
 
 class DuplicateIdError(SourceError):

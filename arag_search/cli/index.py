@@ -123,8 +123,9 @@ def index_command(
     \b
     FILE_TYPES
 
-    What .gitignore files exclude is left out, and so are hidden files. The id of a file is its
-    path; its name, ending, path and time are the fields file, type, path and modified.
+    What .gitignore files exclude is left out, and so are hidden files, passwords and keys. The id
+    of a file is its path; its name, ending, path and time are the fields file, type, path and
+    modified.
 
     Files of records may be packed with gzip.
 

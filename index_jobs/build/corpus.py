@@ -10,7 +10,7 @@ from typing import Any
 
 from arag_search.errors import BuildError, EngineError, SourceError, WorkerLostError
 from arag_search.system.durable import FULL_DISK
-from index_jobs.build.report import left_out_kinds
+from index_jobs.build.report import left_out_kinds, unread_lines
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.reading import SHOWN_EXAMPLES, Batch, Position, Source
 from index_jobs.sources.selection import SHOWN_LARGE_FILES
@@ -97,6 +97,7 @@ class Corpus:
         """Return the error for a corpus without a document; ``what`` begins its message."""
         left_out = "; ".join(left_out_kinds(self.left_out()))
         details = f"; left out: {left_out}" if left_out else ""
+        details += "".join(f"; {line}" for line in unread_lines(position.unread))
         if position.skipped:
             details += f"; bad records skipped: {position.skipped:,}"
         if position.skipped_files:

@@ -342,11 +342,11 @@ class _Build:
         """Note which files the index has read."""
         look, table = self._look, None
         if look is not None:
-            damaged = (id for source in self._corpus.sources for id in source.damaged)
-            unread = tuple(unread_of(look, damaged))
-            if unread or not report.skipped_files:  # else another run or machine has read some
+            unread, named = unread_of(look, self._corpus.sources)
+            # Else another run or machine has read some.
+            if (unread or not report.skipped_files) and len(named) == report.left_out_count:
                 how = self._following.digest()
-                table = FileTable(how, report.fingerprint, look.files, unread)
+                table = FileTable(how, report.fingerprint, look.files, tuple(unread), named)
         left_out, began = report.left_out_lines(), self._began_at
         note_read(self._location, self._following, look, table, began=began, left_out=left_out)
 

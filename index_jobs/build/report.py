@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from arag_search.errors import MissingExtraError
+from arag_search.errors import LeftOutError, MissingExtraError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
 from arag_search.system.progress import counted, duration
@@ -111,6 +111,12 @@ class SourcesReport(IndexReport):
     unread: Unread
     front_fields: Mapping[str, MetadataType]
 
+    @property
+    def left_out_count(self) -> int:
+        """The number of files left out for what they hold or are called."""
+        kinds = self.unread.items()
+        return sum(count for kind, (count, *_) in kinds if kind.startswith(LeftOutError.PREFIX))
+
     def read_lines(self) -> list[str]:
         """Return the sources and the fields that their front matter adds, one line for each."""
         sources = [f"{name}: {kind}" for name, kind in self.sources]
@@ -139,10 +145,7 @@ class SourcesReport(IndexReport):
         if self.skipped_files:
             lines.append(f"skipped: {counted(self.skipped_files, 'bad file')}")
             lines += _lines(self.skipped_file_examples, self.skipped_files, "  ")
-        for kind, (count, *ids) in sorted(self.unread.items()):
-            more = ", ..." if count > len(ids) else ""
-            lines.append(f"{kind}: {count:,} ({', '.join(ids)}{more})")
-        return lines
+        return [*lines, *unread_lines(self.unread)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +283,15 @@ def _first(names: Sequence[str], most: int = 10) -> str:
     """Return the first names, and the number of the others."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def unread_lines(unread: Unread) -> list[str]:
+    """Return a line for each kind of what was not read, with the first ids."""
+    lines: list[str] = []
+    for kind, (count, *ids) in sorted(unread.items()):
+        more = ", ..." if count > len(ids) else ""
+        lines.append(f"{kind}: {count:,} ({', '.join(ids)}{more})")
+    return lines
 
 
 def left_out_kinds(left_out: Mapping[str, int]) -> list[str]:

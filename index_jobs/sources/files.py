@@ -45,11 +45,8 @@ from index_jobs.sources.reading import Entry, FileState, SourcePart
 from index_jobs.sources.records import SKIP, SKIP_FILE, Fields, readable
 from index_jobs.sources.registry import Format
 from index_jobs.sources.repeats import Repeats
-from index_jobs.sources.selection import (
-    PRIVATE_KEY,
-    STDIN,
-    FileSelection,
-)
+from index_jobs.sources.secret_files import TO_READ, secrets_in
+from index_jobs.sources.selection import STDIN, FileSelection
 from index_jobs.sources.standard_input import SpooledInput
 
 HELD_CHARACTERS = 1 << 22
@@ -94,10 +91,10 @@ class FileSource:
         self.at_once = 1
         self._conversions = Conversions(files.limits)
         self._checks_files = files.skip_bad
-        self._reads_keys = files.no_ignore
         self._is_watched = files.only is not None  # changes while it is read will be heard of
         self._options = files.signature()
         self.damaged: set[str] = set()
+        self.left_out_files: dict[str, str] = {}
         self.repeats = Repeats()
         metadata.expect_files()
         left_out = LeftOut()
@@ -273,8 +270,9 @@ class FileSource:
                     self.repeats.add(document.id, document.text)
                 yield document
         except LeftOutError as error:
+            self.left_out_files[identifier] = error.kind
             if not skip:
-                yield LeftOutError(error.what, where=identifier)
+                yield LeftOutError(error.what, where=identifier, do=error.do)
         except SourceError as error:
             self.damaged.add(identifier)
             if not skip:
@@ -347,10 +345,12 @@ class FileSource:
         where = f"{file.where}#{converted.suffix}" if converted.suffix else file.where
         try:
             text = clean(converted.text, "text", where)
-            # Data may have a key among other values; a text may speak of one.
-            key = PRIVATE_KEY.search if file.type.most_bytes else PRIVATE_KEY.match
-            if is_file and not self._reads_keys and key(text):
-                raise LeftOutError("a private key", where=where)
+            if is_file and file.suspicion != "none":
+                front = (f"{key}: {value}" for key, own in converted.front.items() for value in own)
+                whole = "\n".join((*front, text)) if converted.front else text
+                is_data = file.type.most_bytes is not None
+                if what := secrets_in(whole, file.suspicion, is_data=is_data):
+                    raise LeftOutError(what, where=where, do=TO_READ)
             name = identifier if is_code(identifier) else Path(identifier).stem
             name = ESCAPED_BLANK.sub(" ", name)
             title = title_of(converted.title or name, "title", where)

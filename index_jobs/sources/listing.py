@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from arag_search.engines.lucene.location import is_index
 from arag_search.errors import (
+    LeftOutError,
     MissingExtraError,
     SourceError,
     on_one_line,
@@ -24,6 +25,7 @@ from index_jobs.sources.file_ids import path_id
 from index_jobs.sources.ignore_rules import IgnoreRules, rules_above, rules_of
 from index_jobs.sources.place import Place
 from index_jobs.sources.records import readable
+from index_jobs.sources.secret_files import NAMED, TO_READ, Suspicion, is_key_file
 from index_jobs.sources.selection import (
     EXCLUDED,
     GENERATED,
@@ -31,7 +33,6 @@ from index_jobs.sources.selection import (
     IGNORED,
     IGNORED_FOLDERS,
     INDEX,
-    KEY_FILE,
     LARGE_DATA,
     LINK_OUT,
     LINK_TO_FOLDER,
@@ -51,16 +52,6 @@ TICK_NS = 2 * 10**7
 _COARSE_TICK_NS = 2 * 10**9
 """The longest steps of the times that file systems keep, in nanoseconds and in seconds."""
 
-
-_KEY_NAMES = re.compile(
-    r"id_(rsa|dsa|ecdsa|ed25519)(_sk)?([._-].*)?"
-    r"|.*\.(env|key|pem|p12|pfx|pkcs12|ppk|jks|keystore|kdbx?)"
-    r"|(.*[ _-])?(passwords|passphrases|credentials|recovery[ _-]codes)([ _-]?\d+)?"
-    r"(\.(txt|csv|tsv|json|ya?ml|toml|ini|xlsx?|docx?))?"
-    r"|(password|passwd|passphrase|secrets?)(\.(txt|csv|tsv|json|ya?ml|toml|ini))?",
-    re.IGNORECASE,
-)
-"""The names of files that hold keys and passwords; pages about them (``passwords.md``) are read."""
 
 _GENERATED_NAMES = re.compile(
     r".*\.(lock|lockfile|lockb|map)|.*[.-]lock\.(json|ya?ml|hcl)|npm-shrinkwrap\.json|go\.sum"
@@ -96,7 +87,8 @@ class SourceFile(NamedTuple):
     """A file to read. ``relative`` is its path below the root of ids, from which its id is made;
     messages call it ``where``. It is read from its ``place``. ``state`` changes when the file does:
     with its times of writing and of any change, and its inode. A file that is known to be
-    unreadable has its ``problem``."""
+    unreadable, or is left out by its name, has its ``problem``. ``suspicion`` says what else can
+    leave it out."""
 
     relative: str
     place: Place
@@ -107,6 +99,7 @@ class SourceFile(NamedTuple):
     modified_s: float | None = None
     problem: SourceError | None = None
     changed_ns: int = 0
+    suspicion: Suspicion = "text"
 
     @property
     def tick_ns(self) -> int:
@@ -126,11 +119,11 @@ class FolderListing:
     """The files below a folder, sorted by path, one folder at a time.
 
     Hidden entries (their names begin with a dot), IGNORED_FOLDERS, entries that .gitignore files
-    exclude, and files named like keys or generated ones are left out, unless the selection says
-    ``no_ignore``; indexes and the files with which Office marks an open document
-    (``~$report.docx``) always are. Links to files of the folder count as files of it; other links
-    are not followed. Raises SourceError if the folder cannot be read; a file of the listing has the
-    problem of one below it.
+    exclude, and generated files are left out, unless the selection says ``no_ignore``; indexes and
+    the files with which Office marks an open document (``~$report.docx``) always are. Links to
+    files of the folder count as files of it; other links are not followed. Raises SourceError if
+    the folder cannot be read; a file of the listing has the problem of one below it, or of its own
+    name, such as ``passwords.txt``.
     """
 
     def __init__(self, name: str, files: FileSelection, *, only_text: bool = False) -> None:
@@ -157,6 +150,10 @@ class FolderListing:
                 yield self._unreadable(relative, entry, problem)
                 continue
             type = self._type(relative, entry.name)
+            suspicion = self._files.suspicion(relative)
+            if suspicion == "name" and (type is not None or is_key_file(entry.name)):
+                yield _named_like_secrets(self._prefix + relative, where)
+                continue
             if type is not None and not self._is_installed(type):
                 left_out.existing.add(path_id(self._prefix + relative))
                 type = None
@@ -187,6 +184,7 @@ class FolderListing:
                 state_of(status),
                 status.st_mtime,
                 changed_ns=status.st_ctime_ns,
+                suspicion=suspicion,
             )
 
     def _entries(self, left_out: LeftOut) -> Iterator[_Entry]:
@@ -251,8 +249,6 @@ class FolderListing:
                 return entry.name
             if rules is not None and rules.ignore(self._below + relative):
                 return IGNORED
-            if not relative.endswith("/") and _KEY_NAMES.fullmatch(entry.name):
-                return KEY_FILE
             if not relative.endswith("/") and _GENERATED_NAMES.fullmatch(entry.name):
                 return GENERATED
         if relative.endswith("/"):
@@ -337,17 +333,28 @@ def state_of(status: os.stat_result) -> str:
     return f"{status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}"
 
 
+def _named_like_secrets(relative: str, where: str) -> SourceFile:
+    problem = LeftOutError(NAMED, where=where, do=TO_READ)
+    return SourceFile(relative, Place(""), where, PLAIN_TEXT, 0, NAMED, problem=problem)
+
+
 def one_file(name: str, files: FileSelection, type: FileType | None = None) -> Listing:
     """Return the listing of a file that is named as a source, which is read whatever its size, as
-    text if its ending is not known."""
+    text if its ending is not known. Secrets are left out as below a folder: a shell that writes out
+    ``*.md`` names them too."""
     type = type or file_type_of(name) or PLAIN_TEXT
     type.check()
+    relative = files.relative(name)
+    suspicion = files.suspicion(relative)
 
     def listing(left_out: LeftOut) -> Iterator[SourceFile]:
+        if suspicion == "name":
+            yield _named_like_secrets(relative, name)
+            return
         with readable(name):
             status = os.stat(name)
         yield SourceFile(
-            files.relative(name),
+            relative,
             Place(os.path.abspath(name)),
             name,
             type,
@@ -355,6 +362,7 @@ def one_file(name: str, files: FileSelection, type: FileType | None = None) -> L
             state_of(status),
             status.st_mtime,
             changed_ns=status.st_ctime_ns,
+            suspicion=suspicion,
         )
 
     return listing

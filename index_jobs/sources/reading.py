@@ -68,6 +68,12 @@ class Source(Protocol):
         ...
 
     @property
+    def left_out_files(self) -> Mapping[str, str]:
+        """The files that were left out for what they hold or are called so far, by their ids, with
+        the kind that reports name."""
+        ...
+
+    @property
     def bytes_read(self) -> int:
         """Bytes read so far, for progress."""
         ...
@@ -103,6 +109,7 @@ class RecordSource:
     at_once = 1
     states: Mapping[str, FileState] | None = None
     damaged: Sequence[str] = ()
+    left_out_files: Mapping[str, str] = {}
     repeats = Repeats()
 
     def prose(self) -> Self:
@@ -364,8 +371,7 @@ class CorpusReader:
     def _skip(self, problem: SourceError) -> None:
         """Count a bad record or file. Raises its error unless such are skipped."""
         if isinstance(problem, LeftOutError):
-            kind = f"left out, {problem.what}"
-            count_unread(self._position.unread, {kind: [1, problem.where]})
+            count_unread(self._position.unread, {problem.kind: [1, problem.where]})
             return
         if not self._skips[problem.is_file]:
             raise problem

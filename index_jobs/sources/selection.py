@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from arag_search.errors import ArgumentError
 from index_jobs.sources.conversion import USUAL_LIMITS, FileLimits
+from index_jobs.sources.secret_files import Suspicion, suspicion_of
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -47,8 +48,7 @@ SPECIAL = "pipes, sockets and devices"
 HIDDEN = "hidden"
 LOCK_FILE = "lock files of Office"
 IGNORED = "ignored by .gitignore"
-EXCLUDED = "left out by --exclude"
-KEY_FILE = "files of keys and passwords"
+EXCLUDED = "matched by --exclude"
 GENERATED = "lock files of packages and minified code"
 LARGE_DATA = "logs and data above 1 MB without --include"
 INDEX = "indexes of this program"
@@ -59,12 +59,9 @@ SHOWN_LARGE_FILES = 20
 IGNORED_FOLDERS = frozenset(("node_modules", "__pycache__"))
 """The folders that are left out because programs, not people, fill them."""
 
-PRIVATE_KEY = re.compile(r"(?<!\s)\s*-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----")
-"""The beginning of a text that is a private key."""
-
 NOT_READ = IGNORED_FOLDERS | {
     *(LINK_OUT, LINK_TO_FOLDER, LINK_TO_NOTHING, SPECIAL),
-    *(HIDDEN, LOCK_FILE, IGNORED, EXCLUDED, KEY_FILE, GENERATED, LARGE_DATA, INDEX, TOO_LARGE),
+    *(HIDDEN, LOCK_FILE, IGNORED, EXCLUDED, GENERATED, LARGE_DATA, INDEX, TOO_LARGE),
 }
 """The names that reports give to entries that are left out whatever the endings of their names."""
 
@@ -123,6 +120,15 @@ class FileSelection:
                 f"--max-file-size: {self.max_bytes:,} is outside of the bounds.",
                 allowed="bytes, 0 or more",
             )
+
+    def suspicion(self, relative: str) -> Suspicion:
+        """Return what can leave a file out as one of passwords or keys; "none" with ``no_ignore``,
+        or if ``include`` has its name without a wildcard."""
+        name = os.path.basename(relative)
+        named = tuple(entry for entry in self.include if os.path.basename(entry) == name)
+        spec = spec_of("--include", named)
+        is_wanted = self.no_ignore or (spec is not None and spec.match_file(relative))
+        return "none" if is_wanted else suspicion_of(name)
 
     def signature(self) -> dict[str, Any]:
         """Return the options by their names, except those that do not change what is indexed."""

@@ -12,15 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from arag_search.corpus import Chunk, source_shard
-from arag_search.errors import MassDeletionError, SourceError
+from arag_search.errors import LeftOutError, MassDeletionError, SourceError
 from arag_search.manifest import Manifest
 from arag_search.search.standing import note_standing, now, standing_of
 from arag_search.system.arguments import checked
 from arag_search.system.progress import Progress, counted
-from index_jobs.build.report import AddReport, shown_ids
+from index_jobs.build.report import AddReport, shown_ids, unread_lines
 from index_jobs.cutting.counts import Cut
 from index_jobs.sources.file_ids import path_id
-from index_jobs.sources.file_table import FileTable, Following, Look, note_read, unread_of
+from index_jobs.sources.file_table import FileTable, Following, Look, note_read
+from index_jobs.sources.reading import count_unread
 from index_jobs.sources.selection import SHOWN_LARGE_FILES, FileSelection
 from index_jobs.updates.addition import Addition, updated
 from index_jobs.updates.options import AddOptions
@@ -103,10 +104,14 @@ class Synchronisation(Addition):
         is_whole = self._followed is None or self._followed.paths is None
         if table is not None and look is not None and is_whole:
             # Files that were not read again count as unchanged.
-            left_alone = len(look.files.keys() - (self._paths or ()))
+            read = self._paths or frozenset()
+            unread = table.still_left_out({*read, *(table.left_out.keys() - look.files.keys())})
+            left_alone = len(look.files.keys() - read - table.left_out.keys())
+            count_unread(unread, report.unread)
             report = replace(
                 report,
                 unchanged=report.unchanged + left_alone,
+                unread=unread,
                 left_out=look.left_out,
                 large_files=tuple(look.large_files[:SHOWN_LARGE_FILES]),
             )
@@ -125,8 +130,7 @@ class Synchronisation(Addition):
             read: Collection[str] = look.files if self._paths is None else self._paths
             if keeps_vanished:
                 read = [path for path in read if path in look.files]
-            damaged = (id for source in self._corpus.sources for id in source.damaged)
-            table = table.after(look, read, unread_of(look, damaged), report.fingerprint)
+            table = table.after(look, read, self._corpus.sources, report.fingerprint)
         if is_whole and not keeps_vanished:
             left_out, began = report.left_out_lines(), self._began_at
             note_read(self._where, self._following, look, table, began=began, left_out=left_out)
@@ -134,7 +138,11 @@ class Synchronisation(Addition):
         if table is not None:
             table.save(self._where)
         if not keeps_vanished and (before := standing_of(self._where)) is not None:
-            note_standing(before.now_in_step(self._began_at))
+            lines = [*before.left_out]
+            if table is not None:
+                lines = [line for line in lines if not line.startswith(LeftOutError.PREFIX)]
+                lines += unread_lines(table.still_left_out())
+            note_standing(replace(before.now_in_step(self._began_at), left_out=tuple(lines)))
 
     def _previous(self, cuts: Sequence[Cut]) -> dict[str, list[Chunk]]:
         previous = super()._previous(cuts)

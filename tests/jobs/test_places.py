@@ -8,6 +8,8 @@ import pytest
 
 from arag_search.corpus import Document
 from arag_search.errors import BadFileError, SourceError
+from arag_search.search.opening import open_index
+from arag_search.search.standing import standing_of
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.sources import listing
@@ -15,7 +17,11 @@ from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import open_source
 from index_jobs.sources.reading import Source
 from index_jobs.sources.records import Fields
+from index_jobs.sources.secret_files import SEED_WORDS
 from index_jobs.sources.selection import FileSelection
+from index_jobs.updates.options import AddOptions
+from index_jobs.updates.synchronisation import sync_documents
+from index_jobs.updates.watching import Watcher
 from tests.support.converted import pdf_bytes, written
 
 
@@ -83,28 +89,94 @@ def test_a_link_of_the_folder_is_read_by_its_resolved_path(tmp_path: Path) -> No
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "is_read"),
-    [
-        ("passwords.txt", False),
-        ("Chrome Passwords.csv", False),
-        ("my_passwords-2024.docx", False),
-        ("credentials.json", False),
-        ("recovery-codes.txt", False),
-        ("secret.txt", False),
-        ("passwords.md", True),
-        ("password-reset.txt", True),
-        ("The secret garden.txt", True),
-        ("secrets.html", True),
-    ],
-)
-def test_files_named_like_passwords_are_left_out_and_pages_about_them_are_read(
-    tmp_path: Path, name: str, is_read: bool
-) -> None:
-    written(tmp_path / name, "a,b\nsome,text\n")
-    source = opened(tmp_path)
-    left_out = {} if is_read else {"files of keys and passwords": 1}
-    assert {kind: n for kind, n in source.left_out.items() if "keys" in kind} == left_out
+SECRETS = {
+    "passwords.txt": "named like passwords or keys",
+    "passwords.md": "named like passwords or keys",
+    "tokens.md": "a list of keys",
+    "seed.md": "the words of a wallet",
+}
+TO_READ = "(to read: index --include NAME or --no-ignore)"
+
+
+def write_secrets(folder: Path) -> None:
+    """Write SECRETS, a note and a guide with the name of a secret."""
+    folder.mkdir()
+    written(folder / "passwords.txt", "bank: hunter2")
+    written(folder / "passwords.md", "# Passwords\n\nbank: hunter2\n")
+    keys = ("x7Gq2LmZ9vTk4RbW", "Pq8sN3dYw6HcJ5uE", "4kTzB9mXr2LvQ7aF")
+    written(folder / "tokens.md", "".join(f"key {n}: {key}\n" for n, key in enumerate(keys)))
+    words = SEED_WORDS.read_text().split()[7:2000:90]
+    written(folder / "seed.md", "My wallet:\n\n" + " ".join(words))
+    written(folder / "note.md", "A note of the garden.")
+    written(folder / "secrets.md", "# Secrets\n" + "A guide says in many words what to do.\n" * 3)
+
+
+def lines_of(left_out: dict[str, str]) -> list[str]:
+    return sorted(f"left out, {what} {TO_READ}: 1 ({name})" for name, what in left_out.items())
+
+
+def test_secrets_are_left_out_and_named_and_a_guide_is_read(tmp_path: Path) -> None:
+    write_secrets(folder := tmp_path / "folder")
+    report = build_index([str(folder)], tmp_path / "index", BuildOptions())
+    assert report.documents == 2
+    only_names = {**SECRETS}
+    only_names.pop("passwords.txt")
+    only_names.pop("passwords.md")
+    named = f"left out, named like passwords or keys {TO_READ}: 2 (passwords.md, passwords.txt)"
+    assert report.left_out_lines() == sorted([*lines_of(only_names), named])
+    standing = standing_of(tmp_path / "index")
+    assert standing is not None
+    assert list(standing.left_out) == report.left_out_lines()  # which info shows
+    for name in SECRETS:
+        files = FileSelection(include=(name,), skip_bad=True)
+        report = build_index([str(folder)], tmp_path / name, BuildOptions(files=files))
+        assert report.documents == 3, name
+    files = FileSelection(include=("*.md", "*", "passwords.*"))
+    report = build_index([str(folder)], tmp_path / "wild", BuildOptions(files=files))
+    assert report.documents == 2
+
+
+def test_a_file_that_is_named_as_a_source_is_left_out_like_one_of_a_folder(tmp_path: Path) -> None:
+    write_secrets(folder := tmp_path / "folder")
+    names = sorted(map(str, folder.iterdir()))  # as a shell writes out folder/*
+    report = build_index(names, tmp_path / "index", BuildOptions())
+    assert report.documents == 2
+    assert report.left_out_count == len(SECRETS)
+    with pytest.raises(SourceError) as caught:
+        build_index([str(folder / "passwords.md")], tmp_path / "alone", BuildOptions())
+    assert caught.value.what.endswith(
+        f"left out, named like passwords or keys {TO_READ}: 1 (passwords.md)."
+    )
+
+
+def test_a_note_that_becomes_a_secret_leaves_the_index_and_info_names_it(tmp_path: Path) -> None:
+    folder, index = tmp_path / "folder", tmp_path / "index"
+    write_secrets(folder)
+    files = FileSelection(skip_bad=True)
+    watcher = Watcher([str(folder)], index, BuildOptions(files=files))
+    watcher.synchronise()
+    before = standing_of(index)
+    guide, secret = (folder / "secrets.md").read_text(), (folder / "passwords.md").read_text()
+    written(folder / "secrets.md", secret)
+    written(folder / "passwords.md", guide)
+    watcher.compare()  # reads what has changed alone
+    with open_index(index) as opened:
+        hits = opened.logical_search("guide OR hunter2 OR note").hits
+        assert {hit.doc_id for hit in hits} == {
+            "note.md",
+            "passwords.md",
+        }
+    after = standing_of(index)
+    assert before is not None
+    assert after is not None
+    assert [line.replace("passwords.md", "secrets.md") for line in before.left_out] == [
+        line.replace("passwords.txt, secrets.md", "secrets.md, passwords.txt")
+        for line in after.left_out
+    ]
+    (folder / "tokens.md").unlink()
+    report = sync_documents([str(folder)], index, AddOptions(files=files))  # nothing is read again
+    assert report.left_out_count == len(SECRETS) - 1
+    assert (report.documents, report.unchanged) == (2, 2)
 
 
 def test_a_private_key_is_left_out_and_counted_whatever_its_name(tmp_path: Path) -> None:
@@ -118,9 +190,8 @@ def test_a_private_key_is_left_out_and_counted_whatever_its_name(tmp_path: Path)
     report = build_index([str(folder)], tmp_path / "index", BuildOptions())
     assert report.documents == 2
     assert report.skipped_files == 0
-    assert "left out, a private key: 6 (0.txt, 1.txt, 2.txt, 3.txt, 4.txt, ...)" in (
-        report.left_out_lines()
-    )
+    named = "6 (0.txt, 1.txt, 2.txt, 3.txt, 4.txt, ...)"
+    assert f"left out, a private key {TO_READ}: {named}" in report.left_out_lines()
     files = FileSelection(no_ignore=True)
     report = build_index([str(folder)], tmp_path / "all", BuildOptions(files=files))
     assert report.documents == 8

@@ -147,7 +147,8 @@ class CorpusOptions(NamedTuple):
         typer.Option(
             "--include",
             help="Read files of this name or path as text, such as '*.py' or 'src/**/*.sql', in "
-            "addition to those whose ending is known. May be repeated.",
+            "addition to those whose ending is known. A name without wildcards is also read if it "
+            "looks like passwords or keys. May be repeated.",
             metavar="PATTERN",
         ),
     ] = None
@@ -165,7 +166,8 @@ class CorpusOptions(NamedTuple):
         typer.Option(
             "--no-ignore",
             help="Read what folders leave out otherwise: hidden entries, node_modules, "
-            "__pycache__, and what .gitignore files exclude.",
+            "__pycache__, what .gitignore files exclude, passwords and keys, lock files of "
+            "packages and minified code.",
         ),
     ] = False
     max_file_size: Annotated[

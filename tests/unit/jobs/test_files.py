@@ -251,7 +251,7 @@ def test_data_with_a_private_key_in_it_is_left_out() -> None:
     write(n__a_json='{"private_key": "-----BEGIN PRIVATE KEY-----\\nMII"}', n__b_yaml=" " * 900_000)
     entries = [entry for _, entry in source_at("n").documents()]
     assert [str(entry) for entry in entries if isinstance(entry, LeftOutError)] == [
-        "a private key\nWhere: a.json"
+        "a private key\nWhere: a.json\nDo: to read: index --include NAME or --no-ignore"
     ]
 
 
@@ -296,9 +296,9 @@ def test_an_excluded_file_or_folder_is_not_read_and_is_counted() -> None:
     everything, nothing = read()
     assert (len(everything), nothing) == (7, {})
     kept = ["a.md", "keep.py", "sources.txt"]
-    assert read("_sources/", "drop.*") == (kept, {"left out by --exclude": 4})
+    assert read("_sources/", "drop.*") == (kept, {"matched by --exclude": 4})
     kept = ["_sources/deep/b.md", "drop.py", "keep.py", "sources.txt", "sub/_sources/c.txt"]
-    assert read("/_sources", "*.md", "!b.md") == (kept, {"left out by --exclude": 2})
+    assert read("/_sources", "*.md", "!b.md") == (kept, {"matched by --exclude": 2})
     with pytest.raises(ArgumentError, match=r'^--exclude: "#x" is not a pattern'):
         FileSelection(exclude=("#x",))
 
