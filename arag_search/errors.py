@@ -185,8 +185,7 @@ class BadFileError(SourceError):
 
 
 class LeftOutError(SourceError):
-    """A file is left out for what it holds or is called: ``what`` says it, such as "a private key".
-    ``do`` says how it is read, if it can be."""
+    """A file is left out for what it is: ``what`` says it, such as "a private key"."""
 
     PREFIX = "left out, "
 

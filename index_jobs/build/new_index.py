@@ -342,11 +342,11 @@ class _Build:
         """Note which files the index has read."""
         look, table = self._look, None
         if look is not None:
-            unread, named = unread_of(look, self._corpus.sources)
+            unread = unread_of(look, self._corpus.sources)
             # Else another run or machine has read some.
-            if (unread or not report.skipped_files) and len(named) == report.left_out_count:
+            if "" in unread.values() or not report.skipped_files:
                 how = self._following.digest()
-                table = FileTable(how, report.fingerprint, look.files, tuple(unread), named)
+                table = FileTable(how, report.fingerprint, look.files, unread)
         left_out, began = report.left_out_lines(), self._began_at
         note_read(self._location, self._following, look, table, began=began, left_out=left_out)
 

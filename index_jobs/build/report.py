@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from arag_search.errors import LeftOutError, MissingExtraError
+from arag_search.errors import MissingExtraError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
 from arag_search.system.progress import counted, duration
@@ -110,12 +110,6 @@ class SourcesReport(IndexReport):
     large_files: tuple[str, ...]
     unread: Unread
     front_fields: Mapping[str, MetadataType]
-
-    @property
-    def left_out_count(self) -> int:
-        """The number of files left out for what they hold or are called."""
-        kinds = self.unread.items()
-        return sum(count for kind, (count, *_) in kinds if kind.startswith(LeftOutError.PREFIX))
 
     def read_lines(self) -> list[str]:
         """Return the sources and the fields that their front matter adds, one line for each."""
@@ -287,11 +281,10 @@ def _first(names: Sequence[str], most: int = 10) -> str:
 
 def unread_lines(unread: Unread) -> list[str]:
     """Return a line for each kind of what was not read, with the first ids."""
-    lines: list[str] = []
-    for kind, (count, *ids) in sorted(unread.items()):
-        more = ", ..." if count > len(ids) else ""
-        lines.append(f"{kind}: {count:,} ({', '.join(ids)}{more})")
-    return lines
+    return [
+        f"{kind}: {count:,} ({', '.join(ids)}{', ...' if count > len(ids) else ''})"
+        for kind, (count, *ids) in sorted(unread.items())
+    ]
 
 
 def left_out_kinds(left_out: Mapping[str, int]) -> list[str]:

@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -35,7 +35,7 @@ from index_jobs.sources.file_ids import path_id
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.mounts import is_remote
 from index_jobs.sources.opening import open_sources
-from index_jobs.sources.reading import FileState, Source, Unread, count_unread
+from index_jobs.sources.reading import FileState, Source
 from index_jobs.sources.records import Fields
 from index_jobs.sources.registry import Format
 from index_jobs.sources.selection import LARGE_DATA, NOT_READ, TOO_LARGE, FileSelection
@@ -46,10 +46,6 @@ SMALL_FILES = 20
 SMALL_BYTES = 1_000_000
 """What an index is brought in step with before an answer; with more, the answer comes first."""
 _MOST_KEPT = 1_000_000
-
-LeftOutFiles = dict[str, tuple[str, str]]
-"""The files that are left out for what they hold or are called, by their paths, each with the kind
-that reports name, and its id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,36 +153,26 @@ def _look_of(sources: Sequence[Source], root: str | None) -> Look | None:
     return Look(files, below, left_out, large_files)
 
 
-def unread_of(look: Look, sources: Iterable[Source]) -> tuple[list[str], LeftOutFiles]:
-    """Return the paths of the files that sources could not read, and the files left out."""
-    sources = list(sources)
-    damaged = {id for source in sources for id in source.damaged}
-    kinds = {id: kind for source in sources for id, kind in source.left_out_files.items()}
-    if not damaged and not kinds:
-        return [], {}
-    ids = {path: path_id(relative) for path, relative in look.relative.items()}
-    left_out = {path: (kinds[id], id) for path, id in ids.items() if id in kinds}
-    return [path for path, id in ids.items() if id in damaged], left_out
+def unread_of(look: Look, sources: Iterable[Source]) -> dict[str, str]:
+    """Return the paths of the files that sources could not read, or left out with these words."""
+    words: dict[str, str] = {}
+    for source in sources:
+        words |= dict.fromkeys(source.damaged, "") | dict(source.left_out_files)
+    if not words:
+        return {}
+    ids = ((path, path_id(relative)) for path, relative in look.relative.items())
+    return {path: words[id] for path, id in ids if id in words}
 
 
 @dataclass(frozen=True, slots=True)
 class FileTable:
     """The files of ``how`` (see Following.digest) that the index with this fingerprint has read.
-    ``unread`` are those that could not be, ``left_out`` those that may not."""
+    ``unread`` are those that could not be, or that were left out with these words."""
 
     how: str
     fingerprint: str
     files: dict[str, FileState]
-    unread: tuple[str, ...] = ()
-    left_out: LeftOutFiles = field(default_factory=dict[str, tuple[str, str]])
-
-    def still_left_out(self, read: Collection[str] = ()) -> Unread:
-        """Return the files left out, but for those ``read`` again, as reports count them."""
-        counts: Unread = {}
-        for path, (kind, id) in sorted(self.left_out.items()):
-            if path not in read:
-                count_unread(counts, {kind: [1, id]})
-        return counts
+    unread: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @staticmethod
     def read(location: str | Path, how: str) -> FileTable | None:
@@ -195,8 +181,7 @@ class FileTable:
             values: Any = json.loads(_table_file(location).read_bytes())
             if values["how"] != how:
                 return None
-            unread, left_out = tuple(values["unread"]), values["left_out"]
-            return FileTable(how, values["fingerprint"], values["files"], unread, left_out)
+            return FileTable(how, values["fingerprint"], values["files"], values["unread"])
         except (OSError, ValueError, TypeError, KeyError):
             return None
 
@@ -216,17 +201,15 @@ class FileTable:
         return changed | (known.keys() - look.files.keys())
 
     def after(
-        self, look: Look, changed: Iterable[str], sources: Iterable[Source], fingerprint: str
+        self, look: Look, changed: Iterable[str], unread: Mapping[str, str], fingerprint: str
     ) -> FileTable:
-        """Return the table after sources read the changed files as they were at a look."""
-        unread, left_out = unread_of(look, sources)
+        """Return the table after the changed files were read as they were at a look."""
         changed = set(changed)
         files = {path: state for path, state in self.files.items() if path not in changed}
         files |= {path: look.files[path] for path in changed if path in look.files}
-        still = [path for path in self.unread if path in files and path not in changed]
-        kept = {path: own for path, own in self.left_out.items() if path in files}
-        kept = {path: own for path, own in kept.items() if path not in changed} | left_out
-        return FileTable(self.how, fingerprint, files, (*still, *unread), kept)
+        kept = files.keys() - changed
+        still = {path: why for path, why in self.unread.items() if path in kept}
+        return FileTable(self.how, fingerprint, files, still | dict(unread))
 
     def _below(self, within: Iterable[str], look: Look) -> dict[str, FileState]:
         paths = set(within)
@@ -275,7 +258,7 @@ def note_read(
     is known of files."""
     if table is not None:
         table.save(location)
-    unread = () if table is None else table.unread
+    unread = [] if table is None else [path for path, why in table.unread.items() if not why]
     note_standing(
         Standing(
             identity_of(location),

@@ -25,7 +25,7 @@ from index_jobs.sources.file_ids import path_id
 from index_jobs.sources.ignore_rules import IgnoreRules, rules_above, rules_of
 from index_jobs.sources.place import Place
 from index_jobs.sources.records import readable
-from index_jobs.sources.secret_files import NAMED, TO_READ, Suspicion, is_key_file
+from index_jobs.sources.secret_files import NAMED, TO_READ, Suspicion
 from index_jobs.sources.selection import (
     EXCLUDED,
     GENERATED,
@@ -151,7 +151,7 @@ class FolderListing:
                 continue
             type = self._type(relative, entry.name)
             suspicion = self._files.suspicion(relative)
-            if suspicion == "name" and (type is not None or is_key_file(entry.name)):
+            if suspicion == "key" or (suspicion == "name" and type is not None):
                 yield _named_like_secrets(self._prefix + relative, where)
                 continue
             if type is not None and not self._is_installed(type):
@@ -348,7 +348,7 @@ def one_file(name: str, files: FileSelection, type: FileType | None = None) -> L
     suspicion = files.suspicion(relative)
 
     def listing(left_out: LeftOut) -> Iterator[SourceFile]:
-        if suspicion == "name":
+        if suspicion in ("key", "name"):
             yield _named_like_secrets(relative, name)
             return
         with readable(name):

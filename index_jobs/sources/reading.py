@@ -69,8 +69,7 @@ class Source(Protocol):
 
     @property
     def left_out_files(self) -> Mapping[str, str]:
-        """The files that were left out for what they hold or are called so far, by their ids, with
-        the kind that reports name."""
+        """The ids of the files left out for what they hold or are called so far, with the kind."""
         ...
 
     @property

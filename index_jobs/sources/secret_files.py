@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from functools import cache
-from itertools import islice, pairwise
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -17,20 +17,20 @@ from arag_search.corpus import nfc
 from arag_search.query.forms import is_code
 from index_jobs.sources.converters.registry import FILE_TYPES, file_type_of
 
-Suspicion = Literal["none", "text", "note", "name"]
-"""What leaves a file out: nothing, its text, also that it is no running text, or its name alone."""
+Suspicion = Literal["none", "text", "note", "name", "key"]
+"""What leaves a file out: nothing, its text, also that this is no running text, its name, or its
+name even if its type is not known."""
 
 NAMED = "named like passwords or keys"
 TO_READ = "to read: index --include NAME or --no-ignore"
 
-_KEY_FILE = re.compile(
+_KEY_FILE = (
     r"id_(rsa|dsa|ecdsa|ed25519)(_sk)?([._-].*)?|[._]?(netrc|htpasswd)|pgpass\.conf|rootkey\.csv"
     r"|.*\.(key|pem|p8|p12|pfx|pkcs12|ppk|jks|keystore|keytab|kdbx?|psafe3|1pux|tfstate)"
     r"|.*\.env(\.(local|prod\w*|dev\w*|test|staging|bak|old))?|.*\.tfstate\.backup"
     r"|(.*[ _-])?service[ _-]?account([ _-].*)?\.json|client_secrets?([ _-].*)?\.json"
     r"|(1password|bitwarden|dashlane|enpass|keepassx?c?|lastpass|nordpass|proton ?pass|roboform)"
-    r"[ _-]?(.*[ _-])?(export|backup|vault).*\.(csv|json|xml|txt)",
-    re.IGNORECASE | re.DOTALL,
+    r"[ _-]?(.*[ _-])?(export|backup|vault).*\.(csv|json|xml|txt)"
 )
 _SECRETS = (
     r"passwords|passphrases|passcodes|credentials|creds|(api|access|private|secret)[ _-]?keys?"
@@ -40,30 +40,28 @@ _SECRETS = (
 )
 _SECRET = r"passwd|password|passphrase|passcode|secrets?|passwort|kennwort|contraseña|senha|пароль"
 _COPY = r"([ ._-]*(\(\d++\)|\d++|copy|old|new|backup|bak))*"
-_NOTE = re.compile(rf"((.*[ _-])?({_SECRETS})|{_SECRET}){_COPY}", re.IGNORECASE | re.DOTALL)
-_PROSE_NOTE = re.compile(rf"(.*[ _-])?({_SECRETS}|{_SECRET}){_COPY}", re.IGNORECASE | re.DOTALL)
-_TABLE = re.compile(rf"(tokens|logins?){_COPY}", re.IGNORECASE)
-_TABLES = (".txt", ".csv", ".json")
-_PROSE_TYPES = ("rst", "html", "pdf", "word", "slides", "epub")
-_PROSE = frozenset((".md", ".markdown", ".mdx", ".qmd", ".rmd", ".org", ".tex", ".adoc")).union(
-    (".asciidoc", ".srt", ".vtt"), *(FILE_TYPES[name].endings for name in _PROSE_TYPES)
+_KEY, _NOTE, _NOTE_IN_PROSE, _TABLE = (
+    re.compile(pattern, re.IGNORECASE | re.DOTALL)
+    for pattern in (
+        _KEY_FILE,
+        rf"((.*[ _-])?({_SECRETS})|{_SECRET}){_COPY}",
+        rf"(.*[ _-])?({_SECRETS}|{_SECRET}){_COPY}",
+        rf"(tokens|logins?){_COPY}",
+    )
 )
+_PROSE = frozenset(
+    ".md .markdown .mdx .qmd .rmd .org .tex .adoc .asciidoc .srt .vtt".split()  # noqa: SIM905
+).union(*(FILE_TYPES[name].endings for name in ("rst", "html", "pdf", "word", "slides", "epub")))
 
 _PRIVATE_KEY = re.compile(r"(?<!\s)\s*-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----")
-_KEY_CHARACTERS = 100
-"""The least length of a key within a text; examples in guides are shorter."""
-
-_PROSE_LINES, _PROSE_WORDS = 3, 8
+_KEY_CHARACTERS = 100  # examples in guides are shorter
 _NO_WORD = re.compile(r"[\d_=/\\@#$%^&<>|~+{}\[\]]")
-_UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
-"""A letter of a script without blanks, of which two count as a word."""
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")  # two count as a word
 
 SEED_WORDS = Path(__file__).with_name("seed_words.txt")
 """The 2,048 English words for wallets: english.txt of BIP-39 (MIT), as in mnemonic 0.21 on PyPI."""
-_SEED_ROW, _OTHER_WORDS, _SEED_CHARACTERS = 12, 5, 4_000
 _LETTERS = re.compile(r"[^\W\d_]+")
 
-_KEY_LINES, _LINE_CHARACTERS = 3, 600
 _KEY_WORDS = ("key", "token", "secret", "pass", "pwd")
 _KEY_LINE = re.compile(
     rf"\W{{0,20}}([^:=|]{{0,60}}?(?:{'|'.join(_KEY_WORDS)})[^:=|]{{0,60}}?)[\s\"'`*]*(?:[:=]+>?|\|)"
@@ -77,52 +75,41 @@ _NOT_RANDOM = re.compile(
     re.IGNORECASE,
 )
 _CHECKSUM = re.compile(r"[0-9a-f]{40}|[0-9a-f]{56}|([0-9a-f]{32}){1,4}", re.IGNORECASE)
+_CHANGE = re.compile(r"[a-z](?=[A-Z\d])|[A-Z](?=[a-z\d])|\d(?=[A-Za-z])")
 _CLEAR_NAME = re.compile(r"secret|token|passw|pwd|(api|access|auth)[ _-]?key", re.IGNORECASE)
-_PIECES = re.compile(r"[-_./:]+")
 
 
 def suspicion_of(name: str) -> Suspicion:
     """Return what can leave a file out, by its name without folders."""
-    name = nfc(name)
-    stem, ending = os.path.splitext(name)
+    stem, ending = os.path.splitext(nfc(name))
     ending = ending.lower()
-    if _KEY_FILE.fullmatch(name) or (ending in _TABLES and _TABLE.fullmatch(stem)):
-        return "name"
+    if _KEY.fullmatch(stem + ending):
+        return "key"
     if ending in _PROSE:
-        return "note" if _PROSE_NOTE.fullmatch(stem) else "text"
+        return "note" if _NOTE_IN_PROSE.fullmatch(stem) else "text"
     if is_code(name) and file_type_of(name) is not FILE_TYPES["data"]:
         return "text"  # a program that deals with passwords
-    return "name" if _NOTE.fullmatch(stem) else "text"
-
-
-def is_key_file(name: str) -> bool:
-    """Return whether a file is one of keys whatever its type, by its name without folders."""
-    return _KEY_FILE.fullmatch(nfc(name)) is not None
+    is_table = ending in (".txt", ".csv", ".json") and _TABLE.fullmatch(stem)
+    return "name" if is_table or _NOTE.fullmatch(stem) else "text"
 
 
 def secrets_in(text: str, suspicion: Suspicion, *, is_data: bool) -> str:
     """Return why a text is left out, as words of a report; empty if it is not. Data may have a key
     among other values; another text may speak of one."""
-    if "PRIVATE KEY" in text:
-        key = (_PRIVATE_KEY.search if is_data else _PRIVATE_KEY.match)(text)
-        if key or (_has_whole_key(text) and not _is_prose(text)):
+    if key := _PRIVATE_KEY.search(text) if "PRIVATE KEY" in text else None:
+        is_whole = text.find("-----END", key.end()) >= key.end() + _KEY_CHARACTERS
+        if is_data or not text[: key.start()].strip() or (is_whole and not _is_prose(text)):
             return "a private key"
-    if len(text) <= _SEED_CHARACTERS and _is_seed(text):
+    if len(text) <= 4_000 and _is_seed(text):
         return "the words of a wallet"
     if _are_key_lines(text):
         return "a list of keys"
     return NAMED if suspicion == "note" and not _is_prose(text) else ""
 
 
-def _has_whole_key(text: str) -> bool:
-    key = _PRIVATE_KEY.search(text)
-    return key is not None and text.find("-----END", key.end()) >= key.end() + _KEY_CHARACTERS
-
-
 def _is_prose(text: str) -> bool:
     """Return whether at least three lines have eight words."""
-    lines = (line for line in text.splitlines() if _words(line) >= _PROSE_WORDS)
-    return len(list(islice(lines, _PROSE_LINES))) == _PROSE_LINES
+    return len(list(islice((line for line in text.splitlines() if _words(line) >= 8), 3))) == 3
 
 
 def _words(line: str) -> int:
@@ -136,49 +123,34 @@ def _seed_words() -> frozenset[str]:
 
 
 def _is_seed(text: str) -> bool:
-    """Return whether a text has twelve words for wallets in a row, and hardly any others."""
+    """Return whether a text has twelve words for wallets in a row, and less than five others."""
     row = longest = others = 0
     for match in _LETTERS.finditer(text.lower()):
-        if match[0] in _seed_words():
-            row += 1
-            longest = max(longest, row)
-        else:
-            row = 0
-            others += 1
-            if others == _OTHER_WORDS:
-                return False
-    return longest >= _SEED_ROW
+        row = row + 1 if match[0] in _seed_words() else 0
+        longest = max(longest, row)
+        others += not row
+        if others == 5:
+            return False
+    return longest >= 12
 
 
 def _are_key_lines(text: str) -> bool:
     """Return whether three lines, and more than half of all, give a name to a key. Comments,
     headings and braces do not count."""
-    lower = text.lower()
-    most = min(sum(map(text.count, ":=|")), sum(map(lower.count, _KEY_WORDS)))
-    if most < _KEY_LINES:  # found at the speed of memory, as nearly all texts are passed over
+    most = min(sum(map(text.count, ":=|")), sum(map(text.lower().count, _KEY_WORDS)))
+    if most < 3:  # counted at the speed of memory, as nearly all texts are passed over
         return False
     lines = [line for line in map(str.strip, text.splitlines()) if line and line[0] not in "#{}]"]
-    keys = len(lines)
-    for line in lines:
-        if min(keys, most) * 2 <= len(lines):
-            return False
-        keys -= not _gives_key(line)
-    return keys >= _KEY_LINES and keys * 2 > len(lines)
+    least = max(3, len(lines) // 2 + 1)
+    return most >= least and sum(map(_gives_key, lines)) >= least
 
 
 def _gives_key(line: str) -> bool:
     """Return whether a line is the name of a key, a sign and a random text."""
-    match = _KEY_LINE.fullmatch(line) if len(line) <= _LINE_CHARACTERS else None
-    if match is None or _NO_SECRET.search(match[1]) or _NOT_RANDOM.match(match[2]):
+    match = _KEY_LINE.fullmatch(line) if len(line) <= 600 else None
+    if match is None or _NO_SECRET.search(match[1]) or _NOT_RANDOM.match(value := match[2]):
         return False
-    value = match[2]
     if _CHECKSUM.fullmatch(value.replace("-", "")):
         return _CLEAR_NAME.search(match[1]) is not None
-    kinds = [[_kind(sign) for sign in piece] for piece in _PIECES.split(value)]
-    changes = sum(left != right for piece in kinds for left, right in pairwise(piece))
-    has_digits = any("1" in piece for piece in kinds)
-    return len(set(value)) >= 8 and changes * (4 if has_digits else 2.5) >= len(value)
-
-
-def _kind(sign: str) -> str:
-    return "1" if sign.isdigit() else "A" if sign.isupper() else "a" if sign.isalpha() else "-"
+    changes = len(_CHANGE.findall(value)) * (4 if any(map(str.isdigit, value)) else 2.5)
+    return len(set(value)) >= 8 and changes >= len(value)

@@ -20,8 +20,8 @@ from arag_search.system.progress import Progress, counted
 from index_jobs.build.report import AddReport, shown_ids, unread_lines
 from index_jobs.cutting.counts import Cut
 from index_jobs.sources.file_ids import path_id
-from index_jobs.sources.file_table import FileTable, Following, Look, note_read
-from index_jobs.sources.reading import count_unread
+from index_jobs.sources.file_table import FileTable, Following, Look, note_read, unread_of
+from index_jobs.sources.reading import Unread, count_unread
 from index_jobs.sources.selection import SHOWN_LARGE_FILES, FileSelection
 from index_jobs.updates.addition import Addition, updated
 from index_jobs.updates.options import AddOptions
@@ -104,14 +104,10 @@ class Synchronisation(Addition):
         is_whole = self._followed is None or self._followed.paths is None
         if table is not None and look is not None and is_whole:
             # Files that were not read again count as unchanged.
-            read = self._paths or frozenset()
-            unread = table.still_left_out({*read, *(table.left_out.keys() - look.files.keys())})
-            left_alone = len(look.files.keys() - read - table.left_out.keys())
-            count_unread(unread, report.unread)
+            left_alone = len(look.files.keys() - (self._paths or ()))
             report = replace(
                 report,
                 unchanged=report.unchanged + left_alone,
-                unread=unread,
                 left_out=look.left_out,
                 large_files=tuple(look.large_files[:SHOWN_LARGE_FILES]),
             )
@@ -130,7 +126,8 @@ class Synchronisation(Addition):
             read: Collection[str] = look.files if self._paths is None else self._paths
             if keeps_vanished:
                 read = [path for path in read if path in look.files]
-            table = table.after(look, read, self._corpus.sources, report.fingerprint)
+            unread = unread_of(look, self._corpus.sources)
+            table = table.after(look, read, unread, report.fingerprint)
         if is_whole and not keeps_vanished:
             left_out, began = report.left_out_lines(), self._began_at
             note_read(self._where, self._following, look, table, began=began, left_out=left_out)
@@ -141,8 +138,15 @@ class Synchronisation(Addition):
             lines = [*before.left_out]
             if table is not None:
                 lines = [line for line in lines if not line.startswith(LeftOutError.PREFIX)]
-                lines += unread_lines(table.still_left_out())
+                lines += unread_lines(self._left_out(table))
             note_standing(replace(before.now_in_step(self._began_at), left_out=tuple(lines)))
+
+    def _left_out(self, table: FileTable) -> Unread:
+        root = os.path.realpath(self._following.files.root or "")
+        counts: Unread = {}
+        for path, kind in sorted(table.unread.items()):
+            count_unread(counts, {kind: [1, path_id(os.path.relpath(path, root))]} if kind else {})
+        return counts
 
     def _previous(self, cuts: Sequence[Cut]) -> dict[str, list[Chunk]]:
         previous = super()._previous(cuts)

@@ -10,7 +10,6 @@ from index_jobs.sources.secret_files import (
     NAMED,
     SEED_WORDS,
     Suspicion,
-    is_key_file,
     secrets_in,
     suspicion_of,
 )
@@ -22,10 +21,13 @@ LEFT_OUT_BY_NAME = """
     passwords.txt, passwords, Chrome Passwords.csv, my_passwords-2024.xlsx, passwords (1).txt,
     passwords copy.txt, credentials.json, secret.txt, secrets.yaml, passwd.log, login.txt,
     logins.json, tokens.csv, wallet-seed.txt, recovery-codes.txt, github-recovery-codes.txt,
-    Backup-codes-ann.txt, BitLocker Recovery Key 12AB.TXT, ann_accessKeys.csv, rootkey.csv,
-    bitwarden_export_2024.json, lastpass_export.csv, service-account-1.json, client_secret_1.json,
-    Passwörter.txt, Passwo\u0308rter.txt, пароли.txt, 密码.txt, id_rsa, id_ed25519_sk, x.kdbx,
-    a.pem, a.ppk, prod.env, terraform.tfstate, .netrc, _netrc, pgpass.conf, .htpasswd
+    Backup-codes-ann.txt, BitLocker Recovery Key 12AB.TXT, ann_accessKeys.csv,
+    Passwörter.txt, Passwo\u0308rter.txt, пароли.txt, 密码.txt
+"""
+KEY_FILES = """
+    id_rsa, id_ed25519_sk, x.kdbx, a.PEM, a.ppk, prod.env, terraform.tfstate, .netrc, _netrc,
+    pgpass.conf, .htpasswd, rootkey.csv, bitwarden_export_2024.json, lastpass_export.csv,
+    service-account-1.json, client_secret_1.json
 """
 NOTES = """
     passwords.md, password.md, secrets.md, credentials.md, api-keys.md, recovery-codes.md,
@@ -39,14 +41,14 @@ OTHERS = """
 
 
 @pytest.mark.parametrize(
-    ("names", "suspicion"), [(LEFT_OUT_BY_NAME, "name"), (NOTES, "note"), (OTHERS, "text")]
+    ("names", "suspicion"),
+    [(KEY_FILES, "key"), (LEFT_OUT_BY_NAME, "name"), (NOTES, "note"), (OTHERS, "text")],
 )
 def test_the_stems_hold_for_every_ending_and_prose_is_looked_at(
     names: str, suspicion: Suspicion
 ) -> None:
     split = [name.strip() for name in names.split(",")]
     assert {name: suspicion_of(name) for name in split} == dict.fromkeys(split, suspicion)
-    assert not any(is_key_file(name) for name in split if suspicion != "name")
 
 
 def secret(length: int = 32, letters: str = LETTERS) -> str:
