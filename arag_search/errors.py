@@ -187,12 +187,10 @@ class BadFileError(SourceError):
 class LeftOutError(SourceError):
     """A file is left out for what it is: ``what`` says it, such as "a private key"."""
 
-    PREFIX = "left out, "
-
     @property
     def kind(self) -> str:
         """The words with which reports count such files."""
-        return f"{self.PREFIX}{self.what}" + (f" ({self.do})" if self.do else "")
+        return f"left out, {self.what}" + (f" ({self.do})" if self.do else "")
 
 
 class DuplicateIdError(SourceError):

@@ -270,7 +270,8 @@ class FileSource:
                     self.repeats.add(document.id, document.text)
                 yield document
         except LeftOutError as error:
-            self.left_out_files[identifier] = error.kind
+            if error.do:
+                self.left_out_files[identifier] = error.kind
             if not skip:
                 yield LeftOutError(error.what, where=identifier, do=error.do)
         except SourceError as error:

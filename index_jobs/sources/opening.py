@@ -113,7 +113,7 @@ def open_source(
     source is the only one."""
     files = files or USUAL_FILES.rooted([name])
     if name == STDIN:
-        return _open_input(format, fields, metadata)
+        return _open_input(format, fields, metadata, files)
     path = Path(name)
     if path.is_dir():
         return _open_folder(name, format, fields, metadata, files)
@@ -168,7 +168,9 @@ def _is_text(path: Path, name: str) -> bool:
     return True
 
 
-def _open_input(format: Format | None, fields: Fields, metadata: MetadataReader) -> Source:
+def _open_input(
+    format: Format | None, fields: Fields, metadata: MetadataReader, files: FileSelection
+) -> Source:
     """Open standard input: as records if it holds records, otherwise as one document of text."""
     spool = spooled_input()
     if format is None or format in RECORDS:
@@ -184,7 +186,7 @@ def _open_input(format: Format | None, fields: Fields, metadata: MetadataReader)
         )
     place = Place(str(spool.path))
     file = SourceFile(spool.id, place, spool.where, PLAIN_TEXT, spool.size, spool.sha256)
-    listing = partial(listed, [file])
+    listing = partial(listed, [file._replace(suspicion=files.suspicion(spool.id))])
     return FileSource(STDIN, TEXT, listing, fields, metadata, USUAL_FILES, recognised=True)
 
 

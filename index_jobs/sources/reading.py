@@ -69,7 +69,7 @@ class Source(Protocol):
 
     @property
     def left_out_files(self) -> Mapping[str, str]:
-        """The ids of the files left out for what they hold or are called so far, with the kind."""
+        """The ids of the files of passwords and keys left out so far, with words for a report."""
         ...
 
     @property

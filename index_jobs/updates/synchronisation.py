@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from arag_search.corpus import Chunk, source_shard
-from arag_search.errors import LeftOutError, MassDeletionError, SourceError
+from arag_search.errors import MassDeletionError, SourceError
 from arag_search.manifest import Manifest
 from arag_search.search.standing import note_standing, now, standing_of
 from arag_search.system.arguments import checked
@@ -22,6 +22,7 @@ from index_jobs.cutting.counts import Cut
 from index_jobs.sources.file_ids import path_id
 from index_jobs.sources.file_table import FileTable, Following, Look, note_read, unread_of
 from index_jobs.sources.reading import Unread, count_unread
+from index_jobs.sources.secret_files import TO_READ
 from index_jobs.sources.selection import SHOWN_LARGE_FILES, FileSelection
 from index_jobs.updates.addition import Addition, updated
 from index_jobs.updates.options import AddOptions
@@ -137,7 +138,7 @@ class Synchronisation(Addition):
         if not keeps_vanished and (before := standing_of(self._where)) is not None:
             lines = [*before.left_out]
             if table is not None:
-                lines = [line for line in lines if not line.startswith(LeftOutError.PREFIX)]
+                lines = [line for line in lines if TO_READ not in line]
                 lines += unread_lines(self._left_out(table))
             note_standing(replace(before.now_in_step(self._began_at), left_out=tuple(lines)))
 
