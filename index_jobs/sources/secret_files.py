@@ -64,8 +64,8 @@ _LETTERS = re.compile(r"[^\W\d_]+")
 
 _KEY_WORDS = ("key", "token", "secret", "pass", "pwd")
 _KEY_LINE = re.compile(
-    rf"\W{{0,20}}([^:=|]{{0,60}}?(?:{'|'.join(_KEY_WORDS)})[^:=|]{{0,60}}?)[\s\"'`*]*(?:[:=]+>?|\|)"
-    r"[\s\"'`*]*([^\s\"'`,;|]{16,})[\s\"'`*,;|]*",
+    rf"\W{{0,20}}([^:=|]{{0,60}}?(?:{'|'.join(_KEY_WORDS)})[^:=|]{{0,60}}?)(?:[:=]+>?|\|)"
+    r"[\s\"'`*]{0,20}([^\s\"'`,;|]{16,})[\s\"'`*,;|]*",
     re.IGNORECASE,
 )
 _NO_SECRET = re.compile(r"hash|sha\d|md5|checksum|digest|fingerprint|public", re.IGNORECASE)
