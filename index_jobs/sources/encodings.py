@@ -6,7 +6,7 @@ import codecs
 import re
 from collections import Counter
 from contextlib import suppress
-from typing import IO
+from typing import IO, NamedTuple
 
 from arag_search.errors import SourceError
 
@@ -17,21 +17,44 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+_MULTI_BYTE = ("cp932", "euc_jis_2004", "gb18030", "big5hkscs", "cp949")
 _CANDIDATES = (
-    *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "koi8_r"),
-    *("cp932", "euc_jp", "gb18030", "big5", "cp949"),
+    *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258"),
+    *("koi8-r", "koi8-u", "cp866", "mac-cyrillic", "cp874", *_MULTI_BYTE),
 )
 """The encodings that a guess chooses from. Others differ from one of them in few characters, or are
 so rare that a wrong guess is more likely than a right one."""
 
-_WESTERN = "cp1252"
-_LATIN = frozenset(("cp1250", "cp1252", "cp1254", "cp1257"))
-_TIE = 0.08
-"""Among Latin alphabets, the Western European is by far the most common: it wins over one whose
-disorder ("chaos", as charset-normalizer measures it) is less by at most this."""
+_WITHOUT_C1 = ("iso8859-2", "iso8859-5", "iso8859-6", "iso8859-13", "iso8859-15")
+_WITH_C1 = ("cp437", "cp850", "cp852", "mac-roman")
+_C1 = bytes(range(0x80, 0xA0))
+"""Bytes that are controls in ISO 8859, signs in Windows, and letters in DOS and Mac OS: without any
+of them, text is hardly of DOS, and with one it is not in ISO 8859."""
 
-_WESTERN_SHARE = 0.2
-"""Western European text has at most this share of bytes that are not ASCII."""
+_WESTERN = "cp1252"
+_LATIN = {_WESTERN, "cp1250", "cp1254", "cp1257", "cp1258", "iso8859-2", "iso8859-13", "iso8859-15"}
+_WESTERN_LEAD = 1.1
+"""Among Latin alphabets, the Western European is by far the most common: it wins over one that is
+more likely by at most this."""
+
+_LATIN_SHARE = 0.25
+"""Text in a Latin alphabet has at most this share of special letters, and most of them are single
+ones, or pairs in words. In another alphabet they are whole words."""
+
+_SPECIAL = re.compile(rb"[\x80-\xff]+")
+_LONE = re.compile(
+    rb"(?<![\x80-\xff])[\x80-\xff](?![\x80-\xff])|(?<=[A-Za-z])[\xc0-\xff]{2}(?=[A-Za-z])"
+)
+
+_JAPANESE = ("cp932", "euc_jis_2004")
+_KANA = re.compile("[\u3041-\u3096\u30a1-\u30fc]")
+_KINDS_OF_KANA = 4
+"""Text whose special characters are mostly kana, of at least so many kinds, is Japanese."""
+
+_DAMAGED_GUESS = 0.8
+_DAMAGED_PAIRS = 0.5
+"""How much less likely a guess is if it takes the text for damaged. By pairs of bytes, text in
+another encoding has often little damage."""
 
 _ISO_2022_JP = "iso2022_jp"
 _WIDER = {"gbk": "gb18030", "euc_jp": "euc_jis_2004"}
@@ -41,13 +64,29 @@ _JIS = re.compile(rb"\x1b\$[@B]([^\x1b]*)(?:\x1b\([BJ])?")
 _HIGH = bytes(byte | 0x80 if 0x20 < byte < 0x7F else byte for byte in range(256))
 
 _SAMPLE_BYTES = 1 << 16
+_CHARACTER_END = re.compile(rb"[\x00-\x7f]")
+"""A byte that ends a character in all encodings, alone or after another one."""
+
 _PIECE_BYTES = 1 << 20
 _GOOD_TO_BAD = 10
-"""A text with at least this many characters of UTF-8 for every invalid byte is damaged UTF-8."""
+"""A text with more than this many special characters for every damaged one is in its encoding."""
 
+_CHARACTERS_TO_BAD = 200
+"""How many characters a text has for each damaged one, if it has several."""
+
+_CONTINUATIONS = bytes(range(0x80, 0xC0))
+_WORD_ENDS = (
+    b"\x85\x91\x92\x93\x94\x96\x97\xa0\xab\xb0\xbb"  # signs that follow a word in Windows
+    b"\xa3\xa4\xa6\xa7\xad"  # letters of KOI8 that are apart from the others
+    b"\xa1\xa4\xa5"  # beginnings of kana in EUC-JP
+)
+
+_ASCII = re.compile(r"[\x00-\x7f]+")
 _NULS = re.compile(rb"\0+")
 _TEXT_BYTES = bytes({*range(256)} - {*range(7), *range(14, 26), *range(28, 32), 127})
 """The bytes of text, with controls for printers and terminals, and the end of a file of DOS."""
+
+_CONTROLS = bytes({*range(32)} - {*b"\t\n\r"})
 
 _FEW_CONTROLS = 4
 _BYTES_TO_FEW = 8
@@ -61,39 +100,48 @@ _GOOD_TO_STRANGE = 20
 """A text in UTF-16 has at least this many characters for each that is none of a text."""
 
 
-def decoded(data: bytes, where: str, declared: str = "") -> str:
+class Decoded(NamedTuple):
+    """The text of a file. Each of the ``damaged`` places, which no character could be read from, is
+    U+FFFD."""
+
+    text: str
+    damaged: int = 0
+
+    @property
+    def unread(self) -> dict[str, int]:
+        """What a report counts of the file."""
+        return {"damaged characters": self.damaged} if self.damaged else {}
+
+
+def decoded(data: bytes, where: str, declared: str = "") -> Decoded:
     """Decode a whole file, without its byte order mark, and with blanks in place of NUL.
 
     ``declared`` is the encoding that the file itself names, if any, by a label of the WHATWG
     Encoding Standard; a byte order mark outranks it, and so does the content if it cannot be in it,
     but for a few damaged characters, which are replaced. Raises SourceError that names
-    ``where`` if the data is binary, or damaged, or fits no encoding.
+    ``where`` if the data is binary, or has much damage, or fits no encoding.
     """
     encoding = mark_encoding(data)
     if not encoding and b"\0" in data:
         encoding = _encoding_with_nul(data, where)
         data = data if encoding else data.replace(b"\0", b" ")
     if encoding:
-        try:
-            return data.decode(encoding).replace("\0", " ")
-        except UnicodeDecodeError as error:
-            raise _damaged(encoding, error, where) from None
+        read = _read(data, encoding)
+        if not _is_hardly(read):
+            raise _damaged(encoding, where)
+        return read._replace(text=read.text.replace("\0", " "))
     encoding = _codec(declared)
-    if encoding and (text := _in_codec(data, encoding, "strict")) is not None:
-        return text
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        sample = _sample(data)
-        if _is_mostly(sample, "utf-8"):
-            raise _damaged("utf-8", error, where) from None
-        if encoding and _is_mostly(sample, encoding):
-            return _in_codec(data, encoding, "replace") or ""
+    for strict in (encoding, _ISO_2022_JP if _JIS.search(data) else "", "utf-8"):
+        if strict and (text := _in_codec(data, strict, "strict")) is not None:
+            return Decoded(text)
+    if _is_damaged_utf_8(data):
+        return _read(data, "utf-8")
+    sample = _sample(data)
+    if encoding and _is_mostly(_read(sample, encoding)):
+        return _read(data, encoding)
     for encoding in _guesses(sample, where):
-        try:
-            return data.decode(encoding)
-        except UnicodeDecodeError:
-            continue
+        if _is_hardly(read := _read(data, encoding)):
+            return read
     raise _undecodable(where)
 
 
@@ -110,7 +158,7 @@ def stream_encoding(stream: IO[bytes], where: str) -> str:
     if the data is binary, or fits no encoding.
     """
     decoder = codecs.getincrementaldecoder("utf-8")()
-    encoding = ""
+    encoding, before = "", b""
     offset = 0
     while not encoding:
         piece = stream.read(_PIECE_BYTES)
@@ -123,10 +171,11 @@ def stream_encoding(stream: IO[bytes], where: str) -> str:
         try:
             decoder.decode(piece, final=not piece)
         except UnicodeDecodeError:
-            sample = _sample(piece + stream.read(_PIECE_BYTES))
-            encoding = "utf-8" if _is_mostly(sample, "utf-8") else _guesses(sample, where)[0]
+            data = before + piece + stream.read(_PIECE_BYTES)
+            encoding = "utf-8" if _is_damaged_utf_8(data) else _guesses(_sample(data), where)[0]
         else:
             encoding = "" if piece else "utf-8"
+            before = piece[-_SAMPLE_BYTES:].lstrip(_CONTINUATIONS)
     stream.seek(0)
     return encoding
 
@@ -167,30 +216,73 @@ def _wide_encoding(sample: bytes) -> str:
     return codec if good >= _GOOD_TO_STRANGE * (len(text) - good) else ""
 
 
-def _is_mostly(sample: bytes, encoding: str) -> bool:
+def _is_damaged_utf_8(data: bytes) -> bool:
+    """Return whether text is UTF-8 but for damage: most of its special characters are good, or as
+    many as are damaged, and these are one in 200 characters or a single one."""
+    read = _read(data, "utf-8")
+    special = Counter(_ASCII.sub("", read.text)).items()
+    good = sum(number for character, number in special if not _is_accident(character))
+    return _is_mostly(read) or (good >= max(1, read.damaged) and _is_hardly(read))
+
+
+def _is_accident(character: str) -> bool:
+    """Return whether the bytes of a character in UTF-8 are likely in another encoding: U+FFFD, or a
+    letter and a byte that may follow it."""
+    first, *others = character.encode()
+    is_letter = first > 0xC5 and first != 0xE2  # which begins quotation marks, dashes and signs
+    return character == "\ufffd" or (is_letter and not bytes(others).strip(_WORD_ENDS))
+
+
+def _is_mostly(read: Decoded) -> bool:
     """Return whether text is in an encoding in which it is damaged in few places. In another one,
     every special character would be wrong."""
-    text = _in_codec(sample, encoding, "replace") or ""
-    bad = text.count("\ufffd")
-    return sum(character > "\x7f" for character in text) > (_GOOD_TO_BAD + 1) * bad
+    return len(_ASCII.sub("", read.text)) > (_GOOD_TO_BAD + 1) * read.damaged
+
+
+def _is_hardly(read: Decoded) -> bool:
+    return read.damaged <= max(1, len(read.text) // _CHARACTERS_TO_BAD)
 
 
 def _guesses(sample: bytes, where: str) -> list[str]:
-    """Return the possible encodings of text that is not UTF-8, most likely first."""
-    from charset_normalizer import from_bytes
+    """Return the possible encodings of text that is not UTF-8, most likely first.
 
-    guesses = from_bytes(sample, cp_isolation=list(_CANDIDATES), enable_fallback=False)
-    names = [guess.encoding for guess in guesses]
-    if not names:
+    One in which few characters are damaged is possible as well: it is judged without them.
+    """
+    from chardet import detect_all
+
+    if len(sample.translate(None, _TEXT_BYTES)) * _BYTES_TO_CONTROL > len(sample):
         raise _undecodable(where)
-    best = guesses[0]
-    western = next((guess for guess in guesses if guess.encoding == _WESTERN), None)
-    if western and western.coherence >= best.coherence:
-        special = sum(byte > 0x7F for byte in sample) / len(sample)
-        is_latin = best.encoding in _LATIN and western.chaos <= best.chaos + _TIE
-        if is_latin or (special <= _WESTERN_SHARE and western.chaos <= best.chaos):
-            names.insert(0, _WESTERN)
-    return names
+    alike: dict[bytes, list[str]] = {}
+    others = _WITHOUT_C1 if sample.translate(None, _C1) == sample else _WITH_C1
+    for name in (*_CANDIDATES, *others):
+        if _is_hardly(read := _read(sample, name)):
+            kana = _KANA.findall(read.text) if name in _JAPANESE else ()
+            if len(set(kana)) >= _KINDS_OF_KANA and 2 * len(kana) >= len(_ASCII.sub("", read.text)):
+                return [name]
+            good = read.text.replace("\ufffd", "") if read.damaged else ""
+            alike.setdefault(good.encode(name, "ignore") or sample, []).append(name)
+    scores = {name: 0.0 for names in alike.values() for name in names}
+    for whole, names in alike.items():
+        for guess in detect_all(
+            b"\n" + whole.translate(None, _CONTROLS),  # never begins like a binary format
+            ignore_threshold=True,
+            compat_names=False,
+            include_encodings=["ascii", *names],
+            no_match_encoding="ascii",
+        ):
+            name = guess["encoding"]
+            if name in scores:
+                weight = _DAMAGED_PAIRS if name in _MULTI_BYTE else _DAMAGED_GUESS
+                scores[name] = guess["confidence"] * (1 if whole is sample else weight)
+    scores["koi8-u"] = max(scores["koi8-u"], scores.pop("koi8-r"))  # without letters of Ukrainian
+    ranked = sorted(scores, key=lambda name: -scores[name])
+    runs = _SPECIAL.findall(sample)
+    is_latin = sum(map(len, runs)) <= max(2, _LATIN_SHARE * len(sample))
+    if is_latin and 2 * len(_LONE.findall(sample)) > len(runs):
+        ranked.sort(key=lambda name: name not in _LATIN and name not in _WITH_C1)
+    if ranked[0] in _LATIN and scores.get(_WESTERN, 0) * _WESTERN_LEAD >= scores[ranked[0]]:
+        ranked.insert(0, _WESTERN)
+    return ranked
 
 
 def _sample(data: bytes) -> bytes:
@@ -199,7 +291,9 @@ def _sample(data: bytes) -> bytes:
     size = 0
     for line in data.splitlines(keepends=True):
         if not line.isascii():
-            lines.append(line[: _SAMPLE_BYTES - size])
+            room = _SAMPLE_BYTES - size
+            end = _CHARACTER_END.search(line, room, 2 * room)
+            lines.append(line[: end.end() if end else room])
             size += len(lines[-1])
             if size >= _SAMPLE_BYTES:
                 break
@@ -218,6 +312,13 @@ def _codec(label: str) -> str:
     return _WIDER.get(name, name)
 
 
+def _read(data: bytes, encoding: str) -> Decoded:
+    if (text := _in_codec(data, encoding, "strict")) is not None:
+        return Decoded(text)
+    text = _in_codec(data, encoding, "replace") or ""
+    return Decoded(text, len(text) - len(_in_codec(data, encoding, "ignore") or ""))
+
+
 def _in_codec(data: bytes, encoding: str, errors: str) -> str | None:
     if encoding == _ISO_2022_JP:  # whose codec lacks the circled numbers that Windows writes
         data, encoding = _JIS.sub(_as_euc, data), "euc_jis_2004"
@@ -231,12 +332,10 @@ def _as_euc(section: re.Match[bytes]) -> bytes:
     return section[1].translate(_HIGH)
 
 
-def _damaged(encoding: str, error: UnicodeDecodeError, where: str) -> SourceError:
+def _damaged(encoding: str, where: str) -> SourceError:
     name = encoding.removesuffix("-sig").upper()
     return SourceError(
-        f"The file is damaged {name}.",
-        where=f"{where}, byte {error.start + 1}",
-        do=f"Correct the bytes that are not {name}.",
+        f"The file is damaged {name}.", where=where, do=f"Correct the bytes that are not {name}."
     )
 
 

@@ -65,7 +65,9 @@ def _document(archive: ZipFile, where: str) -> ConvertedDocument:
     lines = 0
     title = book.title
     for name in book.chapters:
-        page = page_of(decoded_markup(archive.read(name), f"{where}, {name}"))
+        read = decoded_markup(archive.read(name), f"{where}, {name}")
+        book.unread.update(read.unread)
+        page = page_of(read.text)
         if page.text:
             chapters.append(f"[chapter {len(chapters) + 1}]\n{page.text}")
             length = page.text.count("\n") + 2

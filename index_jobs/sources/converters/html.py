@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from arag_search.corpus import MAX_NAME_CHARACTERS, Outline, UnitKind
 from index_jobs.sources.converters.outline import INDEX_LINES, Part, outline_of
 from index_jobs.sources.converters.registry import ConvertedDocument, whole_file
-from index_jobs.sources.encodings import decoded
+from index_jobs.sources.encodings import Decoded, decoded
 from index_jobs.sources.records import Fields
 
 if TYPE_CHECKING:
@@ -130,11 +130,13 @@ class Page(NamedTuple):
 
 def convert(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocument]:
     """Yield the page as one document. See Converter."""
-    page = page_of(decoded_markup(whole_file(path, where), where))
-    yield ConvertedDocument("", page.title, page.text, unread=page.unread, outline=page.outline)
+    read = decoded_markup(whole_file(path, where), where)
+    page = page_of(read.text)
+    unread = {**page.unread, **read.unread}
+    yield ConvertedDocument("", page.title, page.text, unread=unread, outline=page.outline)
 
 
-def decoded_markup(data: bytes, where: str) -> str:
+def decoded_markup(data: bytes, where: str) -> Decoded:
     """Decode a page in the encoding that it declares, or that is detected. Raises SourceError."""
     beginning = _COMMENT.sub(b"", data[:_CHARSET_BYTES])
     declared = _XML_ENCODING.match(beginning) or _META_CHARSET.search(beginning)

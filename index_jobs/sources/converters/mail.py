@@ -14,7 +14,7 @@ from typing import Any, cast
 from arag_search.errors import SourceError
 from index_jobs.sources.converters.html import page_of
 from index_jobs.sources.converters.registry import ConvertedDocument, reading, whole_file
-from index_jobs.sources.encodings import decoded
+from index_jobs.sources.encodings import Decoded, decoded
 from index_jobs.sources.records import SKIP, CorpusFile, Fields, readable
 
 MAX_MESSAGE_BYTES = 1 << 26
@@ -195,22 +195,25 @@ def _shown_parts(message: EmailMessage, where: str, unread: dict[str, int]) -> I
         for part in message.iter_parts():
             yield from _shown_parts(cast("EmailMessage", part), where, unread)
     elif kind == "text" and subtype in ("plain", "html", "enriched", "markdown"):
-        yield _text(message, where)
+        yield _text(message, where, unread)
     elif kind in ("text", "multipart", "message"):
         name = f"parts of the type {kind}/{subtype}"
         unread[name] = unread.get(name, 0) + 1
 
 
-def _text(part: EmailMessage, where: str) -> str:
+def _text(part: EmailMessage, where: str, unread: dict[str, int]) -> str:
     content = cast("bytes", part.get_payload(decode=True) or b"")
     charset = part.get_content_charset("")
     try:
-        text = decoded(content, where, charset)
+        read = decoded(content, where, charset)
     except SourceError:  # not worth losing the rest of a message
         text = content.replace(b"\0", b"").decode("utf-8", "replace")
+        read = Decoded(text, text.count("\ufffd"))
+    for kind, number in read.unread.items():
+        unread[kind] = unread.get(kind, 0) + number
     if part.get_content_subtype() != "html":
-        return "\n".join(line.rstrip() for line in text.splitlines())
-    return page_of(text).text
+        return "\n".join(line.rstrip() for line in read.text.splitlines())
+    return page_of(read.text).text
 
 
 def _with_readable_head(data: bytes, where: str) -> bytes:
@@ -226,6 +229,6 @@ def _with_readable_head(data: bytes, where: str) -> bytes:
         try:
             text = head.decode()
         except UnicodeDecodeError:
-            text = decoded(head, where, label)
+            text = decoded(head, where, label).text
         return text.encode() + data[len(head) :]
     return data

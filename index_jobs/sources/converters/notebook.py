@@ -20,9 +20,9 @@ def convert(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocumen
     Converter."""
     written = whole_text(path, where)
     with reading("a notebook", where):
-        text = "\n\n".join(filter(None, map(_text, _cells(json.loads(written)))))
+        text = "\n\n".join(filter(None, map(_text, _cells(json.loads(written.text)))))
     title, outline, _ = markdown(text)
-    yield ConvertedDocument("", title, text, outline=outline)
+    yield ConvertedDocument("", title, text, unread=written.unread, outline=outline)
 
 
 def _cells(notebook: Any) -> list[Mapping[str, Any]]:

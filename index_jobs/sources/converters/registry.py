@@ -20,6 +20,7 @@ from arag_search.errors import AragError, SourceError
 from arag_search.system.extras import check_extra
 
 if TYPE_CHECKING:
+    from index_jobs.sources.encodings import Decoded
     from index_jobs.sources.records import Fields
 
 MAX_FILE_BYTES = 1 << 28
@@ -72,11 +73,12 @@ class Converter(Protocol):
         ...
 
 
-def whole_text(path: Path, where: str) -> str:
+def whole_text(path: Path, where: str) -> Decoded:
     """Return the text of a file. Raises SourceError."""
     from index_jobs.sources.encodings import decoded
 
-    return in_lines(decoded(whole_file(path, where), where))
+    read = decoded(whole_file(path, where), where)
+    return read._replace(text=in_lines(read.text))
 
 
 def in_lines(text: str) -> str:

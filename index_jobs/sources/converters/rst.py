@@ -45,9 +45,9 @@ _MARKUP = re.compile(
 
 def convert(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocument]:
     """Yield the file, unchanged, as one document. Its title is the first heading. See Converter."""
-    text = whole_text(path, where)
-    title, outline = title_and_outline(text)
-    yield ConvertedDocument("", title, text, outline=outline)
+    read = whole_text(path, where)
+    title, outline = title_and_outline(read.text)
+    yield ConvertedDocument("", title, read.text, unread=read.unread, outline=outline)
 
 
 def title_and_outline(text: str) -> tuple[str, Outline]:

@@ -21,7 +21,7 @@ from index_jobs.sources.converters.registry import (
     whole_file,
     whole_text,
 )
-from index_jobs.sources.encodings import decoded
+from index_jobs.sources.encodings import Decoded, decoded
 from index_jobs.sources.records import Fields, readable
 
 if TYPE_CHECKING:
@@ -50,14 +50,14 @@ def convert_if_text(path: Path, where: str, fields: Fields) -> Iterator[Converte
     """Yield the file as one document. Raises LeftOutError if it is no text. See Converter."""
     data = whole_file(path, where)
     try:
-        text = decoded(data, where)
+        read = decoded(data, where)
     except SourceError as error:
         raise LeftOutError("no text", where=where) from error
-    yield _document(in_lines(text), where)
+    yield _document(read._replace(text=in_lines(read.text)), where)
 
 
-def _document(text: str, where: str) -> ConvertedDocument:
-    name = where.lower()
+def _document(read: Decoded, where: str) -> ConvertedDocument:
+    name, text = where.lower(), read.text
     title, outline = "", ()
     front = NO_FRONT_MATTER
     if name.endswith(_MARKDOWN):
@@ -70,7 +70,9 @@ def _document(text: str, where: str) -> ConvertedDocument:
         title, outline = rst.title_and_outline(text)
     elif is_code(name):
         outline = code.outline(text, name.rpartition(".")[2])
-    unread = {f"front matter {front.problem}, kept as text": 1} if front.problem else {}
+    unread = read.unread
+    if front.problem:
+        unread[f"front matter {front.problem}, kept as text"] = 1
     return ConvertedDocument("", title, text, unread=unread, outline=outline, front=front.values)
 
 
@@ -82,7 +84,7 @@ def front_values(path: Path, where: str) -> Mapping[str, tuple[str, ...]]:
     with readable(where), path.open("rb") as file:
         if not file.read(4).replace(b"\0", b"").startswith(_FRONT_MATTER):
             return {}
-    return front_matter(whole_text(path, where).replace("\r\n", "\n")).values
+    return front_matter(whole_text(path, where).text.replace("\r\n", "\n")).values
 
 
 def markdown(text: str) -> tuple[str, Outline, FrontMatter]:
