@@ -33,7 +33,8 @@ from arag_search.search.documents import IndexDocument
 from arag_search.search.index import Index
 from arag_search.search.lines import DocumentLines
 from arag_search.search.opening import open_index
-from arag_search.search.shown.writing import header_line
+from arag_search.search.shown.apart import marked, safe_signs
+from arag_search.search.shown.writing import header_line, shown_id
 from arag_search.system.progress import counted, open_progress
 from arag_search.tools.base import ReadSet
 from arag_search.tools.chunk_read import chunk_header
@@ -151,7 +152,7 @@ def _print_passages(index: Index, ids: Sequence[str], json: bool) -> int:
         print_json({"passages": shown, "state": state_json(state)}, pretty=True)
         return 0
     text = "\n\n".join(
-        f"{chunk_header(passage)}\n{passage.chunk.content.strip()}" for passage in passages
+        f"{chunk_header(passage)}\n{marked(passage.chunk.content.strip())}" for passage in passages
     )
     chunks = (passage.chunk for passage in passages)
     print_linked(with_state(text, state), chunks, index.manifest)
@@ -188,9 +189,11 @@ def _print_list(index: Index) -> int:
         is_empty = False
         about = metadata_text(document.metadata)
         print_text(
-            f"{header_line(document.id, document.title, 1, 1)} "
-            f"({counted(len(document.chunks), 'passage')}, "
-            f"{document.characters:,} characters{f'; {about}' if about else ''})"
+            safe_signs(
+                f"{header_line(document.id, document.title, 1, 1)} "
+                f"({counted(len(document.chunks), 'passage')}, "
+                f"{document.characters:,} characters{f'; {about}' if about else ''})"
+            )
         )
     text = "No document is in scope." if is_empty else ""
     if text := with_state(text, index.standing).strip():
@@ -230,5 +233,7 @@ def _document_text(document: IndexDocument) -> str:
     header = header_line(document.id, document.title, 1, 1)
     about = metadata_text(document.metadata)
     lines = [f"{header}\n({about})" if about else header]
-    lines += [f"[{chunk.id}]\n{chunk.content.strip()}" for chunk in document.chunks]
+    lines += [
+        f"[{shown_id(chunk.id)}]\n{marked(chunk.content.strip())}" for chunk in document.chunks
+    ]
     return "\n\n".join(lines)

@@ -21,13 +21,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from arag_search.errors import ArgumentError, QueryTimeoutError, UnknownChunkError
 from arag_search.query.problems import QueryError
 from arag_search.search.index import Index
+from arag_search.search.shown.apart import safe_signs
 from arag_search.tokens import count_tokens
 from arag_search.tools.index_description import DOCUMENTS, described
 from arag_search.tools.lenient import instead_of, taken
 from arag_search.tools.preset import PLAIN, Preset
 from arag_search.tools.references import References, ShownReference
 from arag_search.tools.registry import TOOLS
-from arag_search.tools.rendering import PassageSpan, bounded, clipped, written_apart
+from arag_search.tools.rendering import PassageSpan, bounded, clipped
 
 Status = Literal["ok", "empty", "error"]
 
@@ -226,10 +227,10 @@ class Tool(ABC):
         lines = [text for text in (missing, line) if text]
         if result.structured is not None:
             return _with_state(result, lines) if lines else result
-        text = written_apart(result.text, result.passages)
+        text = safe_signs(result.text)
         if text != result.text:
             result = replace(result, text=text)
-        below = written_apart("".join(f"\n{line}" for line in lines), ())
+        below = safe_signs("".join(f"\n{line}" for line in lines))
         room = self.max_result_tokens - (count_tokens(below) if below else 0)
         if result.result_tokens > room:
             text = bounded(result.text, room)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from arag_search.corpus import NO_OUTLINE, Chunk, PassageOutline
 from arag_search.engines.hits import Hit, join_sentences
+from arag_search.search.shown.apart import marked
 from arag_search.search.shown.writing import shown_id, shown_title
 from arag_search.tokens import (
     CHARACTERS_PER_TOKEN,
@@ -109,6 +110,8 @@ class Block:
         """Return the paragraphs of the sentences to show, before any cut."""
         if self._written[0] != len(self.shown):  # sentences are only ever taken off the end
             written = self.write(self)
+            if self.kind != "lines":  # whose lines begin with numbers
+                written = [p if p.label else p._replace(text=marked(p.text)) for p in written]
             text = "\n".join([label + text for _, text, _, _, label, _ in written])
             self._written = len(self.shown), written, text
         return self._written[1]

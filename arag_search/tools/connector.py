@@ -28,6 +28,7 @@ from arag_search.query.reading import parse
 from arag_search.search.by_vectors import words_query
 from arag_search.search.index import Index
 from arag_search.search.results import SearchResult
+from arag_search.search.shown.apart import safe_signs
 from arag_search.search.shown.writing import shown_heading, shown_path, shown_title
 from arag_search.tokens import count_tokens, cut_to
 from arag_search.tools.base import (
@@ -284,7 +285,7 @@ class ConnectorFetch(ConnectorTool):
         first = chunks[0]
         share = self.max_result_tokens // _SHARE_OF_METADATA
         own = {name: cut_to(value_text(value), share) for name, value in first.metadata.items()}
-        text = "\n\n".join(chunk.content.strip() for chunk in chunks)
+        text = safe_signs("\n\n".join(chunk.content.strip() for chunk in chunks))
         content: dict[str, Any] = {
             "id": id_,
             "title": shown_title(first.title) or first.doc_id,

@@ -429,7 +429,7 @@ def _lines_on_queries(
         documents = min(len({hit.doc_id for hit in result.hits}), most)
         ran.append(f"{number}: {documents} for {cut_to(result.understood, max_tokens)}.")
         if result.feedback is not None:
-            others.append(f"{number}: {cut_to(str(result.feedback), max_tokens)}")
+            others.append(f"{number}: {cut_to(result.feedback.line(), max_tokens)}")
     return [" ".join(ran), *others] if ran else others
 
 

@@ -11,6 +11,7 @@ from typing import Literal, cast
 
 from arag_search.corpus import MetadataValue
 from arag_search.query.field_types import scalar_text
+from arag_search.search.shown.apart import unmarked
 from arag_search.search.shown.writing import one_line, shown_id
 from arag_search.tokens import count_tokens, cut_to
 
@@ -37,7 +38,7 @@ class PassageSpan:
     A document tool names a document by its ``reference``, and shows the ``lines`` of the passage
     from the first to the last, as an editor counts them. Several passages may follow one header, so
     a span may begin without one. In spans of kind "lines", every line begins with its number, which
-    is not part of the text.
+    is not part of the text; nor are the marks of ``apart`` in others.
     """
 
     id: str
@@ -55,7 +56,7 @@ class PassageSpan:
     def text_in(self, reply: str) -> str:
         """Return the part of the passage's own text that the reply shows."""
         text = reply[self.text_start : self.end]
-        return _NUMBER.sub("", text) if self.kind == "lines" else text
+        return _NUMBER.sub("", text) if self.kind == "lines" else unmarked(text)
 
 
 def clipped(spans: Sequence[PassageSpan], length: int) -> tuple[PassageSpan, ...]:
@@ -67,90 +68,6 @@ def clipped(spans: Sequence[PassageSpan], length: int) -> tuple[PassageSpan, ...
         for span in spans
         if span.start < length
     )
-
-
-_UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\U000e0000-\U000e0fff]"
-)
-"""Ends of lines other than a line feed, other control characters, signs that turn the direction of
-what follows (neither is white space), and tags, which nobody sees and models read."""
-
-_UNSEEN = (
-    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f\u2800\u3164"
-    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
-)
-"""The code points that Unicode calls default ignorable, and the blank of braille."""
-_IGNORABLE = re.compile(f"[{_UNSEEN}]")
-_IGNORABLE_AT_START = re.compile(f"[^\\S\\n]*[{_UNSEEN}][{_UNSEEN}\\s]*")
-
-_LIKE_OURS = re.compile(
-    r"""[^\S\n]*(?P<line>
-    \[(?!(?:page|slide|sheet|chapter)[ ][^\]\n]*\]\n)[^\]\n]+\]+(?:\s|\Z)
-    |\((?:previous|next|[\w-]+):[ ][^\n]*\)\s*\Z
-    |(?:All[ ]shown|Alone|Best[ ]|Go[ ]on|More|Named[ ]above|Nearest|Nearly|Not[ ]shown|Note
-       |Other[ ]titles|Query[ ]not[ ]run|Shown[ ]up|Tool[ ]not[ ]run|Unknown|Write)[^\n]{0,60}?:
-    |(?:This[ ]call[ ]was|Passages?[ ]\d|No[ ](?:passage|sentence)[ ](?:is|matches)
-       |Only[ ][\d,]+[ ](?:document|passage)s?
-       |Index[ ]in[ ]step|[\d,]+[ ]files?[ ](?:is|are)[ ]not)[ ]
-    |[\d,]+[ ]of[ ](?:more[ ]than[ ])?[\d,]+[ ]passages?(?:[ ]for[ ]|,[ ]|\n|\Z)
-    |[\d,]+[ ](?:nearest[ ])?(?:passage|sentence)s?(?:[ ]for[ ]|:[ ](?:\d|documents[ ])))""",
-    re.VERBOSE,
-)
-"""A line that begins like one that a tool writes: a header, the neighbours of a passage, a
-note, the first line of a reply."""
-
-_FULL_WIDTH = {"[": "［", "(": "（", ":": "："}
-
-
-def written_apart(text: str, spans: Sequence[PassageSpan]) -> str:
-    """Return a reply in which no text of a passage can be taken for a line of the tool.
-
-    Every character has its place as before. A line of a passage that begins like one of the tool
-    continues the last line with text before it; in the first one, a sign of full width stands for
-    its bracket or its colon, if it has one. What nobody sees is ignored in this comparison, and a
-    blank at the beginning of a line. Only line feeds end lines. Lines with numbers, and
-    the texts of pointers, which are within a line, need no care.
-    """
-    if not text.replace("\n", "").isprintable():
-        text = _UNSAFE.sub(lambda sign: " " if sign[0].isspace() else "\ufffd", text)
-    pieces: list[str] = []
-    done = 0
-    for span in spans:
-        if span.kind in ("lines", "pointer") or span.text_start >= span.end:
-            continue
-        written = text[span.text_start : span.end].split("\n")
-        lines = [_without_unseen_start(line) for line in written]
-        if lines != written or any(_LIKE_OURS.match(_seen(line)) for line in lines):
-            pieces += [text[done : span.text_start], _apart(lines)]
-            done = span.end
-    return "".join([*pieces, text[done:]])
-
-
-def _without_unseen_start(line: str) -> str:
-    unseen = None if line.isascii() else _IGNORABLE_AT_START.match(line)
-    return line if unseen is None else f"{' ' * unseen.end()}{line[unseen.end() :]}"
-
-
-def _seen(line: str) -> str:
-    return line if line.isascii() else _IGNORABLE.sub("", line)
-
-
-def _apart(lines: Sequence[str]) -> str:
-    kept: list[str] = []
-    filled = 0  # up to the last line with text
-    for line in lines:
-        seen = _seen(line)
-        if match := _LIKE_OURS.match(seen + "\n" * (len(lines) > 1)):
-            before = kept[filled - 1 :] if filled else []
-            kept = kept[: len(kept) - len(before)]
-            first = seen[match.start("line")]
-            sign = first if first in _FULL_WIDTH else ":"
-            line = line if before else line.replace(sign, _FULL_WIDTH[sign], 1)
-            kept.append(" ".join([*before, line]))
-        else:
-            kept.append(line)
-        filled = len(kept) if line.strip() else filled
-    return "\n".join(kept)
 
 
 def check_spans(spans: Sequence[PassageSpan], reply: str) -> None:

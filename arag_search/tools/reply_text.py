@@ -1,8 +1,7 @@
 """Split a tool result at its passages. For rule-based models, which have only the text, also read
 where they are from the text.
 
-This is the only reader of replies. A line of the corpus that looks like a line of a tool cannot
-be told apart with certainty. Only a line feed ends a line.
+This is the only reader of replies. Only a line feed ends a line.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ NUDGE = "Note: the last "
 CALLS_LEFT = "Note: tool calls left: "
 """The beginning of the line that an agent adds when few calls are left."""
 
-_HEADER = re.compile(r"^\[(?!page \d+\]$)([^\]\n]+)\].*$", re.MULTILINE)
+_HEADER = re.compile(r"^\[(?!\[|page \d+\]$)([^\]\n]+)\].*$", re.MULTILINE)
 """The header of a passage, but not the line at which a page of a PDF begins."""
 _PART = re.compile(r",? ?part \d+ of \d+$")
 _RANK = rf"(?:cosine -?\d\.\d\d|{LOWERED})"

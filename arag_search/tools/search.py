@@ -253,7 +253,7 @@ def _empty_lines(result: SearchResult, understood: str) -> list[str]:
     unit = "sentence" if result.asked.unit == "sentences" else "passage"
     lines = [f"No {unit} matches {understood}."]
     if result.feedback is not None:
-        lines.append(str(result.feedback))
+        lines.append(result.feedback.line())
     return lines
 
 

@@ -31,13 +31,13 @@ from arag_search.agent.state import State
 from arag_search.errors import ConfigError, ModelReplyError
 from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.search.index import Index
+from arag_search.search.shown.apart import marked, safe_signs
 from arag_search.system.yaml_file import numbered
 from arag_search.tokens import cut_to
 from arag_search.tools.base import ToolResult, error_result
 from arag_search.tools.blocks import fit, retrieved_tokens
 from arag_search.tools.paper_replies import paper_block
 from arag_search.tools.preset import Preset, plain_preset
-from arag_search.tools.rendering import written_apart
 from arag_search.tools.reply_text import ShownPassage, passages_at
 from bench import BenchError
 from bench.rivals import RIVALS, RivalName
@@ -133,7 +133,7 @@ class Answerer(Agent):
         asked: dict[str, Any] = {name: cut_to(text, MAX_SAID_TOKENS) for name, text in said.items()}
         parts = [f"{name.replace('_', ' ').capitalize()}:\n{text}" for name, text in asked.items()]
         if passages:
-            texts = (f"[{of.id}] {of.title}".rstrip() + f"\n{of.text}" for of in passages)
+            texts = (f"[{of.id}] {of.title}".rstrip() + f"\n{marked(of.text)}" for of in passages)
             parts.append("Passages:\n" + "\n\n".join(texts))
             asked["passages"] = [passage.id for passage in passages]
         state.messages.clear()
@@ -166,7 +166,7 @@ class Answerer(Agent):
         blocks = [paper_block(chunk, "LogicalRAG", shown.get(chunk.id)) for chunk in chunks]
         text, kept, spans = fit(lambda _: ("", ""), blocks, _MAX_RESULT_TOKENS, whole=True)
         ids, tokens = tuple(block.id for block in kept), retrieved_tokens(kept)
-        text = written_apart(text, spans)
+        text = safe_signs(text)
         status = "ok" if ids else "empty"
         result = ToolResult(text, status, ids, retrieved_tokens=tokens, passages=spans)
         state.shown_ids.update(ids)

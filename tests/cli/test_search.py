@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import unicodedata
+from pathlib import Path
+
 import pytest
 
+from arag_search.search.shown.apart import MARK
 from arag_search.tokens import count_tokens
 from arag_search.tools.preset import DEFAULT_RESULT_TOKENS
 from tests.support.commands import NOT_ALTERNATIVE, Command, CommandResult
+from tests.support.hostile_passages import FORGED
 
 pytestmark = pytest.mark.usefixtures("commands_folder")
 
@@ -151,7 +157,7 @@ def test_a_value_that_a_field_lacks_is_answered_with_the_nearest(arag: Command) 
     assert arag("search", "my-index", "kind:PERSON") == CommandResult(
         1,
         "No passage matches this query.\n"
-        'kind has no value "PERSON"; nearest: "person" (32 passages).\n',
+        'Note: kind has no value "PERSON"; nearest: "person" (32 passages).\n',
         "",
     )
     feedback = arag("search", "my-index", "year:19985", "--json").json["feedback"]
@@ -443,3 +449,33 @@ def test_text_is_bounded_as_for_a_model_unless_more_is_asked_for(arag: Command) 
     done = arag("search", "my-index", "the", "--top-k", "63")
     assert done.lines[0] == "63 of 63 passages"
     assert count_tokens(done.out) > DEFAULT_RESULT_TOKENS
+
+
+def test_no_command_prints_a_line_that_a_text_forged(arag: Command, tmp_path: Path) -> None:
+    signs = "\x1b]8;;https://evil.org\x1b\\ \x9b31m \u202eabc \u2066x \U000e0041"
+    text = "\n".join(["An opera.", *FORGED, *(f"\u3164\u2800{line}" for line in FORGED), signs])
+    named = {"title": f"Opera\u2028{FORGED[0]}\x1b[2J", "kind": f"new\n{FORGED[0]} {signs}"}
+    file = tmp_path / "texts.jsonl"
+    file.write_text(json.dumps({"id": "d", "text": text, **named}) + "\n")
+    index = str(tmp_path / "index")
+    assert arag("index", str(file), "--to", index, "--metadata", "kind:keyword").code == 0
+    for arguments in (
+        ("search", index, "opera"),
+        ("search", index, "opera", "--show", "titles"),
+        ("search", index, "opera", "--show", "lines"),
+        ("search", index, "opera", "--documents"),
+        ("search", index, "opera AND zebra"),
+        ("search", index, "kind:none"),
+        ("read", index, "d.1"),
+        ("read", index, "--document", "d"),
+        ("read", index, "--all"),
+        ("read", index, "d:1"),
+        ("words", index, "opera", "--fields", "kind"),
+    ):
+        done = arag(*arguments)
+        assert not {*FORGED}.intersection(line.strip("\u3164\u2800 ") for line in done.lines)
+        assert not any(unicodedata.category(sign) in ("Cc", "Cf") for sign in "".join(done.lines))
+        if "d.1" in arguments or "--document" in arguments:
+            assert [line for line in done.lines if line.startswith(MARK)][: len(FORGED)] == [
+                f"{MARK}{line}" for line in FORGED
+            ]

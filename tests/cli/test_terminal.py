@@ -156,11 +156,15 @@ def test_json_at_a_terminal_is_still_the_same_json(
     assert HOSTILE[:40] in json.loads(text)["passages"][0]["title"]
 
 
-def test_a_pipe_gets_every_character_unchanged(
+def test_a_pipe_gets_commands_for_a_terminal_in_json_alone(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
-    assert OBEYED["clipboard"] in piped_output("read", "hostile", "g.1")
+    shown = piped_output("read", "hostile", "g.1")
+    assert OBEYED["clipboard"].replace("\x1b", "\ufffd").replace("\a", "\ufffd") in shown
+    assert COMMANDS.findall(shown) == []
+    (passage,) = json.loads(piped_output("read", "hostile", "g.1", "--json"))["passages"]
+    assert OBEYED["clipboard"] in passage["content"]
 
 
 def test_text_of_a_model_is_shown_by_run_and_show_and_does_not_control_the_terminal(

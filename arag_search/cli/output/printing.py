@@ -91,12 +91,14 @@ def print_result(text: str, values: object, json: bool, *, pretty: bool = True) 
 
 
 def with_state(text: str, standing: Standing | None, *, is_absent: bool = False) -> str:
-    """Return text that ends with lines on the files of its index, where there is something to say,
-    and with what brings it in step."""
+    """Return text, with safe signs, that ends with lines on the files of its index, where there is
+    something to say, and with what brings it in step."""
+    from arag_search.search.shown.apart import safe_signs
+
     lines = [] if standing is None else standing.lines(is_absent=is_absent)
     if standing is not None and standing.changed_files and standing.folder:
         lines[-1] += " search --fresh brings it in step."
-    return "\n".join([text, *lines])
+    return safe_signs("\n".join([text, *lines]))
 
 
 def state_json(standing: Standing | None) -> dict[str, Any] | None:

@@ -129,6 +129,11 @@ class Feedback:
         sentences += map(str, self.missing)
         return f"{'. '.join(sentences)}."
 
+    def line(self) -> str:
+        """Return the line of a reply that says it, which begins with a label."""
+        text = str(self)
+        return text if text.startswith("Alone: ") else f"Note: {text}"
+
     def to_dict(self) -> dict[str, Any]:
         """Return the counts in types of JSON, and the ``text`` that says the same in words."""
         return {

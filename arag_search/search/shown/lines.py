@@ -8,6 +8,7 @@ from itertools import accumulate
 
 from arag_search.corpus import PATH_MARK, split_at
 from arag_search.engines.hits import Hit
+from arag_search.search.shown.apart import marked
 from arag_search.search.shown.form import Entry, Form
 from arag_search.search.shown.writing import one_line, shown_id, shown_title
 from arag_search.tokens import cut_to
@@ -42,7 +43,7 @@ class Lines(Form):
                     before = before if text in ("", SAME_TEXT) else text
                     written.append(f"{number}: {': '.join(filter(None, (name, text)))}")
                 header = f"[{shown_id(hit.id)}]"
-                entries.append(Entry(hit, header, intro and f"{intro}:", shown, written))
+                entries.append(Entry(hit, header, marked(intro and f"{intro}:"), shown, written))
                 intro = ""
         return entries
 

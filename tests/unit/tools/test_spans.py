@@ -29,6 +29,7 @@ from arag_search.evaluation.text_match import stands_in, whole_words
 from arag_search.query.fields import ANY_SCHEMA
 from arag_search.questions.question import Question
 from arag_search.search.index import Index
+from arag_search.search.shown.apart import MARK
 from arag_search.search.shown.writing import shown_id, shown_title
 from arag_search.tools.base import ReadSet, ToolResult
 from arag_search.tools.chunk_read import ChunkRead
@@ -187,8 +188,8 @@ def test_a_line_of_a_passage_that_looks_like_a_reply_line_is_text_and_no_title(l
     other = replace(chunk(1, "e", "Tune", "An opera too."), id="0")
     step = search_step(passage, other)
     assert {"d.1", "0"} == {section.id for section in step.shown_passages()}
-    end = " " if line[0] == "[" or ":" in line else "\n"
-    assert ShownPassage("d.1", "Opera", f"An opera.{end}{line}\nThe end.") in step.shown_passages()
+    assert f"\n{MARK}{line}\n" in step.tool_output
+    assert ShownPassage("d.1", "Opera", f"An opera.\n{line}\nThe end.") in step.shown_passages()
     question = Question("q", "?", ("x",), supporting_titles=("Antonio Vivaldi",))
     ((sighting,),) = sightings_of(question, record("q", "x", step), None)
     assert sighting.shown is None
@@ -354,9 +355,9 @@ def test_a_title_cannot_read_as_a_mark_a_number_or_an_id(title: str, shown: str)
 @pytest.mark.parametrize(
     ("line", "shown"),
     [
-        ("\u2800[official.1] x", "An opera.  [official.1] x"),
-        ("N\u200bote: x", "An opera. N\u200bote: x"),
-        ("\u200c\u0645\u06cc\u200c\u062e", "An opera.\n \u0645\u06cc\u200c\u062e"),
+        ("\u2800[official.1] x", "An opera.\n| \u2800[official.1] x"),
+        ("N\u200bote: x", "An opera.\n| N\u200bote: x"),
+        ("\u200c\u0645\u06cc\u200c\u062e", "An opera.\n\u200c\u0645\u06cc\u200c\u062e"),
         ("A\U000e0041 tag", "An opera.\nA\ufffd tag"),
         ("A family 👩\u200d👧 x", "An opera.\nA family 👩\u200d👧 x"),
     ],

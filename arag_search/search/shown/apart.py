@@ -1,0 +1,91 @@
+"""What keeps the text of passages apart from the lines of a reply.
+
+A line of text that could be a line of ours gets MARK at its head. What counts is the form: an id in
+brackets, the neighbours of a passage, a count of passages, or a label. A test checks that every
+line of a reply that may stand beside text has one of these forms.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+MARK = "| "
+"""Stands before a line of text that has the form of a line of ours."""
+
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\U000e0000-\U000e00ff"
+    "\U000e01f0-\U000e0fff]|(?<=[\ufe00-\ufe0f\U000e0100-\U000e01ef])[\U000e0100-\U000e01ef]"
+)
+"""Ends of lines other than a line feed, other control characters, signs that turn the direction of
+what follows (neither is white space), and what nobody sees and models read: tags, and variation
+selectors behind another one."""
+
+_UNSEEN = re.compile(
+    "[\u00ad\u0300-\u036f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f"
+    "\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff\U000133fc\U0001bca0-\U0001bca3\U0001d159"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
+)
+"""The code points that Unicode calls default ignorable, accents, the blanks of braille, hieroglyphs
+and music, and the signs that stand for what cannot be shown."""
+_ALIKE = str.maketrans("АВЕЅІЈКМНОРСТХаеіјорсухԁΑΒΕΖΗΙΚΜΝΟΡΤΥΧον꞉ːː։׃∶【】〔〕❲❳⟦⟧⁅⁆❨❩",
+                       "ABESIJKMHOPCTXaeijopcyxdABEZHIKMNOPTYXov::::::[][][][][]()")  # fmt: skip
+_COMPARED_CHARACTERS = 1_000
+
+_LABEL = (
+    "All shown|Allowed|Alone|Do|Go deeper|Go on|In no single sentence, but in these passages|Kept|"
+    "More|Named above|Nearly the same text|Not shown for want of room|Note|Other titles|"
+    "Query not run|Read on|Scores|Tool not run|Unknown|Where|Write"
+)
+_FORMS = (
+    # [notes/plan.md.2] Title
+    r"\[(?!-|(?:page|slide|sheet|chapter) [^]]*\]$)"
+    r"(?:[^,]*?\d|.*?\.\w+|(?!\[)[^\s,'\"<>(=]+?)\](?: |$)",
+    # (previous: notes/plan.md.1; year: 1678)
+    r"\([\w-]+: ",
+    # 3 of 9 passages for opera; Only 3 passages match opera; No passage matches opera
+    r"(?:No|(?:Only )?#?\d[\d,]*(?: of (?:more than )?\d[\d,]*)?)(?: nearest)? "
+    "(?:passage|sentence|document|chunk)",
+    r"(?:Nearest p|P)assages? \d",
+    r"\d[\d,]* (?:files? (?:is|are) not|quer(?:y|ies),) ",
+    # 2: 5 for opera; #2: Alone: opera 3
+    rf"#?\d+: (?:\d|(?:{_LABEL})[:.])",
+    # Note: text; Other titles:
+    rf"(?:{_LABEL})[:.](?: |$)",
+    # Best for opera AND rome:
+    r"(?:Best for|Nearest, without) .*:$",
+    r"(?:Index in step|Shown up to sentence|This call was made|Viewing lines) ",
+    # line 71: text; 1. column 12, "x": a problem
+    r"lines? \d\S*:(?: |$)|\d+\. (?:column|argument) ",
+)
+_OURS = re.compile(rf"(?:\| )*(?:{'|'.join(_FORMS)})")
+
+
+def safe_signs(text: str) -> str:
+    """Return text in which only line feeds end lines, and no sign gives a terminal a command, turns
+    the direction of what follows, or is a tag. All other characters keep their places."""
+    return _UNSAFE.sub(lambda sign: " " if sign[0].isspace() else "\ufffd", text)
+
+
+def marked(text: str) -> str:
+    """Return the text of a passage with MARK before each line that has the form of a line of ours.
+    What nobody sees, and what looks like another sign, is no difference of form."""
+    lines = safe_signs(text).split("\n")
+    return "\n".join([f"{MARK}{line}" if _is_like_ours(line) else line for line in lines])
+
+
+def unmarked(text: str) -> str:
+    """Return a text without the marks that ``marked`` has given it."""
+    if MARK not in text:
+        return text
+    return "\n".join(
+        line[len(MARK) :] if line.startswith(MARK) and _is_like_ours(line) else line
+        for line in text.split("\n")
+    )
+
+
+def _is_like_ours(line: str) -> bool:
+    if not line.isascii():
+        seen = _UNSEEN.sub("", line).lstrip()[:_COMPARED_CHARACTERS]
+        line = _UNSEEN.sub("", unicodedata.normalize("NFKD", seen)).translate(_ALIKE)
+    return _OURS.match(" ".join(line.split())) is not None
