@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from arag_search.cli.options.index import Json
+from arag_search.cli.options.index import Json, located
 from arag_search.cli.output.printing import print_json, print_result, problem_list
 from arag_search.plan.lower import lower
 from arag_search.query.fields import ANY_SCHEMA
@@ -49,7 +49,7 @@ def check_command(
     if index is not None:
         from arag_search.search.opening import open_index
 
-        with open_index(index) as opened:
+        with located(index, open_index) as reader, reader as opened:
             schema = opened.manifest.query_schema
     described: dict[str, Any] = {"query": query, "understood": None, "tree": None, "notes": []}
     try:

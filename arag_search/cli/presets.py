@@ -17,6 +17,7 @@ from arag_search.agent.presets import (
 )
 from arag_search.agent.prompts import system_prompt
 from arag_search.agent.toolbox import tools_of
+from arag_search.cli.options.index import located
 from arag_search.cli.options.parser import suggest_presets, without_effect
 from arag_search.cli.output.printing import print_bytes, print_text
 from arag_search.search.opening import open_index
@@ -94,7 +95,7 @@ def _explained(preset: Preset, location: str | None) -> str:
         lines.append(f"    {field.description} ({allowed_values(key)})")
     lines += ["", "The first message of every question:", "", system_prompt(preset)]
     if location is not None:
-        with open_index(location) as index:
+        with located(location, open_index) as reader, reader as index:
             for name, tool in tools_of(preset, index).items():
                 arguments = ", ".join(tool.parameters["properties"])
                 lines += ["", f"The tool {name}({arguments}):", "", tool.description]

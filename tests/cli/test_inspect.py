@@ -372,8 +372,12 @@ def test_a_flipped_bit_is_found_by_a_checksum(arag: Command, broken: Path) -> No
         ),
         (
             "plain.jsonl",
-            "This is a file, not an index.\nWhere: plain.jsonl\n"
-            "Do: Build one: arag-search index SOURCE --to plain.jsonl",
+            "This is a file, not an index.\nWhere: plain.jsonl\nDo: Name its folder: .",
+        ),
+        (
+            "Plian",
+            "There is no index.\nWhere: Plian\nDo: Name one that is there: plain. "
+            "Or build one: arag-search index SOURCE --to Plian",
         ),
         (
             "empty",

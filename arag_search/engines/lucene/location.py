@@ -18,6 +18,7 @@ import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, cast
 
@@ -28,6 +29,7 @@ from arag_search.errors import (
     IndexExistsError,
     IndexLockedError,
     IndexNotFoundError,
+    on_one_line,
 )
 from arag_search.system.durable import full_disk_advice, sync, write_atomically
 from arag_search.system.lock import HeldError, hold, is_at, try_lock
@@ -42,6 +44,8 @@ _SIGNATURE = "build.json"
 _GENERATION = re.compile(r"g([1-9]\d{0,8})")
 _ATTEMPTS = 50
 _PAUSE_S = 0.02
+_NAMED = 3
+_SIMILARITY = 0.7
 
 
 @dataclass(slots=True)
@@ -133,11 +137,17 @@ def _hold(generation: Path, name: str) -> HeldGeneration | None:
 
 
 def _not_found(location: Path) -> IndexNotFoundError:
-    if not location.is_dir():
-        what = "This is a file, not an index." if location.exists() else "There is no index."
+    if location.exists() and not location.is_dir():
         return IndexNotFoundError(
-            what, where=str(location), do=f"Build one: arag-search index SOURCE --to {location}"
+            "This is a file, not an index.",
+            where=str(location),
+            do=f"Name its folder: {on_one_line(str(location.parent))}",
         )
+    if not location.is_dir():
+        build = f"uild one: arag-search index SOURCE --to {location}"
+        near = _nearest_names(location)
+        do = f"Name one that is there: {near}. Or b{build}" if near else f"B{build}"
+        return IndexNotFoundError("There is no index.", where=str(location), do=do)
     if any(_unfinished(location)):
         return IndexNotFoundError(
             "A build of the index has begun and not finished.",
@@ -149,6 +159,16 @@ def _not_found(location: Path) -> IndexNotFoundError:
         where=str(location),
         do="Name the folder that was given to arag-search index as --to.",
     )
+
+
+def _nearest_names(location: Path) -> str:
+    """Return the folders beside a path that are spelled nearly like it, at most three."""
+    try:
+        folders = {path.name.casefold(): path for path in location.parent.iterdir()}
+    except OSError:
+        return ""
+    near = get_close_matches(location.name.casefold(), folders, _NAMED, _SIMILARITY)
+    return ", ".join(on_one_line(str(folders[name])) for name in near if folders[name].is_dir())
 
 
 def _live_name(location: Path) -> str | None:
