@@ -248,7 +248,8 @@ def _part_rows(statistics: Statistics) -> Iterator[tuple[str, str]]:
 
 
 def _standing_rows(standing: Standing) -> Iterator[tuple[str, str]]:
-    yield "in step", f"{standing.in_step or 'never'}, with {', '.join(standing.sources)}"
+    sources = ", ".join(standing.sources) or "standard input"
+    yield "in step", f"{standing.in_step or 'never'}, with {sources}"
     yield "not in step", standing.line()
     yield "problem", " ".join(standing.problem.split())
     yield "not read", ", ".join(f"{count:,} {kind}" for kind, count in standing.not_read.items())

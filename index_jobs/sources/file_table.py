@@ -38,7 +38,7 @@ from index_jobs.sources.opening import open_sources
 from index_jobs.sources.reading import FileState, Source
 from index_jobs.sources.records import Fields
 from index_jobs.sources.registry import Format
-from index_jobs.sources.selection import LARGE_DATA, NOT_READ, TOO_LARGE, FileSelection
+from index_jobs.sources.selection import LARGE_DATA, NOT_READ, STDIN, TOO_LARGE, FileSelection
 
 MOST_FILES = 50_000
 """The number of files up to which they are compared before each answer."""
@@ -262,7 +262,7 @@ def note_read(
     note_standing(
         Standing(
             identity_of(location),
-            tuple(map(os.path.realpath, following.names)),
+            tuple(os.path.realpath(name) for name in following.names if name != STDIN),
             began,
             files=0 if look is None else len(look.files),
             not_read={} if look is None else look.not_read(unread),

@@ -126,6 +126,9 @@ def test_standard_input_becomes_an_index(arag: Command, monkeypatch: pytest.Monk
     result = arag("index", "-", "--to", "index")
     assert (result.code, result.err) == (0, "-: recognised as text\n")
     assert ids("index", "sea") == ["stdin.1"]
+    assert arag("search", "index", "sea").lines[-1] == "The sea."
+    assert ", with standard input" in arag("info", "index").out
+    assert arag("info", "index", "--json").json["state"]["gone"] == []
 
 
 def test_an_interrupted_build_of_files_resumes_where_it_was(
