@@ -24,6 +24,7 @@ AragError                     a failure that this project raises on purpose
 ├── SourceError               the corpus cannot be read; names file and line
 │   ├── BadFileError          a file of a source cannot be read; the others can
 │   ├── LeftOutError          a file is left out for what it holds, such as a private key
+│   ├── NotInTimeError        a file is not read in the time that an update may take
 │   └── DuplicateIdError      a document has the id of an earlier one
 ├── BuildError                the build cannot continue (no space, ordinals exhausted)
 │   └── WorkerLostError       a worker process of the build ended or was killed
@@ -191,6 +192,15 @@ class LeftOutError(SourceError):
     def kind(self) -> str:
         """The words with which reports count such files."""
         return f"left out, {self.what}" + (f" ({self.do})" if self.do else "")
+
+
+class NotInTimeError(SourceError):
+    """A file is not read in the time that an update may take: at all if it ``is_slow``, and else
+    together with the files before it."""
+
+    def __init__(self, where: str, *, is_slow: bool) -> None:
+        super().__init__("There was no time to read the file.", where=where)
+        self.is_slow = is_slow
 
 
 class DuplicateIdError(SourceError):

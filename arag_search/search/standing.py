@@ -37,11 +37,11 @@ class Standing:
 
     ``in_step`` is the time in UTC of the last comparison of all files after which nothing was left
     to do, empty before the first. ``changed_files`` counts those that are new, changed or gone
-    since, and ``changed`` names the first of them. ``problem`` says why the index cannot follow
-    them. ``files`` counts those that were read at the last comparison of all; ``not_compared`` is
-    this number if they are too many to be compared before an answer, else 0. ``not_read`` counts,
-    by kind, files of the sources that are not in the index although they could hold text.
-    ``left_out`` says in lines all that is left out.
+    since, and ``changed`` names the first of them. ``slow_files`` take too long to be read before
+    an answer. ``problem`` says why the index cannot follow them. ``files`` counts those that were
+    read at the last comparison of all; ``not_compared`` is this number if they are too many to be
+    compared before an answer, else 0. ``not_read`` counts, by kind, files of the sources that are
+    not in the index although they could hold text. ``left_out`` says in lines all that is left out.
     """
 
     index: str
@@ -54,6 +54,7 @@ class Standing:
     not_compared: int = 0
     not_read: Mapping[str, int] = field(default_factory=dict[str, int])
     left_out: tuple[str, ...] = ()
+    slow_files: int = 0
 
     @property
     def gone(self) -> tuple[str, ...]:
@@ -62,17 +63,15 @@ class Standing:
 
     def now_in_step(self, moment: str) -> Standing:
         """Return the standing of an index of which everything was in step at a time in UTC."""
-        return replace(
-            self, in_step=moment, changed_files=0, changed=(), problem="", not_compared=0
-        )
+        new = Standing(self.index, self.sources, moment, files=self.files)
+        return replace(new, not_read=self.not_read, left_out=self.left_out)
 
     def within_scope(self) -> Standing:
         """Return what somebody may know who sees a part of the index: no name and no number of
         files."""
-        known = replace(self, sources=(), changed=(), not_read={}, left_out=())
         is_past = self.changed_files or self.gone or self.problem or self.not_compared
         problem = "Its files have changed, or are not compared." if is_past else ""
-        return replace(known, changed_files=0, files=0, problem=problem, not_compared=0)
+        return Standing(self.index, in_step=self.in_step, problem=problem)
 
     def line(self) -> str:
         """Return the line of a reply that may be one of the past; empty if the index is in step. A
@@ -80,12 +79,12 @@ class Standing:
         if gone := self.gone:
             names = (gone[0], os.path.basename(gone[0]), "its source")
             forms = [f"{on_one_line(name)} is gone" for name in names]
+        elif self.problem:
+            forms = ["not since: see arag-search info"]
         elif self.changed_files:
             count = f"{counted(self.changed_files, 'file')} changed since"
             names = map(os.path.basename, self.changed[:1])
             forms = [*(f"{count}, {on_one_line(name)} among these" for name in names), count]
-        elif self.problem:
-            forms = ["not since: see arag-search info"]
         elif self.not_compared:
             forms = [f"not compared since: {counted(self.not_compared, 'file')}"]
         else:
@@ -123,6 +122,7 @@ class Standing:
             "in_step": self.in_step,
             "changed_files": self.changed_files,
             "changed": list(self.changed),
+            "slow_files": self.slow_files,
             "gone": list(self.gone),
             "problem": self.problem,
             "not_compared": self.not_compared,

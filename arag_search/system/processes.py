@@ -109,6 +109,14 @@ def resident_bytes(pid: int) -> int:
     return 0
 
 
+def waiting_seconds(pid: int) -> float:
+    """Return for how long a process has waited for a free core; 0 if the system does not say."""
+    try:
+        return int((_PROC / str(pid) / "schedstat").read_text().split()[1]) / 10**9
+    except (OSError, IndexError):
+        return 0.0
+
+
 def _start_by_ps(pid: int) -> str | None:
     done = subprocess.run(
         ["ps", "-o", "stat=,lstart=", "-p", str(pid)],

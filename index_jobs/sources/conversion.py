@@ -1,8 +1,13 @@
 """Converting files of strangers in child processes, which are watched: a file that takes too long,
-or too much memory, cannot be read, and everything else goes on."""
+or too much memory, cannot be read, and everything else goes on.
+
+Time for which a child waits for a free core does not count, so that no file is too slow only
+because other programs are busy.
+"""
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
 import select
@@ -17,8 +22,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import IO, Any, NamedTuple
 
-from arag_search.errors import BuildError, SourceError
-from arag_search.system.processes import resident_bytes
+from arag_search.errors import BuildError, NotInTimeError, SourceError
+from arag_search.system.processes import resident_bytes, waiting_seconds
 from index_jobs.sources.converters.child import OUT_OF_MEMORY, Reply, Request
 from index_jobs.sources.converters.registry import ConvertedDocument
 
@@ -63,19 +68,21 @@ class Conversions:
     """The children of this process that convert the files of a source.
 
     They start when they are needed, serve many files, and end with this object. Another process to
-    which it is sent has children of its own.
+    which it is sent has children of its own. All files together may take ``within_s`` seconds: then
+    the file that is under way is broken off, and none is begun.
     """
 
-    def __init__(self, limits: FileLimits) -> None:
+    def __init__(self, limits: FileLimits, within_s: float = math.inf) -> None:
         self._most = 1
         self._limits = limits
+        self._within_s = self._left_s = within_s
         self._children: list[_Child] = []
         self._waiting: deque[Conversion] = deque()
         self._is_over = threading.Event()
         weakref.finalize(self, _end, self._children, self._is_over)
 
-    def __reduce__(self) -> tuple[type[Conversions], tuple[FileLimits]]:
-        return Conversions, (self._limits,)
+    def __reduce__(self) -> tuple[type[Conversions], tuple[FileLimits, float]]:
+        return Conversions, (self._limits, self._within_s)
 
     def begin(self, request: Request, at_once: int = 1) -> Conversion:
         """Let a file be converted as soon as one of ``at_once`` children has time for it. What was
@@ -87,17 +94,19 @@ class Conversions:
         return conversion
 
     def entries(self, conversion: Conversion) -> Iterator[ConvertedDocument | SourceError]:
-        """Yield what a Converter yields. Raises what it raises, and SourceError for a file that
-        needs more than it may take."""
+        """Yield what a Converter yields. Raises what it raises, SourceError for a file that needs
+        more than it may take, and NotInTimeError."""
         if conversion.child is None:
             self._waiting.remove(conversion)
+            if self._left_s <= 0:
+                raise NotInTimeError(conversion.request.where, is_slow=False)
             self._give(conversion, self._idle() or self._new())
         child = conversion.child
         assert child is not None
         is_last = False
         try:
             while not is_last:
-                reply = child.receive()
+                reply = self._received(conversion, child)
                 is_last = reply.is_last
                 yield from reply.entries
                 if reply.error is not None:
@@ -112,6 +121,18 @@ class Conversions:
                 child.is_idle = True
             self._start()
 
+    def _received(self, conversion: Conversion, child: _Child) -> Reply:
+        before_s = child.left_s
+        try:
+            return child.receive()
+        except SourceError:
+            if child.is_late and child.limit_s < self._limits.seconds:
+                is_slow = child.limit_s >= self._within_s  # no file before it took of its time
+                raise NotInTimeError(conversion.request.where, is_slow=is_slow) from None
+            raise
+        finally:
+            self._left_s -= before_s - child.left_s
+
     def drop(self, conversion: Conversion) -> None:
         """Forget a conversion, unless it was read to its end."""
         if conversion in self._waiting:
@@ -121,7 +142,7 @@ class Conversions:
             conversion.child = None
 
     def _start(self) -> None:
-        while self._waiting:
+        while self._waiting and self._left_s > 0:
             child = self._idle()
             if child is None and len(self._children) < self._most:
                 child = self._new()
@@ -131,7 +152,7 @@ class Conversions:
 
     def _give(self, conversion: Conversion, child: _Child) -> None:
         conversion.child = child
-        child.begin(conversion.request)
+        child.begin(conversion.request, min(self._limits.seconds, self._left_s))
 
     def _idle(self) -> _Child | None:
         return next((child for child in self._children if child.is_idle), None)
@@ -190,8 +211,9 @@ class _Child:
         self._requests: IO[bytes] = self._process.stdin
         self._replies: IO[bytes] = self._process.stdout
         self._where = ""
-        self._left_s = 0.0
+        self.limit_s = self.left_s = 0.0  # that the file may take, and still may take
         self._deadline: float | None = None
+        self.is_late = False
         self._excess = ""
         self._lock = threading.Lock()
         self.is_idle = True
@@ -201,26 +223,28 @@ class _Child:
         """Whether the process keeps much of the memory that its next file may take."""
         return resident_bytes(self._process.pid) > self._limits.memory // _KEPT_SHARE
 
-    def begin(self, request: Request) -> None:
-        """Let the process convert a file."""
+    def begin(self, request: Request, limit_s: float) -> None:
+        """Let the process convert a file within a time."""
         self.is_idle = False
         self._where = request.where
-        self._left_s = self._limits.seconds
+        self.limit_s = self.left_s = limit_s
         self._send(request)
 
     def go_on(self, documents: int) -> None:
         """Let the process go on with a file of which it has sent so many documents."""
-        self._left_s += documents * _DOCUMENT_S
+        if self.limit_s == self._limits.seconds:
+            self.left_s += documents * _DOCUMENT_S
         self._send(None)
 
     def receive(self) -> Reply:
         """Wait for what the process has read of its file. Raises SourceError if it has ended."""
-        began = time.monotonic()
+        began = self._clock_s()
         try:
             reply: Reply = pickle.load(self._replies)
         except (EOFError, pickle.UnpicklingError):  # it was cut off
             raise self._ended() from None
-        self._left_s -= time.monotonic() - began
+        finally:
+            self.left_s -= max(0.0, self._clock_s() - began)
         with self._lock:
             self._deadline = None
         return reply
@@ -232,8 +256,9 @@ class _Child:
                 return
             if resident_bytes(self._process.pid) > self._limits.memory:
                 self._excess = self._limits.shown_memory
-            elif time.monotonic() > self._deadline and not _is_readable(self._replies):
+            elif self._clock_s() > self._deadline and not _is_readable(self._replies):
                 self._excess = self._limits.shown_seconds
+                self.is_late = True
             if self._excess:
                 self._process.kill()
 
@@ -248,10 +273,14 @@ class _Child:
 
     def _send(self, request: Request | None) -> None:
         with self._lock:
-            self._deadline = time.monotonic() + self._left_s
+            self._deadline = self._clock_s() + self.left_s
         with suppress(BrokenPipeError):  # the process has ended: ``receive`` says so
             pickle.dump(request, self._requests)
             self._requests.flush()
+
+    def _clock_s(self) -> float:
+        """Return a time that stands still while the process waits for a core."""
+        return time.monotonic() - waiting_seconds(self._process.pid)
 
     def _ended(self) -> SourceError:
         code = self._process.wait()

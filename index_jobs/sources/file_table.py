@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,7 +45,7 @@ MOST_FILES = 50_000
 """The number of files up to which they are compared before each answer."""
 SMALL_FILES = 20
 SMALL_BYTES = 1_000_000
-"""What an index is brought in step with before an answer; with more, the answer comes first."""
+"""What is read before an answer of the files that no other process converts."""
 _MOST_KEPT = 1_000_000
 
 
@@ -167,12 +168,15 @@ def unread_of(look: Look, sources: Iterable[Source]) -> dict[str, str]:
 @dataclass(frozen=True, slots=True)
 class FileTable:
     """The files of ``how`` (see Following.digest) that the index with this fingerprint has read.
-    ``unread`` are those that could not be, or that were left out with these words."""
+    ``unread`` are those that could not be, or that were left out with these words. ``slow`` are
+    those, as they were, that were broken off because one alone takes longer than an answer may
+    wait."""
 
     how: str
     fingerprint: str
     files: dict[str, FileState]
     unread: Mapping[str, str] = field(default_factory=dict[str, str])
+    slow: Mapping[str, FileState] = field(default_factory=dict[str, FileState])
 
     @staticmethod
     def read(location: str | Path, how: str) -> FileTable | None:
@@ -181,7 +185,7 @@ class FileTable:
             values: Any = json.loads(_table_file(location).read_bytes())
             if values["how"] != how:
                 return None
-            return FileTable(how, values["fingerprint"], values["files"], values["unread"])
+            return FileTable(**values)
         except (OSError, ValueError, TypeError, KeyError):
             return None
 
@@ -201,15 +205,22 @@ class FileTable:
         return changed | (known.keys() - look.files.keys())
 
     def after(
-        self, look: Look, changed: Iterable[str], unread: Mapping[str, str], fingerprint: str
+        self, look: Look, changed: Iterable[str], sources: Sequence[Source], fingerprint: str
     ) -> FileTable:
-        """Return the table after the changed files were read as they were at a look."""
-        changed = set(changed)
+        """Return the table after the changed files were read from sources, as they were at a look.
+        Those for which there was no time count as before."""
+        unread = unread_of(look, sources)
+        of_ids = {id: is_slow for source in sources for id, is_slow in source.late.items()}
+        ids = {path: path_id(look.relative[path]) for path in unread}
+        late = {path: of_ids[id] for path, id in ids.items() if id in of_ids}
+        changed = set(changed) - late.keys()
         files = {path: state for path, state in self.files.items() if path not in changed}
         files |= {path: look.files[path] for path in changed if path in look.files}
-        kept = files.keys() - changed
-        still = {path: why for path, why in self.unread.items() if path in kept}
-        return FileTable(self.how, fingerprint, files, still | dict(unread))
+        still = {path: why for path, why in self.unread.items() if path in files.keys() - changed}
+        slow = {path: state for path, state in self.slow.items() if path not in changed}
+        slow |= {path: look.files[path] for path, is_slow in late.items() if is_slow}
+        new = {path: why for path, why in unread.items() if path not in late}
+        return FileTable(self.how, fingerprint, files, still | new, slow)
 
     def _below(self, within: Iterable[str], look: Look) -> dict[str, FileState]:
         paths = set(within)
@@ -233,15 +244,38 @@ def _same(before: FileState | None, now: FileState) -> bool:
     return before is not None and tuple(before) == now and bool(now[1])
 
 
-def is_small(look: Look, changed: set[str]) -> bool:
-    """Return whether it takes no time to speak of to read the changed files: none is converted in
-    a process of its own."""
-    if len(changed) > SMALL_FILES:
-        return False
-    types = [file_type_of(path) for path in changed if path in look.files]
-    if any(type is not None and type.is_limited for type in types):
-        return False
-    return sum(look.files[path][0] for path in changed if path in look.files) <= SMALL_BYTES
+class Comparison(NamedTuple):
+    """The files as they are at a look, the table of an index, and the paths of the files that are
+    new, changed or gone since: of all if it ``is_whole``, else of some."""
+
+    look: Look
+    table: FileTable
+    changed: set[str]
+    is_whole: bool
+
+    def by_cost(self) -> tuple[list[str], list[str], list[str]]:
+        """Return the changed files that are there by what reading them costs: little, those that
+        another process converts, and those that take long."""
+        costs: tuple[list[str], list[str], list[str]] = [], [], []
+        for path in sorted(self.changed & self.look.files.keys()):
+            state, type = self.look.files[path], file_type_of(path)
+            is_converted = type is not None and type.is_limited
+            is_large = not is_converted and state[0] > SMALL_BYTES
+            is_long = is_large or _same(self.table.slow.get(path), state)
+            costs[2 if is_long else is_converted].append(path)
+        return costs
+
+    @property
+    def is_small(self) -> bool:
+        """Whether an answer may wait until all changed files have been read."""
+        return not self.by_cost()[2] and self.few(self.changed) == sorted(self.changed)
+
+    def few(self, paths: Iterable[str]) -> list[str]:
+        """Return the first of these files that are few and small."""
+        sizes = [(path, self.look.files.get(path, (0, ""))[0]) for path in sorted(paths)]
+        totals = accumulate(size for _, size in sizes)
+        few = zip(sizes[:SMALL_FILES], totals, strict=False)
+        return [path for (path, _), total in few if total <= SMALL_BYTES]
 
 
 def note_read(

@@ -5,6 +5,7 @@ or has several.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import time
 from collections import deque
@@ -21,6 +22,7 @@ from arag_search.corpus import Document, MetadataValue
 from arag_search.errors import (
     BadFileError,
     LeftOutError,
+    NotInTimeError,
     SourceError,
 )
 from arag_search.query.forms import is_code
@@ -89,12 +91,14 @@ class FileSource:
         self._converters: dict[str, Converter] = {}
         self._metadata = metadata
         self.at_once = 1
-        self._conversions = Conversions(files.limits)
+        self._conversions = Conversions(files.limits, files.within_s)
+        self._is_hurried = files.within_s < math.inf
         self._checks_files = files.skip_bad
         self._is_watched = files.only is not None  # changes while it is read will be heard of
         self._options = files.signature()
         self.damaged: set[str] = set()
         self.left_out_files: dict[str, str] = {}
+        self.late: dict[str, bool] = {}
         self.repeats = Repeats()
         metadata.expect_files()
         left_out = LeftOut()
@@ -274,6 +278,9 @@ class FileSource:
                 self.left_out_files[identifier] = error.kind
             if not skip:
                 yield LeftOutError(error.what, where=identifier, do=error.do)
+        except NotInTimeError as error:
+            self.damaged.add(identifier)
+            self.late[identifier] = error.is_slow
         except SourceError as error:
             self.damaged.add(identifier)
             if not skip:
@@ -298,7 +305,7 @@ class FileSource:
         """Yield the contents of a file only if all of it can be read: a skipped file must not leave
         its first documents in the index.
 
-        A file that is too large to be held in memory is read twice. Raises SourceError.
+        A file too large to be held in memory is read twice, and not in a hurry. Raises SourceError.
         """
         documents: list[ConvertedDocument | SourceError] = []
         characters = 0
@@ -307,6 +314,8 @@ class FileSource:
             documents.append(entry)
             characters += 0 if isinstance(entry, SourceError) else len(entry.text)
             if characters > HELD_CHARACTERS:
+                if self._is_hurried and file.type.is_limited:
+                    raise NotInTimeError(file.where, is_slow=True)
                 break
         else:
             yield from documents

@@ -73,6 +73,11 @@ class Source(Protocol):
         ...
 
     @property
+    def late(self) -> Mapping[str, bool]:
+        """Those of ``damaged`` for which there was no time, and whether one alone takes longer."""
+        ...
+
+    @property
     def bytes_read(self) -> int:
         """Bytes read so far, for progress."""
         ...
@@ -109,6 +114,7 @@ class RecordSource:
     states: Mapping[str, FileState] | None = None
     damaged: Sequence[str] = ()
     left_out_files: Mapping[str, str] = {}
+    late: Mapping[str, bool] = {}
     repeats = Repeats()
 
     def prose(self) -> Self:

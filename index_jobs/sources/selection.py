@@ -99,8 +99,9 @@ class FileSelection:
     have in common. With ``skip_bad``, a file that cannot be read is counted, and no part of it is
     indexed. ``only``, which an update by changed paths sets, are absolute paths without links
     above their last part: nothing but these and what is below them is listed. The
-    conversion of a file by a library may take what ``limits`` say. Raises ArgumentError for a value
-    that is not allowed.
+    conversion of a file by a library may take what ``limits`` say, and that of all files together
+    ``within_s`` seconds, which such an update sets too. Raises ArgumentError for a value that is
+    not allowed.
     """
 
     include: tuple[str, ...] = ()
@@ -111,6 +112,7 @@ class FileSelection:
     skip_bad: bool = False
     only: frozenset[str] | None = None
     limits: FileLimits = USUAL_LIMITS
+    within_s: float = math.inf
 
     def __post_init__(self) -> None:
         spec_of("--include", self.include)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,12 +28,16 @@ class Followed:
     ``paths`` are absolute paths: only documents of these files, and of those below them, can have
     changed; None if any can. ``peak`` is the largest number of documents that the index
     had of late, because a folder may vanish in several steps. With ``keeps_vanished`` nothing is
-    deleted. Sources may change while they are read, because the watcher will hear of it.
+    deleted. Sources may change while they are read, because the watcher will hear of it. All
+    conversions together may take ``within_s`` seconds; files for which there is no time stay as
+    they are in the index. ``coming`` counts the new files that later updates read.
     """
 
     paths: frozenset[str] | None = None
     peak: int = 0
     keeps_vanished: bool = False
+    within_s: float = math.inf
+    coming: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,12 @@ from arag_search.system.progress import Progress, counted
 from index_jobs.build.report import AddReport, shown_ids, unread_lines
 from index_jobs.cutting.counts import Cut
 from index_jobs.sources.file_ids import path_id
-from index_jobs.sources.file_table import FileTable, Following, Look, note_read, unread_of
+from index_jobs.sources.file_table import FileTable, Following, Look, note_read
 from index_jobs.sources.reading import Unread, count_unread
 from index_jobs.sources.secret_files import TO_READ
 from index_jobs.sources.selection import SHOWN_LARGE_FILES, FileSelection
 from index_jobs.updates.addition import Addition, updated
-from index_jobs.updates.options import AddOptions
+from index_jobs.updates.options import AddOptions, Followed
 from index_jobs.updates.tally import check_not_empty, existing_chunks
 
 
@@ -96,9 +96,10 @@ class Synchronisation(Addition):
             if within is None:
                 self._paths |= frozenset(table.unread)
         roots = frozenset(map(os.path.realpath, names))
-        if self._paths is None:
-            return options.files if self._followed is None else replace(options.files, only=roots)
-        return replace(options.files, only=self._paths)
+        files = options.files
+        if self._followed is not None:
+            files = replace(files, only=roots, within_s=self._followed.within_s)
+        return files if self._paths is None else replace(files, only=self._paths)
 
     def _finish(self) -> AddReport:
         report, look, table = super()._finish(), self._look, self._table
@@ -127,20 +128,18 @@ class Synchronisation(Addition):
             read: Collection[str] = look.files if self._paths is None else self._paths
             if keeps_vanished:
                 read = [path for path in read if path in look.files]
-            unread = unread_of(look, self._corpus.sources)
-            table = table.after(look, read, unread, report.fingerprint)
-        if is_whole and not keeps_vanished:
+            table = table.after(look, read, self._corpus.sources, report.fingerprint)
+        is_late = any(source.late for source in self._corpus.sources)
+        if is_whole and not keeps_vanished and not is_late:
             left_out, began = report.left_out_lines(), self._began_at
             note_read(self._where, self._following, look, table, began=began, left_out=left_out)
             return
         if table is not None:
             table.save(self._where)
-        if not keeps_vanished and (before := standing_of(self._where)) is not None:
-            lines = [*before.left_out]
-            if table is not None:
-                lines = [line for line in lines if TO_READ not in line]
-                lines += unread_lines(self._left_out(table))
-            note_standing(replace(before.now_in_step(self._began_at), left_out=tuple(lines)))
+        if (before := standing_of(self._where)) is not None and table is not None:
+            lines = [line for line in before.left_out if TO_READ not in line]
+            lines += unread_lines(self._left_out(table))
+            note_standing(replace(before, left_out=tuple(lines)))
 
     def _left_out(self, table: FileTable) -> Unread:
         root = os.path.realpath(self._following.files.root or "")
@@ -243,12 +242,14 @@ class Synchronisation(Addition):
     ) -> None:
         """Raise MassDeletionError if too many documents of a source are gone. For a watcher, those
         that others replace do not count, because files were moved; those that its last updates
-        deleted do."""
+        deleted do. A document has to be left."""
+        followed = self._followed or Followed()
         added = len(self._changes["added"]) if self._followed is not None else 0
-        peak = 0 if self._followed is None else self._followed.peak
+        moved = added + followed.coming
         left = self._before.documents + added - sum(map(len, vanished.values()))
+        lost = followed.peak - left - followed.coming
         for name, ids in vanished.items():
-            if ids and (2 * (len(ids) - added) > had[name] or 2 * (peak - left) > peak):
+            if ids and (2 * (len(ids) - moved) > had[name] or 2 * lost > followed.peak or not left):
                 raise MassDeletionError(
                     f"{len(ids):,} of the {counted(had[name], 'document')} from this source are no"
                     f" longer in it: {shown_ids(list(ids))}.",

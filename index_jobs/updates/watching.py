@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import math
 import os
 import queue
 import threading
@@ -45,7 +46,7 @@ from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import AddReport, BuildReport
 from index_jobs.sources.file_ids import path_id
-from index_jobs.sources.file_table import MOST_FILES, FileTable, Following, Look, is_small
+from index_jobs.sources.file_table import MOST_FILES, Comparison, FileTable, Following
 from index_jobs.sources.selection import IGNORE_FILE, IGNORED_FOLDERS, REPOSITORY
 from index_jobs.updates.options import AddOptions, Followed
 from index_jobs.updates.synchronisation import sync_documents
@@ -57,7 +58,8 @@ RETRY_S = 5.0
 PEAK_S = 3_600.0
 """Seconds for which deletions count together for the guard against mass deletions."""
 MOST_PATHS = 2_000
-"""The number of reported paths above which all files are compared instead."""
+"""The number of reported paths above which all files are compared instead, and of files that are
+converted in one update."""
 
 _STEP_MS, _DEBOUNCE_MS = 100, 1_000
 """A synchronisation begins when nothing was reported for the first time, at the latest after the
@@ -65,6 +67,10 @@ second."""
 _LOCKED_S = 0.5
 _ANSWER_S = 2.0
 """Seconds that an answer waits for a short update that is under way."""
+CONVERSION_S = 2.0
+"""Seconds for which an answer waits for the conversion of files."""
+SLICE_S = 10.0
+"""Seconds of conversion after which a watcher first reads what has changed meanwhile."""
 _MINUTE = len("2026-01-01T00:00")
 _LOOK_SHARE = 50  # comparisons take at most a fiftieth of the time
 _logger = logging.getLogger(__name__)
@@ -150,30 +156,33 @@ class Watcher:
     def compare(self) -> None:
         """Compare all files before an answer, and note how the index stands beside them.
 
-        What takes no time to speak of is brought in step; the rest is left to ``run``, or to the
-        user. Nothing is compared if the files are too many, or while a longer update is under way.
+        What is gone is deleted, what takes no time to speak of is read, and files are converted for
+        CONVERSION_S; the rest is left to ``run``, to the next comparison or, if a single file takes
+        longer, to the user. Nothing is compared if the files are too many, or while a longer update
+        is under way.
         """
         if self._is_slow or not self._busy.acquire(timeout=_ANSWER_S):
             return
         try:
             known, began = standing_of(self._location), now()
-            look, changed = None, None
-            if known is None or known.files <= MOST_FILES:
-                look, changed = self._compared(None)
-            if look is None or changed is None:
+            is_few = known is None or known.files <= MOST_FILES
+            files = self._compared(None) if is_few else None
+            if files is None:
                 if self._changes is None:
                     self._note(not_compared=known.files if known is not None else 1)
                 return
-            if self._is_known(look, changed):
-                if not changed:
+            if self._is_known(files):
+                if not files.changed:
                     self._in_step(began)
                 return
-            self._note_changed(changed)
-            if is_small(look, changed):
-                with suppress(IndexLockedError):
-                    self._try(changed)
-            elif self._changes is not None:
-                self._changes.report(changed)
+            little, converted, _ = files.by_cost()
+            steps = [(files.few(little), 0.0), (converted[:MOST_PATHS], CONVERSION_S)]
+            is_done = False
+            with suppress(IndexLockedError):
+                is_done = self._read(files, steps)
+            left = self._settled(files, began, is_done=is_done)
+            if left and self._changes is not None:
+                self._changes.report(left)
         finally:
             self._busy.release()
 
@@ -212,36 +221,71 @@ class Watcher:
             if paths == set():
                 return LOOK_S
             began = now()
-            look, changed = self._compared(paths)
-            if look is not None and changed is not None and self._is_known(look, changed):
-                if paths is None and not changed:
+            files = self._compared(paths)
+            if files is not None and self._is_known(files):
+                if paths is None and not files.changed:
                     self._in_step(began)
                 return LOOK_S
-            if changed is not None:
-                self._note_changed(changed)
-            self._is_slow = changed is None or look is None or not is_small(look, changed)
+            self._is_slow = files is None or not files.is_small
             try:
-                return LOOK_S if self._try(changed) else RETRY_S
+                if files is None:
+                    return LOOK_S if self._try(None) else RETRY_S
+                little, converted, long = files.by_cost()
+                dear = (converted[:MOST_PATHS], SLICE_S) if converted else (long[:1], math.inf)
+                is_done = self._read(files, [(little, 0.0), dear])
             except IndexLockedError:
-                self._missed = changed
+                self._missed = None if files is None else files.changed
                 return _LOCKED_S
             finally:
                 self._is_slow = False
+            left = self._missed = self._settled(files, began, is_done=is_done)
+            if not left:
+                return LOOK_S
+            return 0.0 if is_done and len(left) < len(files.changed) else RETRY_S
 
-    def _compared(self, paths: set[str] | None) -> tuple[Look | None, set[str] | None]:
-        """Return the files as they are, and the paths of those that have changed, of all or of
-        those at and below paths; None for what is not known."""
+    def _compared(self, paths: set[str] | None) -> Comparison | None:
+        """Compare all files, or those at and below paths, with those that the index has read; None
+        if that is not known."""
         look = self._following.look(paths)
         table = FileTable.read(self._location, self._following.digest())
         if look is None or table is None or _published(self._location) is None:
-            return look, None
-        return look, table.changed(look, paths)
+            return None
+        return Comparison(look, table, table.changed(look, paths), paths is None)
 
-    def _try(self, changed: set[str] | None) -> bool:
-        """Synchronise the index, and return whether that succeeded. A failure is noted. Raises
-        IndexLockedError."""
+    def _read(self, files: Comparison, steps: Sequence[tuple[list[str], float]]) -> bool:
+        """Delete what is gone and read changed files, in an update for each step, which has the
+        seconds that conversions may take. Return whether that succeeded. Raises IndexLockedError.
+        """
+        self._note_changed(files)
+        gone = files.changed - files.look.files.keys()
+        new = files.changed - files.table.files.keys()
+        for paths, within_s in steps:
+            now_read = gone.union(paths)
+            new, gone = new - now_read, set[str]()
+            if now_read and not self._try(now_read, within_s=within_s, coming=len(new)):
+                return False
+        return True
+
+    def _settled(self, files: Comparison, began: str, *, is_done: bool) -> set[str]:
+        """Note how the index stands after changed files were read, and return the paths of those
+        that are still to be read. ``is_done`` says that no update failed."""
+        after = self._compared(files.changed)
+        if after is None:
+            return files.changed
+        if files.is_whole:
+            self._note(not_read=files.look.not_read(after.table.unread))
+        self._note_changed(after)
+        if is_done and not self._held:
+            self._note(problem="")
+        if not after.changed:
+            self._in_step(began)
+        return after.changed - self._held
+
+    def _try(self, changed: set[str] | None, **how: Any) -> bool:
+        """Synchronise the index, and return whether that succeeded. A failure is noted. ``how`` is
+        what it followed beside the paths. Raises IndexLockedError."""
         try:
-            self._update(changed)
+            self._update(changed, **how)
         except IndexLockedError:
             raise
         except Exception as error:  # nothing ends the watcher, such as an odd file
@@ -258,26 +302,27 @@ class Watcher:
         if known.line() or known.in_step[:_MINUTE] != moment[:_MINUTE]:
             note_standing(known.now_in_step(moment))
 
-    def _is_known(self, look: Look, changed: set[str]) -> bool:
+    def _is_known(self, files: Comparison) -> bool:
         """Return whether nothing has changed but the files that are gone and held, and nobody else
         has changed the index meanwhile, who may have deleted their documents."""
         if not self._held:
-            return not changed
-        is_same = changed == self._held and changed.isdisjoint(look.files)
+            return not files.changed
+        is_same = files.changed == self._held and files.changed.isdisjoint(files.look.files)
         return is_same and _published(self._location) == self._published
 
-    def _update(self, changed: set[str] | None) -> None:
+    def _update(self, changed: set[str] | None, **how: Any) -> None:
         paths = None if changed is None else frozenset(changed | self._held)
         published = _published(self._location)
         try:
             peak = max((documents for _, documents in self._peaks), default=0)
-            report = self._synchronised(Followed(paths, peak))
+            report = self._synchronised(Followed(paths, peak, **how))
             self._held = set()
         except MassDeletionError as error:
-            report = self._synchronised(Followed(paths, keeps_vanished=True))
-            look, gone = self._compared(None)
-            self._held = (gone or set()) - (set() if look is None else look.files.keys())
-            self._note(problem=str(error))
+            report = self._synchronised(Followed(paths, keeps_vanished=True, **how))
+            files = self._compared(None)
+            self._held = set() if files is None else files.changed - files.look.files.keys()
+            if not how.get("coming"):  # else the next step may add what replaces them
+                self._note(problem=str(error))
         except IndexNotFoundError:
             built = build_index(self._sources, self._location, self._build, self._progress)
             self._documents = built.documents
@@ -294,7 +339,8 @@ class Watcher:
             self._report(report)
 
     def _synchronised(self, followed: Followed) -> AddReport:
-        options = replace(self._options, followed=followed)
+        workers = 0 if followed.within_s < SLICE_S else self._options.workers
+        options = replace(self._options, followed=followed, workers=workers)
         report = sync_documents(self._sources, self._location, options)
         while report.finished_before:  # what a killed process had done; files changed since
             report = sync_documents(self._sources, self._location, options)
@@ -307,11 +353,13 @@ class Watcher:
         self._peaks.append((now, max(before, report.documents)))
         return report
 
-    def _note_changed(self, changed: set[str]) -> None:
-        named = sorted(changed)[:NAMED_FILES]
+    def _note_changed(self, files: Comparison) -> None:
+        long = files.by_cost()[2]
+        named = sorted(files.changed, key=lambda path: (path not in long, path))[:NAMED_FILES]
         self._note(
-            changed_files=len(changed),
+            changed_files=len(files.changed),
             changed=tuple(path_id(os.path.basename(path)) for path in named),
+            slow_files=len(long),
         )
 
     def _standing(self) -> Standing:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
 
+from arag_search.cli.output.printing import with_state
 from arag_search.search.standing import forget_standing
+from arag_search.system.cache import cache_folder
 from tests.support.commands import Command
 from tests.support.standings import LINE, MISSING, SECRET, note
 
@@ -92,3 +95,20 @@ def test_an_index_that_cannot_follow_its_files_says_so(arag: Command) -> None:
     note("my-index", changed=False, problem="The synchronisation would delete most of them.")
     line = arag("search", "my-index", "vivaldi").lines[-1]
     assert line.endswith("; not since: see arag-search info.")
+
+
+@pytest.mark.parametrize(
+    ("slow", "problem", "end"),
+    [
+        (1, "", LINE + " The next search reads more; search --fresh reads all."),
+        (3, "", LINE + " Reading takes long; search --fresh reads all."),
+        (0, "Most are gone.", "; not since: see arag-search info."),
+    ],
+)
+def test_the_line_of_a_folder_says_why_files_are_left_and_what_reads_them(
+    slow: int, problem: str, end: str
+) -> None:
+    location = str(cache_folder() / "folders" / "x" / "index")
+    standing = note(location, sources=(os.getcwd(),), slow_files=slow, problem=problem)
+    forget_standing(location)
+    assert with_state("A reply.", standing).splitlines()[1].endswith(end)

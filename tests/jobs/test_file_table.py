@@ -12,7 +12,7 @@ from arag_search.search.opening import open_index
 from arag_search.search.standing import Standing, standing_of
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.sources import file_table, listing
+from index_jobs.sources import file_table, files, listing
 from index_jobs.sources.selection import FileSelection
 from index_jobs.updates import synchronisation, watching
 from index_jobs.updates.addition import AddReport, add_documents
@@ -144,26 +144,27 @@ def test_little_is_brought_in_step_before_an_answer(notes: Path) -> None:
     assert (hits(notes, "lantern"), hits(notes, "sea")) == (2, 8)
 
 
-@pytest.mark.parametrize("much", ["files", "bytes", "conversion", "lock"])
+@pytest.mark.parametrize("much", ["bytes", "slow", "lock"])
 def test_what_takes_longer_is_named_in_the_answer(
     notes: Path, much: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def locked(*arguments: object) -> None:
         raise IndexLockedError("Another process builds this index.")
 
-    count = 21 if much == "files" else 1
-    for number in range(count):
-        ending = "docx" if much == "conversion" else "md"
-        text = "The lantern. " * (80_000 if much == "bytes" else 1)
-        (notes / f"new{number}.{ending}").write_text(text)
+    new = notes / ("new.html" if much == "slow" else "new.md")
+    new.write_text("The lantern. " * (80_000 if much == "bytes" else 1))
+    (notes / "note1.md").write_text("# Note 1\n\nThe harbour.\n")
     with monkeypatch.context() as patched:
         if much == "lock":
             patched.setattr(watching, "sync_documents", locked)
+        if much == "slow":
+            patched.setattr(files, "HELD_CHARACTERS", 5)
         standing = compared(notes)
-    assert standing.changed_files == count
-    assert standing.changed[0].startswith("new0.")
+    count = 2 if much == "lock" else 1
+    assert (standing.changed_files, standing.slow_files) == (count, much != "lock")
+    assert standing.changed[0] == new.name
     assert f"{count} file" in standing.line()
-    assert hits(notes, "lantern") == 0
+    assert (hits(notes, "lantern"), hits(notes, "harbour")) == (0, much != "lock")
     sync(notes)
     assert not compared(notes).line()
 
@@ -200,11 +201,6 @@ def test_a_build_of_files_of_another_machine_is_in_step_with_them(
     monkeypatch.setattr(file_table, "is_remote", lambda path: True)
     build_index([str(notes)], notes.parent / "i", replace(OPTIONS, overwrite=True))
     assert not compared(notes).line()
-
-
-def test_a_notebook_that_changed_is_named_because_a_process_converts_it(notes: Path) -> None:
-    (notes / "new.ipynb").write_text('{"cells": []}')
-    assert compared(notes).changed == ("new.ipynb",)
 
 
 def test_a_source_that_is_gone_is_named_and_its_documents_stay(notes: Path) -> None:

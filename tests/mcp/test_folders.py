@@ -147,8 +147,7 @@ def test_a_folder_is_indexed_by_the_first_search_and_brought_in_step_when_that_i
     assert "new.md" in arag("search", str(notes), "harbour").out
     from index_jobs.updates.folder_index import FolderIndex
 
-    for number in range(30):
-        (notes / f"more{number}.md").write_text(f"# More {number}\n\nThe lighthouse.\n")
+    (notes / "large.md").write_text("# Large\n\n" + "The lighthouse. " * 70_000)
     nothing = arag("search", str(notes), "lighthouse")
     assert (nothing.code, nothing.err) == (1, "")
     first, *_, missing, line = nothing.lines
@@ -157,12 +156,22 @@ def test_a_folder_is_indexed_by_the_first_search_and_brought_in_step_when_that_i
         f"1 file is not in the index (1 docx could not be read): arag-search info {notes}"
     )
     assert line.endswith(
-        "; 30 files changed since, more0.md among these. search --fresh brings it in step."
+        "; 1 file changed since, large.md among these. Reading takes long; search --fresh reads"
+        " all."
+    )
+    for number in range(30):
+        (notes / f"more{number:02}.md").write_text(f"# More {number}\n\nThe lamp.\n")
+    some = arag("search", str(notes), "lamp")
+    assert some.lines[0].endswith(" of 20 passages")
+    assert some.lines[-1].endswith(
+        "; 11 files changed since, large.md among these. The next search reads more; search --fresh"
+        " reads all."
     )
     standing = standing_of(FolderIndex.of(notes).location)
     assert standing is not None
-    assert standing.changed_files == 30
-    assert "more29.md" in arag("search", str(notes), "lighthouse", "--fresh", "--top-k", "40").out
+    assert (standing.changed_files, standing.slow_files) == (11, 1)
+    assert "more29.md" in arag("search", str(notes), "lamp", "--fresh", "--top-k", "40").out
+    assert arag("search", str(notes), "lighthouse").code == 0
     (notes / "more29.md").unlink()
     assert "new.md" in arag("search", str(notes), "harbour", "--fresh").out
     assert "new.md" in arag("read", str(notes), "new.md.1").out

@@ -29,6 +29,10 @@ WHEN = "2024-08-01T12:03:00+00:00"
             "Index in step as of Aug 1 2024; 2 files changed since.",
         ),
         (
+            Standing("i", in_step=WHEN, changed_files=2, problem="Most are gone."),
+            "Index in step as of Aug 1 2024; not since: see arag-search info.",
+        ),
+        (
             Standing("i", in_step=WHEN, sources=("/nowhere/notes",)),
             "Index in step as of Aug 1 2024; /nowhere/notes is gone.",
         ),

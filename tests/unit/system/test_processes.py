@@ -20,6 +20,7 @@ from arag_search.system.processes import (
     start_of,
     this_process,
     usable_cores,
+    waiting_seconds,
     worker_environment,
 )
 from tests.support.patience import PATIENCE_S
@@ -65,7 +66,16 @@ def test_a_process_id_that_another_process_reuses_is_not_mistaken_for_the_first(
     assert not Process(sleeper.pid, "").runs
 
 
-@pytest.mark.usefixtures("system")
+def test_the_time_that_a_process_waits_for_a_core_is_none_where_it_is_not_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "_PROC", tmp_path)
+    assert waiting_seconds(7) == 0
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "schedstat").write_text("1000 2500000000 3\n")
+    assert waiting_seconds(7) == 2.5
+
+
 @pytest.mark.usefixtures("system")
 def test_a_zombie_does_not_run(sleeper: "subprocess.Popen[bytes]") -> None:
     os.kill(sleeper.pid, signal.SIGKILL)
