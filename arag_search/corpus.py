@@ -8,9 +8,11 @@ not dense.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, groupby
 from typing import Any, Literal, NamedTuple
 
 from arag_search.errors import BuildError
@@ -76,9 +78,46 @@ def is_unicode(text: str) -> bool:
     return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
+_SIGN = r"[^\w\s\x00-\u02ff]"  # every combining mark, and signs such as dashes and emoji
+_STRIDE = 16
+_MANY_SIGNS = re.compile(f"{_SIGN}{{8}}")
+_LONG_RUN = re.compile(f"(?<!{_SIGN}){_SIGN}{{{8 * _STRIDE},}}+")
+
+
 def nfc(text: str) -> str:
-    """Return the text in Unicode normalisation form C, as everything indexed and queried is."""
-    return text if text.isascii() else unicodedata.normalize("NFC", text)
+    """Return the text in Unicode normalisation form C, as everything indexed and queried is.
+
+    O(length), whereas ``unicodedata.normalize`` is quadratic in a run of combining marks that are
+    out of order. So those of a long run are ordered first. One character in 16 tells whether there
+    may be such a run.
+    """
+    if text.isascii():
+        return text
+    if _MANY_SIGNS.search(text[::_STRIDE]):
+        text = _LONG_RUN.sub(_in_order, text)
+    return unicodedata.normalize("NFC", text)
+
+
+def _in_order(run: re.Match[str]) -> str:
+    """Return a run of signs with its marks in canonical order."""
+    if unicodedata.is_normalized("NFD", run[0]):  # as dashes are
+        return run[0]
+    pieces = (run[0][at : at + _STRIDE] for at in range(0, len(run[0]), _STRIDE))
+    signs = "".join(unicodedata.normalize("NFD", piece) for piece in pieces)
+    marks = groupby(signs, key=lambda sign: unicodedata.combining(sign) > 0)
+    return "".join(
+        chain.from_iterable(sorted(group, key=unicodedata.combining) for _, group in marks)
+    )
+
+
+MAX_ID_BYTES = 512
+"""The length of the longest id of a document in UTF-8. An id is shown with every hit."""
+
+
+def typed_id(text: str) -> str:
+    """Return an id that was typed, in NFC. One that is too long for an id is cut, so that it costs
+    little, and is still none: three characters become at least two bytes."""
+    return nfc(text[: 2 * MAX_ID_BYTES])
 
 
 UnitKind = Literal["section", "entry", "block", "index"]

@@ -7,6 +7,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from arag_search.corpus import nfc
+
 APOSTROPHES = "'‘’‛`´′ʹʻʼʽʾʿꞌ׳＇"
 """Between letters, all of these are one apostrophe."""
 OPENING_QUOTES = "'‘‚‹“„«»〝「『《＂"
@@ -90,7 +92,7 @@ def plain_letters(word: str) -> str:
     straight apostrophes."""
     if word.isascii():
         return word
-    return _POINTS.sub("", unicodedata.normalize("NFC", word.translate(_LETTERS)))
+    return _POINTS.sub("", nfc(word.translate(_LETTERS)))
 
 
 def has_only_letters(word: str) -> bool:

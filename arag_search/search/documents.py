@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from itertools import accumulate, groupby
 from typing import Any
 
-from arag_search.corpus import Chunk, MetadataValue, is_unicode, nfc, ordinal_of
+from arag_search.corpus import Chunk, MetadataValue, is_unicode, ordinal_of, typed_id
 from arag_search.engines.base import Deadline, FieldsRequest
 from arag_search.engines.hits import metadata_dict, outline_dict
 from arag_search.errors import (
@@ -135,7 +135,7 @@ def chunk_read(
     UnknownChunkError naming every id that the index (or the scope) does not hold, and QueryError
     for the filter.
     """
-    engine, (scope, _), ids = state.engine, state.narrowed(filter), [nfc(id) for id in ids]
+    engine, (scope, _), ids = state.engine, state.narrowed(filter), [*map(typed_id, ids)]
     chunks = engine.read(ids, scope)
     unknown = [id for id, chunk in zip(ids, chunks, strict=True) if chunk is None]
     if unknown:
@@ -146,7 +146,7 @@ def chunk_read(
 def read(state: IndexState, ids: Sequence[str], *, filter: str | None = None) -> list[Chunk | None]:
     """Return the chunks with these ids; None for an id that the index or the scope, narrowed by
     ``filter``, does not hold."""
-    return state.engine.read([nfc(id) for id in ids], state.narrowed(filter)[0])
+    return state.engine.read([*map(typed_id, ids)], state.narrowed(filter)[0])
 
 
 def with_neighbours(state: IndexState, chunk: Chunk) -> ReadChunk:
@@ -175,7 +175,7 @@ def document_read(state: IndexState, doc_id: str, *, filter: str | None = None) 
     Raises UnknownDocumentError, which suggests ids, QueryError for the filter, and
     IndexDamagedError as ``documents`` does.
     """
-    doc_id = nfc(doc_id)
+    doc_id = typed_id(doc_id)
     scope, _ = state.narrowed(filter)
     for document in documents_with_ids(state, [doc_id], scope):
         return document

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 
-from arag_search.corpus import Chunk, MetadataValue, nfc
+from arag_search.corpus import Chunk, MetadataValue, nfc, typed_id
 from arag_search.plan.clauses import ResolvedPlan
 from arag_search.query.regexes import MAX_QUERY_S, places, stopwatch
 from arag_search.query.typography import APOSTROPHES
@@ -209,7 +209,7 @@ def document_lines(state: IndexState, doc_ids: Sequence[str]) -> list[DocumentLi
     passage of the document, all in one request; other documents are read in another request.
     """
     cache = (state.whole or state).once(_LinesCache)
-    scope, ids = state.scope, list(dict.fromkeys(map(nfc, doc_ids)))
+    scope, ids = state.scope, list(dict.fromkeys(map(typed_id, doc_ids)))
     kept = {id: lines for id in ids if (lines := cache.get((scope, id))) is not None}
     firsts = state.engine.read([lines.passages[0] for lines in kept.values()], scope)
     for (id, lines), first in zip(list(kept.items()), firsts, strict=True):
@@ -221,7 +221,7 @@ def document_lines(state: IndexState, doc_ids: Sequence[str]) -> list[DocumentLi
         lines = DocumentLines.of(document, state.manifest.fold_characters)
         kept[document.id] = lines
         cache.put((scope, document.id), lines)
-    return [kept.get(nfc(id)) for id in doc_ids]
+    return [kept.get(typed_id(id)) for id in doc_ids]
 
 
 class _LinesCache:

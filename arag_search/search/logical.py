@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from arag_search.corpus import MAX_SENTENCES, nfc
+from arag_search.corpus import MAX_SENTENCES, typed_id
 from arag_search.engines.base import Page, SearchEngine, SearchRequest
 from arag_search.engines.hits import Hit
 from arag_search.errors import NotServedError
@@ -158,7 +158,8 @@ def _is_plain(request: SearchRequest) -> bool:
 
 def _ordinal_after(state: IndexState, id: str, scope: ResolvedPlan | None) -> int:
     """Return the first ordinal after the passage with an id; 0 for an empty id."""
-    (passage,) = state.engine.read([nfc(id)], scope) if id else (None,)
+    id = typed_id(id)
+    (passage,) = state.engine.read([id], scope) if id else (None,)
     if passage is None and id:
         raise unknown_chunks([id], state.location)
     return 0 if passage is None else passage.ordinal + MAX_SENTENCES

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from arag_search.corpus import Chunk, nfc
+from arag_search.corpus import Chunk, typed_id
 from arag_search.query.forms import is_code
 from arag_search.search.documents import ReadChunk
 from arag_search.search.occurrences import Sentences
@@ -72,7 +72,7 @@ class ChunkRead(Tool):
         return ("near",) if self.preset.reproduces else ("from_sentence",)
 
     def _call(self, arguments: ChunkReadArguments, read_set: ReadSet) -> ToolResult:
-        ids = self._known_ids(list(dict.fromkeys(map(nfc, arguments.chunk_ids))))
+        ids = self._known_ids(list(dict.fromkeys(map(typed_id, arguments.chunk_ids))))
         if len(ids) > 1 and (part := _part_asked(arguments)):
             raise Mistake(
                 f"Tool not run: {part} with {len(ids)} chunk ids. It takes one id; read the "

@@ -16,7 +16,7 @@ from urllib.parse import quote, urlsplit
 
 from pydantic import Field
 
-from arag_search.corpus import Chunk, is_unicode, nfc
+from arag_search.corpus import Chunk, is_unicode, nfc, typed_id
 from arag_search.engines.hits import Hit
 from arag_search.plan.clauses import leaves, wanted_leaves
 from arag_search.plan.lower import lower
@@ -248,7 +248,7 @@ class ConnectorFetch(ConnectorTool):
     }
 
     def _call(self, arguments: ConnectorFetchArguments, read_set: ReadSet) -> ToolResult:
-        id_ = nfc(arguments.id)
+        id_ = typed_id(arguments.id)
         if is_unicode(id_):
             (chunk,) = self.index.read([id_])
             if chunk is not None:

@@ -7,8 +7,7 @@ import os
 import re
 from collections.abc import Iterator
 
-from arag_search.corpus import nfc
-from index_jobs.sources.formats import MAX_ID_BYTES
+from arag_search.corpus import MAX_ID_BYTES, nfc
 
 _ODD = re.compile(
     r"(?:(?<![^/])\s+|\s+(?![^/])|\\(?=x[0-9a-f]{2})"

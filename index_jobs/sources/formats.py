@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 from pydantic import BaseModel, Field, NonNegativeInt, TypeAdapter, ValidationError
 
 from arag_search.corpus import (
+    MAX_ID_BYTES,
     MAX_SENTENCES,
     Document,
     PassageOutline,
@@ -25,9 +26,6 @@ from index_jobs.sources.records import SKIP, Fields
 
 Layout = Literal["lines", "array", "rows"]
 """How records are arranged in a file: JSON lines, a JSON array, or rows with tabs."""
-
-MAX_ID_BYTES = 512
-"""The longest document id in bytes of UTF-8; an id is shown with every hit."""
 
 SENTENCE_ENDS = "sentence_ends"
 PASSAGE_OUTLINES = "passage_outlines"

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from arag_search.corpus import MAX_ID_BYTES, Chunk
 from arag_search.errors import AragError
+from arag_search.plan.clauses import ResolvedPlan
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import ReadSet
@@ -18,6 +21,7 @@ from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import LogicalSearch
 from arag_search.tools.preset import plain_preset
 from tests.support.examples import examples
+from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import VIVALDI, chunk, index_of, random_chunks
 
 
@@ -81,6 +85,36 @@ def test_ids_are_looked_up_in_nfc() -> None:
         ChunkRead(index).run({"chunk_ids": ["cafe\u0301.1"]}).text
         == "[caf\u00e9.1] (whole document)\nCoffee."
     )
+
+
+@pytest.mark.parametrize("unit", ["z", "\u0301\u0316", "["])
+def test_an_id_that_is_too_long_is_cut_before_it_is_looked_up(
+    unit: str, index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    read = MemoryEngine.read
+
+    def noted(
+        engine: MemoryEngine, ids: Sequence[str], scope: ResolvedPlan | None
+    ) -> list[Chunk | None]:
+        asked.extend(ids)
+        return read(engine, ids, scope)
+
+    monkeypatch.setattr(MemoryEngine, "read", noted)
+    id = unit * (480_000 // len(unit))
+    assert ChunkRead(index).run({"chunk_ids": [id]}).status == "error"
+    assert index.read([id]) == [None]
+    assert index.document_lines([id]) == [None]
+    for call in (
+        lambda: index.chunk_read([id]),
+        lambda: index.document_read(id),
+        lambda: index.logical_search("violin", show="titles", after=id),
+    ):
+        with pytest.raises(AragError) as caught:
+            call()
+        assert len(str(caught.value)) < 3_000
+    assert asked
+    assert max(map(len, asked)) <= 2 * MAX_ID_BYTES
 
 
 @pytest.mark.parametrize(
