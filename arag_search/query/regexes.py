@@ -26,6 +26,10 @@ MAX_NODES = 10_000
 """The most nodes of a pattern with its repetitions, such as {3}, written out, as they are in
 memory."""
 
+MAX_WAY = 300
+"""The most characters and classes on a way through a pattern. Before the library searches for fixed
+characters, it makes tables of them in cubic time, and no other thread runs meanwhile."""
+
 _SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()/]")
 _ESCAPED = re.compile(r"\\.", re.DOTALL)
 _FLAGS = re.compile(r"\(\?(?=[^:)]*[a-zA-Z])[abefiLmprsuwxV01-]+[:)]")
@@ -51,6 +55,8 @@ def check_regex(pattern: str, ignore_case: bool) -> None:
         raise ValueError(
             f"{nodes:,} nodes where its repetitions are written out; at most {MAX_NODES:,}"
         )
+    if (way := longest_way(pattern)) > MAX_WAY:
+        raise ValueError(f"{way:,} characters and classes in a row; at most {MAX_WAY}")
     _compiled(pattern, ignore_case)
 
 
@@ -77,6 +83,25 @@ def written_nodes(pattern: str) -> int:
                 last = 1
         totals[-1] += last
     return sum(totals)
+
+
+def longest_way(pattern: str) -> int:
+    """Return how many characters and classes the longest way through the alternatives of a pattern
+    has, at least as many as any text that a match must hold. O(length)."""
+    way = 0
+    open_groups = [(0, 0)]  # for each, the way before it, and the longest through its alternatives
+    for piece in _PIECES.finditer(pattern):
+        if piece.lastgroup == "open":
+            open_groups.append((way, 0))
+        elif piece.lastgroup == "close" and len(open_groups) > 1:
+            way = max(way, open_groups.pop()[1])
+        elif piece[0] == "|":
+            before, most = open_groups[-1]
+            open_groups[-1] = before, max(most, way)
+            way = before
+        elif piece.lastgroup is None:
+            way += 1
+    return max(way, *(most for _, most in open_groups))
 
 
 @lru_cache(maxsize=32)  # of at most 4 MB each

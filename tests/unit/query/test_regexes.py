@@ -6,9 +6,11 @@ import regex
 from arag_search.plan.lookup import RegexLookup
 from arag_search.query import regexes
 from arag_search.query.regexes import (
+    MAX_WAY,
     SlowPatternError,
     Stopwatch,
     is_found,
+    longest_way,
     places,
     written_nodes,
 )
@@ -25,6 +27,8 @@ from arag_search.query.regexes import (
         "a(?-i:b)",
         "",
         r"\p{Nothing}",
+        "a" * 301,
+        "(?:" + "a" * 160 + "|b)(?:c|" + "d" * 160 + ")",
         "(?2)",
     ],
 )
@@ -91,3 +95,25 @@ def test_the_size_of_a_pattern_is_that_of_its_repetitions_written_out(
     pattern: str, nodes: int
 ) -> None:
     assert written_nodes(pattern) == nodes
+
+
+@pytest.mark.parametrize(
+    ("pattern", "characters"),
+    [
+        ("abc", 3),
+        ("ab|c|", 2),
+        ("a(b|cd(e|))f", 5),
+        (r"a*b+c?d{9}[a-f]\.", 6),
+        ("(?#abc)a|b)c|d", 2),
+        ("", 0),
+    ],
+)
+def test_the_way_through_a_pattern_is_that_through_its_longest_alternatives(
+    pattern: str, characters: int
+) -> None:
+    assert longest_way(pattern) == characters
+
+
+def test_many_alternatives_are_a_pattern() -> None:
+    regexes.check_regex("|".join(f"word{number}" for number in range(200)), True)
+    regexes.check_regex("a" * MAX_WAY, False)
