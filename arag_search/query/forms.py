@@ -279,7 +279,7 @@ def normal_spellings(text: str, language: str) -> Spellings:
     if it holds nothing to search.
 
     A symbol is only itself. An identifier is itself, its parts in order or, if it is dotted, one of
-    its dotted endings of two parts or more.
+    its dotted endings of two parts to _MAX_DOTTED.
     """
     known = _known(language)
     if text.isascii() and text.isalpha() and text[1:].islower():  # most words
@@ -300,7 +300,8 @@ def normal_spellings(text: str, language: str) -> Spellings:
     parts = tuple(known[part] for part in parts_of(word))
     others = [parts] if len(parts) > 1 else []
     pieces = word.split(".")
-    endings = [".".join(pieces[at:]) for at in range(1, len(pieces) - 1)]
+    least = max(1, len(pieces) - _MAX_DOTTED)
+    endings = [".".join(pieces[at:]) for at in range(least, len(pieces) - 1)]
     others += [tuple(known[term] for term in analysis.terms(ending)) for ending in endings]
     return tuple(dict.fromkeys([words, *others]))
 

@@ -34,8 +34,8 @@ _GAP = re.compile(r"[^\w\n()\[\]{}<>|;?!\"“”„«»*]{1,3}")
 _BESIDE = re.compile(r"[ \u00a0]|-|\.?[ \u00a0]?")
 """What stands between two words of one run."""
 _LINK = re.compile(
-    r"""\[\[(?P<note>[^][|#\n]+)[^][\n]*\]\]
-    | \]\((?P<markdown>[^()\s\#?:]+)[^()\n]*\)
+    r"""\[\[(?P<note>[^][|#\n]++)[^][\n]*+\]\]
+    | \]\((?P<markdown>[^()\s\#?:]++)[^()\n]*+\)
     | <a\s[^<>]*?href=["']?(?P<html>[^"'\s\#?:>]+)
     | \b[Ss]ee\s(?:also\s)?(?P<see>\w[^.,;:()\n]{0,80})""",
     re.VERBOSE,

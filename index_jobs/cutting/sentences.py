@@ -127,7 +127,8 @@ def _joined(text: str, ends: list[int], title: str) -> list[int]:
         or "『" in text
         or (text.count("(") > 1 and bool(_NESTED.search(text)))
     )
-    name = _DISAMBIGUATION.sub("", title) if _MARK_IN_TITLE.search(title) else ""
+    may_be_within = len(title) <= LONG_CHARACTERS and _MARK_IN_TITLE.search(title)
+    name = _DISAMBIGUATION.sub("", title) if may_be_within else ""
     name = name.lstrip(_MARK + " ")
     judge: _Judge | None = None
     is_plain = _PLAIN.match
@@ -420,10 +421,11 @@ def _joined_blanks(text: str, ends: list[int]) -> list[int]:
     """Move each end to after the white space that follows it, and drop ends within white space."""
     joined: list[int] = []
     for end in ends:
+        if joined and end <= joined[-1]:
+            continue
         while end < len(text) and text[end].isspace():
             end += 1
-        if not joined or end > joined[-1]:
-            joined.append(end)
+        joined.append(end)
     if len(joined) > 1 and text[: joined[0]].isspace():
         del joined[0]
     return joined

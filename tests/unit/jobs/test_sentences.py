@@ -1,6 +1,7 @@
 """The ends of sentences, in several languages: real cases, and properties of all texts."""
 
 import re
+from typing import SupportsIndex
 
 import pytest
 from hypothesis import example, given
@@ -289,6 +290,29 @@ def test_corrections_only_remove_ends_where_sentencex_finds_all(text: str) -> No
         patch.setattr(cutting, "_joined", lambda text, ends, title: ends)
         uncorrected = set(sentence_ends(marked))
     assert set(sentence_ends(marked)) <= uncorrected
+
+
+class Counted(str):
+    """A text that counts the characters that are looked at one by one."""
+
+    steps = 0
+
+    def __getitem__(self, key: SupportsIndex | slice) -> str:
+        self.steps += 1
+        return super().__getitem__(key)
+
+
+@pytest.mark.parametrize("blank", ["\n", " ", "\r\n", "\u2029"])
+def test_blank_lines_are_read_once(blank: str) -> None:
+    text = Counted("A." + blank * 2_000 + "B." + blank * 2_000)
+    assert cutting._joined_blanks(text, [*range(1, len(text) + 1)])[-1] == len(text)
+    assert text.steps < 2 * len(text)
+
+
+def test_a_title_that_is_longer_than_a_sentence_keeps_none_together() -> None:
+    title = "Love. And more. " * 100
+    assert len(sentences(title, title)) == 200
+    assert len(sentences(title, title[:500])) < 200
 
 
 def test_a_wrong_join_does_not_run_on() -> None:

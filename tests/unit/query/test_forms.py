@@ -335,3 +335,17 @@ def test_written_words_stand_before_their_forms(text: str) -> None:
     assert [word for word, _, _ in pairs if word] == analysis.terms(text)
     forms = [form if tab else word for word, tab, form in pairs]
     assert "\n".join([" ".join(filter(None, forms)), *behind]) == indexed(text, "en")
+
+
+def test_a_dotted_name_is_searched_by_few_of_its_endings(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = ".".join(f"part_{number}x" for number in range(300))
+    read: list[str] = []
+    terms = analysis.terms
+
+    def noted(text: str) -> list[str]:
+        read.append(text)
+        return terms(text)
+
+    monkeypatch.setattr(analysis, "terms", noted)
+    assert ("part_298x.part_299x",) in normal_spellings(name, "en")
+    assert sum(map(len, read)) < 3 * len(name)
