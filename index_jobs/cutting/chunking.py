@@ -35,7 +35,7 @@ from index_jobs.cutting.counts import Counts, Cut
 from index_jobs.cutting.sentences import sentence_ends
 from index_jobs.cutting.structure import LEAST_TOKENS, Piece, Structure, ends_of_lines, line_starts
 
-CHUNKING_VERSION = 3
+CHUNKING_VERSION = 4
 """The version of cutting: increase it when the same document would be cut differently, so that a
 resumed build never mixes two ways of cutting."""
 

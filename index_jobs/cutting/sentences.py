@@ -27,6 +27,9 @@ ENCLOSED_CHARACTERS = 300
 """The longest parenthesis that keeps a sentence together; a longer one is assumed to be
 unbalanced."""
 
+MAX_OPEN = 16
+"""Text with more brackets that are not closed has no parentheses, but is code or rows of signs."""
+
 WINDOW_CHARACTERS = 4_000
 """How much text is examined at once; no sentence is longer."""
 
@@ -319,6 +322,8 @@ def _is_enclosed(text: str, start: int, end: int) -> bool:
             return False
         if bracket in _CLOSING_OF:
             opened.append((place, _CLOSING_OF[bracket]))
+            if len(opened) > MAX_OPEN:
+                return False
         elif opened and opened[-1][1] == bracket:
             begin, _ = opened.pop()
             if begin < end <= place <= begin + ENCLOSED_CHARACTERS:

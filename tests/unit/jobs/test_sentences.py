@@ -1,7 +1,8 @@
 """The ends of sentences, in several languages: real cases, and properties of all texts."""
 
 import re
-from typing import SupportsIndex
+from collections.abc import Iterator
+from typing import Any, SupportsIndex
 
 import pytest
 from hypothesis import example, given
@@ -11,6 +12,7 @@ from arag_search.corpus import split_at
 from index_jobs.cutting import sentences as cutting
 from index_jobs.cutting.sentences import (
     LONG_CHARACTERS,
+    MAX_OPEN,
     WINDOW_CHARACTERS,
     sentence_ends,
 )
@@ -307,6 +309,28 @@ def test_blank_lines_are_read_once(blank: str) -> None:
     text = Counted("A." + blank * 2_000 + "B." + blank * 2_000)
     assert cutting._joined_blanks(text, [*range(1, len(text) + 1)])[-1] == len(text)
     assert text.steps < 2 * len(text)
+
+
+def test_few_of_the_brackets_that_are_never_closed_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steps = 0
+
+    class Counting:
+        """The pattern of brackets, which counts its matches."""
+
+        @staticmethod
+        def finditer(*arguments: Any) -> Iterator[re.Match[str]]:
+            nonlocal steps
+            for match in brackets.finditer(*arguments):
+                steps += 1
+                yield match
+
+    brackets = cutting._BRACKETS
+    monkeypatch.setattr(cutting, "_BRACKETS", Counting)
+    text = "![" * 2_000
+    sentence_ends(text)
+    assert 0 < steps <= (MAX_OPEN + 1) * len(text) / 2
 
 
 def test_a_title_that_is_longer_than_a_sentence_keeps_none_together() -> None:
