@@ -13,9 +13,11 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
+from arag_search.query.limits import MAX_CHARACTERS
+
 _BRACKETED = re.compile(r"\[([^\[\]]+)\]")
 _QUOTED = re.compile(r"""(["'`])(.+)\1""")
-_BETWEEN_IDS = re.compile(r"\s*[,;\n]\s*")
+_BETWEEN_IDS = re.compile(r"(?:(?<!\s)\s+)?[,;\n]\s*")
 _LISTED_ID = re.compile(r"\S*\d[\]\"'`]?")
 """An id in a list of ids. Others may have blanks, commas and semicolons of their own."""
 _OTHER_NAMES = {
@@ -135,6 +137,8 @@ def _value_in(text: str, kinds: set[str]) -> object:
     text."""
     types = tuple(kind for name in kinds for kind in _KINDS.get(name, ()))
     for read in (json.loads, ast.literal_eval):
+        if read is ast.literal_eval and not text.isascii() and len(text) > MAX_CHARACTERS:
+            continue  # Python takes quadratic time for marks in names (python/cpython#149079)
         try:
             value: object = read(text.strip())
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 from arag_search.tools.lenient import taken
@@ -20,6 +22,34 @@ SCHEMA = {
     },
     "required": ["query"],
 }
+
+
+def test_only_short_texts_with_letters_beyond_ascii_are_read_as_python(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[str] = []
+
+    def noted(text: str) -> object:
+        read.append(text)
+        raise ValueError
+
+    monkeypatch.setattr(ast, "literal_eval", noted)
+    for text in ("['é']", "[a" + "\u0301\u0316" * 50_000 + "]", "['" + "a" * 50_000):
+        assert taken({"query": "a", "chunk_ids": text}, SCHEMA)
+    assert [len(text) for text in read] == [5, 50_002]
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("a.1 ,\n b.2;c.3\n\n, d.4", ["a.1", "b.2", "c.3", "d.4"]),
+        ("a.1, b", ["a.1, b"]),
+        ("a.1 b.2", ["a.1 b.2"]),
+        ("a.1 , ,b.2", ["a.1 , ,b.2"]),
+    ],
+)
+def test_ids_are_cut_at_separators(text: str, ids: list[str]) -> None:
+    assert taken({"query": "a", "chunk_ids": text}, SCHEMA)[0]["chunk_ids"] == ids
 
 
 @pytest.mark.parametrize(
