@@ -2,7 +2,7 @@
 
     import arag_search
 
-    with arag_search.open_index("my-index", filter="lang:en") as index:
+    with arag_search.open_index("my-index", filter={"lang": "en"}) as index:
         result = index.logical_search('"antonio vivaldi" AND librett*')
         print(result.hits[0].title, result.hits[0].snippet)
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from arag_search.corpus import Chunk, Document
     from arag_search.engines.hits import Hit
     from arag_search.errors import AragError
+    from arag_search.query.filters import quote
     from arag_search.query.problems import QueryError
     from arag_search.query.reading import parse
     from arag_search.search.index import Index
@@ -34,6 +35,7 @@ __all__ = [
     "SearchResult",
     "open_index",
     "parse",
+    "quote",
 ]
 
 _HOMES = {
@@ -46,6 +48,7 @@ _HOMES = {
     "SearchResult": "search.results",
     "open_index": "search.opening",
     "parse": "query.reading",
+    "quote": "query.filters",
 }
 
 

@@ -3,7 +3,7 @@
 The file maps the SHA-256 of a token to a filter, or to a filter and a name for messages:
 
     5994...cfc5: acl:(everyone OR hr)
-    a3b8...01e7: {filter: 'acl:(everyone OR alice) NOT deny:alice', name: Alice}
+    a3b8...01e7: {filter: {acl: [everyone, alice], not: {deny: alice}}, name: Alice}
 
 A token is long (16 characters or more) and random, so that its hash needs no salt.
 """
@@ -24,8 +24,9 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from starlette.requests import Request
 
-from arag_search.errors import AccessError, ConfigError
+from arag_search.errors import AccessError, ArgumentError, ConfigError
 from arag_search.mcp_server.listening import MIN_TOKEN_CHARACTERS
+from arag_search.query.filters import Data, filter_text
 from arag_search.query.problems import QueryError
 from arag_search.system.yaml_file import numbered, read_mapping
 
@@ -122,14 +123,16 @@ def read_grants(path: Path, check: Callable[[str], object]) -> tuple[Grant, ...]
             problems.append(f"{entry}: an earlier entry has the same hash.")
         if unknown := [str(field) for field in fields if field not in ("filter", "name")]:
             problems.append(f"{entry}: there is no key {', '.join(unknown)}.")
-        if not isinstance(filter, str) or not filter.strip():
+        if not isinstance(filter, str | dict) or (isinstance(filter, str) and not filter.strip()):
             problems.append(f"{entry}: it has no filter. Without one, it would grant everything.")
             continue
+        text = ""
         try:
-            check(filter)
-        except QueryError as error:
+            text = filter_text(cast("str | Data", filter))
+            check(text)
+        except (ArgumentError, QueryError) as error:
             problems.append(f"{entry}: {' '.join(str(error).split())}")
-        grants[digest] = Grant(digest, filter)
+        grants[digest] = Grant(digest, text)
     if problems:
         raise ConfigError(numbered(_WHAT, problems), where=str(path), allowed=_FORM, do=_HASH_IT)
     return tuple(grants.values())

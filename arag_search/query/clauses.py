@@ -44,6 +44,7 @@ from arag_search.query.tree import (
     Node,
     Phrase,
     Prefix,
+    Range,
     Regex,
     Term,
     TextField,
@@ -228,6 +229,9 @@ class ClauseReader:
                 self.reject(end - len(suffix), end, problems.NO_SCORE)
             if not field.type.is_ordered and field.type.holds(text):
                 return self._keyword(text, field)
+            if inside[:1] == "\\":  # a value, and no comparison or range
+                kind = field.type.name
+                return self.first(start, end, lambda: Range(field.name, kind, text, text))
             return self._value_of(text, start, end, field)
         slop, weight = self.numbers(suffix, end - len(suffix), 0, MAX_SLOP)
         text_field = field.text_field if field else None

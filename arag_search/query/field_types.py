@@ -38,6 +38,7 @@ class FieldType:
 
     ``read`` makes a value of what a record or front matter has, None if it is empty; ``stored``
     returns it as engines keep and compare it. Both raise ValueError, which says what is allowed.
+    In a filter as data, a value is of one of the types ``given``, which ``in_data`` names.
     ``holds`` says whether a text in a query is a value, ``is_exact`` whether it is told apart from
     all others, and ``allowed`` how values of a field ``{name}`` are written. ``meant`` returns the
     value that a text plainly means which is none, empty if there is no such value. ``since``
@@ -62,6 +63,8 @@ class FieldType:
     stored: Callable[[MetadataScalar], str | float]
     share: float
     allowed: str
+    given: tuple[type, ...] = (str,)
+    in_data: str = "text"
     holds: Callable[[str], bool] = lambda _: True
     is_exact: Callable[[str], bool] = lambda _: True
     meant: Callable[[str], str] = lambda _: ""
@@ -376,6 +379,8 @@ NUMBER: Final = FieldType(
     stored=lambda value: float(value) + 0.0,  # so that a search for 0 finds -0
     share=0.8,  # versions and names look like numbers
     allowed="{name}:1678, {name}:>=1670 or {name}:[1670 TO 1680]",
+    given=(int, float),
+    in_data="a number",
     holds=_is_number,
     is_exact=_is_exact_number,
     keeps=lambda text: scalar_text(_read_number(text)) == text,  # not 01234, 1.10, +5, 1e3
@@ -390,6 +395,8 @@ DATE: Final = FieldType(
     stored=lambda value: period_ms(str(value))[0],
     share=0.5,  # few texts look like dates by chance
     allowed=_DATES,
+    given=(str, int),
+    in_data=_DATES,
     holds=_is_date,
     is_likely=lambda text: "-" in text,
     ends=period_ms,
@@ -415,6 +422,8 @@ BOOLEAN: Final = FieldType(
     stored=scalar_text,
     share=1,
     allowed="{name}:true or {name}:false",
+    given=(bool,),
+    in_data="true or false",
     holds=lambda text: text in ("true", "false"),
     meant=lambda text: _SPELLINGS.get(text.strip(" ,;.").lower(), ""),
 )

@@ -27,14 +27,15 @@ _MAX_LISTED = 20
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A problem of a query: its 1-based column in characters, the piece of text, the message."""
+    """A problem of a query: its 1-based column in characters, 0 in data, the piece, the message."""
 
     column: int
     piece: str
     message: str
 
     def __str__(self) -> str:
-        return f'column {self.column}, "{self.piece}": {self.message}'
+        column = f"column {self.column}, " if self.column else ""
+        return f'{column}"{self.piece}": {self.message}'
 
 
 class QueryError(AragError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from operator import attrgetter
@@ -42,14 +42,12 @@ from arag_search.query.operators import (
 from arag_search.query.problems import (
     EndOfReadingError,
     Findings,
-    Problem,
     QueryError,
     shortened,
 )
 from arag_search.query.signs import plain_signs
 from arag_search.query.tree import (
     Fuzzy,
-    MetadataLeaf,
     Modifier,
     Node,
     Prefix,
@@ -129,53 +127,31 @@ def parse(
 
 def parse_checked(text: str, options: Options) -> Query:
     """Parse a query with options that were checked before; see ``parse``."""
-    findings, tree = _read(text, options)
+    findings, tree = findings_of(text, options)
     if isinstance(tree, tuple):
         tree = None
         if not findings.problems:
             findings.reject(0, len(text), problems.ONLY_MODIFIERS, mended=False)
     if tree is None or findings.problems:
-        raise _error(findings, tree and render(tree, options.operators), options)
+        raise error_of(findings, tree and render(tree, options.operators), options)
     if options.ranked and not scores(tree):
         findings.note(problems.NOTE_UNRANKED)
     language = options.schema.language if options.has_additions else ""
     return Query(tree, tuple(findings.notes)[:_MAX_NOTES], language, options.operators)
 
 
-def parse_filter(text: str, schema: Schema) -> tuple[Node | Modifier, ...]:
-    """Parse a filter, all of whose parts must match: metadata clauses only, NOTs alone allowed, no
-    limits but depth.
-
-    Raises QueryError, which says that the filter is at fault.
-    """
-    options = Options(replace(schema, metadata_only=True), "AND", limits=False, ranked=False)
-    findings, tree = _read(text, options)
-    nodes = tree if isinstance(tree, tuple) else (tree,) if tree else ()
-    clauses = (leaf for node in nodes for leaf in leaves(node))
-    leaf = next((leaf for leaf in clauses if not isinstance(leaf, MetadataLeaf)), None)
-    if leaf and not findings.problems:
-        message = problems.TEXT_IN_SCOPE.format(fields=options.schema.describe())
-        findings.problems.append(Problem(1, shortened(str(leaf)), message))
-    if findings.problems:
-        corrected = str(tree) if isinstance(tree, Node) and leaf is None else None
-        error = _error(findings, corrected, options)
-        error.where = "the filter"
-        raise error
-    return nodes
-
-
-def _error(findings: Findings, corrected: str | None, options: Options) -> QueryError:
+def error_of(findings: Findings, corrected: str | None, options: Options) -> QueryError:
     """Return the error with all problems, and the corrected text if that mends them all and has
     none itself."""
     is_mended = corrected and findings.mendable and len(findings.text) <= MAX_MENDED
     if corrected and is_mended:
-        again, tree = _read(corrected, options)
+        again, tree = findings_of(corrected, options)
         is_mended = isinstance(tree, Node) and not again.problems
     ordered = sorted(findings.problems, key=lambda problem: problem.column)
     return QueryError(findings.text, tuple(ordered), corrected if is_mended else None)
 
 
-def _read(text: str, options: Options) -> tuple[Findings, Node | tuple[Modifier, ...] | None]:
+def findings_of(text: str, options: Options) -> tuple[Findings, Node | tuple[Modifier, ...] | None]:
     """Return the findings of any text, with its tree or, if it has problems, that of a corrected
     one; or the modifiers of a text of nothing else, which only a filter may be."""
     findings = Findings(text)

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 from arag_search.corpus import is_unicode, nfc
 from arag_search.engines.base import Granularity, Matching
 from arag_search.errors import ArgumentError
+from arag_search.query.filters import Data, filter_text
 from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.query.reading import Operator
 from arag_search.search.shown.form import MAX_LISTED, MAX_REACH, Form
@@ -36,11 +37,13 @@ class Asked:
     _: KW_ONLY
     top_k: int = 5
     offset: int = 0
-    filter: str | None = None
+    filter: str | Data | None = None
     snippets: bool = True
 
     def __post_init__(self) -> None:
         top_k, offset = self.top_k, self.offset
+        if self.filter is not None:
+            object.__setattr__(self, "filter", filter_text(self.filter))
         if not 1 <= top_k <= MAX_TOP_K:
             do = "Ask for the rest with offset." if top_k > MAX_TOP_K else ""
             raise ArgumentError(f"top_k is {top_k}.", allowed=f"1 to {MAX_TOP_K:,}", do=do)

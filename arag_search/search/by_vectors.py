@@ -32,6 +32,7 @@ from arag_search.plan.clauses import (
 )
 from arag_search.plan.lower import lower
 from arag_search.query import analysis
+from arag_search.query.filters import Data
 from arag_search.query.limits import MAX_CHARACTERS, MAX_LEAVES
 from arag_search.query.printing import quoted
 from arag_search.query.problems import LONE_SURROGATE, TOO_LONG, Problem, QueryError
@@ -238,7 +239,7 @@ def _hybrid(state: IndexState, query: str, meaning: str | None) -> _Hybrid:
 
 
 def nearest_sentences(
-    state: IndexState, query: str, n: int, *, filter: str | None = None
+    state: IndexState, query: str, n: int, *, filter: str | Data | None = None
 ) -> list[NearSentence]:
     """Return the sentences with the greatest cosine with the query, best first, each with its
     passage. ``n`` is 1 to 1,000. Raises the errors of ``semantic_search``."""

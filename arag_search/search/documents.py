@@ -19,6 +19,7 @@ from arag_search.errors import (
 )
 from arag_search.plan.clauses import ResolvedPlan, joined, values_of
 from arag_search.query.fields import DOC_ID
+from arag_search.query.filters import Data
 from arag_search.search.state import IndexState
 
 MAX_COMPARED = 5_000
@@ -127,7 +128,7 @@ def _documents_of(chunks: Iterable[Chunk], location: str) -> Iterator[IndexDocum
 
 
 def chunk_read(
-    state: IndexState, ids: Sequence[str], *, filter: str | None = None
+    state: IndexState, ids: Sequence[str], *, filter: str | Data | None = None
 ) -> list[ReadChunk]:
     """Return the chunks with these ids in full, in the same order.
 
@@ -143,7 +144,9 @@ def chunk_read(
     return [ReadChunk(chunk, *engine.neighbours(chunk, scope)) for chunk in chunks if chunk]
 
 
-def read(state: IndexState, ids: Sequence[str], *, filter: str | None = None) -> list[Chunk | None]:
+def read(
+    state: IndexState, ids: Sequence[str], *, filter: str | Data | None = None
+) -> list[Chunk | None]:
     """Return the chunks with these ids; None for an id that the index or the scope, narrowed by
     ``filter``, does not hold."""
     return state.engine.read([*map(typed_id, ids)], state.narrowed(filter)[0])
@@ -154,12 +157,12 @@ def with_neighbours(state: IndexState, chunk: Chunk) -> ReadChunk:
     return ReadChunk(chunk, *state.engine.neighbours(chunk, state.scope))
 
 
-def scan(state: IndexState, *, filter: str | None = None) -> Iterator[Chunk]:
+def scan(state: IndexState, *, filter: str | Data | None = None) -> Iterator[Chunk]:
     """Stream all chunks in the scope, narrowed by ``filter``, in corpus order."""
     return state.engine.scan(state.narrowed(filter)[0])
 
 
-def documents(state: IndexState, *, filter: str | None = None) -> Iterator[IndexDocument]:
+def documents(state: IndexState, *, filter: str | Data | None = None) -> Iterator[IndexDocument]:
     """Stream the documents in the scope, narrowed by ``filter``, in corpus order.
 
     Every document is read with its passages; one document is held in memory at a time. Raises
@@ -169,7 +172,9 @@ def documents(state: IndexState, *, filter: str | None = None) -> Iterator[Index
     return _documents_of(scan(state, filter=filter), state.location)
 
 
-def document_read(state: IndexState, doc_id: str, *, filter: str | None = None) -> IndexDocument:
+def document_read(
+    state: IndexState, doc_id: str, *, filter: str | Data | None = None
+) -> IndexDocument:
     """Return the whole document with an id. ``filter`` narrows the scope.
 
     Raises UnknownDocumentError, which suggests ids, QueryError for the filter, and

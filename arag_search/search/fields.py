@@ -17,6 +17,7 @@ from arag_search.errors import ArgumentError, QueryTimeoutError
 from arag_search.field_counts import KEPT_VALUES, FieldCounts
 from arag_search.query.field_types import FIELD_TYPES, KEYWORD
 from arag_search.query.fields import DOC_ID, TEXT_FIELDS, TITLE, FieldKind, Schema
+from arag_search.query.filters import Data
 from arag_search.search.state import FEWER, IndexState
 
 MAX_VALUES = 1_000
@@ -51,7 +52,7 @@ class FieldsResult:
 
 
 def fields(
-    state: IndexState, *names: str, values: int = DEFAULT_VALUES, filter: str | None = None
+    state: IndexState, *names: str, values: int = DEFAULT_VALUES, filter: str | Data | None = None
 ) -> FieldsResult:
     """Return the fields of the index, of all or those named: how many passages have them, the most
     frequent ``values`` (0 to 1,000) of keywords, and the ranges of numbers and dates.

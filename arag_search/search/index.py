@@ -22,6 +22,7 @@ from arag_search.engines.base import (
 )
 from arag_search.manifest import Manifest
 from arag_search.plan.clauses import ResolvedPlan
+from arag_search.query.filters import Data, filter_text
 from arag_search.query.regexes import Stopwatch
 from arag_search.search import by_vectors, documents, fields, lines, named, words
 from arag_search.search.asked import Hybrid, Keywords, Meaning, Naive, Search
@@ -183,16 +184,17 @@ class Index:
         return self.state.is_outdated()
 
     @checked
-    def within(self, filter: str) -> Index:
+    def within(self, filter: str | Data) -> Index:
         """Return the part of the index that a filter admits, as an index of its own.
 
-        ``filter`` is a query of metadata clauses, such as ``acl:(everyone OR hr)``, which narrows
-        the scope that there is. The part shares the open engine and vectors, and opens nothing. It
-        ends with this index; closing it has no effect. ``manifest`` describes the whole index, and
-        BM25 scores use statistics of the whole index; all else that a part returns is computed from
-        its own passages. Raises QueryError for the filter.
+        ``filter`` is data, such as ``{"acl": ["everyone", "hr"]}``, or a query of metadata clauses,
+        such as ``acl:(everyone OR hr)``. It narrows the scope that there is. The part shares the
+        open engine and vectors, and opens nothing. It ends with this index; closing it has no
+        effect. ``manifest`` describes the whole index, and BM25 scores use statistics of the whole
+        index; all else that a part returns is computed from its own passages. Raises QueryError for
+        the filter.
         """
-        part = Index.over(part_of(self._use, filter))
+        part = Index.over(part_of(self._use, filter_text(filter)))
         with part._use(None, ()):  # a wrong filter is an error here
             return part
 
@@ -212,8 +214,8 @@ class Index:
     def logical_search(self, asked: Search) -> SearchResult:
         """Return passages that match a logical query (LogicalRAG), best BM25 score first.
 
-        ``top_k`` is 1 to 1,000, ``offset + top_k`` at most 10,000. ``filter`` is a query of
-        metadata clauses, which narrows the scope of the index for this call. Without ``snippets``
+        ``top_k`` is 1 to 1,000, ``offset + top_k`` at most 10,000. ``filter`` is as
+        in ``within``, for this call. Without ``snippets``
         no text is read. ``feedback`` counts the parts of a query that matches nothing, and names
         the nearest values of a field (in one more request). ``full_text`` reads whole passages even
         at sentence granularity, which takes a second request to a server.

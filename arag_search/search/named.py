@@ -10,6 +10,7 @@ from arag_search.errors import QueryTimeoutError
 from arag_search.plan.clauses import ResolvedPlan, values_of
 from arag_search.plan.lower import lower
 from arag_search.query.fields import CONTENT, NAMES
+from arag_search.query.filters import Data
 from arag_search.query.names import names_of
 from arag_search.query.tree import Phrase
 from arag_search.search.state import IndexState
@@ -19,7 +20,7 @@ MAX_NAMES = 256
 
 
 def named(
-    state: IndexState, names: Mapping[str, str], *, filter: str | None = None
+    state: IndexState, names: Mapping[str, str], *, filter: str | Data | None = None
 ) -> dict[str, tuple[list[Hit], int]]:
     """Return, for each name that documents in scope have (see ``query.names``), their first
     passages, and how many passages hold the text that the name is mapped to, at most MAX_TOTAL + 1;

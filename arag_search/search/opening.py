@@ -11,7 +11,7 @@ from arag_search.engines.base import DEFAULT_SEARCH_TIMEOUT_S, check_search_time
 from arag_search.engines.open import open_engine
 from arag_search.engines.opensearch.address import is_address
 from arag_search.plan.lower import lower_scope
-from arag_search.query.reading import parse_filter
+from arag_search.query.filters import Data, filter_text, parse_filter
 from arag_search.search.following import FollowedState, Follower, followed
 from arag_search.search.index import Index
 from arag_search.system.arguments import made_of
@@ -30,7 +30,7 @@ class IndexOpening:
 
     location: str | Path
     _: KW_ONLY
-    filter: str | None = None
+    filter: str | Data | None = None
     ca_certs: str | None = None
     client_cert: str | None = None
     client_key: str | None = None
@@ -39,6 +39,10 @@ class IndexOpening:
     nprobe: int | None = None
     search_timeout_s: float | None = DEFAULT_SEARCH_TIMEOUT_S
     refresh: Literal["auto"] | None = None
+
+    def __post_init__(self) -> None:
+        if self.filter is not None:
+            object.__setattr__(self, "filter", filter_text(self.filter))
 
     def open(
         self, shared: dict[EncoderIdentity, Encoder] | None = None, *, is_first: bool = True
@@ -95,8 +99,9 @@ class IndexOpening:
 def open_index(opening: IndexOpening) -> Index:
     """Open the index in a folder, or at the address of a server (``https://host:9200/name``).
 
-    ``filter`` is a query of metadata clauses (``lang:en AND year:>=2000``, NOTs alone allowed) that
-    every search, count and read obeys. For a server, user and password are taken from
+    ``filter`` is data (``{"lang": ["en", "de"], "year": {"gte": 2000}, "not": {"draft": True}}``)
+    or a query of metadata clauses (``lang:en AND year:>=2000``, NOTs alone allowed) that every
+    search, count and read obeys. For a server, user and password are taken from
     ``OPENSEARCH_USERNAME`` and ``OPENSEARCH_PASSWORD``; ``ca_certs`` is a file of trusted
     authorities (default: ``OPENSEARCH_CA_CERTS``, else the usual ones), ``client_cert`` and
     ``client_key`` are files for a server that asks for a certificate (default:

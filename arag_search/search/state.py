@@ -16,7 +16,7 @@ from arag_search.manifest import Manifest
 from arag_search.plan.clauses import ResolvedPlan, joined
 from arag_search.plan.lower import lower_scope
 from arag_search.query.fields import Schema
-from arag_search.query.reading import parse_filter
+from arag_search.query.filters import Data, parse_filter
 from arag_search.search.standing import Standing, read_standing, standing_file
 from arag_search.vectors.opening import OpenVectors, VectorSource
 
@@ -71,12 +71,12 @@ class IndexState:
             self._made[make] = make(self)
         return self._made[make]
 
-    def within(self, filter: str) -> IndexState:
+    def within(self, filter: str | Data) -> IndexState:
         """Return the part that a filter admits. Raises QueryError."""
         scope, _ = self.narrowed(filter)
         return replace(self, scope=scope, whole=self.whole or self, _made={})
 
-    def narrowed(self, filter: str | None) -> tuple[ResolvedPlan | None, str]:
+    def narrowed(self, filter: str | Data | None) -> tuple[ResolvedPlan | None, str]:
         """Return the scope narrowed by a filter, and how a reply words the filter, such as
         `` within lang:en``. Raises QueryError for the filter."""
         if filter is None:

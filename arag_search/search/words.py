@@ -27,6 +27,7 @@ from arag_search.plan.lower import lower
 from arag_search.plan.matching import Words, patterns_of
 from arag_search.query import analysis
 from arag_search.query.fields import CONTENT, TITLE, Schema
+from arag_search.query.filters import Data
 from arag_search.query.operators import SPELLED
 from arag_search.query.printing import quoted
 from arag_search.query.problems import QueryError
@@ -63,7 +64,9 @@ class WordSummary:
     nearest: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
-def words(state: IndexState, *words: str, filter: str | None = None) -> tuple[WordSummary, ...]:
+def words(
+    state: IndexState, *words: str, filter: str | Data | None = None
+) -> tuple[WordSummary, ...]:
     """Return how many passages have each of up to 70 words, prefixes, phrases and queries such as
     ``film AND librett*``: in title and text, in which written forms, and the nearest words of one
     that occurs nowhere.

@@ -20,7 +20,7 @@ def read_mapping(file: Path, what: str, *, holds: str, allowed: str) -> dict[obj
 
     ``what`` is the file's name in errors, and ``holds`` what it should hold. Raises ConfigError if
     the file cannot be read, is not YAML, contains an alias, is not a non-empty mapping, or has a
-    duplicate key (named ``key.field`` one level down), of which loading would keep only one.
+    duplicate key (one further down is named ``key.field``), of which loading would keep only one.
     """
     import yaml
 
@@ -86,13 +86,12 @@ def numbered(what: str, problems: list[str]) -> str:
     return "\n".join([f"The {what} has {many}.", *lines])
 
 
-def _keys(root: Any) -> list[str]:
-    # Those of the top two levels.
+def _keys(root: Any, path: str = "") -> list[str]:
     import yaml
 
     keys: list[str] = []
     for key, value in root.value:
-        keys.append(str(key.value))
+        keys.append(f"{path}{key.value}")
         if isinstance(value, yaml.MappingNode):
-            keys += [f"{key.value}.{field.value}" for field, _ in value.value]
+            keys += _keys(value, f"{keys[-1]}.")
     return keys

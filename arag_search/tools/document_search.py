@@ -14,9 +14,9 @@ from pydantic import Field
 
 from arag_search.corpus import nfc, split_at
 from arag_search.engines.hits import Hit
+from arag_search.query.filters import parse_filter
 from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.query.problems import QueryError
-from arag_search.query.reading import parse_filter
 from arag_search.search.asked import OPTIONS
 from arag_search.search.by_vectors import fuse, words_query
 from arag_search.search.index import Index

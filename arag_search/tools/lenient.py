@@ -73,6 +73,9 @@ def taken(
             continue  # the default
         is_id = str(name).endswith(("_id", "_ids"))
         meant = _meant(value, kinds, known.get("enum", ()))
+        if name == "filter" and isinstance(meant, dict):
+            values[name] = json.dumps(meant)
+            continue
         if "array" in kinds and isinstance(meant, str) and not is_id:
             meant = [meant]
         if meant is not value and not (isinstance(value, int) and isinstance(meant, str)):

@@ -6,7 +6,6 @@ from abc import abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import MISSING, fields, replace
 from itertools import accumulate
-from types import NoneType
 from typing import Any, ClassVar, get_args, get_type_hints
 
 from pydantic import Field, create_model
@@ -105,7 +104,7 @@ def argument_of(asked: type[Asked], name: str, **changed: Any) -> tuple[Any, Any
     option = OPTIONS[name]
     says: dict[str, Any] = {"description": option.says, "ge": option.least, "le": option.most}
     if default is None:
-        (kind,) = set(get_args(kind)) - {NoneType}
+        kind = get_args(kind)[0]  # text, or what it is made of
         default = kind()
     if default is not MISSING:
         says["default"] = default

@@ -9,9 +9,10 @@ import time
 import pytest
 
 from arag_search.query.fields import Schema
+from arag_search.query.filters import parse_filter
 from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.query.problems import MAX_PROBLEMS, QueryError
-from arag_search.query.reading import parse, parse_filter
+from arag_search.query.reading import parse
 
 SCHEMA = Schema({"year": "number", "lang": "keyword", "published": "date"})
 

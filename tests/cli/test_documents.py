@@ -50,6 +50,11 @@ def test_all_documents_are_listed_with_sizes_and_metadata(arag: Command) -> None
     ]
     assert [record["id"] for record in records] == within
     assert {record["kind"] for record in records} == {"person"}
+    data = ("--filter", '{"kind": ["person"], "year": {"lt": 1800}}', "--json")
+    assert [json.loads(line) for line in arag("read", "my-index", "--all", *data).lines] == records
+    wrong = arag("read", "my-index", "--all", "--filter", '{"kind": {"$ne": null}}')
+    assert (wrong.code, "read" in wrong.out) == (2, False)
+    assert '1. "kind": {"$ne": null} is no value of a keyword field.' in wrong.err
     assert arag("read", "my-index", "--all", "--filter", "year:1").lines == [
         "No document is in scope."
     ]

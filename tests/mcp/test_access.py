@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import signal
 import subprocess
 import sys
@@ -16,11 +17,12 @@ from typing import Any
 import anyio
 import httpx2
 import pytest
+import yaml
 from mcp import ClientSession, MCPError
 
 from arag_search.agent.presets import load_preset
 from arag_search.agent.toolbox import tools_of
-from arag_search.corpus import Chunk
+from arag_search.corpus import Chunk, nfc
 from arag_search.errors import AccessError, ConfigError
 from arag_search.mcp_server import access as access_module
 from arag_search.mcp_server.access import AccessFile
@@ -31,6 +33,7 @@ from arag_search.search.index import Index
 from arag_search.tools.base import ReadSet
 from tests.support.commands import Command
 from tests.support.examples import examples
+from tests.support.hostile_values import random_values
 from tests.support.mcp_http import (
     HEADERS,
     INITIALIZE,
@@ -240,6 +243,45 @@ def test_a_file_with_problems_lets_nobody_in_until_it_is_repaired(
     assert len(messages) == 5  # each problem once, and that the file is in order again
     assert messages[0].startswith("Nobody is let in. The access file has 1 problem.\n1. entry 1: ")
     assert messages[-1] == f"The access file is in order again: {file}"
+
+
+def test_filters_as_data_show_each_user_what_has_exactly_their_name(tmp_path: Path) -> None:
+    names = random_values(Random(4), 40)
+    chunks = tuple(
+        chunk(number, f"d{number}", "A plan", "The opera moves. ", owner=nfc(name))
+        for number, name in enumerate(names)
+    )
+    users = [*enumerate(names)][::11]
+    tokens = {f"token-of-user-{number:08}": {"owner": [name]} for number, name in users}
+    tokens["token-of-nobody-12345678"] = {"owner": []}
+    file = tmp_path / "access.yaml"
+    grants = {hash_of(token): {"filter": filter} for token, filter in tokens.items()}
+    file.write_text(yaml.safe_dump(grants), "utf-8")
+
+    async def talk(listening: Listening) -> None:
+        for token, wanted in zip(tokens, [*(f"d{number}" for number, _ in users), ""], strict=True):
+            async with modern_client(listening.url, token) as client:
+                reply = await client.call_tool("logical_search", {"query": "opera OR plan"})
+                offered = (await client.list_tools()).model_dump_json()
+                shown = re.findall(r"\bd\d+(?=\.1)", text_of(reply) + offered)
+                assert set(shown) == ({wanted} if wanted else set())
+                hidden = await client.call_tool("chunk_read", {"chunk_ids": ["d1.1"]})
+                assert text_of(hidden).startswith('No chunk has the id "d1.1".')
+
+    over_http(talk, served=server(file, index=index_of_documents(chunks)))
+
+
+@pytest.mark.parametrize(
+    "filter",
+    ["{}", "{owner: null}", "{owner: 5}", "{owner: yes}", "{owner: ann, owner: bob}", "[]", "5",
+     "{owner: [ann, ~]}", "{not: {}}", "{5: ann}", "{owner: {gte: ''}}", "{owner: !!binary YQ==}"],
+)  # fmt: skip
+def test_data_that_is_no_filter_lets_nobody_in(tmp_path: Path, filter: str) -> None:
+    served = ServedIndex.of("memory", index_of_documents(), load_preset("logical_read"))
+    catalogue = Catalogue([served], load_preset("logical_read"))
+    file = write(tmp_path / "access.yaml", {ANN: f"{{filter: {filter}}}", BOB: "acl:everyone"})
+    with pytest.raises(ConfigError):
+        AccessFile(file, catalogue.check)
 
 
 def test_a_token_sees_its_part_of_every_index(file: Path) -> None:

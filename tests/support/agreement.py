@@ -30,10 +30,11 @@ from arag_search.engines.base import (
 from arag_search.engines.hits import Hit
 from arag_search.query.analysis import is_prefix
 from arag_search.query.fields import DOC_ID, TEXT_FIELDS
+from arag_search.query.filters import parse_filter
 from arag_search.query.names import names_of
 from arag_search.query.operators import NOT
 from arag_search.query.problems import QueryError
-from arag_search.query.reading import parse, parse_filter
+from arag_search.query.reading import parse
 from arag_search.query.tree import (
     And,
     KeywordEquals,

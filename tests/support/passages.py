@@ -6,7 +6,7 @@ from random import Random
 
 from arag_search.corpus import Chunk, MetadataValue, ordinal_of
 from arag_search.query.fields import Schema
-from arag_search.query.reading import parse_filter
+from arag_search.query.filters import parse_filter
 from arag_search.search.index import Index
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.plans import scoped

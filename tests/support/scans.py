@@ -10,7 +10,8 @@ from random import Random
 from typing import Any
 
 from arag_search.engines.base import SearchRequest
-from arag_search.query.reading import parse, parse_filter
+from arag_search.query.filters import parse_filter
+from arag_search.query.reading import parse
 from arag_search.search.index import Index
 from arag_search.search.opening import open_index
 from index_jobs.build.new_index import build_index

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arag_search.corpus import Chunk
-from arag_search.query.reading import parse_filter
+from arag_search.query.filters import parse_filter
 from arag_search.search.index import Index
 from arag_search.vectors.base import VECTOR_UNITS, Encoder, EncoderIdentity, VectorUnit
 from arag_search.vectors.encoders.hashing import HashingEncoder

@@ -19,6 +19,7 @@ PUBLIC = [
     "SearchResult",
     "open_index",
     "parse",
+    "quote",
 ]
 
 

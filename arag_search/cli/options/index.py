@@ -39,7 +39,8 @@ ScopeFilter = Annotated[
     str | None,
     typer.Option(
         "--filter",
-        help="Metadata clauses that every passage must match, such as 'lang:en'.",
+        help="Metadata clauses that every passage must match, such as 'lang:en', or JSON, such as "
+        """'{"lang": ["en", "de"]}'.""",
         metavar="CLAUSES",
     ),
 ]

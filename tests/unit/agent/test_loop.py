@@ -383,7 +383,7 @@ def without_seconds(record: Record) -> dict[str, Any]:
 
 
 def test_fingerprints_identify_preset_index_model_and_code(index: Index, preset: Preset) -> None:
-    from arag_search.query.reading import parse_filter
+    from arag_search.query.filters import parse_filter
 
     fingerprints = Agent(index, preset, ScriptedModel([])).fingerprints
     assert list(fingerprints) == ["preset", "index", "model", "code"]

@@ -16,7 +16,7 @@ from arag_search.mcp_server.http import IDLE_SESSION_S
 from arag_search.mcp_server.messages import MAX_MESSAGE_BYTES
 from arag_search.mcp_server.protocol import LIST_LIFETIME_MS, MAX_SESSIONS, Session
 from arag_search.mcp_server.workers import AT_ONCE, TIMEOUT_S, WAITING, Workers
-from arag_search.query.reading import parse_filter
+from arag_search.query.filters import parse_filter
 from arag_search.tokens import count_tokens
 from tests.support.guides import guide_text
 from tests.support.mcp_servers import (

@@ -21,8 +21,9 @@ from arag_search.query.field_types import (
     relative_dates,
 )
 from arag_search.query.fields import ANY_SCHEMA, Schema
+from arag_search.query.filters import parse_filter
 from arag_search.query.problems import QueryError
-from arag_search.query.reading import parse, parse_filter
+from arag_search.query.reading import parse
 from arag_search.query.tree import KeywordEquals
 from arag_search.search.advice.judging import Judge
 from tests.support.passages import chunk

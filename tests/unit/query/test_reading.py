@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from arag_search.errors import ArgumentError
 from arag_search.query.fields import ANY_SCHEMA, Schema
+from arag_search.query.filters import parse_filter
 from arag_search.query.operators import NOT
 from arag_search.query.problems import QueryError
-from arag_search.query.reading import parse, parse_filter
+from arag_search.query.reading import parse
 from arag_search.query.tree import (
     And,
     KeywordEquals,

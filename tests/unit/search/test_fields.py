@@ -10,7 +10,7 @@ from arag_search.corpus import MetadataValue
 from arag_search.engines.base import FieldsPage, FieldsRequest, ValueCount
 from arag_search.errors import ArgumentError
 from arag_search.query.field_types import MetadataType
-from arag_search.query.reading import parse_filter
+from arag_search.query.filters import parse_filter
 from arag_search.search.advice.values import nearest_values
 from arag_search.search.fields import FieldSummary
 from arag_search.search.index import Index

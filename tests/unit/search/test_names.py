@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arag_search.query.reading import parse_filter
+from arag_search.query.filters import parse_filter
 from arag_search.search.by_vectors import MAX_NAMES, missing_names, names_in
 from arag_search.tools.base import ReadSet
 from arag_search.tools.preset import plain_preset

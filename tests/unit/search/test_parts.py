@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from arag_search.corpus import Chunk
 from arag_search.engines.base import FieldsPage, FieldsRequest, Page, SearchRequest
-from arag_search.errors import IndexClosedError, UnknownDocumentError
+from arag_search.errors import ArgumentError, IndexClosedError, UnknownDocumentError
 from arag_search.plan.clauses import ResolvedPlan
 from arag_search.query.problems import QueryError
 from arag_search.search import documents
@@ -56,12 +57,45 @@ def test_filters_of_parts_of_parts_and_of_calls_only_narrow() -> None:
     assert part.logical_search("griselda", filter="year:1735").total == 0
 
 
-@pytest.mark.parametrize("filter", ["", "opera", "acl:hr", "year:", "year:1700 OR opera"])
+def test_a_filter_as_data_is_the_same_scope_as_its_text_wherever_one_is_taken() -> None:
+    index, text = index_of(*VIVALDI), "lang:(en OR de) AND year:<1700"
+    data: dict[str, Any] = {"lang": ["en", "de"], "year": {"lt": 1700}}
+    parts = [index.within(filter) for filter in (data, text)]
+    assert parts[0].scope == parts[1].scope
+    for call in (
+        lambda filter: index.logical_search("opera OR vivaldi", filter=filter).understood,
+        lambda filter: index.keyword_search(["opera"], filter=filter).understood,
+        lambda filter: list(index.scan(filter=filter)),
+        lambda filter: list(index.documents(filter=filter)),
+        lambda filter: index.read(["vivaldi.1", "griselda.1"], filter=filter),
+        lambda filter: index.chunk_read(["vivaldi.1"], filter=filter),
+        lambda filter: index.document_read("vivaldi", filter=filter),
+        lambda filter: index.words("opera", filter=filter),
+        lambda filter: index.fields(filter=filter),
+        lambda filter: index.named({"griselda": ""}, filter=filter),
+    ):
+        assert call(data) == call(text)
+    data["lang"].append("it")
+    del data["year"]
+    assert parts[0].logical_search("opera").total == parts[1].logical_search("opera").total
+
+
+@pytest.mark.parametrize("wrong", [None, 5, ["lang:en"], b"lang:en"])
+def test_a_filter_of_another_type_is_an_argument_error(wrong: Any) -> None:
+    index = index_of(*VIVALDI)
+    with pytest.raises(ArgumentError, match="filter is "):
+        index.within(wrong)
+    if wrong is not None:
+        with pytest.raises(ArgumentError, match="filter is "):
+            index.logical_search("opera", filter=wrong)
+
+
+@pytest.mark.parametrize("filter", ["", "{}", "opera", "acl:hr", "year:", "year:1700 OR opera"])
 def test_a_filter_that_is_none_is_refused(filter: str) -> None:
     with pytest.raises(QueryError) as raised:
         index_of(*VIVALDI).within(filter)
     assert str(raised.value).startswith("Query not run: ")
-    assert str(raised.value).endswith("\nWhere: the filter")
+    assert "\nWhere: the filter" in str(raised.value)
 
 
 def test_lines_that_the_whole_index_keeps_are_not_those_of_a_part() -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from arag_search.agent.presets import changed_preset, load_preset
 from arag_search.agent.state import State
 from arag_search.agent.toolbox import tools_of
-from arag_search.query.reading import parse_filter
+from arag_search.query.filters import parse_filter
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens, cut_to
 from arag_search.tools.base import ReadSet, Tool, ToolResult

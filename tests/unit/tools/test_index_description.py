@@ -17,7 +17,7 @@ from arag_search.engines.base import FieldsPage, FieldsRequest, ValueCount
 from arag_search.errors import QueryTimeoutError
 from arag_search.field_counts import counts_of_fields, kept_counts
 from arag_search.query.fields import MetadataType
-from arag_search.query.reading import parse_filter
+from arag_search.query.filters import parse_filter
 from arag_search.search.fields import FieldSummary
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens

@@ -71,6 +71,9 @@ def test_words_are_counted_with_their_forms_and_the_nearest_of_one_that_occurs_n
     assert tool.run({"words": ["film", "libretto"], "filter": "year:>=2002"}).text == (
         "Every number counts passages.\nfilm: 1; films 1\nlibretto: 1; librettos 1"
     )
+    data: list[object] = [{"year": {"gte": 2002}}, '{"year": {"gte": 2002}}']
+    for filter in data:
+        assert tool.run({"words": ["film"], "filter": filter}).text.endswith("\nfilm: 1; films 1")
     both = tool.run({"words": ["libretto"], "fields": ["year"]}).text
     assert both.splitlines()[1:] == [
         "libretto: 2; libretto 1, librettos 1",

@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from arag_search.query.reading import parse_filter
+from arag_search.query.filters import parse_filter
 from arag_search.search.by_vectors import LOGICAL_K, Fused, fuse
 from arag_search.search.snippets import NearPassage, NearPassages, near_passages
 from arag_search.vectors.base import FloatArray, Selection, VectorUnit, row_key, rows_of
