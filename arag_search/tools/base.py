@@ -24,7 +24,7 @@ from arag_search.search.index import Index
 from arag_search.search.shown.apart import safe_signs
 from arag_search.tokens import count_tokens
 from arag_search.tools.index_description import DOCUMENTS, described
-from arag_search.tools.lenient import instead_of, taken
+from arag_search.tools.lenient import OF_CLIENTS, instead_of, spelling, taken
 from arag_search.tools.preset import PLAIN, Preset
 from arag_search.tools.references import References, ShownReference
 from arag_search.tools.registry import TOOLS
@@ -86,7 +86,8 @@ class ReadSet:
     reads. ``is_kept`` says that everything shown is still visible to the model, which is unknown
     for clients of a server. ``references`` name the documents, ``windows`` are their lines
     that were opened and are still visible, and ``step`` is the number of the current call. ``read``
-    are the ids of passages asked for, in presets that reply as A-RAG (its context tracker).
+    are the ids of passages asked for, in presets that reply as A-RAG (its context tracker), and
+    ``noted`` the unknown arguments that a note has named.
     """
 
     seen: dict[str, frozenset[int]] = field(default_factory=dict[str, frozenset[int]])
@@ -95,12 +96,14 @@ class ReadSet:
     windows: list[Window] = field(default_factory=list[Window])
     step: int = 0
     read: set[str] = field(default_factory=set[str])
+    noted: set[str] = field(default_factory=set[str])
 
     def copy(self) -> ReadSet:
         """Return a copy that can be changed independently. References are shared, so that
         concurrent calls never give the same name twice."""
         seen, windows, read = dict(self.seen), list(self.windows), set(self.read)
-        return ReadSet(seen, self.is_kept, self.references, windows, self.step, read)
+        noted = set(self.noted)
+        return ReadSet(seen, self.is_kept, self.references, windows, self.step, read, noted)
 
     def note(self, chunk: str, checksums: Iterable[int]) -> None:
         """Count sentences of a chunk as shown."""
@@ -126,6 +129,7 @@ class ReadSet:
             if self.seen.get(chunk) is not checksums:
                 self.note(chunk, checksums)
         self.read |= other.read
+        self.noted |= other.noted
         self.windows += [window for window in other.windows if window not in self.windows]
 
 
@@ -261,8 +265,11 @@ class Tool(ABC):
                 if instead := instead_of(name, self.index.manifest.metadata):
                     problem = f"{problem} {instead}" if "query" in known else problem
                 is_skipped = skips_unknown and name not in self.arguments.model_fields
-                # A result that was not narrowed would mislead.
-                (notes if is_skipped and not instead else problems).append(problem)
+                if not is_skipped or instead:  # a result that was not narrowed would mislead
+                    problems.append(problem)
+                elif not (spelling(name) in OF_CLIENTS or str(name) in read_set.noted):
+                    read_set.noted.add(str(name))
+                    notes.append(problem)
         try:
             checked = self.arguments.model_validate(
                 {name: value for name, value in given.items() if name in known}

@@ -26,7 +26,7 @@ _OTHER_NAMES = {
     }),
     ("after", "offset"): frozenset({"offset", "skip", "start"}),
 }  # fmt: skip
-"""Arguments by what clients call them, in the spelling of ``_spelling``."""
+"""Arguments by what clients call them, in the spelling of ``spelling``."""
 _NARROWING = frozenset(
     """
     author category collection date datefrom dateto dir directory docid docids doctype document
@@ -35,6 +35,16 @@ _NARROWING = frozenset(
     type until where year
     """.split()  # noqa: SIM905
 )
+_NARROWING_WORDS = frozenset(
+    "date field file filter folder path range restrict tag type where".split()  # noqa: SIM905
+)
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+OF_CLIENTS = frozenset({
+    "toolcallid", "tool",  # n8n-io/n8n#21500
+    "sessionid", "action", "chatinput",  # of n8n too: sansan0/TrendRadar#768
+    "waitforprevious", "taskprogress",  # google-gemini/gemini-cli#27403, cline/cline#9951
+})  # fmt: skip
+"""Arguments that clients add to every call by themselves, with a report of each client."""
 IN_QUERY = 'Write it in the query: (QUERY) AND FIELD:"VALUE".'
 _INSTEAD = {
     "defaultoperator": "Write AND or OR between words of the query.",
@@ -90,21 +100,23 @@ def taken(
 def _meant_name(written: object, names: Collection[str]) -> object:
     if written in names:
         return written
-    spelling = _spelling(written)
-    same = {_spelling(name): name for name in names}.get(spelling)
-    meant = next((known for known, others in _OTHER_NAMES.items() if spelling in others), ())
+    spelt = spelling(written)
+    same = {spelling(name): name for name in names}.get(spelt)
+    meant = next((known for known, others in _OTHER_NAMES.items() if spelt in others), ())
     return same or next((name for name in meant if name in names), None)
 
 
 def instead_of(written: object, fields: Collection[str]) -> str:
     """Return what to do instead of an argument that a tool does not have, if it seems to narrow a
     search; else an empty text. ``fields`` are those of the metadata."""
-    narrows = written in fields or _spelling(written) in _NARROWING
-    return _INSTEAD.get(_spelling(written), IN_QUERY if narrows else "")
+    words = {word.lower().removesuffix("s") for word in _WORD.findall(str(written))}
+    named = spelling(written) in _NARROWING or not _NARROWING_WORDS.isdisjoint(words)
+    narrows = written in fields or named
+    return _INSTEAD.get(spelling(written), IN_QUERY if narrows else "")
 
 
-def _spelling(name: object) -> str:
-    # chunkIds is chunk_ids
+def spelling(name: object) -> str:
+    """Return the name of an argument in one spelling: chunkIds is chunk_ids."""
     return str(name).replace("_", "").replace("-", "").lower()
 
 

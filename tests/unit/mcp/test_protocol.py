@@ -142,12 +142,19 @@ def test_two_sessions_have_separate_read_sets() -> None:
 
 def test_what_only_a_client_can_have_got_wrong_is_taken_as_meant() -> None:
     async def talk(client: ClientSession) -> None:
-        given = {"query": "opera", "top_k": "2", "sort": None, "offset": "", "toolCallId": "7"}
+        given = {
+            "query": "opera",
+            "top_k": "2",
+            "sort": None,
+            "offset": "",
+            "toolCallId": "7",
+            "x": 1,
+        }
         result = await client.call_tool("logical_search", given)
         assert not result.is_error
         assert text_of(result).endswith(
             '\nNote: argument "top_k" was taken as 2.\n'
-            'Note: argument "toolCallId": there is no such argument. Arguments: query, '
+            'Note: argument "x": there is no such argument. Arguments: query, '
             "top_k, granularity, show, sort, after."
         )
 

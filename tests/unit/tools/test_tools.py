@@ -6,6 +6,7 @@ import pytest
 
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
+from arag_search.tools.base import ReadSet
 from arag_search.tools.chunk_read import ChunkRead
 from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import LogicalSearch
@@ -384,6 +385,22 @@ def test_half_a_character_in_an_argument_that_is_converted_or_left_out_is_replac
         ({"filter": "year:1735"}, 'Write it in the query: (QUERY) AND FIELD:"VALUE".'),
         ({"docId": ["griselda"]}, 'Write it in the query: (QUERY) AND FIELD:"VALUE".'),
         ({"lang": "en"}, 'Write it in the query: (QUERY) AND FIELD:"VALUE".'),
+        *(
+            ({name: "en"}, 'Write it in the query: (QUERY) AND FIELD:"VALUE".')
+            for name in (
+                "metadata_filter",
+                "where_clause",
+                "file_types",
+                "statusFilter",
+                "dateRange",
+                "restrict-to",
+                "searchPaths",
+                "MIMEType",
+                "index_fields",
+                "tags_any",
+                "FOLDER",
+            )
+        ),
         ({"per_document": 1}, 'Each document once: show "counts".'),
         ({"default_operator": "AND"}, "Write AND or OR between words of the query."),
     ],
@@ -396,6 +413,30 @@ def test_an_unknown_argument_that_narrows_is_refused_with_what_to_write(
     assert result.text.endswith(instead)
     empty = logical.run({"query": "opera", **dict.fromkeys(given, "")}, skips_unknown=True)
     assert (empty.status, "Note" in empty.text) == ("ok", False)
+
+
+@pytest.mark.parametrize(
+    "name", ["toolCallId", "tool", "sessionId", "action", "chatInput", "wait_for_previous",
+             "task_progress"],
+)  # fmt: skip
+def test_what_clients_add_to_every_call_is_passed_over_without_a_word(
+    logical: LogicalSearch, name: str
+) -> None:
+    plain = logical.run({"query": "opera"}, skips_unknown=True)
+    assert logical.run({"query": "opera", name: "x"}, skips_unknown=True).text == plain.text
+    assert logical.run({"query": "opera", name: "x"}).status == "error"
+
+
+def test_another_unknown_argument_is_noted_once_in_a_conversation(logical: LogicalSearch) -> None:
+    seen = ReadSet()
+    for argument in ("verbose", "profile", "typed"):
+        for is_noted in (True, False):
+            given = {"query": "opera", argument: 1}
+            shown = seen.copy()
+            reply = logical.run(given, shown, skips_unknown=True)
+            seen.add(shown)
+            assert (f'argument "{argument}": there is no such' in reply.text) == is_noted
+    assert 'argument "verbose"' in logical.run(given | {"verbose": 1}, skips_unknown=True).text
 
 
 @pytest.mark.parametrize("name", ["limit", "k", "maxResults", "num_results", "count"])
