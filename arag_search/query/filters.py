@@ -183,7 +183,7 @@ class _Reader:
         field = FieldRef(name, kind)
         if isinstance(given, dict) and field.type.is_ordered:
             return _between(field, cast(Data, given))
-        values = cast(list[object], given) if isinstance(given, list) else [given]
+        values = cast(list[object], given if isinstance(given, list) else [given])
         return any_of(*[_equals(field, value) for value in values]) if values else NOTHING
 
 
