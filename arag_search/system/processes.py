@@ -1,17 +1,23 @@
 """Processor cores, processes and signals: how many cores there are and how libraries use them,
-whether a process is still running, and Ctrl-C deferred to a safe moment."""
+whether a process is still running, ending with a parent, and Ctrl-C deferred to a safe moment."""
 
 from __future__ import annotations
 
+import ctypes
 import os
+import pickle
 import signal
 import subprocess
+import sys
 import threading
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 from types import FrameType
+from typing import Any
 
 _SLEEP_WHEN_IDLE = {
     "OMP_WAIT_POLICY": "PASSIVE",
@@ -127,6 +133,41 @@ def _start_by_ps(pid: int) -> str | None:
     )
     state, _, start = done.stdout.strip().partition(" ")
     return None if not state or state.startswith("Z") else start.strip()
+
+
+_PR_SET_PDEATHSIG = 1
+
+
+def end_with(parent: int) -> None:
+    """Let the system kill this process when its parent, which has this id, ends, whatever it does
+    then. Only Linux can; elsewhere ``read_ahead`` notices the end.
+
+    Linux counts the end of the *thread* that started this process.
+    """
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # it has ended meanwhile
+        os._exit(0)
+
+
+def read_ahead(receive: Callable[[], Any]) -> SimpleQueue[Any]:
+    """Return a queue that a thread fills with what a parent sends, so that it need not wait for the
+    work when it writes. When it has ended, this process ends at once."""
+    waiting: SimpleQueue[Any] = SimpleQueue()
+    threading.Thread(target=_fill, args=(waiting, receive), daemon=True).start()
+    return waiting
+
+
+def _fill(waiting: SimpleQueue[Any], receive: Callable[[], Any]) -> None:
+    try:
+        while True:
+            waiting.put(receive())
+    except (EOFError, ConnectionError, pickle.UnpicklingError):
+        os._exit(0)  # nobody will read further results
+    except Exception:
+        traceback.print_exc()
+        os._exit(1)
 
 
 class Interrupts:

@@ -19,7 +19,9 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import cache
 from typing import IO, Any, NamedTuple
 
 from arag_search.errors import BuildError, NotInTimeError, SourceError
@@ -192,14 +194,18 @@ class _Child:
     def __init__(self, limits: FileLimits) -> None:
         self._limits = limits
         path = os.pathsep.join(map(os.path.abspath, sys.path))
+        command = [sys.executable, "-P", "-m", _MODULE]
+        command += map(str, (limits.seconds, limits.memory, os.getpid()))
+        start = _starter(os.getpid()).submit
         try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", _MODULE, str(limits.seconds), str(limits.memory)],
+            self._process = start(
+                subprocess.Popen[bytes],
+                command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 process_group=0,  # Ctrl-C in a terminal reaches only its parent
                 env={**os.environ, "PYTHONPATH": path},
-            )
+            ).result()
         except OSError as error:
             raise BuildError(
                 f"A process that converts files cannot be started ({error.strerror}).",
@@ -298,6 +304,14 @@ class _Child:
             allowed=f"{limits} for a file",
             do="Leave it out, or allow more with --file-limits.",
         )
+
+
+@cache
+def _starter(process: int) -> ThreadPoolExecutor:
+    """Return the thread of this process that starts all children: they end with it (see
+    ``end_with``), while the thread that needs one may end before."""
+    del process
+    return ThreadPoolExecutor(1, "starts children")
 
 
 def _is_readable(pipe: IO[bytes]) -> bool:

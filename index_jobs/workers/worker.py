@@ -9,16 +9,15 @@ from __future__ import annotations
 import io
 import os
 import pickle
-import queue
 import signal
 import sys
-import threading
 import traceback
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
 from arag_search.corpus import Chunk, Document
+from arag_search.system.processes import read_ahead
 from arag_search.system.terminal import guard_terminals
 
 _SWITCH_S = 0.0005
@@ -53,8 +52,7 @@ def main(descriptor: int) -> None:
     guard_terminals()
     parent = Connection(descriptor)
     work = pickle.loads(parent.recv_bytes())
-    waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    threading.Thread(target=_read, args=(parent, waiting), daemon=True).start()
+    waiting = read_ahead(lambda: pickle.loads(parent.recv_bytes()))
     while True:
         item = waiting.get()
         try:
@@ -65,18 +63,6 @@ def main(descriptor: int) -> None:
             parent.send_bytes(reply)
         except ConnectionError:
             os._exit(0)  # the parent has ended, and the reading thread has not noticed yet
-
-
-def _read(parent: Connection, waiting: queue.SimpleQueue[Any]) -> None:
-    """Read ahead, so that the parent never waits for the work when it writes."""
-    try:
-        while True:
-            waiting.put(pickle.loads(parent.recv_bytes()))
-    except (EOFError, ConnectionError):
-        os._exit(0)  # the parent has ended; nobody will read further results
-    except Exception:
-        traceback.print_exc()
-        os._exit(1)
 
 
 def _dumped_error(error: Exception) -> bytes:

@@ -3,7 +3,7 @@ the files to its output.
 
 Libraries read files of strangers here, within limits of time and memory, so that no file stops or
 fills the process that needs it (see ``conversion.py``, which starts and watches this one). It ends
-when its input ends, and ignores Ctrl-C, which its parent handles.
+with its parent, and ignores Ctrl-C, which its parent handles.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from arag_search.errors import AragError, SourceError
+from arag_search.system.processes import end_with, read_ahead
 from arag_search.system.terminal import guard_terminals
 from index_jobs.sources.converters.registry import FILE_TYPES, ConvertedDocument
 from index_jobs.sources.place import Place
@@ -55,8 +56,9 @@ class Reply(NamedTuple):
     error: Exception | None = None
 
 
-def main(limit_s: float, limit_bytes: int) -> None:
-    """Answer requests until the input ends."""
+def main(limit_s: float, limit_bytes: int, parent: int) -> None:
+    """Answer requests until the input or the parent ends."""
+    end_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # output printed by a library must not mix with the replies
@@ -64,11 +66,9 @@ def main(limit_s: float, limit_bytes: int) -> None:
     _lower(resource.RLIMIT_CORE, 0)
     _lower(resource.RLIMIT_AS, _address_space() + _SPARE_MEMORY * limit_bytes)
     entries: Iterator[ConvertedDocument | SourceError] = iter(())
+    requests = read_ahead(lambda: pickle.load(sys.stdin.buffer))
     while True:
-        try:
-            request: Request | None = pickle.load(sys.stdin.buffer)
-        except EOFError:
-            return
+        request: Request | None = requests.get()
         if request is not None:
             entries = _entries(request)
         _lower(resource.RLIMIT_CPU, math.ceil(time.process_time() + limit_s) + _SPARE_S)
