@@ -29,6 +29,16 @@ SENTENCE_BITS = 11
 MAX_SENTENCES = 1 << SENTENCE_BITS
 """The most sentences that one chunk may hold (2,048)."""
 
+MAX_PASSAGES = 1 << PART_BITS
+"""The most passages of one document (32,768)."""
+
+MAX_DOCUMENTS = 1 << DOCUMENT_BITS
+"""The most documents of one source, with its bad records and files (33,554,432)."""
+
+CutPassages = tuple[tuple[int, "PassageOutline", bool], ...]
+"""The passages of a document that is cut already, each with the number of its sentences, its
+outline, and whether it is an index."""
+
 
 def ordinal_of(shard: int, document: int, part: int, sentence: int = 0) -> int:
     """Pack the place of a chunk or sentence into one integer that sorts in corpus order.
@@ -225,8 +235,7 @@ class Document:
     and keeps its id as chunk id. ``where`` names its place for messages ("corpus.jsonl, line 3").
     ``is_file`` is true if the document is a whole file, and false if it is a record.
     ``unread`` counts the parts of it that were not read, by kind. ``outline`` is empty for prose.
-    ``passages`` are those of a document that is cut already, each with the number of its sentences,
-    its outline, and whether it is an index.
+    ``passages`` are those of a document that is cut already.
     """
 
     id: str
@@ -239,7 +248,7 @@ class Document:
     is_file: bool = False
     unread: Mapping[str, int] = field(default_factory=dict[str, int])
     outline: Outline = ()
-    passages: tuple[tuple[int, PassageOutline, bool], ...] = ()
+    passages: CutPassages = ()
 
 
 @dataclass(frozen=True, slots=True)

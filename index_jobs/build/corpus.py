@@ -24,9 +24,13 @@ class Corpus:
     ``signature`` changes when a source does. ``size`` is in bytes on disk.
     """
 
-    def __init__(self, sources: Sequence[Source], metadata: MetadataReader) -> None:
+    def __init__(
+        self, sources: Sequence[Source], metadata: MetadataReader, chunk_tokens: int
+    ) -> None:
         """``metadata`` is the reader with which the sources were opened. It gets the fields for
-        their front matter."""
+        their front matter. Long texts are cut into passages of ``chunk_tokens``."""
+        for source in sources:
+            source.chunk_tokens = chunk_tokens
         metadata.expect_front_matter(
             matter for source in sources for matter in source.front_matter()
         )

@@ -114,7 +114,7 @@ class _Build:
         self._following = Following.of(names, options.format, options.fields, options.files)
         sources = open_sources(names, options.format, options.fields, metadata, options.files)
         self._look = self._following.look_of(sources)
-        self._corpus = Corpus(sources, metadata)
+        self._corpus = Corpus(sources, metadata, options.chunk_tokens)
         self._already_chunked = are_already_chunked(sources)
         if cluster is None:
             self._workers = self._corpus.workers(options.workers)

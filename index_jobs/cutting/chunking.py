@@ -17,6 +17,7 @@ from operator import attrgetter
 from typing import Any
 
 from arag_search.corpus import (
+    MAX_PASSAGES,
     MAX_SENTENCES,
     NO_OUTLINE,
     Chunk,
@@ -27,6 +28,7 @@ from arag_search.corpus import (
     ordinal_of,
 )
 from arag_search.engines.write import Packer
+from arag_search.errors import SourceError
 from arag_search.manifest import FORMAT_VERSION
 from arag_search.query.fields import MetadataType
 from arag_search.query.forms import is_code, steps
@@ -81,27 +83,11 @@ def cut(
     ``shard`` and ``number`` (from 0) are the place of the document in the corpus. The contents of
     the chunks, joined, are the NFC text of the document. A chunk holds whole sentences and at most
     ``chunk_tokens`` o200k tokens; a longer sentence is cut at a blank, or within a word if it must
-    be. A ``whole`` document becomes one chunk with the id of the document. Raises BuildError for a
-    document with more chunks than an ordinal can number.
+    be. A ``whole`` document becomes one chunk with the id of the document. Raises SourceError for
+    a document with more than MAX_PASSAGES, BuildError for one that an ordinal cannot number.
     """
     text = nfc(document.text)
-    starts = line_starts(text) if document.outline or document.is_file else []
-    ends = document.sentence_ends
-    if ends is None:
-        ends = _sentence_ends(text, starts, document)
-    if document.passages:
-        passages = [*_given(text, ends, document)]
-    elif document.whole:
-        passages = [_whole(text, ends)]
-    elif document.outline and text:
-        passages = [*_outlined(text, starts, ends, document, chunk_tokens)]
-    else:
-        passages = [*passages_of(text, ends, chunk_tokens)]
-        if document.is_file:
-            passages = [
-                replace(passage, outline=PassageOutline(line=bisect_right(starts, passage.start)))
-                for passage in passages
-            ]
+    passages = _passages(text, document, chunk_tokens)
     parts = len(passages)
     chunks: list[Chunk] = []
     total = 0
@@ -123,6 +109,55 @@ def cut(
         )
         total += passage.tokens
     return chunks, total
+
+
+def cut_up(document: Document, chunk_tokens: int) -> Document:
+    """Return the document as one that is cut already. Raises SourceError as ``cut`` does."""
+    text = nfc(document.text)
+    passages = _passages(text, document, chunk_tokens)
+    return replace(
+        document,
+        text=text,
+        outline=(),
+        sentence_ends=tuple(end for passage in passages for end in passage.ends),
+        passages=tuple((len(own.ends), own.outline, own.is_index) for own in passages),
+    )
+
+
+def may_be_too_long(document: Document, chunk_tokens: int) -> bool:
+    """Return whether a document without an outline may have more than MAX_PASSAGES. Two passages in
+    a row have more than ``chunk_tokens`` together, and a character has at most four tokens."""
+    if document.passages or document.whole:
+        return len(document.passages) > MAX_PASSAGES
+    return len(document.text) >= MAX_PASSAGES * chunk_tokens // 16  # twice as careful
+
+
+def _passages(text: str, document: Document, chunk_tokens: int) -> list[Passage]:
+    starts = line_starts(text) if document.outline or document.is_file else []
+    ends = document.sentence_ends
+    if ends is None:
+        ends = _sentence_ends(text, starts, document)
+    if document.passages:
+        passages = [*_given(text, ends, document)]
+    elif document.whole:
+        passages = [_whole(text, ends)]
+    elif document.outline and text:
+        passages = [*_outlined(text, starts, ends, document, chunk_tokens)]
+    else:
+        passages = [*passages_of(text, ends, chunk_tokens)]
+        if document.is_file:
+            passages = [
+                replace(passage, outline=PassageOutline(line=bisect_right(starts, passage.start)))
+                for passage in passages
+            ]
+    if len(passages) > MAX_PASSAGES:
+        raise SourceError(
+            f"The document has {len(passages):,} passages.",
+            where=document.where or document.id,
+            allowed=f"at most {MAX_PASSAGES:,} passages in one document",
+            do="Split it, or raise --chunk-tokens.",
+        )
+    return passages
 
 
 def _metadata(document: Document, passage: Passage) -> Mapping[str, MetadataValue]:
@@ -332,7 +367,7 @@ def pack(
 ) -> Packed:
     """Cut, count and pack the documents of a batch, and count the values of ``metadata``.
 
-    Raises BuildError for a document with too many chunks, and what the packer raises.
+    Raises what ``cut`` and the packer raise.
     """
     cuts = cut_all(documents, chunk_tokens)
     packed = packer([chunk for chunks, _ in cuts for chunk in chunks])
@@ -340,7 +375,7 @@ def pack(
 
 
 def cut_all(documents: Numbered, chunk_tokens: int) -> list[Cut]:
-    """Cut documents. Raises BuildError for a document with too many chunks."""
+    """Cut documents. Raises what ``cut`` raises."""
     return [
         cut(document, shard=shard, number=number, chunk_tokens=chunk_tokens)
         for shard, number, document in documents

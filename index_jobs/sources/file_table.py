@@ -31,7 +31,7 @@ from arag_search.search.standing import (
 )
 from arag_search.system.durable import write_atomically
 from index_jobs.cutting.chunking import program_version
-from index_jobs.sources.converters.registry import file_type_of
+from index_jobs.sources.converters.registry import LARGE_BYTES, file_type_of
 from index_jobs.sources.file_ids import path_id
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.mounts import is_remote
@@ -259,9 +259,8 @@ class Comparison(NamedTuple):
         costs: tuple[list[str], list[str], list[str]] = [], [], []
         for path in sorted(self.changed & self.look.files.keys()):
             state, type = self.look.files[path], file_type_of(path)
-            is_converted = type is not None and type.is_limited
-            is_large = not is_converted and state[0] > SMALL_BYTES
-            is_long = is_large or _same(self.table.slow.get(path), state)
+            is_converted = (type is not None and type.is_limited) or state[0] >= LARGE_BYTES
+            is_long = _same(self.table.slow.get(path), state)
             costs[2 if is_long else is_converted].append(path)
         return costs
 

@@ -91,6 +91,7 @@ class FileSource:
         self._converters: dict[str, Converter] = {}
         self._metadata = metadata
         self.at_once = 1
+        self.chunk_tokens = 0
         self._conversions = Conversions(files.limits, files.within_s)
         self._is_hurried = files.within_s < math.inf
         self._checks_files = files.skip_bad
@@ -118,7 +119,9 @@ class FileSource:
 
     def prose(self) -> FileSource:
         files = self._listing
-        return self._of(lambda left_out: (f for f in files(left_out) if not f.type.most_bytes))
+        prose = self._of(lambda left_out: (f for f in files(left_out) if not f.type.most_bytes))
+        prose.chunk_tokens = 0
+        return prose
 
     def front_matter(self) -> Iterator[Mapping[str, tuple[str, ...]]]:
         from index_jobs.sources.converters.text import front_values
@@ -184,7 +187,7 @@ class FileSource:
         try:
             while True:
                 for number, file in islice(numbered, _AHEAD - len(ahead)):
-                    is_wanted = number >= first and file.problem is None and file.type.is_limited
+                    is_wanted = number >= first and file.problem is None and file.is_limited
                     begun = self._begin(file) if is_wanted else None
                     ahead.append((number, file, begun))
                 if not ahead:
@@ -200,7 +203,17 @@ class FileSource:
             self._conversions.drop(begun)
 
     def _begin(self, file: SourceFile) -> Conversion:
-        request = Request(file.type.name, file.place, file.where, self._fields)
+        identifier = path_id(file.relative)
+        request = Request(
+            file.type.name,
+            file.place,
+            file.where,
+            self._fields,
+            file.size,
+            identifier,
+            _usual_title(identifier),
+            self.chunk_tokens,
+        )
         return self._conversions.begin(request, self.at_once)
 
     def parts(self, position: int, entries: int, most_bytes: int) -> Iterator[SourcePart]:
@@ -289,7 +302,7 @@ class FileSource:
     def _converted(
         self, file: SourceFile, begun: Conversion | None = None
     ) -> Iterator[ConvertedDocument | SourceError]:
-        if file.type.is_limited:
+        if file.is_limited:
             begun = begun or self._begin(file)
             yield from self._conversions.entries(begun)
             return
@@ -314,7 +327,7 @@ class FileSource:
             documents.append(entry)
             characters += 0 if isinstance(entry, SourceError) else len(entry.text)
             if characters > HELD_CHARACTERS:
-                if self._is_hurried and file.type.is_limited:
+                if self._is_hurried and file.is_limited:
                     raise NotInTimeError(file.where, is_slow=True)
                 break
         else:
@@ -361,9 +374,7 @@ class FileSource:
                 is_data = file.type.most_bytes is not None
                 if what := secrets_in(whole, file.suspicion, is_data=is_data):
                     raise LeftOutError(what, where=where, do=TO_READ)
-            name = identifier if is_code(identifier) else Path(identifier).stem
-            name = ESCAPED_BLANK.sub(" ", name)
-            title = title_of(converted.title or name, "title", where)
+            title = title_of(converted.title or _usual_title(identifier), "title", where)
             metadata, left = self._metadata.read(converted.metadata, self._named, where)
             front, in_extra = self._metadata.read_front(converted.front)
             if not is_file:
@@ -382,7 +393,15 @@ class FileSource:
             is_file=is_file,
             unread={**converted.unread, **in_extra, **left},
             outline=converted.outline,
+            sentence_ends=converted.sentence_ends,
+            passages=converted.passages,
         )
+
+
+def _usual_title(identifier: str) -> str:
+    """Return the title of a file that has none."""
+    name = identifier if is_code(identifier) else Path(identifier).stem
+    return ESCAPED_BLANK.sub(" ", name)
 
 
 def bad_file(error: SourceError) -> BadFileError:

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field, NonNegativeInt, TypeAdapter, ValidationEr
 from arag_search.corpus import (
     MAX_ID_BYTES,
     MAX_SENTENCES,
+    CutPassages,
     Document,
     PassageOutline,
     is_unicode,
@@ -362,9 +363,7 @@ class _GivenPassage(BaseModel):
 _GIVEN = TypeAdapter(tuple[_GivenPassage, ...])
 
 
-def passages_of(
-    value: Any, ends: Sequence[int], where: str
-) -> tuple[tuple[int, PassageOutline, bool], ...]:
+def passages_of(value: Any, ends: Sequence[int], where: str) -> CutPassages:
     """Return the passages that a record gives. Raises SourceError if they do not fit its
     sentences."""
     try:

@@ -18,6 +18,7 @@ from arag_search.errors import (
 )
 from index_jobs.sources.converters.registry import (
     FILE_TYPES,
+    LARGE_BYTES,
     FileType,
     file_type_of,
 )
@@ -100,6 +101,11 @@ class SourceFile(NamedTuple):
     problem: SourceError | None = None
     changed_ns: int = 0
     suspicion: Suspicion = "text"
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether it is converted within limits of time and memory, in a process of its own."""
+        return self.type.is_limited or self.size >= LARGE_BYTES
 
     @property
     def tick_ns(self) -> int:

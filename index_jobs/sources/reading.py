@@ -10,8 +10,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
-from arag_search.corpus import Document
-from arag_search.errors import DuplicateIdError, LeftOutError, SourceError
+from arag_search.corpus import MAX_DOCUMENTS, Document
+from arag_search.errors import BadFileError, DuplicateIdError, LeftOutError, SourceError
+from index_jobs.cutting.chunking import cut_up, may_be_too_long
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.records import SKIP
 from index_jobs.sources.repeats import Repeats
@@ -51,6 +52,10 @@ class Source(Protocol):
 
     at_once: int
     """How many processes convert its files."""
+
+    chunk_tokens: int
+    """The size of the passages into which long texts are cut when they are read; 0 if they are
+    not."""
 
     states: Mapping[str, FileState] | None
     """The state in which each file was when the source was opened, by its path below the root of
@@ -111,6 +116,7 @@ class RecordSource:
     left_out: Mapping[str, int] = {}
     large_files: Sequence[str] = ()
     at_once = 1
+    chunk_tokens = 0
     states: Mapping[str, FileState] | None = None
     damaged: Sequence[str] = ()
     left_out_files: Mapping[str, str] = {}
@@ -330,7 +336,10 @@ class CorpusReader:
     def _read(self, source: Source, done_bytes: int) -> Iterator[Batch]:
         position = self._position
         for records, entry in source.documents(position.records):
-            problem = self._take(entry) if isinstance(entry, Document) else entry
+            if isinstance(entry, Document):
+                problem = self._take(entry, source.chunk_tokens)
+            else:
+                problem = entry
             if problem is not None:
                 self._skip(problem)
             position.shard_entries += entry is not None
@@ -344,8 +353,9 @@ class CorpusReader:
             ):
                 yield self._batch(done_bytes + source.bytes_read)
 
-    def _take(self, document: Document) -> SourceError | None:
-        """Add a document to the batch, or return the error of a duplicate.
+    def _take(self, document: Document, chunk_tokens: int) -> SourceError | None:
+        """Add a document to the batch, or return the error of a duplicate, or of one that is too
+        long.
 
         Its number counts all records before it, bad ones too, so that it depends neither on other
         sources nor on the content of the records, and a process that reads only a part knows it.
@@ -355,6 +365,18 @@ class CorpusReader:
             where, is_file = document.where, document.is_file
             return DuplicateIdError(document.id, where=where, do=do, is_file=is_file)
         at = self._position
+        try:
+            if at.shard_entries >= MAX_DOCUMENTS:
+                raise SourceError(
+                    f"The source has more than {MAX_DOCUMENTS:,} documents.",
+                    where=document.where,
+                    allowed=f"at most {MAX_DOCUMENTS:,} documents in one source",
+                    do="Divide it, or skip the rest with --skip-bad-lines and --skip-bad-files.",
+                )
+            if chunk_tokens and may_be_too_long(document, chunk_tokens):
+                document = cut_up(document, chunk_tokens)
+        except SourceError as error:
+            return BadFileError(**vars(error)) if document.is_file else error
         self._documents.append((at.shard, at.shard_entries, document))
         self._characters += len(document.text)
         if document.unread or not document.text:

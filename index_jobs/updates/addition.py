@@ -107,7 +107,7 @@ class Addition:
         self._followed = options.followed
         files = self._selected(names)
         opened = open_sources(names, options.format, options.fields, metadata, files)
-        self._corpus = Corpus(opened, metadata)
+        self._corpus = Corpus(opened, metadata, target.manifest.chunk_tokens)
         check_formats(target.manifest, opened, self._where)
         self._position = Position()
         self._record = self._new_record()

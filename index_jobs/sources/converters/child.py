@@ -20,10 +20,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from arag_search.corpus import Document
 from arag_search.errors import AragError, SourceError
 from arag_search.system.processes import end_with, read_ahead
 from arag_search.system.terminal import guard_terminals
-from index_jobs.sources.converters.registry import FILE_TYPES, ConvertedDocument
+from index_jobs.sources.converters.registry import FILE_TYPES, LARGE_BYTES, ConvertedDocument
 from index_jobs.sources.place import Place
 from index_jobs.sources.records import Fields
 
@@ -39,12 +40,18 @@ _SPARE_MEMORY = 2
 
 
 class Request(NamedTuple):
-    """A file to convert: the name of its type, its place, and what a Converter gets."""
+    """A file to convert: the name of its type, its place, and what a Converter gets. Its long texts
+    are cut into passages of ``chunk_tokens`` (0: they are not), as documents with this id, and with
+    this title if they have none of their own."""
 
     type: str
     place: Place
     where: str
     fields: Fields
+    size: int = 0
+    id: str = ""
+    title: str = ""
+    chunk_tokens: int = 0
 
 
 class Reply(NamedTuple):
@@ -83,7 +90,34 @@ def main(limit_s: float, limit_bytes: int, parent: int) -> None:
 def _entries(request: Request) -> Iterator[ConvertedDocument | SourceError]:
     convert = FILE_TYPES[request.type].converter()
     with request.place.opened(request.where) as path:
-        yield from convert(path, request.where, request.fields)
+        for entry in convert(path, request.where, request.fields):
+            if isinstance(entry, SourceError) or len(entry.text) < LARGE_BYTES:
+                yield entry
+            else:
+                yield _cut(entry, request) if request.chunk_tokens else entry
+
+
+def _cut(entry: ConvertedDocument, request: Request) -> ConvertedDocument | SourceError:
+    """Cut the text of a document. Raises SourceError if the whole file cannot be read."""
+    from index_jobs.cutting.chunking import cut_up
+    from index_jobs.sources.formats import clean, title_of
+
+    is_file = not (entry.suffix or entry.id)
+    where = request.where if is_file else f"{request.where}#{entry.suffix}"
+    try:
+        text = clean(entry.text, "text", where)
+        title = title_of(entry.title or request.title, "title", where)
+        whole = Document(
+            request.id, title, text, where=where, is_file=is_file, outline=entry.outline
+        )
+        cut = cut_up(whole, request.chunk_tokens)
+    except SourceError as error:
+        if is_file:
+            raise
+        return error
+    return entry._replace(
+        text=cut.text, sentence_ends=cut.sentence_ends, passages=cut.passages, outline=()
+    )
 
 
 def _next(entries: Iterator[ConvertedDocument | SourceError]) -> Reply:

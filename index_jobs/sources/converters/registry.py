@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
-from arag_search.corpus import Outline
+from arag_search.corpus import CutPassages, Outline
 from arag_search.errors import AragError, SourceError
 from arag_search.system.extras import check_extra
 
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 MAX_FILE_BYTES = 1 << 28
 """The largest file that is read as a whole (256 MiB). Tables and mailboxes are streamed."""
+
+LARGE_BYTES = 1 << 17
+"""The size from which a file of any type is converted, and its text cut, within limits: whatever
+takes more than linear time takes no long time below."""
 
 _LONE_RETURN = re.compile(r"\r(?!\n)")
 _MAX_TITLE_CHARACTERS = 300
@@ -45,7 +49,8 @@ class ConvertedDocument(NamedTuple):
     text; the caller cleans it. ``metadata`` are the columns of a row or the headers of a mail.
     ``id`` is the whole id, if a column of the file has it, and empty otherwise. ``unread`` counts
     the parts of the document that were not read, by kind ("page without text"). ``outline`` numbers
-    the lines of ``text``. ``front`` has the values of front matter, by their keys.
+    the lines of ``text``. ``front`` has the values of front matter, by their keys. A long text is
+    cut already: ``sentence_ends`` and ``passages`` are those of Document.
     """
 
     suffix: str
@@ -56,6 +61,8 @@ class ConvertedDocument(NamedTuple):
     unread: Mapping[str, int] = {}
     outline: Outline = ()
     front: Mapping[str, tuple[str, ...]] = {}
+    sentence_ends: tuple[int, ...] | None = None
+    passages: CutPassages = ()
 
 
 class Converter(Protocol):
