@@ -26,13 +26,15 @@ from typing import IO, Any, NamedTuple
 
 from arag_search.errors import BuildError, NotInTimeError, SourceError
 from arag_search.system.processes import resident_bytes, waiting_seconds
-from index_jobs.sources.converters.child import OUT_OF_MEMORY, Reply, Request
-from index_jobs.sources.converters.registry import ConvertedDocument
+from index_jobs.sources.converters.child import BYTE_S, OUT_OF_MEMORY, Reply, Request
+from index_jobs.sources.converters.registry import FILE_TYPES, ConvertedDocument
 
 _MODULE = "index_jobs.sources.converters"
 _LOOK_S = 0.05
 _DOCUMENT_S = 0.02
-"""What each document of a table or a mailbox adds to the time of its file."""
+"""What each document of a table or a mailbox adds to the time of its file, up to BYTE_S a byte."""
+_BYTE_MEMORY = 16
+"""What each byte of a plain text adds to its memory."""
 _KEPT_SHARE = 4
 """A child that keeps more than this part of the memory it may have is replaced."""
 
@@ -128,7 +130,7 @@ class Conversions:
         try:
             return child.receive()
         except SourceError:
-            if child.is_late and child.limit_s < self._limits.seconds:
+            if child.is_late and child.is_hurried:
                 is_slow = child.limit_s >= self._within_s  # no file before it took of its time
                 raise NotInTimeError(conversion.request.where, is_slow=is_slow) from None
             raise
@@ -154,7 +156,7 @@ class Conversions:
 
     def _give(self, conversion: Conversion, child: _Child) -> None:
         conversion.child = child
-        child.begin(conversion.request, min(self._limits.seconds, self._left_s))
+        child.begin(conversion.request, self._left_s)
 
     def _idle(self) -> _Child | None:
         return next((child for child in self._children if child.is_idle), None)
@@ -192,7 +194,7 @@ class _Child:
     """A process that converts one file at a time. Another thread looks at it meanwhile."""
 
     def __init__(self, limits: FileLimits) -> None:
-        self._limits = limits
+        self._usual = self._limits = limits
         path = os.pathsep.join(map(os.path.abspath, sys.path))
         command = [sys.executable, "-P", "-m", _MODULE]
         command += map(str, (limits.seconds, limits.memory, os.getpid()))
@@ -218,6 +220,7 @@ class _Child:
         self._replies: IO[bytes] = self._process.stdout
         self._where = ""
         self.limit_s = self.left_s = 0.0  # that the file may take, and still may take
+        self._more_s = 0.0
         self._deadline: float | None = None
         self.is_late = False
         self._excess = ""
@@ -227,19 +230,31 @@ class _Child:
     @property
     def is_full(self) -> bool:
         """Whether the process keeps much of the memory that its next file may take."""
-        return resident_bytes(self._process.pid) > self._limits.memory // _KEPT_SHARE
+        return resident_bytes(self._process.pid) > self._usual.memory // _KEPT_SHARE
 
-    def begin(self, request: Request, limit_s: float) -> None:
-        """Let the process convert a file within a time."""
+    @property
+    def is_hurried(self) -> bool:
+        """Whether the file has less time than its limits give."""
+        return self.limit_s < self._limits.seconds
+
+    def begin(self, request: Request, most_s: float) -> None:
+        """Let the process convert a file within its limits, and within a time."""
         self.is_idle = False
         self._where = request.where
-        self.limit_s = self.left_s = limit_s
+        self._more_s = request.size * BYTE_S
+        self._limits = self._usual
+        if not FILE_TYPES[request.type].is_limited:
+            memory = self._usual.memory + request.size * _BYTE_MEMORY
+            self._limits = FileLimits(round(self._usual.seconds + self._more_s), memory)
+        self.limit_s = self.left_s = min(self._limits.seconds, most_s)
         self._send(request)
 
     def go_on(self, documents: int) -> None:
         """Let the process go on with a file of which it has sent so many documents."""
-        if self.limit_s == self._limits.seconds:
-            self.left_s += documents * _DOCUMENT_S
+        if not self.is_hurried:
+            more_s = min(documents * _DOCUMENT_S, self._more_s)
+            self._more_s -= more_s
+            self.left_s += more_s
         self._send(None)
 
     def receive(self) -> Reply:

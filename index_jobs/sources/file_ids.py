@@ -6,15 +6,17 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from arag_search.corpus import MAX_ID_BYTES, nfc
+from arag_search.query.forms import is_code
 
 _ODD = re.compile(
     r"(?:(?<![^/])\s+|\s+(?![^/])|\\(?=x[0-9a-f]{2})"
     # what follows could be composed with the last digit
     r"|[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff])[\u0300-\u036f]*"
 )
-ESCAPED_BLANK = re.compile(r"\\x(?:0[9a-d]|20)")
+_ESCAPED_BLANK = re.compile(r"\\x(?:0[9a-d]|20)")
 _CUT = r"\x00"
 """A mark that is in no other id, since no name of a file has this byte."""
 _MAX_ID_BYTES = MAX_ID_BYTES - 32
@@ -35,6 +37,12 @@ def path_id(relative: str) -> str:
         return identifier
     end = _CUT + hashlib.sha256(data).hexdigest()[:32] + os.path.splitext(identifier)[1][-32:]
     return data[: _MAX_ID_BYTES - len(end.encode())].decode("utf-8", "ignore") + end
+
+
+def usual_title(identifier: str) -> str:
+    """Return the title of a file that has none of its own."""
+    name = identifier if is_code(identifier) else Path(identifier).stem
+    return _ESCAPED_BLANK.sub(" ", name)
 
 
 def _escaped(odd: re.Match[str]) -> str:

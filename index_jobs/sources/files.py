@@ -15,7 +15,6 @@ from copy import copy
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from arag_search.corpus import Document, MetadataValue
@@ -25,14 +24,13 @@ from arag_search.errors import (
     NotInTimeError,
     SourceError,
 )
-from arag_search.query.forms import is_code
 from index_jobs.sources.conversion import Conversion, Conversions
 from index_jobs.sources.converters.child import Request
 from index_jobs.sources.converters.registry import (
     ConvertedDocument,
     Converter,
 )
-from index_jobs.sources.file_ids import ESCAPED_BLANK, folders_of, path_id
+from index_jobs.sources.file_ids import folders_of, path_id, usual_title
 from index_jobs.sources.formats import checked_id, clean, title_of
 from index_jobs.sources.listing import (
     PLAIN_TEXT,
@@ -57,6 +55,7 @@ read."""
 _MOST_PART_FILES = 1_000
 _ROW_BITS = 32
 _CHECKED_ROWS = 4_096
+_FREE_DOCUMENTS = 1_000
 _AHEAD = 8
 """How many files are looked at before they are needed, so that their conversion can begin."""
 
@@ -203,17 +202,8 @@ class FileSource:
             self._conversions.drop(begun)
 
     def _begin(self, file: SourceFile) -> Conversion:
-        identifier = path_id(file.relative)
-        request = Request(
-            file.type.name,
-            file.place,
-            file.where,
-            self._fields,
-            file.size,
-            identifier,
-            _usual_title(identifier),
-            self.chunk_tokens,
-        )
+        how = self._fields, file.size, path_id(file.relative), self.chunk_tokens
+        request = Request(file.type.name, file.place, file.where, *how)
         return self._conversions.begin(request, self.at_once)
 
     def parts(self, position: int, entries: int, most_bytes: int) -> Iterator[SourcePart]:
@@ -302,9 +292,24 @@ class FileSource:
     def _converted(
         self, file: SourceFile, begun: Conversion | None = None
     ) -> Iterator[ConvertedDocument | SourceError]:
+        """Yield what the converter of a file yields. Raises what it raises, and SourceError for
+        more documents than a file of this size can have: repetitions are stored in no space."""
+        most = file.size + _FREE_DOCUMENTS
+        for number, entry in enumerate(self._unbounded(file, begun)):
+            if number == most:
+                raise SourceError(
+                    f"The file has more than {most:,} documents.",
+                    where=file.where,
+                    allowed=f"a document for each byte, and {_FREE_DOCUMENTS:,} more",
+                    do="Leave it out, or write its rows as CSV.",
+                )
+            yield entry
+
+    def _unbounded(
+        self, file: SourceFile, begun: Conversion | None
+    ) -> Iterator[ConvertedDocument | SourceError]:
         if file.is_limited:
-            begun = begun or self._begin(file)
-            yield from self._conversions.entries(begun)
+            yield from self._conversions.entries(begun or self._begin(file))
             return
         converter = self._converters.get(file.type.name)
         if converter is None:
@@ -374,7 +379,7 @@ class FileSource:
                 is_data = file.type.most_bytes is not None
                 if what := secrets_in(whole, file.suspicion, is_data=is_data):
                     raise LeftOutError(what, where=where, do=TO_READ)
-            title = title_of(converted.title or _usual_title(identifier), "title", where)
+            title = title_of(converted.title or usual_title(identifier), "title", where)
             metadata, left = self._metadata.read(converted.metadata, self._named, where)
             front, in_extra = self._metadata.read_front(converted.front)
             if not is_file:
@@ -396,12 +401,6 @@ class FileSource:
             sentence_ends=converted.sentence_ends,
             passages=converted.passages,
         )
-
-
-def _usual_title(identifier: str) -> str:
-    """Return the title of a file that has none."""
-    name = identifier if is_code(identifier) else Path(identifier).stem
-    return ESCAPED_BLANK.sub(" ", name)
 
 
 def bad_file(error: SourceError) -> BadFileError:

@@ -336,10 +336,7 @@ class CorpusReader:
     def _read(self, source: Source, done_bytes: int) -> Iterator[Batch]:
         position = self._position
         for records, entry in source.documents(position.records):
-            if isinstance(entry, Document):
-                problem = self._take(entry, source.chunk_tokens)
-            else:
-                problem = entry
+            problem = self._take(entry, source) if isinstance(entry, Document) else entry
             if problem is not None:
                 self._skip(problem)
             position.shard_entries += entry is not None
@@ -353,9 +350,8 @@ class CorpusReader:
             ):
                 yield self._batch(done_bytes + source.bytes_read)
 
-    def _take(self, document: Document, chunk_tokens: int) -> SourceError | None:
-        """Add a document to the batch, or return the error of a duplicate, or of one that is too
-        long.
+    def _take(self, document: Document, source: Source) -> SourceError | None:
+        """Add a document to the batch, or return its error if it is a duplicate or too long.
 
         Its number counts all records before it, bad ones too, so that it depends neither on other
         sources nor on the content of the records, and a process that reads only a part knows it.
@@ -373,8 +369,8 @@ class CorpusReader:
                     allowed=f"at most {MAX_DOCUMENTS:,} documents in one source",
                     do="Divide it, or skip the rest with --skip-bad-lines and --skip-bad-files.",
                 )
-            if chunk_tokens and may_be_too_long(document, chunk_tokens):
-                document = cut_up(document, chunk_tokens)
+            if (tokens := source.chunk_tokens) and may_be_too_long(document, tokens):
+                document = cut_up(document, tokens)
         except SourceError as error:
             return BadFileError(**vars(error)) if document.is_file else error
         self._documents.append((at.shard, at.shard_entries, document))

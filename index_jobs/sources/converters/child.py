@@ -31,6 +31,9 @@ from index_jobs.sources.records import Fields
 OUT_OF_MEMORY = 77
 """The exit code of a child that gets no more memory."""
 
+BYTE_S = 2e-5
+"""The most that each byte of a file adds to its time for its documents; in plain text, it does."""
+
 _BATCH_DOCUMENTS = 64
 _BATCH_CHARACTERS = 1 << 18
 _BATCH_S = 0.1
@@ -41,8 +44,7 @@ _SPARE_MEMORY = 2
 
 class Request(NamedTuple):
     """A file to convert: the name of its type, its place, and what a Converter gets. Its long texts
-    are cut into passages of ``chunk_tokens`` (0: they are not), as documents with this id, and with
-    this title if they have none of their own."""
+    are cut into passages of ``chunk_tokens`` (0: they are not), as documents with this id."""
 
     type: str
     place: Place
@@ -50,7 +52,6 @@ class Request(NamedTuple):
     fields: Fields
     size: int = 0
     id: str = ""
-    title: str = ""
     chunk_tokens: int = 0
 
 
@@ -73,12 +74,14 @@ def main(limit_s: float, limit_bytes: int, parent: int) -> None:
     _lower(resource.RLIMIT_CORE, 0)
     _lower(resource.RLIMIT_AS, _address_space() + _SPARE_MEMORY * limit_bytes)
     entries: Iterator[ConvertedDocument | SourceError] = iter(())
+    most_s = limit_s
     requests = read_ahead(lambda: pickle.load(sys.stdin.buffer))
     while True:
         request: Request | None = requests.get()
         if request is not None:
             entries = _entries(request)
-        _lower(resource.RLIMIT_CPU, math.ceil(time.process_time() + limit_s) + _SPARE_S)
+            most_s = limit_s + request.size * BYTE_S + _SPARE_S
+        _lower(resource.RLIMIT_CPU, math.ceil(time.process_time() + most_s))
         try:
             reply = pickle.dumps(_next(entries))
         except MemoryError:
@@ -100,13 +103,14 @@ def _entries(request: Request) -> Iterator[ConvertedDocument | SourceError]:
 def _cut(entry: ConvertedDocument, request: Request) -> ConvertedDocument | SourceError:
     """Cut the text of a document. Raises SourceError if the whole file cannot be read."""
     from index_jobs.cutting.chunking import cut_up
+    from index_jobs.sources.file_ids import usual_title
     from index_jobs.sources.formats import clean, title_of
 
     is_file = not (entry.suffix or entry.id)
     where = request.where if is_file else f"{request.where}#{entry.suffix}"
     try:
         text = clean(entry.text, "text", where)
-        title = title_of(entry.title or request.title, "title", where)
+        title = title_of(entry.title or usual_title(request.id), "title", where)
         whole = Document(
             request.id, title, text, where=where, is_file=is_file, outline=entry.outline
         )
