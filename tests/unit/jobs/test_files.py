@@ -466,7 +466,7 @@ def files_source(*files: SourceFile, skip_bad: bool = False, year: bool = False)
 
 def rows_file(name: str, *lines: str) -> SourceFile:
     Path(name).write_text("\n".join(lines))
-    return SourceFile(name, Place(name), name, ROWS, 1, "")
+    return SourceFile(name, Place(name), name, ROWS, 20_000, "")
 
 
 def test_rows_are_records_of_their_file() -> None:
