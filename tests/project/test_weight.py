@@ -14,24 +14,24 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
-    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 10_754,
-    ("arag_search/tools/",): 4_911,
+    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 11_113,
+    ("arag_search/tools/",): 4_855,
     ("arag_search/agent/",): 4_308,
     ("arag_search/evaluation/",): 2_970,
     ("arag_search/vectors/", "index_jobs/embedding/"): 4_219,
     ("arag_search/engines/opensearch/",): 4_631,
-    ("arag_search/engines/",): 7_266,
-    ("arag_search/mcp_server/",): 2_469,
-    ("arag_search/cli/",): 4_431,
+    ("arag_search/engines/",): 7_286,
+    ("arag_search/mcp_server/",): 2_623,
+    ("arag_search/cli/",): 4_448,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_171,
-    ("arag_search/endpoints/", "arag_search/system/"): 2_006,
-    ("index_jobs/sources/",): 7_675,
-    ("index_jobs/",): 5_152,
+    ("arag_search/endpoints/", "arag_search/system/"): 2_058,
+    ("index_jobs/sources/",): 8_164,
+    ("index_jobs/",): 5_257,
     ("bench/",): 9_827,
-    ("tests/",): 62_816,
-    ("",): 1_123,  # what is in no other row
+    ("tests/",): 64_931,
+    ("",): 1_189,  # what is in no other row
 }
-ALL = 138_511
+ALL = 142_027
 
 
 def _counts() -> Counter[tuple[str, ...]]:
