@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from arag_search.agent.record import Record
 from arag_search.corpus import nfc
 from arag_search.errors import RunError
-from arag_search.system.durable import write_atomically
+from arag_search.system.durable import read_plain, write_atomically
 from arag_search.system.journal import JsonLinesFile, LineKind
 from arag_search.tokens import encodable
 from arag_search.vectors.base import EncoderIdentity
@@ -169,7 +169,7 @@ def read_description(folder: Path) -> RunDescription:
     """Return the description of the run in the folder. Raises RunError if there is none."""
     path = folder / RUN_FILE
     try:
-        return RunDescription.model_validate_json(path.read_bytes())
+        return RunDescription.model_validate_json(read_plain(path.resolve()))
     except OSError as error:
         raise RunError(
             f"There is no run ({error.strerror}).",

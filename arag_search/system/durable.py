@@ -1,9 +1,11 @@
-"""Files that are whole or absent, even after a crash of the process or the machine."""
+"""Files that are whole or absent, even after a crash of the process or the machine, and reading
+those into whose folder others may write."""
 
 from __future__ import annotations
 
 import errno
 import os
+import stat
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -18,6 +20,32 @@ def full_disk_advice(error: OSError) -> str:
     return (
         "Free some space there and run the same command again." if error.errno in FULL_DISK else ""
     )
+
+
+def open_plain(path: Path, flags: int = os.O_RDONLY, mode: int = 0o666) -> int:
+    """Open a regular file that is no link, and return its descriptor. Never waits. Raises OSError,
+    also for anything else, such as a pipe or a device."""
+    flags |= os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        descriptor = os.open(path, flags, mode)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise OSError(errno.ELOOP, "it is a symbolic link", str(path)) from error
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+
+
+def read_plain(path: Path, most_bytes: int = -1) -> bytes:
+    """Return the bytes of a file that ``open_plain`` opens. Raises OSError, also for more than
+    ``most_bytes``."""
+    with open(open_plain(path), "rb") as file:
+        data = file.read(most_bytes + 1 if most_bytes >= 0 else -1)
+    if 0 <= most_bytes < len(data):
+        raise OSError(errno.EFBIG, f"it has more than {most_bytes:,} bytes", str(path))
+    return data
 
 
 @contextmanager
@@ -47,10 +75,10 @@ def write_atomically(path: Path, data: bytes, *, shared: bool = False) -> None:
     See ``replacing``; a symbolic link at the temporary path is not followed. Raises OSError that
     names the file.
     """
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     with (
         replacing(path, shared=shared) as temporary,
-        open(os.open(temporary, flags, 0o666), "wb") as file,
+        open(open_plain(temporary, flags), "wb") as file,
     ):
         file.write(data)
     sync(path.parent)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
@@ -20,13 +19,12 @@ from typing import Generic, TypeVar
 import orjson
 
 from arag_search.errors import RunError
-from arag_search.system.durable import full_disk_advice
+from arag_search.system.durable import full_disk_advice, open_plain, read_plain
 from arag_search.system.lock import locked, try_lock
 
 T_co = TypeVar("T_co", covariant=True)
 
 _BLOCK_BYTES = 65_536
-_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +53,7 @@ class LineKind(Generic[T_co]):
         line, which is left out. Raises RunError if it cannot be read, and for a line of another
         kind."""
         try:
-            content = path.read_bytes() if path.exists() else b""
+            content = read_plain(path.resolve()) if path.exists() else b""
         except OSError as error:
             raise RunError(
                 f"The {self.noun}s cannot be read ({error.strerror}).", where=str(path)
@@ -89,7 +87,7 @@ class JsonLinesFile:
         self._threads = threading.Lock()
         self._is_claimed = False
         with self._writing():
-            self._descriptor = _open(path)
+            self._descriptor = open_plain(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
 
     @property
     def size(self) -> int:
@@ -182,16 +180,6 @@ class JsonLinesFile:
             if line_end >= 0:
                 return start + line_end + 1
         return 0
-
-
-def _open(path: Path) -> int:
-    if path.is_symlink():
-        raise OSError(errno.ELOOP, "it is a symbolic link", str(path))
-    descriptor = os.open(path, _FLAGS, 0o644)
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return descriptor
-    os.close(descriptor)
-    raise OSError(errno.EINVAL, "it is not a regular file", str(path))
 
 
 def _is_json(line: bytes) -> bool:

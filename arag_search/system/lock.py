@@ -12,6 +12,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+from arag_search.system.durable import open_plain
+
 
 class HeldError(Exception):
     """The error that another process holds a file; ``holder`` names it, by its id if that is
@@ -28,8 +30,7 @@ def hold(path: Path, owner: str) -> int:
     Return the descriptor; closing it releases the lock. Raises HeldError, OSError.
     """
     while True:
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        descriptor = os.open(path, flags, 0o666)
+        descriptor = open_plain(path, os.O_RDWR | os.O_CREAT)
         if not try_lock(descriptor):
             process = os.pread(descriptor, 200, len(owner)).decode("ascii", "replace")
             os.close(descriptor)

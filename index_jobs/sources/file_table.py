@@ -29,7 +29,7 @@ from arag_search.search.standing import (
     note_standing,
     standing_file,
 )
-from arag_search.system.durable import write_atomically
+from arag_search.system.durable import read_plain, write_atomically
 from index_jobs.cutting.chunking import program_version
 from index_jobs.sources.converters.registry import LARGE_BYTES, file_type_of
 from index_jobs.sources.file_ids import path_id
@@ -182,11 +182,11 @@ class FileTable:
     def read(location: str | Path, how: str) -> FileTable | None:
         """Return the table of an index; None if there is none, or one of other sources."""
         try:
-            values: Any = json.loads(_table_file(location).read_bytes())
+            values: Any = json.loads(read_plain(_table_file(location)))
             if values["how"] != how:
                 return None
             return FileTable(**values)
-        except (OSError, ValueError, TypeError, KeyError):
+        except (OSError, ValueError, RecursionError, TypeError, KeyError):
             return None
 
     def save(self, location: str | Path) -> None:

@@ -31,7 +31,13 @@ from arag_search.errors import (
     IndexNotFoundError,
     on_one_line,
 )
-from arag_search.system.durable import full_disk_advice, sync, write_atomically
+from arag_search.system.durable import (
+    full_disk_advice,
+    open_plain,
+    read_plain,
+    sync,
+    write_atomically,
+)
 from arag_search.system.lock import HeldError, hold, is_at, try_lock
 
 LOCATION_FORMAT = "arag-index"
@@ -42,6 +48,7 @@ _BUILDER = "arag-search index, process "
 _IN_USE = "in_use.lock"
 _SIGNATURE = "build.json"
 _GENERATION = re.compile(r"g([1-9]\d{0,8})")
+_MANIFEST_BYTES = 4096
 _ATTEMPTS = 50
 _PAUSE_S = 0.02
 _NAMED = 3
@@ -64,11 +71,13 @@ class HeldGeneration:
 
 
 def is_index(location: Path) -> bool:
-    """Return whether a folder is an index, perhaps a damaged or unfinished one."""
+    """Return whether a folder is an index, perhaps a damaged or unfinished one: the generation that
+    it names is there, or a builder has locked it."""
     try:
-        return _live_name(location) is not None or _is_of_builder(location)
-    except IndexDamagedError as error:
-        return "is not the manifest" not in error.what or _is_of_builder(location)
+        name = _live_name(location)
+    except IndexDamagedError:
+        name = None
+    return (name is not None and (location / name).is_dir()) or _is_of_builder(location)
 
 
 def folder_bytes(folder: Path) -> int:
@@ -84,8 +93,7 @@ def folder_bytes(folder: Path) -> int:
 def _is_of_builder(location: Path) -> bool:
     """Return whether a builder of an index has locked a folder."""
     try:
-        with (location / _BUILD_LOCK).open("rb") as lock:
-            return lock.read(len(_BUILDER)) == _BUILDER.encode()
+        return read_plain(location / _BUILD_LOCK, _MANIFEST_BYTES).startswith(_BUILDER.encode())
     except OSError:
         return False
 
@@ -94,7 +102,7 @@ def published_state(location: Path) -> bytes | None:
     """Return what changes whenever another state of the index is published; None if nothing can be
     read. One small read."""
     try:
-        return (location / _MANIFEST).read_bytes()
+        return read_plain(location / _MANIFEST, _MANIFEST_BYTES)
     except OSError:
         return None
 
@@ -127,13 +135,19 @@ def _hold(generation: Path, name: str) -> HeldGeneration | None:
     if generation.is_symlink():
         return None
     try:
-        descriptor = os.open(generation / _IN_USE, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        descriptor = open_plain(generation / _IN_USE)
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError as error:
+        raise _unreadable(_IN_USE, error, generation) from error
     if try_lock(descriptor, shared=True) and is_at(descriptor, generation / _IN_USE):
         return HeldGeneration(generation, name, descriptor)
     os.close(descriptor)
     return None
+
+
+def _unreadable(name: str, error: OSError, where: Path) -> IndexDamagedError:
+    return IndexDamagedError(f"{name} cannot be read ({error.strerror}).", where=str(where))
 
 
 def _not_found(location: Path) -> IndexNotFoundError:
@@ -174,16 +188,14 @@ def _nearest_names(location: Path) -> str:
 def _live_name(location: Path) -> str | None:
     """Return the name of the live generation; None if there is no manifest.json."""
     try:
-        text = (location / _MANIFEST).read_bytes()
+        text = read_plain(location / _MANIFEST, _MANIFEST_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise IndexDamagedError(
-            f"{_MANIFEST} cannot be read ({error.strerror}).", where=str(location)
-        ) from error
+        raise _unreadable(_MANIFEST, error, location) from error
     try:
         loaded: Any = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         loaded = None
     if not isinstance(loaded, dict):
         loaded = {}
@@ -372,7 +384,7 @@ def _delete_unread(generation: Path) -> None:
     if generation.is_symlink() or not generation.is_dir():
         return
     try:
-        descriptor = os.open(generation / _IN_USE, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        descriptor = open_plain(generation / _IN_USE, os.O_RDWR)
     except FileNotFoundError:
         shutil.rmtree(generation, ignore_errors=True)
         return
@@ -385,8 +397,8 @@ def _delete_unread(generation: Path) -> None:
 
 def _read_signature(generation: Path) -> dict[str, Any]:
     try:
-        loaded: Any = json.loads((generation / _SIGNATURE).read_bytes())
-    except (OSError, ValueError):
+        loaded: Any = json.loads(read_plain(generation / _SIGNATURE))
+    except (OSError, ValueError, RecursionError):
         loaded = None
     return cast("dict[str, Any]", loaded) if isinstance(loaded, dict) else {}
 

@@ -30,7 +30,7 @@ from arag_search.errors import BuildError, IndexDamagedError
 from arag_search.manifest import Manifest
 from arag_search.plan.clauses import values_of
 from arag_search.query.fields import DOC_ID, MetadataType
-from arag_search.system.durable import full_disk_advice, write_atomically
+from arag_search.system.durable import full_disk_advice, read_plain, write_atomically
 
 LAST_UPDATE_KEY = "arag-last-update"
 """The key, in the user data of a commit, of the record of its update."""
@@ -93,10 +93,10 @@ class LuceneUpdate:
     def recover(self, record: UpdateRecord | None) -> Recovery:
         """See IndexUpdate. An update that was not committed has left nothing."""
         try:
-            loaded: Any = json.loads((self._location / _RECORD).read_bytes())
+            loaded: Any = json.loads(read_plain(self._location / _RECORD))
         except FileNotFoundError:
             return Recovery()
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             loaded = None
         stopped = UpdateRecord.from_json(loaded)
         done = self.last_update
