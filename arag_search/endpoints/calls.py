@@ -31,6 +31,9 @@ MAX_REPLY_BYTES = 16 << 20  # several times the longest reply of a language mode
 SHORTEST_HIDDEN_KEY = 8  # in replies: keys of local servers may be words such as "none"
 NO_KEY = "none"  # sent to a local server that requires no key
 
+_PHASES = {"ConnectTimeout": "accept the connection", "WriteTimeout": "take the request"}
+"""What an endpoint did not do in time, by the name of the error; else it did not answer."""
+
 T = TypeVar("T")
 
 
@@ -189,7 +192,7 @@ class Endpoint:
     def _attempt(self, request: Request[T]) -> T | Refusal:
         import openai
 
-        from arag_search.endpoints.client import UnreadableReplyError
+        from arag_search.endpoints.client import CONNECT_TIMEOUT_S, UnreadableReplyError
 
         try:
             raw = request.send(self._shared_client())
@@ -201,8 +204,12 @@ class Endpoint:
         except openai.APIStatusError as error:
             response = error.response
             return refusal_of(response.status_code, response.text, response.headers, self._secrets)
-        except openai.APITimeoutError:
-            return Refusal(words="the endpoint did not answer in time", retryable=True)
+        except openai.APITimeoutError as error:
+            phase = _PHASES.get(type(error.__cause__).__name__, "answer in full")
+            is_early = phase == _PHASES["ConnectTimeout"]
+            limit_s = min(self._timeout_s, CONNECT_TIMEOUT_S) if is_early else self._timeout_s
+            words = f"the endpoint did not {phase} within {limit_s:g} s"
+            return Refusal(words=words, retryable=True)
         except openai.APIConnectionError as error:
             cause = error.__cause__ or error
             words = f"{type(cause).__name__}: {cause}".rstrip(": ")

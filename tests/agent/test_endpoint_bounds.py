@@ -3,14 +3,17 @@
 import gzip
 import itertools
 import json
+import socket
 import zlib
 from collections.abc import Iterator
 from typing import Any
 
+import httpx2
 import pytest
 
 from arag_search.agent.models.openai import OpenAIModel
 from arag_search.endpoints.calls import MAX_REPLY_BYTES
+from arag_search.endpoints.client import BoundedClient, UnreadableReplyError
 from arag_search.errors import (
     AragError,
     ConfigError,
@@ -26,6 +29,12 @@ BODY = json.dumps(completion("Answer: Vivaldi").body).encode()
 CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
 TIME_LIMIT_S = 0.2
 PAUSE_S = 0.01
+
+
+@pytest.fixture
+def unread() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield listener
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +72,7 @@ def test_the_time_limit_of_a_model_is_for_the_whole_call_and_not_for_each_byte(
 ) -> None:
     server.reply_with(byte_by_byte(response), PAUSE_S)
     error = model_error(ModelUnavailableError, server, timeout_s=TIME_LIMIT_S)
-    assert "the endpoint did not answer in time" in error.what
+    assert "the endpoint did not answer in full within 0.2 s" in error.what
     assert 0 < server.sent < len(response)
 
 
@@ -73,6 +82,80 @@ def test_a_reply_in_many_pieces_that_arrives_in_time_is_read(server: RawServer) 
         model = model_at(server)
         assert model.reply(FINAL).text == "Answer: Vivaldi"
         model.close()
+
+
+EMPTY_BLOCK = b"5\r\n\0\0\0\xff\xff\r\n"
+GZIPPED = HEAD + b"Content-Encoding: gzip\r\n" + CHUNKED + b"a\r\n\x1f\x8b\x08%c\0\0\0\0\0\3\r\n"
+ENDLESS = {
+    "a status line": (b"HTTP/1.1 200 O", b"K"),
+    "a header": (b"HTTP/1.1 200 OK\r\na: ", b"b"),
+    "headers": (b"HTTP/1.1 200 OK\r\n", b"a: b\r\n"),
+    "100 Continue": (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    "early hints": (b"", b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"),
+    "an extension of a chunk": (HEAD + CHUNKED + b"1;", b"a"),
+    "trailers": (HEAD + CHUNKED + b"0\r\n", b"a: b\r\n"),
+    "empty blocks of gzip": (GZIPPED % 0, EMPTY_BLOCK),
+    "a name in gzip": (GZIPPED % 8, b"1\r\na\r\n"),
+    "what follows gzip": (
+        HEAD
+        + b"Content-Encoding: gzip\r\n"
+        + CHUNKED
+        + in_chunks(gzip.compress(BODY), 99)[len(HEAD + CHUNKED) : -len(b"0\r\n\r\n")],
+        b"1\r\na\r\n",
+    ),
+}
+"""Replies that never end: how they begin, and what is then repeated."""
+
+
+@pytest.mark.parametrize("begin", ENDLESS)
+def test_no_reply_holds_a_connection_for_longer_than_the_time_limit(
+    server: RawServer, begin: str
+) -> None:
+    first, again = ENDLESS[begin]
+    server.reply_with(itertools.chain([first], itertools.repeat(again, 5_000)), PAUSE_S)
+    error = model_error(ModelUnavailableError, server, timeout_s=TIME_LIMIT_S)
+    assert "the endpoint did not answer in full within 0.2 s" in error.what
+
+
+@pytest.mark.parametrize("begin", ENDLESS)
+def test_what_is_received_is_counted_before_it_is_decompressed(
+    server: RawServer, begin: str
+) -> None:
+    first, again = ENDLESS[begin]
+    server.reply_with(itertools.chain([first], itertools.repeat(again * 1_000)))
+    client = BoundedClient(timeout_s=60, max_reply_bytes=40_000)
+    with pytest.raises((UnreadableReplyError, httpx2.RemoteProtocolError)):
+        client.get(server.url)
+    client.close()
+
+
+def test_a_server_that_does_not_read_the_request_is_given_up(unread: socket.socket) -> None:
+    client = BoundedClient(timeout_s=TIME_LIMIT_S, max_reply_bytes=1)
+    with pytest.raises(httpx2.WriteTimeout):
+        client.post(f"http://127.0.0.1:{unread.getsockname()[1]}", content=bytes(20 << 20))
+    client.close()
+
+
+def test_a_server_that_does_not_speak_tls_is_given_up(server: RawServer) -> None:
+    server.reply_with(itertools.repeat(b"\x16", 5_000), PAUSE_S)
+    client = BoundedClient(timeout_s=TIME_LIMIT_S, max_reply_bytes=1)
+    with pytest.raises(httpx2.ConnectTimeout):
+        client.get(server.url.replace("http:", "https:"))
+    client.close()
+
+
+def test_the_phase_that_took_too_long_is_named(unread: socket.socket) -> None:
+    url = f"https://127.0.0.1:{unread.getsockname()[1]}/v1"
+    model = OpenAIModel("m", base_url=url, key=KEY, max_retries=0, timeout_s=TIME_LIMIT_S)
+    with pytest.raises(ModelUnavailableError) as caught:
+        model.reply(FINAL)
+    model.close()
+    assert str(caught.value) == (
+        "The endpoint gave no reply in 1 attempt "
+        "(the endpoint did not accept the connection within 0.2 s).\n"
+        f"Where: model m at {url}\n"
+        f"Do: Check that {url} is the right address, or try again later."
+    )
 
 
 # Bounds on size
@@ -99,6 +182,15 @@ def test_a_reply_that_is_too_large_is_refused(server: RawServer, pieces: list[by
     assert error.what == "The endpoint's reply is larger than 17 MB."
     assert error.where == f"model m at {server.url}/v1"
     assert len(server.requests) == 1  # The request is not retried.
+
+
+def test_a_reply_that_is_compressed_twice_is_refused_because_its_work_has_no_bound(
+    server: RawServer,
+) -> None:
+    twice = gzip.compress(gzip.compress(EMPTY_BLOCK[3:-2] * 1_000_000))
+    server.reply_with([reply(twice, "Content-Encoding: gzip", "Content-Encoding: gzip")])
+    what = model_error(ModelReplyError, server).what
+    assert what == "The endpoint's reply is compressed more than once."
 
 
 def test_a_reply_that_cannot_be_decompressed_is_refused(server: RawServer) -> None:

@@ -117,8 +117,8 @@ def test_a_silent_endpoint_is_given_up_after_the_last_attempt(
         "m", base_url=endpoint.base_url, timeout_s=0.1, max_retries=2, sleep=waits.sleep
     )
     assert raised_message(model, ModelUnavailableError) == (
-        "The endpoint gave no reply in 3 attempts (the endpoint did not answer in time)."
-        f"{where_line(endpoint)}\n"
+        "The endpoint gave no reply in 3 attempts "
+        f"(the endpoint did not answer in full within 0.1 s).{where_line(endpoint)}\n"
         f"Do: Check that {endpoint.base_url} is the right address, or try again later."
     )
     model.close()
