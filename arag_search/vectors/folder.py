@@ -46,7 +46,8 @@ FOLDER = "vectors"
 """The folder of the vectors in an index that is a folder."""
 
 WRITING_S = 60.0
-"""How long an update waits for another process that writes: a second for an embedding."""
+"""How long a job or an update waits for another that writes: an embedding holds up an update for a
+second."""
 
 _LOCK = "embed.lock"
 _JOB_LOCK = "job.lock"
@@ -246,9 +247,9 @@ def _strict(kind: type[T]) -> TypeAdapter[T]:
 
 
 def lock(root: Path) -> AbstractContextManager[None]:
-    """Lock the folder of the vectors for a job of this process, beside which updates go on. Raises
-    VectorsLockedError, BuildError."""
-    return _locked(root, _JOB_LOCK, 0.0)
+    """Lock the folder of the vectors for a job of this process, beside which updates go on, after
+    waiting for another job for WRITING_S. Raises VectorsLockedError, BuildError."""
+    return _locked(root, _JOB_LOCK, WRITING_S)
 
 
 def writing(root: Path, wait_s: float | None = None) -> AbstractContextManager[None]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -52,6 +53,8 @@ _ASKED = 2
 """The chunks that are asked about first in a broad scope, as a multiple of those expected to be
 needed."""
 _KEPT_SCOPES = 8
+_OPENINGS = 4
+"""How often the newest vectors are opened again that are replaced meanwhile."""
 
 
 def open_vectors(
@@ -77,10 +80,11 @@ def open_vectors(
         state = find_state(root, index, location)
         return IndexVectors(state, state.store(), nprobe)
 
-    try:
-        return opened()
-    except VectorsError:  # a job may have replaced a store or an index after its record was read
-        return opened()
+    for _ in range(_OPENINGS):
+        # a job may replace state, store or index after the record that names them was read
+        with suppress(VectorsError, FileNotFoundError):
+            return opened()
+    return opened()
 
 
 class _Unit:

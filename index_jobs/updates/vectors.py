@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from arag_search.corpus import Chunk
 from arag_search.errors import (
     AragError,
     VectorsDamagedError,
+    VectorsError,
     VectorsNotNamedError,
     VectorsVersionError,
 )
@@ -110,7 +111,9 @@ class VectorUpdate:
 
     def published(self, placement: str) -> None:
         """Remove what the index, which has this placement now, no longer needs."""
-        if self._root is not None and self._state is not None:
+        if self._root is None or self._state is None:
+            return
+        with suppress(OSError, VectorsError):  # the next update removes what stays
             kept = unnamed_stores(self._root)
             left = left_behind(self._root, self._location, placement)
             remove_unused(self._root, left, None if self._rows is None else kept)

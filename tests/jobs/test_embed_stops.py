@@ -2,6 +2,8 @@
 
 import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from arag_search.vectors.encoders.hashing import HashingEncoder
 from arag_search.vectors.folder import lock
 from index_jobs.embedding.job import embed_index
 from index_jobs.updates.deletion import delete_documents
+from index_jobs.updates.maintenance import compact_index
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.embeddings import (
     ENCODER,
@@ -153,7 +156,10 @@ class Embedding(NotingProgress):
             self.error = str(caught.value)
 
 
-def test_a_second_embedding_at_once_is_refused_and_the_first_finishes() -> None:
+def test_a_second_embedding_waits_is_refused_and_the_first_finishes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("arag_search.vectors.folder.WRITING_S", 0.2)
     build_small_index(20)
     progress = Embedding()
     embed_index("index", ENCODER, SMALL, progress)
@@ -162,6 +168,21 @@ def test_a_second_embedding_at_once_is_refused_and_the_first_finishes() -> None:
         "Where: index/vectors\n"
         "Do: Wait for it, or stop it; or give another --vectors."
     )
+    check_embedded()
+
+
+def test_compacting_waits_for_an_embedding_and_an_embedding_for_it() -> None:
+    build_small_index(20)
+    embed_index("index", ENCODER, SMALL)
+    delete_documents("index", ["d3"])
+    jobs = [lambda: compact_index("index"), lambda: embed_index("index", ENCODER, SMALL)]
+    for job in jobs:
+        with ThreadPoolExecutor(1) as pool:
+            with lock(Path("index/vectors")):
+                done = pool.submit(job)
+                with pytest.raises(TimeoutError):
+                    done.result(0.5)
+            done.result(60)
     check_embedded()
 
 

@@ -1,6 +1,8 @@
 """An update of a local index is all or nothing, and its result equals a fresh build."""
 
+import errno
 import json
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -51,6 +53,27 @@ def ids() -> list[str]:
 @pytest.mark.parametrize("seed", range(examples(30)))
 def test_an_updated_index_equals_a_fresh_build_of_what_it_holds(seed: int, tmp_path: Path) -> None:
     random_updates(seed, "index", tmp_path, steps=8)
+
+
+@pytest.mark.parametrize("change", ["add", "compact"])
+def test_an_update_that_is_published_does_not_fail_if_readers_cannot_be_told(
+    monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    def failing(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    build_from(document("a", "One."), document("b", "Two."))
+    with open_index(INDEX) as reader:
+        with monkeypatch.context() as patch:
+            patch.setattr(BuildSite, "note_commit", failing)
+            if change == "add":
+                add_report(document("c", "Three."))
+            else:
+                compact_index(INDEX)
+        assert not reader.is_outdated()
+        delete_documents(INDEX, ["a"])
+        assert reader.is_outdated()
+    assert ids() == (["b.1", "c.1"] if change == "add" else ["b.1"])
 
 
 def test_added_documents_come_after_all_others_and_replaced_ones_move_there() -> None:

@@ -1,5 +1,6 @@
 """Generations on disk: published at once, held by readers, built by one process at a time."""
 
+import errno
 import json
 import os
 import shutil
@@ -206,6 +207,25 @@ def test_a_second_builder_is_refused_at_once(tmp_path: Path) -> None:
     with BuildSite(location) as site:
         site.begin({})
     assert sorted(os.listdir(location)) == ["build.lock", "g1"]
+
+
+@pytest.mark.parametrize("call", ["ftruncate", "listdir", "unlink"])
+def test_an_error_after_publishing_neither_fails_nor_keeps_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    def failing(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    build_generation(tmp_path)
+    with BuildSite(tmp_path, overwrite=True) as site:
+        generation, _, _ = site.begin({})
+        monkeypatch.setattr(os, call, failing)
+        site.publish(generation.name)
+    monkeypatch.undo()
+    live = hold_live(tmp_path)
+    assert live.name == "g2"
+    live.release()
+    build_generation(tmp_path)
 
 
 def test_discarding_removes_only_generations_that_are_not_live(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from arag_search.errors import (
     VectorsMismatchError,
 )
 from arag_search.vectors.base import VectorUnit, rows_of
+from arag_search.vectors.folder import new_store
 from arag_search.vectors.searching import IndexVectors, open_vectors
 from arag_search.vectors.state import State, UnitTexts
 from arag_search.vectors.store import Store
@@ -143,3 +144,21 @@ def test_closing_frees_the_maps_and_calls_afterwards_are_refused(tmp_path: Path)
     assert str(tmp_path) not in Path("/proc/self/maps").read_text()
     with pytest.raises(IndexClosedError):
         vectors.nearest("sentence", unit_vectors(4), 10)
+
+
+def test_the_newest_vectors_are_opened_that_replace_others_again_and_again(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, left = State.store, [3]
+
+    def replaced(state: State) -> Store:
+        """Open the store of a state, of which a job has put the rows into another one."""
+        if left[0]:
+            left[0] -= 1
+            moved = (root / state.record.store).rename(new_store(root))
+            State.write(root, state.record, moved.name, state.texts)
+        return opened(state)
+
+    monkeypatch.setattr(State, "store", replaced)
+    open_vectors(root, manifest_of(CHUNKS), "index").close()
+    assert left == [0]

@@ -65,9 +65,9 @@ class HeldGeneration:
 
     def release(self) -> None:
         """Allow later builds to delete the generation. May be called again."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 def is_index(location: Path) -> bool:
@@ -255,15 +255,18 @@ class BuildSite:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self._lock is None:
+        lock, self._lock = self._lock, None
+        if lock is None:
             return
-        if self._created and os.listdir(self._location) == [_BUILD_LOCK]:
-            (self._location / _BUILD_LOCK).unlink()
-            self._location.rmdir()
-        else:
-            os.ftruncate(self._lock, len(_BUILDER))
-        os.close(self._lock)
-        self._lock = None
+        try:
+            with suppress(OSError):  # what stays does no harm, and what was published is valid
+                if self._created and os.listdir(self._location) == [_BUILD_LOCK]:
+                    (self._location / _BUILD_LOCK).unlink()
+                    self._location.rmdir()
+                else:
+                    os.ftruncate(lock, len(_BUILDER))
+        finally:
+            os.close(lock)
 
     def _check(self) -> None:
         location = self._location
@@ -338,10 +341,11 @@ class BuildSite:
         """Make a generation the live one, and delete the others that nobody reads."""
         sync(self._location / name)
         self._write_manifest(name)
-        (self._location / name / _SIGNATURE).unlink(missing_ok=True)
-        for other in self._names():
-            if other != name and _GENERATION.fullmatch(other):
-                _delete_unread(self._location / other)
+        with suppress(OSError):  # it is published: a later build deletes what stays
+            (self._location / name / _SIGNATURE).unlink(missing_ok=True)
+            for other in self._names():
+                if other != name and _GENERATION.fullmatch(other):
+                    _delete_unread(self._location / other)
 
     def withdraw(self, state: bytes | None) -> None:
         """Let there be no index, unless another state than this one has been published; readers

@@ -69,11 +69,12 @@ class LuceneUpdate:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self._writer is not None:
-            self._writer.abort()
-        self._engine.close()
-        self._live.release()
-        self._site.__exit__()
+        with contextlib.ExitStack() as closing:  # each is closed even if another one fails
+            closing.callback(self._site.__exit__)
+            closing.callback(self._live.release)
+            closing.callback(self._engine.close)
+            if self._writer is not None:
+                closing.callback(self._writer.abort)
 
     @property
     def manifest(self) -> Manifest:
@@ -100,8 +101,7 @@ class LuceneUpdate:
             loaded = None
         stopped = UpdateRecord.from_json(loaded)
         done = self.last_update
-        self._site.note_commit(self._live.name)
-        self._remove_record()
+        self._tell_readers()
         if stopped is None:
             return Recovery()
         if not stopped.same(done):
@@ -173,13 +173,19 @@ class LuceneUpdate:
             }
         )
         self._writer = None
-        self._site.note_commit(self._live.name)
-        self._remove_record()
+        self._tell_readers()
 
     def give_up(self) -> None:
         if self._writer is not None:
             self._writer.abort()
             self._writer = None
+            self._remove_record()
+
+    def _tell_readers(self) -> None:
+        """Let open readers know of what is committed. Where that fails, the update is published
+        nevertheless, and its record stays, so that the next one tells them."""
+        with contextlib.suppress(OSError):
+            self._site.note_commit(self._live.name)
             self._remove_record()
 
     def _remove_record(self) -> None:
@@ -194,7 +200,7 @@ class LuceneUpdate:
         kept = (schema.MANIFEST_KEY, schema.UPDATE_KEY, LAST_UPDATE_KEY)
         writer.finish({key: data[key] for key in kept if key in data})
         self._writer = None
-        self._site.note_commit(self._live.name)
+        self._tell_readers()
         merged = LuceneEngine.open(self._live.path, self.where)
         try:
             return merged.deletions()
