@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import math
 import random
 import threading
@@ -111,7 +112,8 @@ class Endpoint:
         self.name = name
         self.base_url = base_url.rstrip("/")
         self._key = (key or "").strip()
-        self._secrets = Secrets(self._key, mark="[key]")
+        encoded = base64.b64encode(self._key.encode()).decode()
+        self._secrets = Secrets(self._key, encoded, mark="[key]")
         self._failures = failures
         self._timeout_s = timeout_s
         self._attempts = max_retries + 1
@@ -164,6 +166,10 @@ class Endpoint:
             self._sleep(wait_s)
             attempt += 1
 
+    def hide(self, text: str) -> str:
+        """Return a text of a reply without the key, unless that may be a word."""
+        return self._secrets.hide(text) if len(self._key) >= SHORTEST_HIDDEN_KEY else text
+
     def close(self) -> None:
         """Close connections and end waits; a waiting call raises ``failures.unavailable``."""
         self._closed.set()
@@ -214,8 +220,8 @@ class Endpoint:
             cause = error.__cause__ or error
             words = f"{type(cause).__name__}: {cause}".rstrip(": ")
             return Refusal(words=self._secrets.hide(words), retryable=True)
-        if request.is_shown and len(self._key) >= SHORTEST_HIDDEN_KEY:
-            body = self._secrets.hide(body)
+        if request.is_shown:
+            body = self.hide(body)
         try:
             return request.read(body)
         except ValueError as error:

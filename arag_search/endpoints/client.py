@@ -15,7 +15,10 @@ from arag_search.errors import ConfigError
 CONNECT_TIMEOUT_S = 10.0
 _FOLLOWED = frozenset({307, 308})  # other redirects turn a POST into a GET
 _MAX_REDIRECTS = 5
-_BODY_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+_BODY_HEADERS = frozenset(
+    {"content-encoding", "content-length", "content-type", "transfer-encoding"}
+)
+_LATIN = frozenset({"iso-8859-1", "latin-1", "latin1", "windows-1252", "cp1252"})
 _WRITTEN_BYTES = 4096
 """What one write sends at most, so that a server that reads slowly does not prolong it."""
 
@@ -134,8 +137,9 @@ class BoundedClient(httpx2.Client):
                     for name, value in response.headers.multi_items()
                     if name not in _BODY_HEADERS
                 ]
+                text = _in_utf8(body, response)
                 return httpx2.Response(
-                    response.status_code, headers=headers, content=body, request=request
+                    response.status_code, headers=headers, content=text, request=request
                 )
             request = following
         raise httpx2.TooManyRedirects(f"redirected {_MAX_REDIRECTS} times", request=request)
@@ -155,6 +159,19 @@ class BoundedClient(httpx2.Client):
         except httpx2.DecodingError as error:
             raise UnreadableReplyError(f"cannot be decompressed ({error})") from None
         return bytes(body)
+
+
+def _in_utf8(body: bytes, response: httpx2.Response) -> bytes:
+    """Return a body in UTF-8, in which JSON is written whatever the headers say. Python has
+    encodings that cannot be read as text, or take for ever, and a server may name any of them."""
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        if response.charset_encoding in _LATIN:
+            return body.decode("cp1252", "replace").encode()
+        if response.is_success:
+            raise UnreadableReplyError("is not in UTF-8") from None
+    return body
 
 
 def _origin(request: httpx2.Request) -> tuple[str, str, int | None]:

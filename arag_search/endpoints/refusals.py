@@ -309,12 +309,14 @@ _SHORTEST_SECRET = 4  # anything shorter occurs in every text
 
 
 class Secrets:
-    """Keys and passwords that no text may show, as they are and as JSON has them. ``mark`` replaces
-    them. Values of fewer than 4 characters are ignored."""
+    """Keys and passwords that no text may show, as they are and with any of their characters as
+    JSON, an address or HTML has them, also JSON within JSON. ``mark`` replaces them. Values of
+    fewer than 4 characters are ignored."""
 
     def __init__(self, *values: str, mark: str) -> None:
         long = [value for value in values if len(value) >= _SHORTEST_SECRET]
-        self._forms = [form for value in long for form in (json.dumps(value)[1:-1], value)]
+        forms = ("".join(map(_forms_of, value)) for value in long)
+        self._pattern = re.compile("|".join(forms) or "(?!)")
         self._mark = mark
 
     @classmethod
@@ -328,6 +330,14 @@ class Secrets:
 
     def hide(self, text: str) -> str:
         """Return the text without the secrets."""
-        for form in self._forms:
-            text = text.replace(form, self._mark)
-        return text
+        return self._pattern.sub(lambda _: self._mark, text)
+
+
+def _forms_of(character: str) -> str:
+    """Return a pattern of a character, as it is and as others write it."""
+    units = character.encode("utf-16-be").hex()
+    escape = "".join(rf"\\{{1,8}}u{units[at : at + 4]}" for at in range(0, len(units), 4))
+    percent = re.sub("(..)", r"%\1", character.encode("utf-8", "replace").hex())
+    number = ord(character)
+    plain = (r"\\{0,8}" if character in '"\\/' else "") + re.escape(character)
+    return f"(?:{plain}|(?i:{escape}|{percent}|&#(?:{number}|x{number:x});))"

@@ -305,3 +305,31 @@ def test_another_kind_of_proxy_is_refused_without_its_password(
         "Do: Correct HTTP_PROXY, HTTPS_PROXY or ALL_PROXY, or unset it."
     )
     model.close()
+
+
+# Encodings
+
+
+CHARSETS = ["utf-16", "utf-32", "hex", "undefined", "idna", "punycode", "rot13", "utf-7", "none"]
+
+
+@pytest.mark.parametrize("charset", CHARSETS)
+def test_a_reply_is_read_as_utf_8_whatever_encoding_it_names(
+    server: RawServer, charset: str
+) -> None:
+    named = HEAD.replace(b"/json", f"/json; charset={charset}".encode())
+    server.reply_with([named + b"\r\n" + BODY.replace(b"Vivaldi", "Dvořák".encode())])
+    model = model_at(server)
+    assert model.reply(FINAL).text == "Answer: Dvořák"
+    model.close()
+    server.reply_with([named + b"\r\n" + BODY.decode().encode("utf-16")])
+    what = model_error(ModelReplyError, server).what
+    assert what == "The endpoint's reply is not in UTF-8."
+
+
+def test_a_reply_in_latin_1_that_says_so_is_read(server: RawServer) -> None:
+    named = HEAD.replace(b"/json", b"/json; charset=ISO-8859-1")
+    server.reply_with([named + b"\r\n" + BODY.replace(b"Vivaldi", "Fauré".encode("latin-1"))])
+    model = model_at(server)
+    assert model.reply(FINAL).text == "Answer: Fauré"
+    model.close()

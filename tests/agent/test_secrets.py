@@ -19,6 +19,7 @@ from arag_search.engines.opensearch.client import Client
 from arag_search.errors import AragError, ModelAccessError
 from arag_search.vectors.encoders.endpoint import EndpointEncoder
 from tests.support.commands import Command
+from tests.support.endpoint import Answer as Reply
 from tests.support.endpoint import Endpoint, completion, refusal, running_endpoint
 from tests.support.openai_asking import FINAL
 from tests.support.passages import VIVALDI, index_of
@@ -31,7 +32,13 @@ TOKEN = base64.b64encode(":".join(LOGIN).encode("latin-1")).decode()  # as the c
 
 def forms_of(secret: str) -> list[str]:
     """Return a secret in the forms in which servers repeat it, each once."""
-    return list(dict.fromkeys([secret, json.dumps(secret)[1:-1]]))
+    escaped = "".join(f"\\u{ord(character):04X}" for character in secret)
+    mixed = f"{escaped[:12]}{secret[2:]}"
+    twice = json.dumps(escaped)[1:-1]
+    address, page = urllib.parse.quote(secret, safe=""), f"&#{ord(secret[0])};{secret[1:]}"
+    slashes = secret.replace("/", "\\/")
+    forms = [secret, json.dumps(secret)[1:-1], escaped, mixed, twice, address, page, slashes]
+    return list(dict.fromkeys(forms))
 
 
 def ask_model(url: str) -> None:
@@ -163,6 +170,23 @@ def test_no_record_of_a_question_holds_the_key(endpoint: Endpoint, form: str) ->
     record = agent.ask("Who wrote Griselda?", "q2")
     assert (record.failure or "").startswith("ModelAccessError: The endpoint refused the key")
     assert form not in record.to_line().decode()
+    model.close()
+
+
+def test_a_key_in_json_escapes_or_in_pieces_reaches_no_answer(endpoint: Endpoint) -> None:
+    model = OpenAIModel("m", base_url=endpoint.base_url, key=KEY, max_retries=0)
+    escaped = "".join(f"\\u{ord(character):04x}" for character in KEY)
+    whole = json.dumps(completion(KEY).body)
+    endpoint.reply_with(Reply(200, whole.replace(KEY, escaped)))
+    assert model.reply(FINAL).text == "[key]"
+    parts = [{"type": "text", "text": KEY[:9]}, {"type": "text", "text": KEY[9:]}]
+    endpoint.reply_with(completion(parts, ("logical_search", f'{{"query": "{escaped}"}}')))
+    reply = model.reply(FINAL)
+    assert reply.text == "[key]"
+    assert [json.loads(call.arguments) for call in reply.tool_calls] == [{"query": "[key]"}]
+    token = base64.b64encode(KEY.encode()).decode()
+    endpoint.reply_with(completion(f"Basic {token}"))
+    assert model.reply(FINAL).text == "Basic [key]"
     model.close()
 
 

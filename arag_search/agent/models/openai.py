@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from typing import Any, Unpack
 
 from arag_search.agent.models.base import NO_CALL, ModelReply, ModelRequest, write_messages
@@ -115,7 +116,7 @@ class OpenAIModel:
             return bool(refused)
 
         question = f"question {request.question_id}, " if request.question_id else ""
-        return self._endpoint.ask(
+        reply = self._endpoint.ask(
             Request(
                 send,
                 lambda body: read_reply(body, len(request.messages), request.offered),
@@ -124,6 +125,8 @@ class OpenAIModel:
                 again=again,
             )
         )
+        hide = self._endpoint.hide  # a key in pieces is only whole once these are joined
+        return replace(reply, text=hide(reply.text), reasoning=hide(reply.reasoning))
 
     def close(self) -> None:
         """Free connections and end waits; a waiting call raises ModelUnavailableError."""
