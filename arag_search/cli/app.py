@@ -16,6 +16,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from arag_search.cli.output.printing import INTERRUPTED, say
@@ -25,6 +26,8 @@ from arag_search.system.terminal import guard_terminals
 
 FAILURE = 1
 QUERY_PROBLEMS = 2
+CLOSED_PIPE = 128 + signal.SIGPIPE
+"""The exit code if nobody reads the output any more, as of other commands in a pipe."""
 _LOOKUPS = ("search", "words", "read")
 """The commands whose exit code 1 says that nothing was found, so that all failures are 2."""
 _GARBAGE_AFTER = 200_000
@@ -95,7 +98,7 @@ def run(
         return INTERRUPTED
     except BrokenPipeError:  # the reader of our output has gone
         _drop_output()
-        return failure
+        return CLOSED_PIPE
     except OSError as error:
         say(f"{name}: {_file_error(error)}")
         return failure
@@ -206,15 +209,16 @@ def _file_error(error: OSError) -> str:
         _drop_output()
         return f"The output cannot be written ({error.strerror})."
     from arag_search.errors import AragError
+    from arag_search.system.cache import CACHE_VARIABLE, cache_folder
     from arag_search.system.durable import full_disk_advice
 
-    return str(
-        AragError(
-            f"A file cannot be used ({error.strerror or error}).",
-            where="" if error.filename is None else str(error.filename),
-            do=full_disk_advice(error),
-        )
-    )
+    where = "" if error.filename is None else str(error.filename)
+    do = full_disk_advice(error)
+    cache = cache_folder()
+    # of a folder that cannot be made, the error names the first one that is not there
+    if where and not do and (Path(where) in cache.parents or cache in (Path(where) / "x").parents):
+        do = f"Set {CACHE_VARIABLE} to a folder that can be written."
+    return str(AragError(f"A file cannot be used ({error.strerror or error}).", where=where, do=do))
 
 
 def _output_fails() -> bool:

@@ -219,6 +219,13 @@ class Endpoint:
         except openai.APIConnectionError as error:
             cause = error.__cause__ or error
             words = f"{type(cause).__name__}: {cause}".rstrip(": ")
+            if "CERTIFICATE_VERIFY_FAILED" in words:
+                raise self._failures.access(
+                    f"The certificate of the endpoint is not trusted: {cause}",
+                    where=request.where,
+                    do="Name a file with its authority, such as that of a proxy: "
+                    "SSL_CERT_FILE=FILE.",
+                ) from None
             return Refusal(words=self._secrets.hide(words), retryable=True)
         if request.is_shown:
             body = self.hide(body)

@@ -113,6 +113,12 @@ class BoundedClient(httpx2.Client):
                 allowed="http://HOST:PORT",
                 do="Correct HTTP_PROXY, HTTPS_PROXY or ALL_PROXY, or unset it.",
             ) from None
+        except OSError as error:
+            raise ConfigError(
+                f"The certificates that the environment names cannot be read ({error.strerror}).",
+                allowed="a file of certificates in SSL_CERT_FILE, or their folder in SSL_CERT_DIR",
+                do="Correct the variable, or unset it.",
+            ) from None
         self._timeout_s = timeout_s
         self._max_reply_bytes = max_reply_bytes
         self._exchange = _Exchange()

@@ -168,7 +168,9 @@ def _download(jar: PinnedJar, folder: Path) -> Path:
                 raise JvmError(
                     f"{jar.coordinates} cannot be downloaded: {first_line(error)}",
                     where=f"the Maven registry, to be kept in {folder.parent}",
-                    do=f"Check the network. Without a network, copy {jar.file_name} into that "
+                    do="Name a file with the authority of your proxy: REQUESTS_CA_BUNDLE=FILE."
+                    if "CERTIFICATE_VERIFY_FAILED" in str(error)
+                    else f"Check the network. Without a network, copy {jar.file_name} into that "
                     f"folder ({CACHE_VARIABLE} moves it), or set {CLASSPATH_VARIABLE} to a copy "
                     "of it.",
                 ) from error

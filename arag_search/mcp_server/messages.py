@@ -33,6 +33,11 @@ _ID = rb'"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\]|\\.){0,500}")\s*'
 _ID_FIRST = re.compile(rb"\s*\{\s*(?:" + _OTHER + rb"\s*,\s*)*" + _ID + rb"[,}]")
 _ID_LAST = re.compile(_ID + rb"(?:,\s*" + _OTHER + rb"\s*)*\}\s*\Z")
 """Only the last member of the message itself is followed by a single brace."""
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|(u[dD][89a-fA-F][\da-fA-F]{2})|.)",
+    re.DOTALL,
+)
+"""An escape of JSON; half of a pair, which a client has cut or made of an emoji, is a group."""
 _NOT_A_MESSAGE = ArgumentError(
     "The message is not valid JSON-RPC 2.0.",
     allowed="a JSON object in UTF-8 with fewer than 200 levels, as the protocol requires; "
@@ -57,10 +62,14 @@ class BadMessage:
 
 
 def read_message(data: bytes) -> JSONRPCMessage | BadMessage:
-    """Read one message. An id that is neither a string nor a whole number is an error: otherwise
+    """Read one message. A byte order mark before it is passed over, and half of a pair of escapes
+    is U+FFFD. An id that is neither a string nor a whole number is an error: otherwise
     the SDK would treat the request as a notification, and its sender would wait for an answer."""
     try:
-        loaded: object = from_json(data)
+        data = data.removeprefix(b"\xef\xbb\xbf")
+        loaded: object = from_json(
+            _ESCAPE.sub(lambda escape: rb"\ufffd" if escape[1] else escape[0], data)
+        )
     except ValueError:
         return BadMessage(id_at_ends(data), PARSE_ERROR, _NOT_A_MESSAGE)
     fields = cast(dict[str, object], loaded) if isinstance(loaded, dict) else {}

@@ -4,8 +4,10 @@ import gzip
 import itertools
 import json
 import socket
+import subprocess
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -24,6 +26,8 @@ from arag_search.errors import (
 from tests.support.endpoint import Answer, Endpoint, completion, running_endpoint
 from tests.support.openai_asking import FINAL, KEY
 from tests.support.raw_server import HEAD, RawServer, byte_by_byte, raw_server, reply
+from tests.support.unruly_server import Answer as UnrulyAnswer
+from tests.support.unruly_server import unruly
 
 BODY = json.dumps(completion("Answer: Vivaldi").body).encode()
 CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
@@ -333,3 +337,36 @@ def test_a_reply_in_latin_1_that_says_so_is_read(server: RawServer) -> None:
     model = model_at(server)
     assert model.reply(FINAL).text == "Answer: Fauré"
     model.close()
+
+
+# Certificates
+
+
+def test_a_certificate_that_is_not_trusted_names_the_variable_of_authorities(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"]
+    files = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", certificate]
+    subprocess.run([*made, *files], check=True, capture_output=True)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with unruly(certificate, key) as strange:
+        model = OpenAIModel("m", base_url=f"{strange.url}/v1", key=KEY, max_retries=5)
+        with pytest.raises(ModelAccessError) as caught:
+            model.reply(FINAL)
+        model.close()
+        assert caught.value.what.startswith("The certificate of the endpoint is not trusted: [SSL:")
+        assert caught.value.do.endswith("SSL_CERT_FILE=FILE.")
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        strange.reply_with(UnrulyAnswer(completion("Ada").body))
+        model = OpenAIModel("m", base_url=f"{strange.url}/v1", key=KEY, max_retries=0)
+        assert model.reply(FINAL).text == "Ada"
+        model.close()
+
+
+def test_certificates_that_cannot_be_read_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))
+    with pytest.raises(ConfigError, match="certificates that the environment names"):
+        BoundedClient(timeout_s=1, max_reply_bytes=1)

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import sys
 import threading
 from pathlib import Path
@@ -205,7 +206,19 @@ def test_a_process_whose_output_nobody_reads_ends_silently() -> None:
         assert child.stderr
         child.stdout.close()
         assert child.stderr.read() == ""
-        assert child.wait() == 1
+        assert child.wait() == 128 + signal.SIGPIPE
+
+
+def test_a_home_that_cannot_be_written_is_answered_with_the_variable_that_moves_the_cache(
+    arag: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "home").touch()
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.md").write_text("The sea is wide.")
+    monkeypatch.setenv("ARAG_CACHE_DIR", str(tmp_path / "home" / "cache"))
+    result = arag("search", str(tmp_path / "notes"), "sea")
+    assert result.code == 2
+    assert "Do: Set ARAG_CACHE_DIR to a folder that can be written." in result.err
 
 
 def test_a_process_starts_light_and_writes_to_any_terminal() -> None:
