@@ -16,22 +16,22 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 CEILINGS = {
     ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 11_113,
     ("arag_search/tools/",): 4_855,
-    ("arag_search/agent/",): 4_308,
+    ("arag_search/agent/",): 4_311,
     ("arag_search/evaluation/",): 2_970,
-    ("arag_search/vectors/", "index_jobs/embedding/"): 4_219,
+    ("arag_search/vectors/", "index_jobs/embedding/"): 4_224,
     ("arag_search/engines/opensearch/",): 4_631,
-    ("arag_search/engines/",): 7_286,
-    ("arag_search/mcp_server/",): 2_623,
-    ("arag_search/cli/",): 4_448,
+    ("arag_search/engines/",): 7_310,
+    ("arag_search/mcp_server/",): 2_632,
+    ("arag_search/cli/",): 4_452,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_171,
-    ("arag_search/endpoints/", "arag_search/system/"): 2_058,
+    ("arag_search/endpoints/", "arag_search/system/"): 2_213,
     ("index_jobs/sources/",): 8_164,
-    ("index_jobs/",): 5_257,
+    ("index_jobs/",): 5_260,
     ("bench/",): 9_827,
-    ("tests/",): 64_931,
+    ("tests/",): 65_338,
     ("",): 1_189,  # what is in no other row
 }
-ALL = 142_027
+ALL = 142_637
 
 
 def _counts() -> Counter[tuple[str, ...]]:
