@@ -123,15 +123,19 @@ def _seed_words() -> frozenset[str]:
 
 
 def _is_seed(text: str) -> bool:
-    """Return whether a text has twelve words for wallets in a row, and less than five others."""
-    row = longest = others = 0
+    """Return whether a text has twelve words for wallets in a row, and less than five others. Of a
+    seed, nearly all words are different."""
+    row: list[str] = []
+    is_seed, others = False, 0
     for match in _LETTERS.finditer(text.lower()):
-        row = row + 1 if match[0] in _seed_words() else 0
-        longest = max(longest, row)
-        others += not row
+        if match[0] in _seed_words():
+            row.append(match[0])
+            is_seed = is_seed or (len(row) >= 12 and len(set(row[-12:])) >= 10)
+            continue
+        row, others = [], others + 1
         if others == 5:
             return False
-    return longest >= 12
+    return is_seed
 
 
 def _are_key_lines(text: str) -> bool:

@@ -185,7 +185,7 @@ def test_a_pipe_that_is_closed_early_ends_a_long_output(
         monkeypatch.setattr(sys, "stdout", pipe)
         done = arag("read", "many", "--all", "--json")
     reader.join()
-    assert done == CommandResult(2, "", "")
+    assert done == CommandResult(141, "", "")
 
 
 def test_a_terminal_that_is_not_utf_8_shows_what_it_can(

@@ -174,7 +174,7 @@ def test_a_reader_that_goes_away_ends_the_command_without_a_trace() -> None:
     assert process.stdout is not None
     process.stdout.close()
     _, err = process.communicate(timeout=PATIENCE_S)
-    assert (process.returncode, err) == (2, b"")
+    assert (process.returncode, err) == (141, b"")
 
 
 def test_a_document_is_read_whole_with_the_ids_of_its_passages(arag: Command) -> None:

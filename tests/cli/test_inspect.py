@@ -434,7 +434,7 @@ def test_the_demo_shows_replies_and_the_next_commands(arag: Command) -> None:
         "\nNo passage matches this query.",
         "\n  (error, 99 tokens)\n",
         "\n> chunk_read griselda-vivaldi.1\n"
-        "[griselda-vivaldi.1] Griselda (Vivaldi) (shown before)\n",
+        "[griselda-vivaldi.1] Griselda (Vivaldi) (whole document)\n",
         "with the offline model: plain rules, no language model.\nSet ARAG_MODEL",
         "\n? In which town was the engineer",
         "\nJohn A. Roebling: was an engineer and manufacturer, born on 12 June 1806 in Mühlhausen",

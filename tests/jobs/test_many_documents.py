@@ -1,6 +1,7 @@
 """A small file yields no more documents, and takes no more time, than its size allows."""
 
 import gzip
+import math
 from pathlib import Path
 
 import pyarrow
@@ -48,8 +49,9 @@ def test_the_time_of_a_file_grows_with_its_size_at_most(
     tmp_path: Path, type: str, documents: int, seconds: float
 ) -> None:
     child = _Child(FileLimits())
-    child.begin(Request(type, Place(str(tmp_path / "a")), "a", Fields(), round(2 / BYTE_S)))
+    request = Request(type, Place(str(tmp_path / "a")), "a", Fields(), round(2 / BYTE_S))
+    child.begin(request, math.inf)
     for _ in range(2):
         child.go_on(documents // 2)
     child.end()
-    assert child._left_s == pytest.approx(seconds)
+    assert child.left_s == pytest.approx(seconds)

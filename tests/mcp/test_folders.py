@@ -22,6 +22,7 @@ from arag_search.search.following import FollowedState, Follower
 from arag_search.search.standing import standing_of
 from index_jobs.build.new_index import build_index
 from index_jobs.embedding.job import embed_index
+from index_jobs.sources import files
 from index_jobs.updates.synchronisation import sync_documents
 from tests.support.commands import Command
 from tests.support.guides import ROOT, blocks_of, guide_text
@@ -148,7 +149,9 @@ def test_a_folder_is_indexed_by_the_first_search_and_brought_in_step_when_that_i
     from index_jobs.updates.folder_index import FolderIndex
 
     (notes / "large.md").write_text("# Large\n\n" + "The lighthouse. " * 70_000)
-    nothing = arag("search", str(notes), "lighthouse")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(files, "HELD_CHARACTERS", 5)  # it takes too long
+        nothing = arag("search", str(notes), "lighthouse")
     assert (nothing.code, nothing.err) == (1, "")
     first, *_, missing, line = nothing.lines
     assert first == "No passage matches this query."

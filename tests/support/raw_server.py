@@ -51,13 +51,20 @@ def reply(body: bytes, *headers: str) -> bytes:
 def _request(connection: socket.socket) -> bytes:
     received = b""
     while b"\r\n\r\n" not in received:
-        received += connection.recv(65_536)
+        received += _received(connection)
     head, _, body = received.partition(b"\r\n\r\n")
     lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
     length = int(lengths[0].partition(b":")[2]) if lengths else 0
     while len(body) < length:
-        body += connection.recv(65_536)
+        body += _received(connection)
     return head + b"\r\n\r\n" + body
+
+
+def _received(connection: socket.socket) -> bytes:
+    """Return what has arrived. Raises ConnectionError if the other side has hung up."""
+    if not (data := connection.recv(65_536)):
+        raise ConnectionError("the request is not whole")
+    return data
 
 
 @contextmanager

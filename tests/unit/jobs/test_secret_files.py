@@ -120,6 +120,10 @@ def test_three_lines_of_keys_that_are_more_than_half_of_all_are_a_list_of_keys()
         assert secrets_in(f"{line}\n" * 3, "text", is_data=False) == "", line
 
 
+def test_a_word_that_is_repeated_is_no_seed() -> None:
+    assert secrets_in("Chapter.\n\n" * 50, "text", is_data=False) == ""
+
+
 def test_the_words_of_wallets_are_those_of_bip_39() -> None:
     digest = hashlib.sha256(SEED_WORDS.read_bytes()).hexdigest()
     assert digest == "2f5eed53a4727b4bf8880d8f3f199efc90e58503646d9ff8eff3a2ed3b24dbda"
