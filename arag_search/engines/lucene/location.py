@@ -158,9 +158,9 @@ def _not_found(location: Path) -> IndexNotFoundError:
             do=f"Name its folder: {on_one_line(str(location.parent))}",
         )
     if not location.is_dir():
-        build = f"uild one: arag-search index SOURCE --to {location}"
         near = _nearest_names(location)
-        do = f"Name one that is there: {near}. Or b{build}" if near else f"B{build}"
+        other = f"Name one that is there: {near}. Or build" if near else "Build"
+        do = f"{other} one: arag-search index SOURCE --to {location}"
         return IndexNotFoundError("There is no index.", where=str(location), do=do)
     if any(_unfinished(location)):
         return IndexNotFoundError(
