@@ -24,7 +24,8 @@ AragError                     a failure that this project raises on purpose
 ├── SourceError               the corpus cannot be read; names file and line
 │   ├── BadFileError          a file of a source cannot be read; the others can
 │   ├── LeftOutError          a file is left out for what it holds, such as a private key
-│   ├── NotInTimeError        a file is not read in the time that an update may take
+│   ├── FileLimitError        a file needs more time or memory than it may take
+│   │   └── NotInTimeError    there was less time for a file than it may take
 │   └── DuplicateIdError      a document has the id of an earlier one
 ├── BuildError                the build cannot continue (no space, ordinals exhausted)
 │   └── WorkerLostError       a worker process of the build ended or was killed
@@ -194,11 +195,20 @@ class LeftOutError(SourceError):
         return f"left out, {self.what}" + (f" ({self.do})" if self.do else "")
 
 
-class NotInTimeError(SourceError):
-    """A file is not read in the time that an update may take: at all if it ``is_slow``, and else
-    together with the files before it."""
+class FileLimitError(SourceError):
+    """A file needs more time or memory than it may take. It ``is_slow`` if it alone takes longer
+    than an answer may wait."""
 
-    def __init__(self, where: str, *, is_slow: bool) -> None:
+    is_slow = True
+
+
+class NotInTimeError(FileLimitError):
+    """There was less time for a file than it may take, because other files took theirs."""
+
+    kind = "not read, because files that failed had taken too long (--sync tries them again)"
+    """The words with which reports count such files."""
+
+    def __init__(self, where: str, *, is_slow: bool = False) -> None:
         super().__init__("There was no time to read the file.", where=where)
         self.is_slow = is_slow
 

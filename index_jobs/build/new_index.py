@@ -18,6 +18,7 @@ from arag_search.errors import (
     BuildError,
     DuplicateIdError,
     IndexDamagedError,
+    NotInTimeError,
     UnavailableError,
     WorkerLostError,
 )
@@ -39,7 +40,7 @@ from index_jobs.build.options import BuildOptions, check_location
 from index_jobs.build.report import CHECKPOINT_VERSION, BuildReport, BuildState, index_counts
 from index_jobs.cutting.chunking import Packed, Work, pack
 from index_jobs.cutting.counts import Counts
-from index_jobs.sources.file_table import FileTable, Following, note_read, unread_of
+from index_jobs.sources.file_table import FileTable, Following, note_read
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import are_already_chunked, open_sources
 from index_jobs.sources.reading import Batch, CorpusReader, SeenIds
@@ -342,11 +343,12 @@ class _Build:
         """Note which files the index has read."""
         look, table = self._look, None
         if look is not None:
-            unread = unread_of(look, self._corpus.sources)
-            # Else another run or machine has read some.
-            if "" in unread.values() or not report.skipped_files:
-                how = self._following.digest()
-                table = FileTable(how, report.fingerprint, look.files, unread)
+            table = FileTable(self._following.digest(), "", {})
+            table = table.after(look, look.files, self._corpus.sources, report.fingerprint)
+            late, *_ = report.unread.get(NotInTimeError.kind, (0,))
+            has_bad = "" in table.unread.values()
+            if (report.skipped_files and not has_bad) or late != len(look.files) - len(table.files):
+                table = None  # another run or machine has read some
         left_out, began = report.left_out_lines(), self._began_at
         note_read(self._location, self._following, look, table, began=began, left_out=left_out)
 

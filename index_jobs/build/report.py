@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from arag_search.errors import MissingExtraError
+from arag_search.errors import MissingExtraError, NotInTimeError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
 from arag_search.system.progress import counted, duration
@@ -119,8 +120,14 @@ class SourcesReport(IndexReport):
         return [*_lines(sources), *new]
 
     def warnings(self) -> list[str]:
-        """Return what was left out, one line for each item."""
-        return self.left_out_lines()
+        """Return what was left out, one line for each item, and the command that reads the rest."""
+        lines = self.left_out_lines()
+        if NotInTimeError.kind in self.unread:
+            names = [name for name, _ in self.sources]
+            command = ["arag-search", "index", *names, "--to", self.location, "--sync"]
+            again = shlex.join([*command, "--skip-bad-files"])
+            lines.append(f"to read them, with the options of this command: {again}")
+        return lines
 
     def left_out_lines(self) -> list[str]:
         """Return what was left out of an index, one line for each item."""
@@ -181,7 +188,7 @@ class BuildReport(SourcesReport):
 
     def warnings(self) -> list[str]:
         """Return what was left out or looks like a mistake, one line for each item."""
-        return [*self.left_out_lines(), *self.notes]
+        return [*SourcesReport.warnings(self), *self.notes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +260,7 @@ class AddReport(SourcesReport):
 
     def warnings(self) -> list[str]:
         """Return what was left out, and what to do if values do not fit their fields."""
-        lines = self.left_out_lines()
+        lines = SourcesReport.warnings(self)
         if any(MISFIT in kind for kind in self.unread):
             what = "a field gets another type only in a new build, where --metadata can set it"
             lines.append(f"{what}: {self.rebuild}")

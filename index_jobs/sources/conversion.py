@@ -24,12 +24,15 @@ from contextlib import suppress
 from functools import cache
 from typing import IO, Any, NamedTuple
 
-from arag_search.errors import BuildError, NotInTimeError, SourceError
+from arag_search.errors import BuildError, FileLimitError, NotInTimeError, SourceError
 from arag_search.system.processes import resident_bytes, waiting_seconds
 from index_jobs.sources.converters.child import BYTE_S, OUT_OF_MEMORY, Reply, Request
 from index_jobs.sources.converters.registry import FILE_TYPES, ConvertedDocument
 
 _MODULE = "index_jobs.sources.converters"
+FAILED_S = 600.0
+"""Seconds of waiting for files that failed after which the limit of others falls to SHORT_S."""
+SHORT_S = 5.0
 _LOOK_S = 0.05
 _DOCUMENT_S = 0.02
 """What each document of a table or a mailbox adds to the time of its file, up to BYTE_S a byte."""
@@ -69,17 +72,19 @@ class Conversion:
 
 
 class Conversions:
-    """The children of this process that convert the files of a source.
+    """The children of this process that convert the files of the sources of a run.
 
     They start when they are needed, serve many files, and end with this object. Another process to
     which it is sent has children of its own. All files together may take ``within_s`` seconds: then
-    the file that is under way is broken off, and none is begun.
+    the file that is under way is broken off, and none is begun. After FAILED_S seconds of waiting
+    for files that could not be read, a file may take SHORT_S.
     """
 
     def __init__(self, limits: FileLimits, within_s: float = math.inf) -> None:
         self._most = 1
         self._limits = limits
         self._within_s = self._left_s = within_s
+        self._waited_s = self._failed_s = 0.0
         self._children: list[_Child] = []
         self._waiting: deque[Conversion] = deque()
         self._is_over = threading.Event()
@@ -98,8 +103,8 @@ class Conversions:
         return conversion
 
     def entries(self, conversion: Conversion) -> Iterator[ConvertedDocument | SourceError]:
-        """Yield what a Converter yields. Raises what it raises, SourceError for a file that needs
-        more than it may take, and NotInTimeError."""
+        """Yield what a Converter yields. Raises what it raises, FileLimitError, and SourceError for
+        a file that ends its child."""
         if conversion.child is None:
             self._waiting.remove(conversion)
             if self._left_s <= 0:
@@ -107,7 +112,8 @@ class Conversions:
             self._give(conversion, self._idle() or self._new())
         child = conversion.child
         assert child is not None
-        is_last = False
+        is_last = is_read = False
+        before_s = self._waited_s
         try:
             while not is_last:
                 reply = self._received(conversion, child)
@@ -117,7 +123,9 @@ class Conversions:
                     raise reply.error
                 if not is_last:
                     child.go_on(len(reply.entries))
+            is_read = True
         finally:
+            self._failed_s += 0.0 if is_read else self._waited_s - before_s
             conversion.child = None
             if not is_last or child.is_full:
                 self._end(child)
@@ -131,11 +139,12 @@ class Conversions:
             return child.receive()
         except SourceError:
             if child.is_late and child.is_hurried:
-                is_slow = child.limit_s >= self._within_s  # no file before it took of its time
+                is_slow = child.limit_s >= min(self._within_s, SHORT_S)
                 raise NotInTimeError(conversion.request.where, is_slow=is_slow) from None
             raise
         finally:
-            self._left_s -= before_s - child.left_s
+            self._waited_s += before_s - child.left_s
+            self._left_s = self._within_s - self._waited_s
 
     def drop(self, conversion: Conversion) -> None:
         """Forget a conversion, unless it was read to its end."""
@@ -156,7 +165,8 @@ class Conversions:
 
     def _give(self, conversion: Conversion, child: _Child) -> None:
         conversion.child = child
-        child.begin(conversion.request, self._left_s)
+        usual_s = math.inf if self._failed_s < FAILED_S else SHORT_S
+        child.begin(conversion.request, self._left_s, usual_s)
 
     def _idle(self) -> _Child | None:
         return next((child for child in self._children if child.is_idle), None)
@@ -237,8 +247,9 @@ class _Child:
         """Whether the file has less time than its limits give."""
         return self.limit_s < self._limits.seconds
 
-    def begin(self, request: Request, most_s: float) -> None:
-        """Let the process convert a file within its limits, and within a time."""
+    def begin(self, request: Request, most_s: float = math.inf, usual_s: float = math.inf) -> None:
+        """Let the process convert a file within its limits, of which the usual time is at most
+        ``usual_s``, and within ``most_s``, to which documents add nothing."""
         self.is_idle = False
         self._where = request.where
         self._more_s = request.size * BYTE_S
@@ -246,15 +257,16 @@ class _Child:
         if not FILE_TYPES[request.type].is_limited:
             memory = self._usual.memory + request.size * _BYTE_MEMORY
             self._limits = FileLimits(round(self._usual.seconds + self._more_s), memory)
-        self.limit_s = self.left_s = min(self._limits.seconds, most_s)
+        own_s = self._limits.seconds - max(0.0, self._usual.seconds - usual_s)
+        self.limit_s = self.left_s = min(own_s, most_s)
+        self._more_s = 0.0 if most_s < own_s else self._more_s
         self._send(request)
 
     def go_on(self, documents: int) -> None:
         """Let the process go on with a file of which it has sent so many documents."""
-        if not self.is_hurried:
-            more_s = min(documents * _DOCUMENT_S, self._more_s)
-            self._more_s -= more_s
-            self.left_s += more_s
+        more_s = min(documents * _DOCUMENT_S, self._more_s)
+        self._more_s -= more_s
+        self.left_s += more_s
         self._send(None)
 
     def receive(self) -> Reply:
@@ -311,7 +323,8 @@ class _Child:
         elif code == -signal.SIGXCPU:
             self._excess = limits.shown_seconds
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        return SourceError(
+        kind = FileLimitError if self._excess else SourceError
+        return kind(
             f"The file cannot be read: it needs more than {self._excess}."
             if self._excess
             else f"The file cannot be read: it ends the process that converts it ({how}).",

@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from arag_search.engines.opensearch.address import is_address
-from arag_search.errors import AragError
+from arag_search.errors import AragError, NotInTimeError
 from arag_search.search.standing import (
+    NAMED_FILES,
     Standing,
     identity_of,
     note_standing,
@@ -170,7 +171,7 @@ class FileTable:
     """The files of ``how`` (see Following.digest) that the index with this fingerprint has read.
     ``unread`` are those that could not be, or that were left out with these words. ``slow`` are
     those, as they were, that were broken off because one alone takes longer than an answer may
-    wait."""
+    wait, or that need more than a file may take, and then are in ``unread`` too."""
 
     how: str
     fingerprint: str
@@ -210,15 +211,17 @@ class FileTable:
         """Return the table after the changed files were read from sources, as they were at a look.
         Those for which there was no time count as before."""
         unread = unread_of(look, sources)
-        of_ids = {id: is_slow for source in sources for id, is_slow in source.late.items()}
+        of_ids = {id: error for source in sources for id, error in source.over_limits.items()}
         ids = {path: path_id(look.relative[path]) for path in unread}
-        late = {path: of_ids[id] for path, id in ids.items() if id in of_ids}
-        changed = set(changed) - late.keys()
+        over = {path: of_ids[id] for path, id in ids.items() if id in of_ids}
+        late = {path for path, error in over.items() if isinstance(error, NotInTimeError)}
+        changed = set(changed) - late
         files = {path: state for path, state in self.files.items() if path not in changed}
         files |= {path: look.files[path] for path in changed if path in look.files}
         still = {path: why for path, why in self.unread.items() if path in files.keys() - changed}
         slow = {path: state for path, state in self.slow.items() if path not in changed}
-        slow |= {path: look.files[path] for path, is_slow in late.items() if is_slow}
+        same = {path for path in late if _same(self.files.get(path), look.files[path])}
+        slow |= {path: look.files[path] for path in over.keys() - same if over[path].is_slow}
         new = {path: why for path, why in unread.items() if path not in late}
         return FileTable(self.how, fingerprint, files, still | new, slow)
 
@@ -292,11 +295,18 @@ def note_read(
     if table is not None:
         table.save(location)
     unread = [] if table is None else [path for path, why in table.unread.items() if not why]
+    late: list[str] = []
+    if look is not None and table is not None:  # a file without a state would always count
+        now = ((path, state) for path, state in sorted(look.files.items()) if state[1])
+        late = [path for path, state in now if not _same(table.files.get(path), state)]
     note_standing(
         Standing(
             identity_of(location),
             tuple(os.path.realpath(name) for name in following.names if name != STDIN),
             began,
+            changed_files=len(late),
+            changed=tuple(path_id(os.path.basename(path)) for path in late[:NAMED_FILES]),
+            slow_files=0 if table is None else len(table.slow.keys() & late),
             files=0 if look is None else len(look.files),
             not_read={} if look is None else look.not_read(unread),
             left_out=tuple(left_out),

@@ -20,6 +20,7 @@ from typing import Any
 from arag_search.corpus import Document, MetadataValue
 from arag_search.errors import (
     BadFileError,
+    FileLimitError,
     LeftOutError,
     NotInTimeError,
     SourceError,
@@ -91,14 +92,14 @@ class FileSource:
         self._metadata = metadata
         self.at_once = 1
         self.chunk_tokens = 0
-        self._conversions = Conversions(files.limits, files.within_s)
+        self.conversions = Conversions(files.limits, files.within_s)
         self._is_hurried = files.within_s < math.inf
         self._checks_files = files.skip_bad
         self._is_watched = files.only is not None  # changes while it is read will be heard of
         self._options = files.signature()
         self.damaged: set[str] = set()
         self.left_out_files: dict[str, str] = {}
-        self.late: dict[str, bool] = {}
+        self.over_limits: dict[str, FileLimitError] = {}
         self.repeats = Repeats()
         metadata.expect_files()
         left_out = LeftOut()
@@ -199,12 +200,12 @@ class FileSource:
 
     def _drop(self, begun: Conversion | None) -> None:
         if begun is not None:
-            self._conversions.drop(begun)
+            self.conversions.drop(begun)
 
     def _begin(self, file: SourceFile) -> Conversion:
         how = self._fields, file.size, path_id(file.relative), self.chunk_tokens
         request = Request(file.type.name, file.place, file.where, *how)
-        return self._conversions.begin(request, self.at_once)
+        return self.conversions.begin(request, self.at_once)
 
     def parts(self, position: int, entries: int, most_bytes: int) -> Iterator[SourcePart]:
         """See Source. The documents of a file that may have many are counted."""
@@ -247,9 +248,15 @@ class FileSource:
         try:
             for entry in self._checked(file) if self._checks_files else self._converted(file):
                 count += entry is not None
-        except SourceError:
+        except SourceError as error:
+            self._note_limit(path_id(file.relative), error)
             count += 1
         return count
+
+    def _note_limit(self, identifier: str, error: SourceError) -> None:
+        if isinstance(error, FileLimitError):
+            error.__context__ = None  # its frames would keep this source, and so its children
+            self.over_limits[identifier] = error.with_traceback(None)
 
     def _entries(
         self, file: SourceFile, skip: int, begun: Conversion | None
@@ -260,6 +267,8 @@ class FileSource:
         try:
             if file.problem is not None:
                 raise file.problem
+            if identifier in self.over_limits:  # when its language or its number was asked
+                raise self.over_limits[identifier]
             own: dict[str, MetadataValue] | None = None
             read = self._checked if self._checks_files else self._converted
             for entry in read(file, begun):
@@ -281,13 +290,12 @@ class FileSource:
                 self.left_out_files[identifier] = error.kind
             if not skip:
                 yield LeftOutError(error.what, where=identifier, do=error.do)
-        except NotInTimeError as error:
-            self.damaged.add(identifier)
-            self.late[identifier] = error.is_slow
         except SourceError as error:
             self.damaged.add(identifier)
-            if not skip:
-                yield bad_file(error)
+            self._note_limit(identifier, error)
+            is_late = isinstance(error, NotInTimeError)
+            if not skip and not (is_late and self._is_hurried):
+                yield error if is_late else bad_file(error)
 
     def _converted(
         self, file: SourceFile, begun: Conversion | None = None
@@ -309,7 +317,7 @@ class FileSource:
         self, file: SourceFile, begun: Conversion | None
     ) -> Iterator[ConvertedDocument | SourceError]:
         if file.is_limited:
-            yield from self._conversions.entries(begun or self._begin(file))
+            yield from self.conversions.entries(begun or self._begin(file))
             return
         converter = self._converters.get(file.type.name)
         if converter is None:

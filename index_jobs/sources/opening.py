@@ -16,6 +16,7 @@ from pathlib import Path
 from arag_search.corpus import SHARD_BITS
 from arag_search.errors import ArgumentError, SourceError
 from index_jobs.sources.anserini import LuceneIndexFolder, is_lucene_index
+from index_jobs.sources.conversion import Conversions
 from index_jobs.sources.converters.registry import file_type_of
 from index_jobs.sources.encodings import stream_encoding
 from index_jobs.sources.files import FileSource
@@ -69,7 +70,12 @@ def open_sources(
     """
     check_names(names)
     files = files.rooted(names)
-    return [open_source(name, format, fields, metadata, files) for name in names]
+    opened = [open_source(name, format, fields, metadata, files) for name in names]
+    conversions = Conversions(files.limits, files.within_s)  # all files share the time for failures
+    for source in opened:
+        if isinstance(source, FileSource):
+            source.conversions = conversions
+    return opened
 
 
 def check_names(names: Sequence[str]) -> None:

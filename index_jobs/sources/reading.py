@@ -11,7 +11,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
 from arag_search.corpus import MAX_DOCUMENTS, Document
-from arag_search.errors import BadFileError, DuplicateIdError, LeftOutError, SourceError
+from arag_search.errors import (
+    BadFileError,
+    DuplicateIdError,
+    FileLimitError,
+    LeftOutError,
+    NotInTimeError,
+    SourceError,
+)
 from index_jobs.cutting.chunking import cut_up, may_be_too_long
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.records import SKIP
@@ -78,8 +85,9 @@ class Source(Protocol):
         ...
 
     @property
-    def late(self) -> Mapping[str, bool]:
-        """Those of ``damaged`` for which there was no time, and whether one alone takes longer."""
+    def over_limits(self) -> Mapping[str, FileLimitError]:
+        """Those of ``damaged`` for which there was no time, or that need more than they may take.
+        They are not tried again."""
         ...
 
     @property
@@ -120,7 +128,7 @@ class RecordSource:
     states: Mapping[str, FileState] | None = None
     damaged: Sequence[str] = ()
     left_out_files: Mapping[str, str] = {}
-    late: Mapping[str, bool] = {}
+    over_limits: Mapping[str, FileLimitError] = {}
     repeats = Repeats()
 
     def prose(self) -> Self:
@@ -393,7 +401,7 @@ class CorpusReader:
 
     def _skip(self, problem: SourceError) -> None:
         """Count a bad record or file. Raises its error unless such are skipped."""
-        if isinstance(problem, LeftOutError):
+        if isinstance(problem, LeftOutError | NotInTimeError):
             count_unread(self._position.unread, {problem.kind: [1, problem.where]})
             return
         if not self._skips[problem.is_file]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from arag_search.corpus import Chunk, source_shard
-from arag_search.errors import MassDeletionError, SourceError
+from arag_search.errors import MassDeletionError, NotInTimeError, SourceError
 from arag_search.manifest import Manifest
 from arag_search.search.standing import note_standing, now, standing_of
 from arag_search.system.arguments import checked
@@ -21,12 +21,14 @@ from index_jobs.build.report import AddReport, shown_ids, unread_lines
 from index_jobs.cutting.counts import Cut
 from index_jobs.sources.file_ids import path_id
 from index_jobs.sources.file_table import FileTable, Following, Look, note_read
-from index_jobs.sources.reading import Unread, count_unread
+from index_jobs.sources.reading import KEPT_FILES, Unread, count_unread
 from index_jobs.sources.secret_files import TO_READ
 from index_jobs.sources.selection import SHOWN_LARGE_FILES, FileSelection
 from index_jobs.updates.addition import Addition, updated
 from index_jobs.updates.options import AddOptions, Followed
 from index_jobs.updates.tally import check_not_empty, existing_chunks
+
+_OVER_LIMITS = "It needed more than it may take, and has not changed (--file-limits allows more)."
 
 
 @checked
@@ -64,6 +66,7 @@ class Synchronisation(Addition):
         self._began_at = now()
         self._table: FileTable | None = None
         self._look: Look | None = None
+        self._over_limits: list[str] = []
         super().__init__(*arguments)
         self._owners = self._target.manifest.shard_sources
         real = {os.path.realpath(name): name for name in self._corpus.identities}
@@ -94,7 +97,10 @@ class Synchronisation(Addition):
             self._table = table
             self._paths = frozenset(table.changed(self._look, within))
             if within is None:
-                self._paths |= frozenset(table.unread)
+                unread = table.unread.keys() - self._paths
+                if options.files.skip_bad:
+                    self._over_limits = sorted(unread & table.slow.keys())
+                self._paths |= unread.difference(self._over_limits)
         roots = frozenset(map(os.path.realpath, names))
         files = options.files
         if self._followed is not None:
@@ -106,9 +112,13 @@ class Synchronisation(Addition):
         is_whole = self._followed is None or self._followed.paths is None
         if table is not None and look is not None and is_whole:
             # Files that were not read again count as unchanged.
-            left_alone = len(look.files.keys() - (self._paths or ()))
+            over = self._over_limits
+            left_alone = len(look.files.keys() - (self._paths or ())) - len(over)
+            examples = (f"{path}: {_OVER_LIMITS}" for path in over)
             report = replace(
                 report,
+                skipped_files=report.skipped_files + len(over),
+                skipped_file_examples=(*report.skipped_file_examples, *examples)[:KEPT_FILES],
                 unchanged=report.unchanged + left_alone,
                 left_out=look.left_out,
                 large_files=tuple(look.large_files[:SHOWN_LARGE_FILES]),
@@ -129,15 +139,15 @@ class Synchronisation(Addition):
             if keeps_vanished:
                 read = [path for path in read if path in look.files]
             table = table.after(look, read, self._corpus.sources, report.fingerprint)
-        is_late = any(source.late for source in self._corpus.sources)
-        if is_whole and not keeps_vanished and not is_late:
+        if is_whole and not keeps_vanished:
             left_out, began = report.left_out_lines(), self._began_at
             note_read(self._where, self._following, look, table, began=began, left_out=left_out)
             return
         if table is not None:
             table.save(self._where)
         if (before := standing_of(self._where)) is not None and table is not None:
-            lines = [line for line in before.left_out if TO_READ not in line]
+            renewed = TO_READ, NotInTimeError.kind
+            lines = [line for line in before.left_out if not any(kind in line for kind in renewed)]
             lines += unread_lines(self._left_out(table))
             note_standing(replace(before, left_out=tuple(lines)))
 

@@ -73,9 +73,9 @@ def costs(seconds: float, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         self.left_s = left_s - seconds * reply.is_last
         return reply
 
-    def begun(self: conversion._Child, request: conversion.Request, limit_s: float) -> None:
+    def begun(self: conversion._Child, request: conversion.Request, *within_s: float) -> None:
         converted.append(Path(request.where).name)
-        begin(self, request, limit_s)
+        begin(self, request, *within_s)
 
     monkeypatch.setattr(conversion._Child, "receive", received)
     monkeypatch.setattr(conversion._Child, "begin", begun)
