@@ -27,6 +27,7 @@ from arag_search.query.grammar import (
 )
 from arag_search.query.lexer import find_special, unescape
 from arag_search.query.limits import (
+    MAX_MENDED,
     MAX_SLOP,
     MAX_WEIGHT,
     MIN_FUZZY_CHARACTERS,
@@ -79,10 +80,20 @@ class ClauseReader:
         self.findings = findings
         self.reject, self.note = findings.reject, findings.note
 
-    def reject_unknown(self, name: str, start: int, *, mended: bool = True) -> None:
-        """Record that there is no such field."""
-        end, fields = start + len(name) + 1, self.schema.describe()
-        self.reject(start, end, problems.UNKNOWN_FIELD, mended=mended, name=name, fields=fields)
+    def reject_unknown(self, name: str, start: int, *, mended: bool = True) -> FieldRef | None:
+        """Record that there is no such field, and return the one that a corrected query names: the
+        only one that is near. ``mended`` says that without one, a corrected query has the text."""
+        near = self.schema.nearest(name) if len(self.findings.text) <= MAX_MENDED else []
+        self.reject(
+            start,
+            start + len(name) + 1,
+            problems.UNKNOWN_FIELD,
+            mended=len(near) == 1 or (mended and not near),
+            name=name,
+            near=f"; nearest: {', '.join(near)}" if near else "",
+            fields=self.schema.describe(),
+        )
+        return self.schema.field(near[0]) if len(near) == 1 else None
 
     def first(self, start: int, end: int, *clauses: Callable[[], _T | None]) -> _T | None:
         """Return the first clause that can be, if it is one; why the very first cannot be is a
@@ -109,8 +120,9 @@ class ClauseReader:
         end, cut = start + len(raw), find_special(raw, "^~")
         stem, suffix = (raw, "") if cut < 0 else (raw[:cut], raw[cut:])
         if field is not None and field.kind == "unknown":
-            self.reject_unknown(field.name, start - len(field.name) - 1)
-            return self.literal(f"{field.name} {unescape(stem.rstrip('*'))}")
+            name, field = field.name, self.reject_unknown(field.name, start - len(field.name) - 1)
+            if field is None:
+                return self.literal(f"{name} {unescape(stem.rstrip('*'))}")
         if field is not None and field.kind != "text":
             return self._value(stem, suffix, start, end, field)
         text_field = field.text_field if field else None
@@ -222,8 +234,9 @@ class ClauseReader:
             is_unknown = field is not None and field.kind == "unknown"
             return self.literal(field.name) if field and is_unknown else None
         if field is not None and field.kind == "unknown":
-            self.reject_unknown(field.name, start - len(field.name) - 1)
-            return self.literal(f"{field.name} {text}")
+            name, field = field.name, self.reject_unknown(field.name, start - len(field.name) - 1)
+            if field is None:
+                return self.literal(f"{name} {text}")
         if field is not None and field.kind != "text":
             if suffix:
                 self.reject(end - len(suffix), end, problems.NO_SCORE)
@@ -351,8 +364,9 @@ class ClauseReader:
             self.reject(start, end, problems.RANGE_ON_TEXT, mended=False)
             return None
         if field.kind == "unknown":
-            self.reject_unknown(field.name, start - len(field.name) - 1, mended=False)
-            return None
+            before = start - len(field.name) - 1
+            near = self.reject_unknown(field.name, before, mended=False)
+            return near and self.range(raw, suffix, start, end, near)
         if suffix:
             self.reject(end - len(suffix), end, problems.NO_SCORE)
         self.note_guess(field)

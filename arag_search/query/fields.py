@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Final, Literal, NamedTuple
 
 from arag_search.query.field_types import FIELD_TYPES, KEYWORD, FieldType, MetadataType
@@ -42,6 +43,11 @@ RESERVED_FIELDS = frozenset(
 """Names that a build cannot declare as metadata."""
 
 _NAME = re.compile(r"[^\W\d][\w.-]*")
+_LEAST_RATIO = 0.75
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\W_]", "", name.casefold()).removesuffix("s") or name
 
 
 def is_field_name(name: str) -> bool:
@@ -111,6 +117,16 @@ class Schema:
         fields = (*TEXT_FIELDS, DOC_ID, *self.metadata)
         meant = [field for field in fields if field.casefold() == folded]
         return meant[0] if len(meant) == 1 else None
+
+    def nearest(self, name: str) -> list[str]:
+        """Return the fields that an unknown name resembles: those that differ in case, in signs and
+        in a final s; otherwise up to three that differ in few letters."""
+        names: dict[str, list[str]] = {}
+        for known in (*(() if self.metadata_only else TEXT_FIELDS), DOC_ID, *self.metadata):
+            names.setdefault(_plain(known), []).append(known)
+        plain = _plain(name)
+        close = [plain] if plain in names else get_close_matches(plain, names, 3, _LEAST_RATIO)
+        return [known for text in close for known in names[text]]
 
     def field(self, name: str) -> FieldRef:
         """Return the field that is meant by ``name``.

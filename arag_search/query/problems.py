@@ -192,7 +192,7 @@ PLUS = (
     "+ is not an operator here. Join what must be found with AND, or write \\+ for the character."
 )
 
-UNKNOWN_FIELD = 'there is no field "{name}". Fields: {fields}. Text with a colon is quoted.'
+UNKNOWN_FIELD = 'there is no field "{name}"{near}. Fields: {fields}. Text with a colon is quoted.'
 FIELD_IN_FIELD = (
     "a field inside the parentheses of {outer}:. These cover one field; write the "
     "clause outside them."

@@ -634,8 +634,7 @@ class _Reader:
             raise EndOfReadingError
         field, start = self._take_field(lexeme.start)
         if field is not None and field.kind == "unknown":
-            self.clauses.reject_unknown(field.name, start, mended=False)
-            field = None
+            field = self.clauses.reject_unknown(field.name, start, mended=False)
         self.outer.append(self.group)
         self.group = _Group(lexeme.start, field)
 

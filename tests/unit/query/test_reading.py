@@ -410,6 +410,60 @@ def test_all_problems_are_reported_at_once_in_order_of_column() -> None:
     assert [problem.column for problem in caught.value.problems] == [1, 2, 7, 14, 26, 37, 43]
 
 
+FILES = Schema(
+    {
+        "tags": "keyword",
+        "authors": "keyword",
+        "created": "date",
+        "Case": "keyword",
+        "case": "keyword",
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "near", "mended"),
+    [
+        ("tag:energy", "tags", "tags:energy"),
+        ('TAG:"heat pump"', "tags", 'tags:"heat pump"'),
+        ("-tag:a b", "tags", "(b AND NOT tags:a)"),
+        ("tag:(a OR b)", "tags", "(tags:a OR tags:b)"),
+        ('tag:"a b', "tags", 'tags:"a b"'),
+        ("author:a:b", "authors", 'authors:"a:b"'),
+        ("crated:[2020 TO 2021]", "created", "created:[2020 TO 2021]"),
+        ("crated:>2020", "created", "created:>2020"),
+        ("docid:x", "doc_id", "doc_id:x"),
+        ("titel:a", "title", "title:a"),
+        ("CASE:x", "Case, case", None),
+        ("place:x", "", '"place x"'),
+    ],
+)
+def test_an_unknown_field_is_corrected_to_the_only_near_one(
+    query: str, near: str, mended: str | None
+) -> None:
+    with pytest.raises(QueryError) as caught:
+        parse(query, FILES)
+    named = caught.value.problems[0].message.split(". Fields: ")[0].partition("; nearest: ")[2]
+    assert (named, caught.value.mended) == (near, mended)
+
+
+@pytest.mark.parametrize(
+    "text", ["http://x", "12:30", r"C:\\dir", "C:/dir", "std::vector", "tag::x", "tag:/x"]
+)
+def test_text_with_a_colon_that_names_no_field_stays_text(text: str) -> None:
+    assert parse(text, FILES).text == f'"{text}"'
+
+
+def test_a_filter_names_near_fields_of_metadata_and_none_for_very_long_text() -> None:
+    for text, mended in (("tag:x", "tags:x"), ("titel:x", None)):
+        with pytest.raises(QueryError) as caught:
+            parse_filter(text, FILES)
+        assert caught.value.mended == mended
+    with pytest.raises(QueryError) as caught:
+        parse_filter("tag:x OR " * 500 + "tag:x", FILES)
+    assert "nearest" not in caught.value.problems[0].message
+
+
 def test_without_operators_they_are_rejected_and_spaces_are_printed() -> None:
     assert parse('a "b c" title:d^2', SCHEMA, operators=False).text == ('(a "b c" title:d^2)')
     with pytest.raises(QueryError) as caught:
