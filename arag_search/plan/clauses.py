@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import is_
 from typing import Literal, NamedTuple
@@ -244,6 +244,14 @@ def candidates(clause: Clause) -> Clause | None:
     kept = [part for part in parts if part is not None]
     excluded = [part for part in clause.having("excluded") if not has_lookups(part)]
     return all_of([*kept, *excluded]) if kept else None
+
+
+def with_values(clause: Clause, values: Mapping[str, str]) -> Clause:
+    """Return a clause with other values of keyword fields, by the texts of their clauses."""
+    if clause.kind == "value" and clause.text in values:
+        other = value_of(clause.field or "", values[clause.text])
+        return replace(other, role=clause.role, factor=clause.factor)
+    return _with_parts(clause, [with_values(part, values) for part in clause.parts])
 
 
 def _with_parts(clause: Clause, parts: Sequence[Clause]) -> Clause:

@@ -84,15 +84,10 @@ class ClauseReader:
         """Record that there is no such field, and return the one that a corrected query names: the
         only one that is near. ``mended`` says that without one, a corrected query has the text."""
         near = self.schema.nearest(name) if len(self.findings.text) <= MAX_MENDED else []
-        self.reject(
-            start,
-            start + len(name) + 1,
-            problems.UNKNOWN_FIELD,
-            mended=len(near) == 1 or (mended and not near),
-            name=name,
-            near=f"; nearest: {', '.join(near)}" if near else "",
-            fields=self.schema.describe(),
-        )
+        listed, end = f"; nearest: {', '.join(near)}" if near else "", start + len(name) + 1
+        values = {"name": name, "near": listed, "fields": self.schema.describe()}
+        mended = len(near) == 1 or (mended and not near)
+        self.reject(start, end, problems.UNKNOWN_FIELD, mended=mended, **values)
         return self.schema.field(near[0]) if len(near) == 1 else None
 
     def first(self, start: int, end: int, *clauses: Callable[[], _T | None]) -> _T | None:

@@ -167,7 +167,7 @@ class _Query:
         left = None if end is None else end - missing
         if left == 0 and asked.where is not None:
             why = Search(asked.where, filter=asked.filter, relax=asked.relax)
-            matches = logical_search(state, why)
+            matches = logical_search(state, why, exact=True)
             if not matches.total:
                 return replace(matches, asked=replace(why, query=asked.query))
         words = f"{meant}{self.words}"

@@ -11,7 +11,7 @@ from arag_search.corpus import MAX_SENTENCES, typed_id
 from arag_search.engines.base import Page, SearchEngine, SearchRequest
 from arag_search.engines.hits import Hit
 from arag_search.errors import NotServedError
-from arag_search.plan.clauses import ResolvedPlan, leaves
+from arag_search.plan.clauses import ResolvedPlan, leaves, with_values
 from arag_search.plan.lower import lower
 from arag_search.query.fields import TITLE
 from arag_search.query.problems import NOTE_UNRANKED
@@ -34,8 +34,8 @@ from arag_search.search.snippets import Highlighter, Snippets
 from arag_search.search.state import NARROWING, IndexState
 
 
-def logical_search(state: IndexState, asked: Search) -> SearchResult:
-    """See ``Index.logical_search``."""
+def logical_search(state: IndexState, asked: Search, *, exact: bool = False) -> SearchResult:
+    """See ``Index.logical_search``; an ``exact`` search is for no other values than asked for."""
     started = time.perf_counter()
     if asked.granularity == "sentence" and not state.manifest.has_sentences:
         raise NotServedError(
@@ -68,12 +68,20 @@ def logical_search(state: IndexState, asked: Search) -> SearchResult:
         judge = Judge(state.manifest.metadata)
         subject = Subject(asked, request, judge, engine)
         page, advice, first_page = _searched(engine, subject)
+        missing = advice.feedback.missing if advice.feedback and asked.operators else ()
+        meant = [] if exact else [value for value in missing if value.meant]
+        if meant:
+            plan = with_values(plan, {value.clause: value.meant for value in meant})
+            resolved = resolve(plan, engine, asked.granularity, scope, deadline, asked.query)
+            subject = replace(subject, request=replace(request, query=resolved))
+            page, advice, first_page = _searched(engine, subject)
+        request = subject.request
         listing = form.fetch(engine, request, page)
         highlighter = Highlighter(plan, by_sentence=asked.granularity == "sentence")
         hits = _typed_first(
             _hits(state, asked, listing, subject.judge), listing.request, highlighter
         )
-    notes = list(parsed.notes)
+    notes = [*parsed.notes, *(value.note() for value in meant)]
     if sort is not None or (asked.feedback and not page.count):
         notes = [note for note in notes if note != NOTE_UNRANKED]
     names_title = f"{TITLE}:" in plan.text and any(
@@ -94,7 +102,7 @@ def logical_search(state: IndexState, asked: Search) -> SearchResult:
         started,
         listing.page,
         sort=CORPUS_ORDER if in_order else str(sort or ""),
-        feedback=advice.feedback,
+        feedback=advice.feedback if asked.after is None else None,
         nearest=advice.nearest,
         branches=advice.branches,
         unrepresented=advice.unrepresented,
@@ -142,7 +150,7 @@ def _after(engine: SearchEngine, request: SearchRequest, first: Page) -> Page:
 def _advice(subject: Subject, page: Page) -> Iterator[Advice[Told]]:
     """Yield the pieces of advice on a page that a search asks for, in the order of their notes."""
     asked, with_text, is_list = subject.asked, subject.request.with_text, subject.asked.form.is_list
-    if not page.count and asked.feedback and asked.after is None:
+    if not page.count and asked.feedback:
         yield feedback(subject)
     if not page.count and asked.relax and with_text:
         yield relaxed(subject)

@@ -154,10 +154,10 @@ def test_the_json_of_a_search_without_hits_holds_the_feedback(arag: Command) -> 
 
 
 def test_a_value_that_a_field_lacks_is_answered_with_the_nearest(arag: Command) -> None:
-    assert arag("search", "my-index", "kind:PERSON") == CommandResult(
+    assert arag("search", "my-index", "kind:PERSONS") == CommandResult(
         1,
         "No passage matches this query.\n"
-        'Note: kind has no value "PERSON"; nearest: "person" (32 passages).\n',
+        'Note: kind has no value "PERSONS"; nearest: "person" (32 passages).\n',
         "",
     )
     feedback = arag("search", "my-index", "year:19985", "--json").json["feedback"]

@@ -26,3 +26,22 @@ def test_data_and_quotes_admit_what_has_exactly_the_value(tmp_path: Path) -> Non
         check_values(index, values)
         check_nothing(index)
         check_long_lists(index)
+
+
+def test_a_value_in_another_case_is_searched_by_queries_and_not_by_filters(tmp_path: Path) -> None:
+    paths = ("Projects/HeatPump", "/water/", "Tea", "tea")
+    records = [
+        {"id": f"d{n}", "title": "", "text": "A pump.", "path": path}
+        for n, path in enumerate(paths)
+    ]
+    options = BuildOptions(metadata={"path": "keyword"})
+    build_index([file_of("d.jsonl", *records)], tmp_path / "index", options)
+    with arag_search.open_index(tmp_path / "index") as index:
+        for query, doc_id in (("path:projects/heatpump", "d0"), ("pump AND path:Water", "d1")):
+            result = index.logical_search(query)
+            assert [hit.doc_id for hit in result.hits] == [doc_id]
+            assert result.notes[-1].endswith(" was searched.")
+        assert index.logical_search("path:TEA").total == 0
+        assert index.logical_search("path:water", filter="doc_id:d0").total == 0
+        assert index.logical_search("pump", filter="path:water").total == 0
+        assert index.logical_search("pump", filter={"path": "water"}).total == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
 from arag_search.engines.base import MAX_TOTAL, ValueCount
@@ -24,7 +24,8 @@ class MissingValue:
 
     ``passages`` is the number of passages with any value of the field. ``near`` are values of a
     keyword field that resemble the wanted value, or the most frequent ones if none does, as
-    ``resembling`` says. ``least`` and ``greatest`` are those of a number or date.
+    ``resembling`` says. ``least`` and ``greatest`` are those of a number or date. ``meant`` is the
+    only value that differs from the wanted one just in case or in slashes at the ends.
     """
 
     clause: str
@@ -35,6 +36,12 @@ class MissingValue:
     resembling: bool = False
     least: str | None = None
     greatest: str | None = None
+    _: KW_ONLY
+    meant: str = ""
+
+    def note(self) -> str:
+        """Return the note that the value that is meant was searched."""
+        return f"{self.field} has no value {self.wanted}; {quoted_value(self.meant)} was searched."
 
     def __str__(self) -> str:
         if not self.passages:

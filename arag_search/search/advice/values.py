@@ -34,14 +34,16 @@ _LEAST_RATIO = 0.7
 
 def case_variants(query: Clause) -> list[Clause]:
     """Return the keyword clauses of a query in other cases: lower, upper, and capitals at the
-    beginnings of words or of the value. They are at most four for each of MAX_FIELDS clauses."""
+    beginnings of words or of the value; and as paths with other slashes at their ends. They are at
+    most seven for each of MAX_FIELDS clauses."""
     clauses = [leaf for leaf in wanted_leaves(query) if leaf.kind == "value"]
     variants: list[Clause] = []
     for clause in list(dict.fromkeys(clauses))[:MAX_FIELDS]:
         value, field = clause.typed, clause.field or ""
-        cases = (value.lower(), value.upper(), value.title(), value.capitalize())
-        texts = dict.fromkeys(nfc(case) for case in cases)
-        variants += [value_of(field, text) for text in texts if text != value]
+        cases = [value.lower(), value.upper(), value.title(), value.capitalize()]
+        cases += [value.strip("/"), f"/{value}", f"{value}/"]
+        texts = dict.fromkeys(map(nfc, cases))
+        variants += [value_of(field, text) for text in texts if text not in ("", value)]
     return variants
 
 
@@ -90,7 +92,10 @@ def _missing(clause: Clause, field: FieldValues) -> MissingValue | None:
         is_near = bool(near)
         if not near and name != DOC_ID:
             near = field.frequent[:_MAX_SHOWN]
-        return MissingValue(text, name, quoted_value(clause.typed), field.chunks, near, is_near)
+        wanted, folded = quoted_value(clause.typed), _folded(clause.typed)
+        same = [count.value for count in field.frequent if folded == _folded(count.value)]
+        meant = same[0] if len(same) == 1 and folded else ""
+        return MissingValue(text, name, wanted, field.chunks, near, is_near, meant=meant)
     condition = text.removeprefix(f"{name}:")
     lacking = f"in {condition}" if condition[0] in "[{" else condition
     ends = (bound_text(end, interval.kind) for end in (field.least, field.greatest))
@@ -98,16 +103,17 @@ def _missing(clause: Clause, field: FieldValues) -> MissingValue | None:
 
 
 def nearest_values(wanted: str, counts: Sequence[ValueCount]) -> list[ValueCount]:
-    """Return up to three values like the wanted one: first those that differ by case alone, then
-    those that begin with it or that it begins with, then those that differ by few letters.
+    """Return up to three values like the wanted one: first those that differ only in case or in
+    slashes at the ends, then those that begin with it or that it begins with, then those that
+    differ by few letters.
 
     ``counts`` come with the most frequent value first, which orders equal candidates. The time is
     linear in their number; only values of at most 64 characters are compared by letters.
     """
-    folded = wanted.casefold()
+    folded = _folded(wanted)
     by_text: dict[str, list[ValueCount]] = {}
     for count in counts:
-        by_text.setdefault(count.value.casefold(), []).append(count)
+        by_text.setdefault(_folded(count.value), []).append(count)
     beginnings = [
         text
         for text in by_text
@@ -120,3 +126,7 @@ def nearest_values(wanted: str, counts: Sequence[ValueCount]) -> list[ValueCount
     same = [folded] if folded in by_text else []
     ordered = dict.fromkeys([*same, *beginnings, *map(str, close)])
     return [count for text in ordered for count in by_text[text]][:_MAX_SHOWN]
+
+
+def _folded(value: str) -> str:
+    return value.casefold().strip("/")
