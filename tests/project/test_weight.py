@@ -14,7 +14,7 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
-    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 11_113,
+    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 11_170,
     ("arag_search/tools/",): 4_855,
     ("arag_search/agent/",): 4_311,
     ("arag_search/evaluation/",): 2_970,
@@ -25,13 +25,13 @@ CEILINGS = {
     ("arag_search/cli/",): 4_452,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_171,
     ("arag_search/endpoints/", "arag_search/system/"): 2_213,
-    ("index_jobs/sources/",): 8_164,
-    ("index_jobs/",): 5_260,
+    ("index_jobs/sources/",): 8_213,
+    ("index_jobs/",): 5_279,
     ("bench/",): 9_827,
-    ("tests/",): 65_338,
-    ("",): 1_189,  # what is in no other row
+    ("tests/",): 65_760,
+    ("",): 1_199,  # what is in no other row
 }
-ALL = 142_637
+ALL = 143_194
 
 
 def _counts() -> Counter[tuple[str, ...]]:
