@@ -156,9 +156,9 @@ class Watcher:
     def compare(self) -> None:
         """Compare all files before an answer, and note how the index stands beside them.
 
-        What is gone is deleted, what takes no time to speak of is read, and files are converted for
-        CONVERSION_S; the rest is left to ``run``, to the next comparison or, if a single file takes
-        longer, to the user. Nothing is compared if the files are too many, or while a longer update
+        Files that are gone are deleted, few and small ones are read, and others are converted for
+        CONVERSION_S. The rest is left to ``run`` or to the next comparison. A file that takes
+        longer alone is left to the user. Nothing is compared if the files are too many, or while a longer update
         is under way.
         """
         if self._is_slow or not self._busy.acquire(timeout=_ANSWER_S):

@@ -14,7 +14,7 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
-    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 11_170,
+    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 11_171,
     ("arag_search/tools/",): 4_855,
     ("arag_search/agent/",): 4_311,
     ("arag_search/evaluation/",): 2_970,
@@ -31,7 +31,7 @@ CEILINGS = {
     ("tests/",): 65_760,
     ("",): 1_199,  # what is in no other row
 }
-ALL = 143_194
+ALL = 143_195
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -103,9 +103,10 @@ def _missing(clause: Clause, field: FieldValues) -> MissingValue | None:
 
 
 def nearest_values(wanted: str, counts: Sequence[ValueCount]) -> list[ValueCount]:
-    """Return up to three values like the wanted one: first those that differ only in case or in
-    slashes at the ends, then those that begin with it or that it begins with, then those that
-    differ by few letters.
+    """Return up to three values like the wanted one.
+
+    First come those that differ only in case or in slashes at the ends, then those of which one
+    begins with the other, and last those that differ in few letters.
 
     ``counts`` come with the most frequent value first, which orders equal candidates. The time is
     linear in their number; only values of at most 64 characters are compared by letters.

@@ -17,9 +17,9 @@ _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\U000e0000-\U000e00ff"
     "\U000e01f0-\U000e0fff]|(?<=[\ufe00-\ufe0f\U000e0100-\U000e01ef])[\U000e0100-\U000e01ef]"
 )
-"""Ends of lines other than a line feed, other control characters, signs that turn the direction of
-what follows (neither is white space), and what nobody sees and models read: tags, and variation
-selectors behind another one."""
+"""The signs that a reply replaces: ends of lines other than a line feed, other control characters,
+and signs that turn the direction of what follows. Nobody sees the rest, but models read it: tags,
+and variation selectors behind another one."""
 
 _UNSEEN = re.compile(
     "[\u00ad\u0300-\u036f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f"
