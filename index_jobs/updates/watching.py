@@ -158,8 +158,8 @@ class Watcher:
 
         Files that are gone are deleted, few and small ones are read, and others are converted for
         CONVERSION_S. The rest is left to ``run`` or to the next comparison. A file that takes
-        longer alone is left to the user. Nothing is compared if the files are too many, or while a longer update
-        is under way.
+        longer alone is left to the user. Nothing is compared if the files are too many, or while a
+        longer update is under way.
         """
         if self._is_slow or not self._busy.acquire(timeout=_ANSWER_S):
             return
