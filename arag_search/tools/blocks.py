@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from arag_search.corpus import NO_OUTLINE, Chunk, PassageOutline
 from arag_search.engines.hits import Hit, join_sentences
-from arag_search.search.shown.apart import marked
+from arag_search.search.shown.apart import cut_marked, marked
 from arag_search.search.shown.writing import shown_id, shown_title
 from arag_search.tokens import (
     CHARACTERS_PER_TOKEN,
@@ -340,7 +340,7 @@ def _trim(block: Block, max_tokens: int) -> None:
             del block.shown[max(at, 1) :]
             break
     if used > max_tokens and len(block.shown) == 1:
-        block.cut = cut_to(block.body, max_tokens)
+        block.cut = cut_marked(block.body, max_tokens)
 
 
 def _surroundings(
@@ -396,7 +396,7 @@ def _level_lengths(blocks: Sequence[Block], target: int) -> bool:
         level -= 1
     for block, length in zip(blocks, lengths, strict=True):
         if length > level:
-            block.cut = cut_to(block.body, level)
+            block.cut = cut_marked(block.body, level)
     return level < max(lengths)
 
 

@@ -11,6 +11,7 @@ from arag_search.corpus import Chunk, typed_id
 from arag_search.query.forms import is_code
 from arag_search.search.documents import ReadChunk
 from arag_search.search.occurrences import Sentences
+from arag_search.search.shown.apart import cut_marked
 from arag_search.search.shown.writing import header_line, meant_id
 from arag_search.search.snippets import best_sentence
 from arag_search.tokens import count_tokens, cut_to
@@ -195,7 +196,7 @@ class _Reply:
             if over > 0:
                 room = count_tokens(block.body) - over - 2
                 if room >= LEAST_TOKENS:
-                    block.cut = cut_to(block.body, room)
+                    block.cut = cut_marked(block.body, room)
                 elif block.about:
                     block.about = ""
                 else:

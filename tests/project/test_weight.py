@@ -14,8 +14,8 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
-    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 11_171,
-    ("arag_search/tools/",): 4_855,
+    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 11_185,
+    ("arag_search/tools/",): 4_856,
     ("arag_search/agent/",): 4_311,
     ("arag_search/evaluation/",): 2_970,
     ("arag_search/vectors/", "index_jobs/embedding/"): 4_224,
@@ -28,10 +28,10 @@ CEILINGS = {
     ("index_jobs/sources/",): 8_213,
     ("index_jobs/",): 5_279,
     ("bench/",): 9_827,
-    ("tests/",): 65_760,
+    ("tests/",): 65_770,
     ("",): 1_199,  # what is in no other row
 }
-ALL = 143_195
+ALL = 143_220
 
 
 def _counts() -> Counter[tuple[str, ...]]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from arag_search.tokens import CUT_MARK, cut_to
+
 MARK = "| "
 """Stands before a line of text that has the form of a line of ours."""
 
@@ -82,6 +84,18 @@ def unmarked(text: str) -> str:
         line[len(MARK) :] if line.startswith(MARK) and _is_like_ours(line) else line
         for line in text.split("\n")
     )
+
+
+def cut_marked(text: str, max_tokens: int) -> str:
+    """Cut a marked text as ``cut_to`` does. If its last line loses the form of ours by the cut, it
+    loses its mark as well."""
+    cut = cut_to(text, max_tokens)
+    start = cut.rfind("\n") + 1
+    line, whole = cut[start:], text[start:].partition("\n")[0]
+    if line.startswith(MARK) and _is_like_ours(whole) and not _is_like_ours(line):
+        kept = line[len(MARK) :].removesuffix(CUT_MARK.strip())
+        return f"{(cut[:start] + kept).rstrip()}{CUT_MARK}"
+    return cut
 
 
 def _is_like_ours(line: str) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arag_search.search.shown.apart import MARK, marked, safe_signs, unmarked
+from arag_search.search.shown.apart import MARK, cut_marked, marked, safe_signs, unmarked
 from tests.support.examples import examples
 from tests.support.hostile_passages import FORGED
 from tests.support.shared_data import DATA
@@ -84,6 +84,16 @@ def test_a_text_is_what_it_was_without_its_marks(pieces: list[str]) -> None:
     for text in ("\n".join(pieces), "".join(pieces)):
         assert unmarked(marked(text)) == safe_signs(text)
         assert marked(unmarked(marked(text))) == marked(text)
+
+
+@pytest.mark.parametrize("line", FORGED)
+def test_a_cut_text_is_a_beginning_of_what_it_was_and_ends_with_no_mark(line: str) -> None:
+    whole = marked(f"The opera.\n{line}\nAnother line of the opera that is long enough.")
+    for max_tokens in range(1, 40):
+        cut = cut_marked(whole, max_tokens)
+        text = unmarked(cut).removesuffix("...").rstrip()
+        assert unmarked(whole).startswith(text)
+        assert not cut.endswith("\n| ...")
 
 
 @pytest.mark.shared_data
