@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
@@ -25,6 +26,8 @@ NOTHING_NEW = (
     "answer from what you have."
 )
 NO_ARGUMENTS = "{}"
+UNKNOWN_TOOL = "unknown_tool"
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _SHOWN_CHARACTERS = 80
 _MAX_LEVELS = 50
 
@@ -111,8 +114,8 @@ def parsed_arguments(text: str) -> object:
 
 def history_calls(calls: Sequence[ToolCall], step: int) -> tuple[ToolCall, ...]:
     """Return the calls in the form that later requests contain, with unique ids. Some servers
-    refuse a history whose arguments are not JSON, so such arguments become an empty object; the
-    result quotes them."""
+    refuse a history whose arguments are not JSON, so such arguments become an empty object, and
+    Bedrock one with other names than tools have; the result quotes them."""
     kept: list[ToolCall] = []
     for number, call in enumerate(calls, 1):
         is_taken = any(call.id == other.id for other in kept)
@@ -122,7 +125,8 @@ def history_calls(calls: Sequence[ToolCall], step: int) -> tuple[ToolCall, ...]:
         except ValueError:
             is_object = False
         written = call.arguments if is_object and call.arguments.strip() else NO_ARGUMENTS
-        kept.append(ToolCall(call_id, call.name, written))
+        name = call.name if _NAME.fullmatch(call.name) else UNKNOWN_TOOL
+        kept.append(ToolCall(call_id, name, written))
     return tuple(kept)
 
 

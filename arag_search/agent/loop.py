@@ -33,16 +33,14 @@ from arag_search.agent.context import SUMMARIZE, Context
 from arag_search.agent.memory_agent import MemoryReader
 from arag_search.agent.models.base import (
     NO_CALL,
-    REFUSED,
-    UNNAMED,
     ChatModel,
     Message,
     ModelReply,
     ModelRequest,
     ToolCall,
-    Verdict,
 )
 from arag_search.agent.models.usage import Usage, usage_warning
+from arag_search.agent.no_answer import cut_off_error, no_answer_error
 from arag_search.agent.presets import preset_fingerprint
 from arag_search.agent.prompts import (
     PASSAGES_ABOVE,
@@ -63,7 +61,7 @@ from arag_search.agent.toolbox import (
     one_search,
     tools_of,
 )
-from arag_search.errors import AragError, ArgumentError, ContextLengthError, ModelReplyError
+from arag_search.errors import AragError, ArgumentError, ContextLengthError
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import ToolResult, no_such_tool
@@ -74,32 +72,8 @@ from arag_search.tools.registry import meant_tool
 OnStep = Callable[[Step], None]
 
 ONE_A_STEP = "One tool a step: this call was not run."
+NO_TEXT = "(No text.)"
 LEFT_OUT = "(Left out: the conversation is too long for the model.)"
-_CUT_OFF = {
-    "length": "it reached the token limit of a reply",
-    "content_filter": "the endpoint's content filter withheld the rest",
-    UNNAMED: "it stops within a sentence, and the endpoint names no finish reason",
-}
-
-_NO_ANSWER: dict[Verdict, tuple[str, str, str]] = {
-    "calls": (
-        "a tool call where only an answer was left",
-        "",
-        "Try another model, or allow more turns (max_loops of the preset).",
-    ),
-    "thoughts": (
-        "thoughts and no answer",
-        "",
-        "Allow the model longer replies, or switch its thoughts off.",
-    ),
-    "unread call": (
-        "a tool call that this server left in the text",
-        "calls that the server reads, <tool_call> with JSON, and the JSON of one call",
-        "Start it with a tool parser for this model (vLLM: --tool-call-parser).",
-    ),
-}
-"""What the model replied instead of an answer, what is allowed, and what to do."""
-_NOTHING = ("neither text nor a tool call", "", "Try another model, or other settings of it.")
 
 _log = logging.getLogger(__name__)
 
@@ -107,11 +81,13 @@ _log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class Ended:
     """The end of a question; ``failure`` is kind and message if it failed, and ``text`` is then
-    the incomplete answer."""
+    the incomplete answer. ``from_turn`` is the turn of an answer that the last reply does not
+    repeat."""
 
     text: str
     status: Outcome
     failure: str | None = None
+    from_turn: int | None = None
 
 
 class Agent:
@@ -248,7 +224,7 @@ class Agent:
                 return self._force_answer(state, too_long=error)
             if self._is_plan(state, reply):
                 state.planned = True
-                state.add(Message("assistant", reply.text))
+                state.add(_message_of(reply))
                 state.add(Message("user", prompt_text("plan_accepted")))
                 continue
             state.loops += 1
@@ -293,7 +269,7 @@ class Agent:
         except ContextLengthError:
             reply = ModelReply("")
         answer = self._answer(reply.text, state)
-        state.add(Message("assistant", reply.text))
+        state.add(_message_of(reply))
         if reply.cut is None and answer.citation == "cited" and not is_refusal(answer.short):
             return Ended(reply.text, "answered")
         state.route = Route("escalated", f"{state.route.why}, which one search did not answer")
@@ -301,20 +277,14 @@ class Agent:
         return None
 
     def _end_of(self, state: State, reply: ModelReply, status: Outcome) -> Ended:
-        """Return the end of a question with this reply; an incomplete reply is not an answer."""
-        state.add(Message("assistant", reply.text))
-        if reply.cut is None:
-            return Ended(reply.text, status)
-        what = f"The answer was cut off: {_cut_off(reply.cut)}."
-        do = "Allow the model longer replies"
-        if reply.cut == REFUSED:
-            what, do = f"The model refused to answer: {reply.text[:200]!r}.", "Ask in other words"
-        error = ModelReplyError(
-            what,
-            where=f"model {self.model.name}, finish reason {reply.cut}",
-            do=f"{do}, or try another model.",
-        )
-        return Ended(reply.text, "failed", _failure(error))
+        """Return the end of a question with this reply; an incomplete reply is not an answer. If it
+        has no answer line, and an earlier reply of the question has one, that is the answer."""
+        earlier = state.answer if reply.cut is None and not has_answer_line(reply.text) else ""
+        state.add(_message_of(reply) if reply.text.strip() else Message("assistant", earlier))
+        if reply.cut is not None:
+            error = cut_off_error(reply, self.model.name)
+            return Ended(reply.text, "failed", _failure(error))
+        return Ended(earlier or reply.text, status, None, state.answer_turn if earlier else None)
 
     def _add_given(self, state: State, given: Given) -> Step:
         """Add the results of a search for the question below it, or above it as in A-RAG's
@@ -334,8 +304,9 @@ class Agent:
         self, state: State, schemas: Sequence[Mapping[str, Any]], tool_choice: str | None = None,
         *, logprobs: bool = False,
     ) -> ModelReply:  # fmt: skip
-        """Return the next reply to the messages; ask once more if it is neither a call, where one
-        is allowed, nor text for an answer."""
+        """Return the next reply to the messages. Ask once more if it is neither a call, where one
+        is allowed, nor text for an answer; the model is told of a call that was not read. After a
+        second such reply, return an empty one if an earlier one has the answer."""
         request = ModelRequest(
             tuple(state.messages),
             schemas,
@@ -354,14 +325,13 @@ class Agent:
             is_partial = verdict == "broken off" and bool(reply.text.strip())
             if verdict == "answer" or is_partial or (verdict == "calls" and request.may_call):
                 return reply
-        cut_off = "" if reply.cut is None else f"; {_cut_off(reply.cut)}"
-        what, allowed, do = _NO_ANSWER.get(reply.verdict, _NOTHING)
-        raise ModelReplyError(
-            f"The model replied twice with {what}{cut_off}.",
-            where=f"model {self.model.name}, turn {state.loops + 1}",
-            allowed=allowed,
-            do=do,
-        )
+            if verdict == "unread call":
+                told = prompt_text("unread_call").replace("{problem}", reply.problem)
+                said = Message("assistant", reply.text or NO_TEXT)
+                request = replace(request, messages=[*state.messages, said, Message("user", told)])
+        if state.answer:
+            return ModelReply("")
+        raise no_answer_error(reply, self.model.name, state.loops + 1)
 
     def _ask(self, state: State, request: ModelRequest, prompt_tokens: int) -> ModelReply:
         """Call the model once, and add up what it used; where the endpoint reports no usage, or an
@@ -378,6 +348,7 @@ class Agent:
         reply = replace(
             given, text=_valid(given.text), tool_calls=calls, reasoning=_valid(given.reasoning)
         )
+        state.note_reading(reply)
         usage = given.usage
         if usage is None or not usage.is_plausible:
             written = Message("assistant", reply.text + reply.reasoning, calls)
@@ -397,7 +368,9 @@ class Agent:
         """Add a reply with calls to the messages; the calls that the preset allows become
         pending."""
         calls = history_calls(reply.tool_calls, len(state.steps) + 1)
-        state.add(Message("assistant", reply.text, calls))
+        state.add(_message_of(reply, calls))
+        if has_answer_line(reply.text) and not is_refusal(parse_answer(reply.text).short):
+            state.answer, state.answer_turn = reply.text, state.loops
         reasoning = "\n".join(text for text in (reply.reasoning, reply.text) if text.strip())
         for call, known in zip(reply.tool_calls, calls, strict=True):
             state.pending.append(PendingCall(call, known.id, reasoning))
@@ -456,7 +429,7 @@ class Agent:
             if not reply.tool_calls:
                 if has_answer_line(reply.text):
                     return self._end_of(state, reply, "answered")
-                state.add(Message("assistant", reply.text))
+                state.add(_message_of(reply))
                 state.add(Message("user", prompt_text("context_full")))
                 continue
             self._take(state, reply)
@@ -540,6 +513,9 @@ class Agent:
                 id for id in cited if (of := known.get(id)) is not None and of.question < now
             ),
             memory_state=None if self.reader is None else MemoryState(state.memory, len(steps)),
+            answer_from_turn=ended.from_turn,
+            other_models=tuple(state.other_models),
+            reply_forms=dict(state.reply_forms),
         )
 
     def _answer(self, text: str, state: State) -> Answer:
@@ -570,8 +546,8 @@ def _advance(steps: Generator[Step, None, Ended], state: State) -> Step | Ended:
         return Ended("", "failed", _failure(error))
 
 
-def _cut_off(ending: str) -> str:
-    return _CUT_OFF.get(ending, f"it ended with {ending[:80]!r}")
+def _message_of(reply: ModelReply, calls: tuple[ToolCall, ...] = ()) -> Message:
+    return Message("assistant", reply.text, calls, beside=reply.beside)
 
 
 def _failure(error: Exception) -> str:

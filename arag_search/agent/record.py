@@ -7,7 +7,8 @@ and the citations of an answer are worded here for all who show a record.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import orjson
@@ -15,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from arag_search.agent.answers import Citation, CitedDocument, is_refusal
 from arag_search.agent.models.usage import RequestTokens, Usage
-from arag_search.errors import RunError
+from arag_search.errors import RunError, on_one_line
 from arag_search.tools.base import Status
 from arag_search.tools.references import ShownReference
 from arag_search.tools.registry import READ_TOOLS
@@ -23,6 +24,7 @@ from arag_search.tools.rendering import PassageSpan, check_spans
 from arag_search.tools.reply_text import ShownPassage, passages_at
 
 Outcome = Literal["answered", "forced", "failed"]
+_MOST_NAMED_MODELS = 5
 ContextEventKind = Literal["warning", "forced", "voluntary", "exhausted"]
 
 
@@ -116,7 +118,10 @@ class Record:
     if there is none. ``loops`` counts turns in which tools could be called, the answer's included.
     ``total_cost`` is None without prices. ``requests`` are the tokens of the requests whose usage
     the endpoint reported, ``usage_warning`` says that it seems not to have read them whole.
-    ``fingerprints`` are of preset, index, model and code.
+    ``fingerprints`` are of preset, index, model and code. ``answer_from_turn`` is the turn of an
+    answer that came beside a call and that the last reply did not repeat. ``other_models`` are the
+    models that answered although another was asked. ``reply_forms`` counts the rules that were
+    needed to read the replies.
 
     Presets with document tools have further fields, which are empty in other records: ``citations``
     are the documents that the answer cites, best first, ``context`` is what was done to shorten the
@@ -152,6 +157,14 @@ class Record:
     memory_state: MemoryState | None = None
     requests: tuple[RequestTokens, ...] = ()
     usage_warning: str = ""
+    answer_from_turn: int | None = None
+    other_models: tuple[str, ...] = ()
+    reply_forms: dict[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is wrong with the replies of the endpoint, a sentence each."""
+        return tuple(filter(None, (self.usage_warning, other_models_warning([self.other_models]))))
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as JSON values."""
@@ -179,6 +192,19 @@ class Record:
 @functools.cache
 def _adapter() -> TypeAdapter[Record]:
     return TypeAdapter(Record)
+
+
+def other_models_warning(questions: Iterable[Sequence[str]]) -> str:
+    """Return in words which models answered although another was asked, over all questions; the
+    text is empty if none did."""
+    names = list(dict.fromkeys(name for models in questions for name in models))
+    if not names:
+        return ""
+    shown = ", ".join(map(on_one_line, names[:_MOST_NAMED_MODELS]))
+    more = (
+        "" if len(names) <= _MOST_NAMED_MODELS else f" and {len(names) - _MOST_NAMED_MODELS} more"
+    )
+    return f"Another model answered than the one that was asked: {shown}{more}."
 
 
 def hits_text(step: Step) -> str:

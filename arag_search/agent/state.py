@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from arag_search.agent.models.base import Message, ToolCall
+from arag_search.agent.models.base import Message, ModelReply, ToolCall
 from arag_search.agent.models.usage import RequestTokens, Usage, most_reported
 from arag_search.agent.record import ContextEvent, Route, Step
 from arag_search.tokens import count_tokens
@@ -48,6 +48,10 @@ class State:
     ``requests`` are the tokens of the requests of the question whose usage the endpoint reported,
     ``most_reported`` the highest number that it reported for earlier questions.
 
+    ``answer`` is the last reply with a call and an answer line, and ``answer_turn`` its turn.
+    ``other_models`` are those that answered instead of the one that was asked, and ``reply_forms``
+    counts the rules that were needed to read replies.
+
     A conversation of several questions has one state: ``first_step`` and ``first_event`` are the
     numbers of the first step, and of the first event of the context, of the present question.
     """
@@ -76,6 +80,10 @@ class State:
     requests: list[RequestTokens] = field(default_factory=list[RequestTokens])
     most_reported: int = 0
     seconds: float = 0.0
+    answer: str = ""
+    answer_turn: int = 0
+    other_models: list[str] = field(default_factory=list[str])
+    reply_forms: dict[str, int] = field(default_factory=dict[str, int])
 
     def add(self, message: Message, content_tokens: int | None = None) -> None:
         """Append a message; pass ``content_tokens`` if already counted. O(len(message))."""
@@ -93,6 +101,9 @@ class State:
         self.usage = None
         self.most_reported = most_reported(self.requests, self.most_reported)
         self.requests.clear()
+        self.answer = ""
+        self.other_models.clear()
+        self.reply_forms.clear()
         self.seconds = 0.0
         self.read_set.references.question += 1
 
@@ -107,6 +118,13 @@ class State:
         if usage.source == "endpoint":
             self.requests.append(RequestTokens(counted, usage.prompt_tokens))
 
+    def note_reading(self, reply: ModelReply) -> None:
+        """Note which model replied, and the rules that were needed to read its reply."""
+        if reply.other_model and reply.other_model not in self.other_models:
+            self.other_models.append(reply.other_model)
+        for form in reply.forms:
+            self.reply_forms[form] = self.reply_forms.get(form, 0) + 1
+
     def to_json(self) -> dict[str, Any]:
         """Return the state as JSON values."""
         return _adapter().dump_python(self, mode="json")
@@ -118,11 +136,12 @@ class State:
 
 
 def message_tokens(message: Message, content_tokens: int | None = None) -> int:
-    """Count the o200k tokens of a message, including its calls."""
+    """Count the o200k tokens of a message, including its calls and what stands beside them, which
+    is sent again with every request."""
     tokens = count_tokens(message.content) if content_tokens is None else content_tokens
     for call in message.tool_calls:
         tokens += count_tokens(call.name) + count_tokens(call.arguments) + _TOKENS_A_MESSAGE
-    return tokens + _TOKENS_A_MESSAGE
+    return tokens + count_tokens(message.beside) + _TOKENS_A_MESSAGE
 
 
 @functools.cache

@@ -185,8 +185,8 @@ def _lines() -> Iterator[str]:
 def _show_answer(record: Record, agent: Agent, json: bool, previous: Sequence[Record] = ()) -> int:
     """Print the answer or the record, with a note if the offline model answered, and return the
     exit code. ``previous`` are the records of the conversation before it."""
-    if record.usage_warning:
-        say(record.usage_warning)
+    for warning in record.warnings:
+        say(warning)
     if json:
         note = {"note": OFFLINE_NOTE} if agent.model.name == OFFLINE else {}
         sources = [source.to_json() for source in sources_of(record, agent.index, previous)]

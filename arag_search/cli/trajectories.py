@@ -133,6 +133,6 @@ def trajectory_text(record: Record, model: str) -> str:
             lines.append(f"  (cites {', '.join(record.cited_ids)}, all of them shown)")
         elif warning := citation_warning(record):
             lines.append(f"  ({warning})")
-    lines += ["", totals_line(record, model), *filter(None, [record.usage_warning])]
+    lines += ["", totals_line(record, model), *record.warnings]
     lines.append(f"Preset {record.fingerprints.get('preset', '')}, {record.status}.")
     return "\n".join(lines)

@@ -32,6 +32,13 @@ _LIMIT = re.compile(
     r"exceed|too (?:long|large|many)|longer than|overflow|maximum|limit|window|range of|<="
     r"|per request"
 )
+_UNREAD_CALL = re.compile(
+    r"tool_use_failed|error parsing tool call|tool call validation failed"
+    r"|failed to parse (?:the )?(?:tool call|input at pos)|invalid sequence as part of tooluse",
+    re.IGNORECASE,
+)
+"""What servers say of a call of their own model: Groq, Ollama, llama.cpp and Bedrock."""
+_UNREAD_TEXT = re.compile(r"raw='(.*)', err=", re.DOTALL)
 _PARAMETER = re.compile(r"['\"`](?!messages\[\d+\]\.content)\w+[\[.][^'\"`]*['\"`]")
 """A quoted part of a request that is not its text, such as 'tools[1].function.description'."""
 _OWN_PARAMETERS = ("", "messages", "prompt", "input", "inputs")
@@ -70,7 +77,8 @@ class Refusal:
     ``retryable`` means that another attempt may succeed, after ``retry_after_s`` seconds if the
     endpoint says so. ``codes`` are all names that the endpoint gives the error, ``param`` what it
     says is wrong, and ``whole`` all of its text; ``is_too_long`` says that the request does not
-    fit."""
+    fit. ``unread_call`` is what the model wrote if the server could not read it as a call, empty if
+    it does not say."""
 
     words: str
     retryable: bool
@@ -80,6 +88,7 @@ class Refusal:
     param: str = ""
     whole: str = ""
     is_too_long: bool = False
+    unread_call: str | None = None
 
     @property
     def asks_too_long_a_wait(self) -> bool:
@@ -135,6 +144,7 @@ def refusal_of(status: int, body: str, headers: Mapping[str, str], secrets: Secr
         param=param,
         whole=secrets.hide(whole),
         is_too_long=is_too_long,
+        unread_call=_unread_call(error, words, whole, secrets),
     )
 
 
@@ -159,6 +169,16 @@ def _error_in(content: object) -> Mapping[str, object]:
     if isinstance(inner, str):
         return {"message": inner, **fields}
     return fields_of(cast(object, inner)) if isinstance(inner, dict) else fields
+
+
+def _unread_call(
+    error: Mapping[str, object], words: str, whole: str, secrets: Secrets
+) -> str | None:
+    if _UNREAD_CALL.search(whole) is None:
+        return None
+    written = error.get("failed_generation")
+    quoted = _UNREAD_TEXT.search(words)
+    return secrets.hide(written if isinstance(written, str) else quoted[1] if quoted else "")
 
 
 def _status_of(code: str) -> int:
@@ -188,8 +208,8 @@ def _words_of(error: Mapping[str, object]) -> str:
 
 def is_about(refusal: Refusal, option: str) -> bool:
     """Return whether the endpoint refuses an option, by its name anywhere in the error."""
-    is_named = option == refusal.param or option in refusal.whole
-    return refusal.status in (400, 404, 422, 501) and is_named
+    is_named = re.search(rf"(?<!\w){re.escape(option)}(?!\w)", f"{refusal.param} {refusal.whole}")
+    return refusal.status in (400, 404, 422, 501) and is_named is not None
 
 
 def refusal_error(

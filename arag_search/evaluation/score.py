@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import Any
 
 from arag_search.agent.models.usage import usage_warning
-from arag_search.agent.record import Record
+from arag_search.agent.record import Record, other_models_warning
 from arag_search.errors import ArgumentError, QuestionsError
 from arag_search.evaluation.evidence import FAILURES, Failure, failure_counts, failure_of
 from arag_search.evaluation.judging.factuality import FactualityScores, means_of
@@ -235,7 +235,13 @@ def score_run(
         notes=(
             *notes,
             *_notes(scores, run.description),
-            *filter(None, [usage_warning(record.requests for record in records.values())]),
+            *filter(
+                None,
+                [
+                    usage_warning(record.requests for record in records.values()),
+                    other_models_warning(record.other_models for record in records.values()),
+                ],
+            ),
             *_judge_notes(judged, factuality),
         ),
         trajectories=trajectories(

@@ -21,7 +21,7 @@ from typing import Literal
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ChatModel, ModelReply, ModelRequest
 from arag_search.agent.models.usage import RequestTokens, most_reported, usage_warning
-from arag_search.agent.record import Record
+from arag_search.agent.record import Record, other_models_warning
 from arag_search.agent.toolbox import Evidence
 from arag_search.errors import ArgumentError, ModelAccessError
 from arag_search.questions.files import Question, questions_fingerprint
@@ -270,6 +270,7 @@ class _Batch:
         self._waiting: list[Question] = []
         self._tally = Tally(0)
         self._requests: list[Sequence[RequestTokens]] = []
+        self._other_models: list[Sequence[str]] = []
         self._most_reported = 0
         self._began = time.monotonic()
         # What a signal handler touches must not need a lock that the main thread may hold.
@@ -283,6 +284,7 @@ class _Batch:
         waiting = [question for question in questions if _is_unanswered(records.get(question.id))]
         self._waiting = waiting[::-1]  # taken from the end
         self._requests += [record.requests for record in records.values()]
+        self._other_models += [record.other_models for record in records.values()]
         self._most_reported = most_reported(chain(*self._requests))
         has_price = self._prices is not None and self._model.name in self._prices.by_model
         cost = stored.cost if has_price or stored.cost else None
@@ -299,8 +301,9 @@ class _Batch:
                 self._watch(workers)
         finally:
             self._stopping = True
-        if warning := usage_warning(self._requests):
-            self._progress.note(warning)
+        for warning in (usage_warning(self._requests), other_models_warning(self._other_models)):
+            if warning:
+                self._progress.note(warning)
         if self._model.refusal is not None and not self._model.has_replied:
             self._folder.discard()
             raise self._model.refusal
@@ -340,6 +343,7 @@ class _Batch:
         self._folder.append(replace(record, usage_warning=warning))
         with self._lock:
             self._requests.append(record.requests)
+            self._other_models.append(record.other_models)
             seconds = time.monotonic() - self._began
             self._tally = self._tally.with_record(record, seconds, full_price)
             self._check_cost()

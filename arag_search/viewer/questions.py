@@ -232,7 +232,7 @@ def _answer(record: Record) -> dict[str, Any]:
             record.usage.source == "counted",
             record.usage.cached_tokens,
             record.usage.reasoning_tokens,
-            record.usage_warning,
+            " ".join(record.warnings),
         ],
     }
 

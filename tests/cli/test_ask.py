@@ -335,3 +335,21 @@ def test_requests_that_the_server_cuts_and_cached_tokens_are_told_by_every_comma
     assert "$0.0005," in priced.out
     assert warning in arag("score", "full").out
     assert warning in arag("view", "full", "q1").out
+
+
+def test_a_model_that_answers_in_place_of_another_is_told_once_by_every_command(
+    arag: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    warning = "Another model answered than the one that was asked: m.\n"
+    lines = [{"id": f"q{at}", "question": QUESTION, "answer": "Paris"} for at in range(3)]
+    with running_endpoint() as endpoint:
+        at = ("--model", "gpt-4o", "--base-url", endpoint.base_url)
+        endpoint.reply_with(completion("Answer: Paris"))
+        asked = arag("ask", "sample", QUESTION, *at)
+        run = arag("run", "sample", file_of("other.jsonl", *lines), *at, "--out", "other")
+    assert (asked.code, run.code) == (0, 0)
+    assert asked.err.count(warning) == run.err.count(warning) == 1
+    assert arag("score", "other").out.count(warning.strip()) == 1
+    assert warning in arag("view", "other", "q1").out
+    assert arag("view", "other", "q1", "--json").json["other_models"] == ["m"]

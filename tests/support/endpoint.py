@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -67,11 +67,13 @@ def refusal(
 
 
 class Endpoint:
-    """The answers to give, in order (the last answer again and again), and the requests so far."""
+    """The answers to give, in order (the last answer again and again) or by the request, and the
+    requests so far."""
 
     def __init__(self, server: ThreadingHTTPServer) -> None:
         self.base_url = f"http://127.0.0.1:{server.server_address[1]}/v1"
         self.answers: list[Answer] = []
+        self.script: Callable[[dict[str, Any]], Answer] | None = None
         self.requests: list[dict[str, Any]] = []
         self.paths: list[str] = []
         self.keys: list[str] = []
@@ -80,14 +82,22 @@ class Endpoint:
 
     def reply_with(self, *answers: Answer) -> None:
         """Forget earlier requests, and give these answers from now on."""
-        self.answers = list(answers)
+        self.answers, self.script = list(answers), None
         self.requests, self.paths, self.keys = [], [], []
+
+    def reply_by(self, script: Callable[[dict[str, Any]], Answer]) -> None:
+        """Forget earlier requests, and answer each from now on as the script does."""
+        self.reply_with()
+        self.script = script
 
     def answer(self, path: str, key: str, body: bytes) -> Answer:
         with self._lock:
             self.paths.append(path)
             self.keys.append(key)
-            self.requests.append(json.loads(body))
+            request = json.loads(body)
+            self.requests.append(request)
+            if self.script is not None:
+                return self.script(request)
             return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
 

@@ -38,12 +38,13 @@ class ToolCall:
 @dataclass(frozen=True, slots=True)
 class Message:
     """One message. ``tool_calls`` are the calls of an assistant message; ``tool_call_id`` is the
-    call that a tool message answers."""
+    call that a tool message answers. ``beside`` is that of the reply."""
 
     role: Role
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
+    beside: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +85,13 @@ class ModelReply:
     end well: "length" (the maximum number of tokens), "content_filter", REFUSED, UNNAMED, or the
     endpoint's own word; None if it is complete, or seems so where the endpoint does not say.
     ``is_unread`` says that the text, or the ending, is that of a call which the server did not
-    read. ``logprobs`` are the likeliest first tokens with their log-probabilities, where they were
-    asked for and given.
+    read; ``problem`` is what the server says of it. ``logprobs`` are the likeliest first tokens
+    with their log-probabilities, where they were asked for and given.
+
+    ``beside`` is what the endpoint put beside text and calls, such as thoughts and signatures, as
+    JSON with the endpoint's name: it is sent back to that endpoint with the next request.
+    ``other_model`` is the name of the model that answered, if it is another than asked for.
+    ``forms`` are the rules that were needed to read the reply.
     """
 
     text: str
@@ -95,6 +101,10 @@ class ModelReply:
     cut: str | None = None
     is_unread: bool = False
     logprobs: Mapping[str, float] = field(default_factory=dict[str, float])
+    problem: str = ""
+    beside: str = ""
+    other_model: str = ""
+    forms: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def verdict(self) -> Verdict:
@@ -136,12 +146,8 @@ class ChatModel(Protocol):
         ...
 
 
-def write_messages(messages: Sequence[Message]) -> Any:
-    """Return the messages as JSON objects."""
-    return [_write_message(message) for message in messages]
-
-
-def _write_message(message: Message) -> dict[str, Any]:
+def write_message(message: Message) -> dict[str, Any]:
+    """Return a message as a JSON object, without what stands beside it."""
     written: dict[str, Any] = {"role": message.role, "content": encodable(message.content)}
     if message.tool_calls:
         written["content"] = written["content"] or None

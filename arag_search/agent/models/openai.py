@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Unpack
 
-from arag_search.agent.models.base import NO_CALL, ModelReply, ModelRequest, write_messages
-from arag_search.agent.models.replies import read_reply
+from arag_search.agent.models.base import NO_CALL, ModelReply, ModelRequest
+from arag_search.agent.models.dialect import Attempt, Dialect
+from arag_search.agent.models.replies import is_other_model, read_reply, read_unread_call
 from arag_search.endpoints.calls import (
     KEY_VARIABLES,
     Endpoint,
     EndpointOptions,
     Request,
 )
-from arag_search.endpoints.refusals import Failures, Refusal, is_about
+from arag_search.endpoints.refusals import Failures, Refusal
 from arag_search.errors import (
     ContextLengthError,
     ModelAccessError,
@@ -75,7 +77,7 @@ class OpenAIModel:
             if value is not None and not 0 <= value <= highest:
                 problems.append(f"{option} {value} (0 to {highest})")
         self._endpoint.check(problems)
-        self._refused = set[str]()  # options that the endpoint says it does not have
+        self._dialect = Dialect()
 
     def __repr__(self) -> str:
         return f"OpenAIModel({self.name!r}, base_url={self.base_url!r})"
@@ -92,49 +94,55 @@ class OpenAIModel:
         Raises ModelAccessError, ContextLengthError and ModelReplyError at once,
         ModelUnavailableError when the last attempt failed or the model is closed.
         """
-        sent = dict[str, Any]()
+        origin, position = self._endpoint.where, len(request.messages)
+        attempt = Attempt(self._dialect, request, origin, _call_options(request, self._bound))
 
         def send(client: Any) -> Any:
-            nonlocal sent
-            wanted = _call_options(request)
-            sent = {name: value for name, value in wanted.items() if name not in self._refused}
             # Newer models refuse the older name, and other servers do not know the newer one.
-            if self._bound and _MAX_TOKENS in self._refused:
-                sent |= self._bound
-            elif self._bound:
-                sent[_MAX_TOKENS] = self._bound["max_tokens"]
+            bound = self._bound if self._bound and attempt.is_refused(_MAX_TOKENS) else {}
             tools = {"tools": list(request.tools)} if request.tools else {}
+            options = {**self._sampling, **tools, **attempt.options(), **bound}
             create: Any = client.chat.completions.with_raw_response.create
-            messages = write_messages(request.messages)
-            return create(
-                model=self.name, messages=messages, stream=False, **self._sampling, **tools, **sent
-            )
+            return create(model=self.name, messages=attempt.messages(), stream=False, **options)
 
         def again(refusal: Refusal) -> bool:
-            refused = [name for name in sent if name != "max_tokens" and is_about(refusal, name)]
-            self._refused.update(refused)
-            return bool(refused)
+            if refusal.unread_call is not None:
+                raise _UnreadCallError(refusal)
+            return attempt.again(refusal)
+
+        def read(body: str) -> ModelReply:
+            return read_reply(body, position, request.offered, origin, self._dialect.changes)
 
         question = f"question {request.question_id}, " if request.question_id else ""
-        reply = self._endpoint.ask(
-            Request(
-                send,
-                lambda body: read_reply(body, len(request.messages), request.offered),
-                f"{question}{self._endpoint.where}",
-                request.question_id,
-                again=again,
-            )
-        )
+        where = f"{question}{self._endpoint.where}"
+        try:
+            reply = self._endpoint.ask(Request(send, read, where, request.question_id, again=again))
+        except _UnreadCallError as error:
+            written, words = error.refusal.unread_call or "", error.refusal.words
+            return read_unread_call(written, words, position, request.offered)
+        attempt.succeed()
         hide = self._endpoint.hide  # a key in pieces is only whole once these are joined
-        return replace(reply, text=hide(reply.text), reasoning=hide(reply.reasoning))
+        other = reply.other_model if is_other_model(self.name, reply.other_model) else ""
+        text, reasoning = hide(reply.text), hide(reply.reasoning)
+        return replace(reply, text=text, reasoning=reasoning, other_model=other)
 
     def close(self) -> None:
         """Free connections and end waits; a waiting call raises ModelUnavailableError."""
         self._endpoint.close()
 
 
-def _call_options(request: ModelRequest) -> dict[str, Any]:
+class _UnreadCallError(Exception):
+    """A refusal of a call that the model wrote, which is a reply of the model."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.words)
+        self.refusal = refusal
+
+
+def _call_options(request: ModelRequest, bound: Mapping[str, int]) -> dict[str, Any]:
     options: dict[str, Any] = {}
+    if bound:
+        options[_MAX_TOKENS] = bound["max_tokens"]
     if request.logprobs:
         options |= {"logprobs": True, "top_logprobs": _TOP_LOGPROBS}
     if request.tools and not request.parallel_calls:

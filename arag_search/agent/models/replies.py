@@ -8,23 +8,30 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import cast
 
-from arag_search.agent.answers import is_half_sentence
+from arag_search.agent.answers import has_answer_line, is_half_sentence
 from arag_search.agent.models.base import REFUSED, UNNAMED, ModelReply, ToolCall
-from arag_search.agent.models.usage import Usage, read_usage
+from arag_search.agent.models.usage import read_usage
 from arag_search.endpoints.refusals import fields_of, items_of
+from arag_search.tokens import encodable
 from arag_search.tools.registry import meant_tool
 
 _LEAST_LOGPROB = -1e6
+_MOST_OF_AN_ENDING = 40
+_OWN_THOUGHTS = "thoughts in "
 _MAX_DIGITS = 4_000  # Python converts no more than 4,300
 _GOOD_ENDINGS = frozenset(
     {
         *("", "stop", "tool_calls", "function_call", "eos"),  # OpenAI's, and none
         *("eos_token", "stop_sequence", "end_turn", "tool_use", "complete"),  # passed through
+        *("malformed_function_call", "unexpected_tool_call"),  # Gemini's, of calls that it drops
     }
 )
+_PLAIN_ENDINGS = ("", "stop", "tool_calls", "length")
+_CALL_ENDINGS = ("tool_calls", "tool_use", "malformed_function_call", "unexpected_tool_call")
 _CUTS = {
     "length": "length",
     "max_tokens": "length",
@@ -59,6 +66,10 @@ _WRAPPED = re.compile(
 _END_MARKS = ("<|return|>", "<|end|>", "<|eot_id|>", "<|im_end|>", "<|END_RESPONSE|>")
 _THOUGHT_PARTS = ("reasoning", "thinking", "thought", "reasoning_text", "redacted_thinking")
 
+_OUR_KEYS = ("role", "content", "tool_calls", "function_call", "id", "type", "name", "arguments")
+"""The keys of a message, of a call and of its function that a request has from us."""
+_VERSION = re.compile(r"(?:-latest|-preview|-exp|-\d{2}-\d{2,4}|-\d{3,8}|-\d{4}-\d{2}-\d{2})+$")
+
 _TOOL_CALL = re.compile(r"<tool_call>(.*?)</tool_call>\s*", re.DOTALL)
 """A call as Hermes and Qwen write it, which many servers leave in the text."""
 _MARKUP = re.compile(
@@ -70,6 +81,10 @@ _MARKUP = re.compile(
 )
 """How calls begin that only a tool parser reads: those of Granite, Llama, Mistral, harmony, Phi,
 Cohere, InternLM, Gemma, GLM, MiniMax, DeepSeek, Kimi and ReAct."""
+_NAMED_CALL = re.compile(
+    r"(?:<function=)?([\w.-]+)[>=(\s]*(\{.*\})[\s)]*(?:</function>)?", re.DOTALL
+)
+"""A name with its arguments, as Llama writes a call that Groq cannot read."""
 _FENCED = re.compile(r"```\w*\s*(.*?)\s*```", re.DOTALL)
 _PYTHON_CALL = re.compile(r"\[?(?:\w+\.)*(\w+)\(\s*\w+\s*=.*\)\s*\]?", re.DOTALL)
 _FURTHER = re.compile(r"[\s,;]*(?:\{.*)?", re.DOTALL)
@@ -77,12 +92,20 @@ _SPACE = re.compile(r"\s*")
 _DECODER = json.JSONDecoder()
 
 
-def read_reply(body: str, position: int, offered: Collection[str] = ()) -> ModelReply:
+def read_reply(
+    body: str,
+    position: int,
+    offered: Collection[str] = (),
+    origin: str = "",
+    refused: Collection[str] = (),
+) -> ModelReply:
     """Return the reply in the body of a response to a request that ``offered`` tools.
 
     Arguments stay as the model wrote them. A call without an id gets one, made from ``position``
     (the number of messages so far) and its number in the reply. A body without a reply is an empty
-    one. Raises ValueError, saying what is wrong, for a body that is no chat completion, or one that
+    one. ``origin`` names the endpoint, and ``refused`` are keys that it does not take back.
+
+    Raises ValueError, saying what is wrong, for a body that is no chat completion, or one that
     holds an error.
     """
     text = body.removeprefix("\ufeff").strip()
@@ -105,24 +128,65 @@ def read_reply(body: str, position: int, offered: Collection[str] = ()) -> Model
     choice = fields_of(next(iter(cast(list[object], choices or ())), None))
     if choice.get("error"):
         raise ValueError("The endpoint's reply broke off with an error")
-    return _understood(choice, position, offered, read_usage(completion.get("usage")))
+    reply = _understood(choice, position, offered)
+    model = completion.get("model")
+    return replace(
+        reply,
+        usage=read_usage(completion.get("usage")),
+        beside=_beside(fields_of(choice.get("message")), reply, origin, refused),
+        other_model=model if isinstance(model, str) else "",
+    )
+
+
+def read_unread_call(
+    written: str, problem: str, position: int, offered: Collection[str]
+) -> ModelReply:
+    """Return the reply that a server refused because it could not read it as a call: the call if it
+    is one of an offered tool, an answer if it has an answer line, else an unread call."""
+    forms = ["call that the server refused"]
+    text, thoughts = split_thoughts(written, forms)
+    text = text.strip()
+    fenced = _FENCED.fullmatch(text)
+    text = fenced[1] if fenced else text
+    if named := _NAMED_CALL.fullmatch(text):
+        value: object = {"name": named[1], "arguments": _json_of(named[2])}
+    else:
+        value = _json_of(text)
+    value = fields_of(value).get("tool_calls", value)
+    calls = _offered_calls(items_of(value) or [value], position, offered)
+    if calls or has_answer_line(text):
+        reasoning = "\n".join(filter(None, (thoughts, text if calls else "")))
+        return ModelReply("" if calls else text, calls, reasoning, forms=tuple(forms))
+    return ModelReply(text, (), thoughts, is_unread=True, problem=problem, forms=tuple(forms))
+
+
+def is_other_model(asked: str, answered: str) -> bool:
+    """Return whether the name of the model that answered is that of another one. A path before the
+    name, a tag, a version or a date behind it make no other model."""
+    asked, answered = map(_bare_name, (asked, answered))
+    return bool(answered) and asked != answered
+
+
+def _bare_name(model: str) -> str:
+    name = model.strip().lower().rstrip("/").rpartition("/")[2].partition("@")[0]
+    return _VERSION.sub("", name.partition(":")[0].removesuffix(".gguf"))
 
 
 def _understood(
-    choice: Mapping[str, object], position: int, offered: Collection[str], usage: Usage | None
+    choice: Mapping[str, object], position: int, offered: Collection[str]
 ) -> ModelReply:
+    forms: list[str] = []
     message = fields_of(choice.get("message"))
-    written, thoughts = _text_and_thoughts(message)
-    text, own_thoughts = split_thoughts(written)
-    calls = _calls(message, position, offered)
+    written, thoughts = _text_and_thoughts(message, forms)
+    text, own_thoughts = split_thoughts(written, forms)
+    calls = _calls(message, position, offered, forms)
     reason = choice.get("finish_reason")
-    ending = reason.lower() if isinstance(reason, str) else ""
+    ending = reason.lower().rpartition(" ")[2] if isinstance(reason, str) else ""
     is_unread = False
     if not calls:
         calls = raw_calls(text, position, offered)
         is_unread = not calls and (
-            _is_unread_call(text, offered)
-            or (ending in ("tool_calls", "tool_use") and not text.strip())
+            _is_unread_call(text, offered) or (ending in _CALL_ENDINGS and not text.strip())
         )
     from_text = bool(calls) and calls[0].from_text
     cut = None if ending in _GOOD_ENDINGS else _CUTS.get(ending, ending)
@@ -130,16 +194,55 @@ def _understood(
         text, cut = text or refusal, REFUSED
     elif not ending and not calls and is_half_sentence(text):
         cut = UNNAMED
+    if ending not in _PLAIN_ENDINGS:
+        forms.append(f"ending {ending[:_MOST_OF_AN_ENDING]}")
+    seen = {
+        "call in the text": from_text,
+        "unread call": is_unread,
+        "refusal": cut == REFUSED,
+        "half a sentence": cut == UNNAMED,
+    }
+    forms += [form for form, is_seen in seen.items() if is_seen]
     reasoning = "\n".join(filter(None, (thoughts, own_thoughts, text if from_text else "")))
     return ModelReply(
         text="" if from_text else text,
         tool_calls=calls,
         reasoning=reasoning,
-        usage=usage,
         cut=cut,
         is_unread=is_unread,
         logprobs=_first_logprobs(choice),
+        forms=tuple(forms),
     )
+
+
+def _beside(
+    message: Mapping[str, object], reply: ModelReply, origin: str, refused: Collection[str]
+) -> str:
+    """Return what stands beside text and calls, as JSON; empty if nothing does. The content stands
+    there too, as it came, if it holds thoughts or is in parts."""
+
+    def others(value: object) -> dict[str, object]:
+        fields = fields_of(value).items()
+        dropped = {*_OUR_KEYS, *refused}
+        return {key: of for key, of in fields if key not in dropped and of is not None}
+
+    kept = others(message)
+    content = message.get("content")
+    is_from_text = bool(reply.tool_calls) and reply.tool_calls[0].from_text
+    has_thoughts = any(form.startswith(_OWN_THOUGHTS) for form in reply.forms)
+    is_kept = content and (isinstance(content, list) or has_thoughts)
+    if is_kept and not is_from_text and "content" not in refused:
+        kept["content"] = content
+    calls = [fields_of(call) for call in items_of(message.get("tool_calls"))]
+    beside = [others({**call, "function": others(call.get("function")) or None}) for call in calls]
+    if any(beside):
+        kept["tool_calls"] = beside
+    try:
+        values = {"from": origin, "message": kept}
+        written = json.dumps(values, ensure_ascii=False, allow_nan=False)
+    except (RecursionError, ValueError):  # too deep, or a number that JSON does not have
+        return ""
+    return encodable(written) if kept and origin else ""
 
 
 def _first_logprobs(choice: Mapping[str, object]) -> dict[str, float]:
@@ -159,22 +262,28 @@ def _first_logprobs(choice: Mapping[str, object]) -> dict[str, float]:
 # Text and thoughts
 
 
-def _text_and_thoughts(message: Mapping[str, object]) -> tuple[str, str]:
+def _text_and_thoughts(message: Mapping[str, object], forms: list[str]) -> tuple[str, str]:
     # What the endpoint itself sets apart from the text.
     apart = (message.get("reasoning_content"), message.get("reasoning"))
     thoughts = next((value for value in apart if isinstance(value, str) and value), "")
+    if thoughts:
+        forms.append("thoughts beside the text")
     content = message.get("content")
     if isinstance(content, dict):
         content = [cast(object, content)]
     if not isinstance(content, list):
         return (content if isinstance(content, str) else ""), thoughts
+    forms.append("content in parts")
     texts: list[str] = []
     for part in cast(list[object], content):
         fields = fields_of(part)
         value = part if isinstance(part, str) else fields.get("text")
         if fields.get("type") in _THOUGHT_PARTS:
             own = value or fields.get("thinking") or fields.get("reasoning")
-            thoughts += own if isinstance(own, str) else ""
+            inner = [
+                of if isinstance(of, str) else fields_of(of).get("text") for of in items_of(own)
+            ]
+            thoughts += "".join(of for of in (own, *inner) if isinstance(of, str))
         elif isinstance(value, str):
             texts.append(value)
     return "".join(texts), thoughts
@@ -188,8 +297,9 @@ def _refusal(message: Mapping[str, object]) -> str:
     return next((text for text in written if isinstance(text, str) and text.strip()), "")
 
 
-def split_thoughts(text: str) -> tuple[str, str]:
-    """Return a text without the thoughts at its beginning, and these thoughts.
+def split_thoughts(text: str, forms: list[str]) -> tuple[str, str]:
+    """Return a text without the thoughts at its beginning, and these thoughts. The rules that were
+    needed are added to ``forms``.
 
     Thoughts stand between a pair of marks. A mark that is never closed makes all of the text
     thoughts; one that nothing opens, and every mark behind other text, is text.
@@ -203,19 +313,23 @@ def split_thoughts(text: str) -> tuple[str, str]:
         if pair is None:
             break
         opening, closing = pair
+        forms.append(f"{_OWN_THOUGHTS}{opening}")
         begin += len(opening)
         end = text.find(closing, begin)
         thoughts.append(text[begin : end if end >= 0 else None].strip())
         at = end + len(closing) if end >= 0 else len(text)
     rest = text[at:]
     if final := _FINAL.match(rest):
+        forms.append("final channel")
         rest = rest[final.end() :]
     if thoughts or final:
         rest = rest.lstrip()
     ended = rest.rstrip()
     if mark := next(filter(ended.endswith, _END_MARKS), ""):
+        forms.append(f"end mark {mark}")
         rest = ended.removesuffix(mark).rstrip()
     if wrapped := _WRAPPED.fullmatch(rest):
+        forms.append("answer between marks")
         rest = (wrapped[2] or wrapped[3] or "").strip()
     return rest, "\n".join(filter(None, thoughts))
 
@@ -224,12 +338,13 @@ def split_thoughts(text: str) -> tuple[str, str]:
 
 
 def _calls(
-    message: Mapping[str, object], position: int, offered: Collection[str]
+    message: Mapping[str, object], position: int, offered: Collection[str], forms: list[str]
 ) -> tuple[ToolCall, ...]:
     calls: list[ToolCall] = []
     items = items_of(message.get("tool_calls"))
     if not items and (legacy := fields_of(message.get("function_call"))):
         items = [{"function": legacy}]  # OpenAI's form of 2023
+        forms.append("function_call")
     for number, item in enumerate(items, 1):
         call = fields_of(item)
         function = fields_of(call.get("function"))
@@ -247,7 +362,14 @@ def _calls(
 def raw_calls(text: str, position: int, offered: Collection[str]) -> tuple[ToolCall, ...]:
     """Return the calls of offered tools that a text is: pieces of ``<tool_call>`` with JSON, or the
     JSON of one call; none if the text is anything else as well."""
-    named = [_named_arguments(_json_of(piece)) for piece in _pieces(text.strip())]
+    return _offered_calls([_json_of(piece) for piece in _pieces(text.strip())], position, offered)
+
+
+def _offered_calls(
+    written: Sequence[object], position: int, offered: Collection[str]
+) -> tuple[ToolCall, ...]:
+    """Return the calls that JSON values are; none unless all are calls of offered tools."""
+    named = [_named_arguments(value) for value in written]
     names = [meant_tool(name, offered) for name, _ in named]
     if not set(names) <= set(offered):
         return ()
@@ -283,7 +405,7 @@ def _json_of(text: str) -> object:
 def _named_arguments(value: object) -> tuple[str, str]:
     """Return name and arguments of the call that a JSON value is; an empty name for none."""
     fields = fields_of(value)
-    fields = fields_of(fields.get("function")) or fields
+    fields = {**fields, **fields_of(fields.get("function"))}
     written = next(
         (fields[key] for key in ("arguments", "parameters", "args") if key in fields), None
     )

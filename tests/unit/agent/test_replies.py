@@ -393,7 +393,7 @@ def test_any_reply_is_read_or_refused_with_a_message_of_ours(
 
 @given(st.text(st.sampled_from('<>think/[]THINK{}|"a: \n')))
 def test_thoughts_and_text_are_all_that_a_text_holds(written: str) -> None:
-    rest, thoughts = split_thoughts(written)
+    rest, thoughts = split_thoughts(written, [])
     assert rest in written
     assert all(line in written for line in thoughts.split("\n"))
     assert raw_calls(written, 1, OFFERED) == ()
@@ -414,5 +414,5 @@ def test_a_long_text_is_read_once(piece: str) -> None:
 
 
 def test_many_thoughts_are_read_once() -> None:
-    rest, thoughts = split_thoughts("<think>a</think> \n" * 50_000 + "Vivaldi")
+    rest, thoughts = split_thoughts("<think>a</think> \n" * 50_000 + "Vivaldi", [])
     assert (rest, thoughts.count("a")) == ("Vivaldi", 50_000)
