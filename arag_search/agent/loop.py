@@ -326,9 +326,13 @@ class Agent:
             if verdict == "answer" or is_partial or (verdict == "calls" and request.may_call):
                 return reply
             if verdict == "unread call":
-                told = prompt_text("unread_call").replace("{problem}", reply.problem)
+                demand = prompt_text("unread_call").replace(
+                    " {problem}", f" {reply.problem}".rstrip()
+                )
                 said = Message("assistant", reply.text or NO_TEXT)
-                request = replace(request, messages=[*state.messages, said, Message("user", told)])
+                request = replace(
+                    request, messages=[*state.messages, said, Message("user", demand)]
+                )
         if state.answer:
             return ModelReply("")
         raise no_answer_error(reply, self.model.name, state.loops + 1)

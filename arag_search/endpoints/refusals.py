@@ -38,7 +38,6 @@ _UNREAD_CALL = re.compile(
     re.IGNORECASE,
 )
 """What servers say of a call of their own model: Groq, Ollama, llama.cpp and Bedrock."""
-_UNREAD_TEXT = re.compile(r"raw='(.*)', err=", re.DOTALL)
 _PARAMETER = re.compile(r"['\"`](?!messages\[\d+\]\.content)\w+[\[.][^'\"`]*['\"`]")
 """A quoted part of a request that is not its text, such as 'tools[1].function.description'."""
 _OWN_PARAMETERS = ("", "messages", "prompt", "input", "inputs")
@@ -177,8 +176,8 @@ def _unread_call(
     if _UNREAD_CALL.search(whole) is None:
         return None
     written = error.get("failed_generation")
-    quoted = _UNREAD_TEXT.search(words)
-    return secrets.hide(written if isinstance(written, str) else quoted[1] if quoted else "")
+    quoted = words.partition("raw='")[2].rpartition("', err=")[0]
+    return secrets.hide(written if isinstance(written, str) else quoted)
 
 
 def _status_of(code: str) -> int:

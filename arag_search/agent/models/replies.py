@@ -68,6 +68,7 @@ _THOUGHT_PARTS = ("reasoning", "thinking", "thought", "reasoning_text", "redacte
 
 _OUR_KEYS = ("role", "content", "tool_calls", "function_call", "id", "type", "name", "arguments")
 """The keys of a message, of a call and of its function that a request has from us."""
+_EMPTY = (None, [], {})
 _VERSION = re.compile(r"(?:-latest|-preview|-exp|-\d{2}-\d{2,4}|-\d{3,8}|-\d{4}-\d{2}-\d{2})+$")
 
 _TOOL_CALL = re.compile(r"<tool_call>(.*?)</tool_call>\s*", re.DOTALL)
@@ -85,7 +86,7 @@ _NAMED_CALL = re.compile(
     r"(?:<function=)?([\w.-]+)[>=(\s]*(\{.*\})[\s)]*(?:</function>)?", re.DOTALL
 )
 """A name with its arguments, as Llama writes a call that Groq cannot read."""
-_FENCED = re.compile(r"```\w*\s*(.*?)\s*```", re.DOTALL)
+_LANGUAGE = re.compile(r"\w*")
 _PYTHON_CALL = re.compile(r"\[?(?:\w+\.)*(\w+)\(\s*\w+\s*=.*\)\s*\]?", re.DOTALL)
 _FURTHER = re.compile(r"[\s,;]*(?:\{.*)?", re.DOTALL)
 _SPACE = re.compile(r"\s*")
@@ -145,9 +146,7 @@ def read_unread_call(
     is one of an offered tool, an answer if it has an answer line, else an unread call."""
     forms = ["call that the server refused"]
     text, thoughts = split_thoughts(written, forms)
-    text = text.strip()
-    fenced = _FENCED.fullmatch(text)
-    text = fenced[1] if fenced else text
+    text = _unfenced(text)
     if named := _NAMED_CALL.fullmatch(text):
         value: object = {"name": named[1], "arguments": _json_of(named[2])}
     else:
@@ -224,7 +223,7 @@ def _beside(
     def others(value: object) -> dict[str, object]:
         fields = fields_of(value).items()
         dropped = {*_OUR_KEYS, *refused}
-        return {key: of for key, of in fields if key not in dropped and of is not None}
+        return {key: of for key, of in fields if key not in dropped and of not in _EMPTY}
 
     kept = others(message)
     content = message.get("content")
@@ -395,6 +394,13 @@ def _pieces(text: str) -> list[str]:
     return pieces
 
 
+def _unfenced(text: str) -> str:
+    text = text.strip()
+    if len(text) < 6 or not (text.startswith("```") and text.endswith("```")):
+        return text
+    return _LANGUAGE.sub("", text[3:-3], 1).strip()
+
+
 def _json_of(text: str) -> object:
     try:
         return json.loads(text)
@@ -419,8 +425,7 @@ def _is_unread_call(text: str, offered: Collection[str]) -> bool:
     text = text.strip()
     if _MARKUP.match(text):
         return True
-    fenced = _FENCED.fullmatch(text)
-    text = fenced[1] if fenced else text
+    text = _unfenced(text)
     if python := _PYTHON_CALL.fullmatch(text):
         return meant_tool(python[1], offered) in offered
     try:

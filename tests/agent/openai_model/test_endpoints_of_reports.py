@@ -7,6 +7,7 @@ import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import Message, ModelRequest, ToolCall
 from arag_search.agent.models.openai import OpenAIModel
+from arag_search.agent.models.replay import RecordingModel, ReplayModel
 from arag_search.agent.presets import load_preset
 from arag_search.agent.record import Record
 from arag_search.agent.state import State
@@ -167,7 +169,7 @@ KEPT = (
 
 @pytest.mark.parametrize("kind", KEPT, ids=lambda kind: kind.report)
 def test_what_stands_beside_a_call_goes_back_as_it_came(endpoint: Endpoint, kind: Kept) -> None:
-    first = thinking({**kind.beside, "refusal": None, "audio": None}, kind.in_call)
+    first = thinking({**kind.beside, "refusal": None, "annotations": []}, kind.in_call)
     record = ask(endpoint, [kind.rule], first, first, ANSWER)
     assert (record.failure, record.answer_short, len(record.trajectory)) == (None, "Vivaldi", 2)
     assert len(endpoint.requests) == 3
@@ -379,6 +381,21 @@ def test_a_state_keeps_it_and_counts_its_tokens(endpoint: Endpoint) -> None:
     assert record.answer_short == "Vivaldi"
     (_, reply) = replies(endpoint.requests[-1]["messages"])[0]
     assert reply["reasoning_content"] == THOUGHTS * 100
+
+
+def test_a_replay_of_thinking_replies_takes_the_same_way(
+    endpoint: Endpoint, tmp_path: Path
+) -> None:
+    turns = [thinking({"reasoning_content": THOUGHTS}, SIGNATURE), ANSWER]
+    endpoint.reply_by(lambda request: turns.pop(0))
+    agent = agent_of(endpoint)
+    agent.model = RecordingModel(agent.model, tmp_path / "replies.jsonl")
+    record = agent.ask("Who wrote Griselda?", "q1")
+    agent.model.close()
+    agent.model = ReplayModel(tmp_path / "replies.jsonl")
+    again = agent.ask("Who wrote Griselda?", "q1")
+    assert (again.answer, again.reply_forms) == (record.answer, record.reply_forms)
+    assert [step.tool_input for step in again.trajectory] == [{"query": "griselda"}]
 
 
 @pytest.mark.parametrize(
@@ -618,11 +635,11 @@ def test_a_refused_call_that_is_none_is_told_to_the_model_once(
 ) -> None:
     record = ask(endpoint, [], refused, completion(None, SEARCHED), ANSWER)
     assert (record.failure, record.answer_short, len(record.trajectory)) == (None, "Vivaldi", 1)
-    *_, said, told = endpoint.requests[1]["messages"]
-    assert (said["role"], told["role"]) == ("assistant", "user")
-    assert words in told["content"]
-    assert told["content"].startswith("Your last reply could not be read as a tool call.")
-    assert told not in endpoint.requests[2]["messages"]  # it is no part of the conversation
+    *_, said, demand = endpoint.requests[1]["messages"]
+    assert (said["role"], demand["role"]) == ("assistant", "user")
+    assert words in demand["content"]
+    assert demand["content"].startswith("Your last reply could not be read as a tool call.")
+    assert demand not in endpoint.requests[2]["messages"]  # it is no part of the conversation
     record = ask(endpoint, [], refused)
     assert (record.status, len(endpoint.requests)) == ("failed", 2)
     assert "The model replied twice with a tool call that the server refused" in (

@@ -11,7 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arag_search.agent.models.base import ModelReply
-from arag_search.agent.models.replies import raw_calls, read_reply, split_thoughts
+from arag_search.agent.models.replies import (
+    raw_calls,
+    read_reply,
+    read_unread_call,
+    split_thoughts,
+)
 
 OFFERED = ("logical_search", "chunk_read")
 ARGUMENTS = {"query": "vivaldi AND opera"}
@@ -404,13 +409,15 @@ def test_thoughts_and_text_are_all_that_a_text_holds(written: str) -> None:
     ["<tool_call>", "<tool_call> \n", "<function=a>", "[TOOL_CALLS]", "{}", "{", "[1", " ", "\n",
      "<|tool_call|>", "<|tool_call>call:a{", "<think>", "</think>", "<|end|>", "```json",
      "<answer>", "<invoke", '<invoke name="a">', "f(", "Action: a\nAction Input: {}", "<tool_code>",
-     "<｜tool▁call▁begin｜>a{}"],
+     "<｜tool▁call▁begin｜>a{}", "}", "} ", ") ", "raw='"],
 )  # fmt: skip
 def test_a_long_text_is_read_once(piece: str) -> None:
     """Check texts on which reading from every offset to the end would take hours."""
     written = f"a{piece * 50_000}b"
     assert text(written).text == written
     assert raw_calls(piece * 50_000, 1, OFFERED) == ()
+    assert read_unread_call(piece * 50_000, "", 1, OFFERED).is_unread
+    assert read_unread_call(f"f{{{piece * 50_000}}}", "", 1, OFFERED).is_unread
 
 
 def test_many_thoughts_are_read_once() -> None:
