@@ -20,7 +20,7 @@ from arag_search.tokens import encodable
 from arag_search.tools.registry import meant_tool
 
 _LEAST_LOGPROB = -1e6
-_MOST_OF_AN_ENDING = 40
+_MOST_OF_AN_ENDING, _MOST_OF_A_NAME = 40, 100  # characters
 _OWN_THOUGHTS = "thoughts in "
 _MAX_DIGITS = 4_000  # Python converts no more than 4,300
 _GOOD_ENDINGS = frozenset(
@@ -135,7 +135,7 @@ def read_reply(
         reply,
         usage=read_usage(completion.get("usage")),
         beside=_beside(fields_of(choice.get("message")), reply, origin, refused),
-        other_model=model if isinstance(model, str) else "",
+        other_model=model[:_MOST_OF_A_NAME] if isinstance(model, str) else "",
     )
 
 
@@ -180,7 +180,7 @@ def _understood(
     text, own_thoughts = split_thoughts(written, forms)
     calls = _calls(message, position, offered, forms)
     reason = choice.get("finish_reason")
-    ending = reason.lower().rpartition(" ")[2] if isinstance(reason, str) else ""
+    ending = reason.lower().rpartition(": ")[2] if isinstance(reason, str) else ""
     is_unread = False
     if not calls:
         calls = raw_calls(text, position, offered)
@@ -210,7 +210,7 @@ def _understood(
         cut=cut,
         is_unread=is_unread,
         logprobs=_first_logprobs(choice),
-        forms=tuple(forms),
+        forms=tuple(dict.fromkeys(forms)),
     )
 
 
