@@ -1,7 +1,9 @@
 """Read a model's final reply: short answer, explanation, cited ids, and whether these are right.
 
 The prompts ask for three lines, ``Answer:``, ``Explanation:``, ``Sources:``. Models decorate them,
-leave some out or change their order; the original reply is kept beside the parsed parts.
+leave some out, change their order, or write headings, tags, JSON or a box instead, also with the
+words of other languages (``reply_words.txt``). ``Answer.form`` names the rules that read them; the
+original reply is kept beside the parsed parts.
 
 Citations have one grammar in answers, explanations and lists of sources. Ids are in brackets, one
 or several, with any separator; in a list of sources they may also be without brackets. Only ids of
@@ -15,16 +17,20 @@ and scores out of ten are read as fractions.
 
 from __future__ import annotations
 
+import functools
+import json
 import re
 import string
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from itertools import islice
 from typing import Literal, NamedTuple
 
 from arag_search.corpus import nfc
+from arag_search.endpoints.refusals import fields_of, items_of
 from arag_search.query.typography import PLAIN
 from arag_search.tools.references import FORM, References
 
@@ -311,17 +317,49 @@ class _Marks(dict[int, str]):
 _NO_MARKS = _Marks()
 _SIGNS = {code: unicodedata.normalize("NFKC", chr(code)) for code in range(0xFF01, 0xFFEF)} | PLAIN
 """Signs and letters of full and half width, and typographic signs, as plain ones."""
-_IMPLIED = re.compile(r"[\s*_`]*\(implied\)\W*\Z", re.IGNORECASE)
+_IMPLIED = re.compile(r"(?<![\s*_`])[\s*_`]*+\(implied\)\W*\Z", re.IGNORECASE)
 """The mark that the prompts ask for after an answer that passages imply."""
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
-_DECORATION = r"[ \t>#*_`-]*"
+_ROWS = [
+    [[word.strip() for word in cell.split(",")] for cell in line.split("|")]
+    for line in files(__package__ or "").joinpath("reply_words.txt").read_text("utf-8").splitlines()
+    if not line.startswith("#")
+]
+_PARTS = (
+    {
+        re.sub(r"[\W_]", "", word).lower(): (part, "" if row is _ROWS[0] else "language")
+        for row in reversed(_ROWS)  # a word that is English as well is English
+        for part, words in zip(("answer", "explanation", "sources"), row[1:4], strict=True)
+        for word in words
+    }
+    | dict.fromkeys(("<response>", "<box>"), ("answer", ""))
+)
+"""The part of a reply that a label, a tag or a key begins, and the rule that knows its language."""
+_OWN = re.compile(
+    r"(?:.* )?(?:evidence|confidence|certainty|quot(?:e|ation)s?|notes?|caveats?|basis|support"
+    r"|passages?|justification|analysis|verification|context|details?)(?: (?:level|score))?",
+    re.IGNORECASE,
+)
+"""Labels that models add behind the answer."""
+_MARKS = r"[ \t>#*_`\[【+=~•·–—\u2190-\u2bff\ufe0f\U0001f000-\U0001faff-]*+"
 _LABEL = re.compile(
-    rf"^{_DECORATION}(?:(?:the |my )?(?:final |short )?(?P<answer>answer)"
-    r"|(?P<explanation>explanation|reasoning|rationale)"
-    r"|(?P<sources>sources?|citations?|cited ids?|references))"
-    r"[ \t*_`]*[:：][ \t*_`]*",
+    rf"(?:(?:^|(?<=answer>))(?P<marks>{_MARKS}(?:\(?\d{{1,2}}[.):]{_MARKS})?)"
+    r"|(?<=[ \t])(?P<inline>\*\*|\[\[ ?## ?))"
+    r"(?P<name>[^\W\d][^\n:：*_`#\[\]【】<>(){}|\"]{0,40}?)[ \t\xa0\u202f*_`#]*+"
+    r"(?P<bracket>[\]】]{1,2}[ \t*_`]*+)?+"
+    r"(?:(?P<colon>[:：])[ \t\xa0*_`]*+|$|(?(bracket)|(?!)))"
+    r"|(?<![`\"'])<(?P<closing>/|\|end_of_)?(?:\|begin_of_)?(?P<tag>[a-z_]{3,20})\|?>",
     re.IGNORECASE | re.MULTILINE,
 )
+"""The beginning of a line that may be a label (with a colon, as a heading or in brackets), such a
+label in bold or in brackets within a line, and a tag."""
+_RULER = re.compile(r"\n[ \t]*[-*_=]{3,}\s*\Z")
+_BRACES = re.compile(r"(?:(?:\\{0,2}(?<!\w)b|\x08)oxed|\\{1,2}fbox)\s*\{|\\[{}\\]|[{}]")
+_BOX_END = re.compile(
+    r"(?:[ \t]*(?:[$*_)]|\\[\])]|\[[^\[\]\n]*\]))*+[ \t]*(?:$|[.。!](?:\W|$))", re.MULTILINE
+)
+_LATEX_TEXT = re.compile(r"\\(?:text|math)\w*\s*\{([^{}]*)\}|\\([%$&#_])|\{(,)\}")
+_NUMBER = re.compile(r"(?<!\S)[(\[]?(\d{1,2})[.)\]][ \t]+(?=([\[【]?\w\S*))")
 
 _OPEN_ENDS = (",", ":", ";", "(", "[", " -", "–", "—")
 _MOST_LOWER_WORDS, _MOST_NAME_WORDS = 2, 5  # of a last line without a mark, by its last word
@@ -337,7 +375,9 @@ class Answer:
     ``raw`` is the whole reply. ``cited_ids`` are in the order in which the reply names them.
     ``wrong_ids`` were named although no tool had shown them: ids of existing passages, and
     ``invented_ids``, which no passage has and which do not count as citations. ``scores`` are those
-    of the sources that have one.
+    of the sources that have one. ``form`` are the rules that read the answer, empty for no reply:
+    where it stood (a label, heading, inline label, brackets, tag, json, or paragraph), and what
+    else was read (a number, a language other than English, a box, an own label, numbered sources).
     """
 
     short: str
@@ -347,6 +387,7 @@ class Answer:
     raw: str
     invented_ids: tuple[str, ...] = ()
     scores: Mapping[str, float] = field(default_factory=dict[str, float])
+    form: str = ""
 
     @property
     def citation(self) -> Citation:
@@ -366,13 +407,17 @@ def parse_answer(
     """Read a final reply. ``shown_ids`` are the chunks that tools have shown; ``exists`` says which
     other ids exist. Without ``exists``, every id that was not shown counts as existing.
 
-    Without an ``Answer:`` line the first paragraph is the answer; without an ``Explanation:`` line
-    the text before the first label, or after the first paragraph, is the explanation. Ids are read
-    in all three parts by one grammar (``CitedText``). With ``scored``, a number after a source is
-    read as its score.
+    Without a label of an answer, the answer is that of a JSON object, or the paragraph with a box,
+    or the first one; without one of an explanation, this is the text before the first label, or the
+    other paragraphs. Ids are read in all three parts by one grammar (``CitedText``). With
+    ``scored``, a number after a source is read as its score.
     """
-    parts = _parts(text)
+    parts, rules = _parts(text)
     scores: dict[str, float] = {}
+    sources = parts["sources"]
+    parts["sources"] = _without_numbers(sources, shown_ids)
+    if parts["sources"] != sources:
+        rules.append("numbered sources")
     if scored:
         parts["sources"], scores = split_scores(parts["sources"])
     shown = frozenset(shown_ids)
@@ -383,14 +428,23 @@ def parse_answer(
     mentions = [mention for cited in texts.values() for mention in cited.mentions()]
     named = tuple(dict.fromkeys(mention.id for mention in mentions))
     invented = () if exists is None else tuple(id for id in named if id not in known)
+    is_empty = not (parts["answer"] or parts["explanation"] or mentions)
+    if rules == ["paragraph"] and is_empty and not is_refusal(sources):  # "Source: the Nile"
+        parts |= _unlabelled(text) | {"sources": ""}
+        texts = _cited_texts(parts, known)
+    answer = _IMPLIED.sub("", texts["answer"].without_citations())
+    if (box := _boxed(answer)) is not None:
+        answer = box[1]
+        rules.append("box")
     return Answer(
-        short=_short(texts["answer"].without_citations()),
+        short=_short(answer),
         explanation=parts["explanation"],
         cited_ids=tuple(id for id in named if exists is None or id in known),
         wrong_ids=tuple(id for id in named if id not in shown),
         raw=text,
         invented_ids=invented,
         scores=scores,
+        form=", ".join(rules),
     )
 
 
@@ -402,35 +456,178 @@ def _cited_texts(parts: dict[str, str], known: Collection[str]) -> dict[str, Cit
 
 
 def has_answer_line(text: str) -> bool:
-    """Return whether some line begins with ``Answer:``."""
-    return any(label["answer"] for label in _LABEL.finditer(text))
+    """Return whether a reply says which part of it is the answer, by a label or another form."""
+    parts, rules = _parts(text)
+    return rules[:1] not in ([], ["paragraph"]) or _boxed(parts["answer"]) is not None
 
 
 def is_half_sentence(text: str) -> bool:
     """Return whether a reply seems to stop within a sentence: its last line has no mark that ends
     one, and is no name, no title and no list of sources."""
-    label = next(reversed(list(_LABEL.finditer(text))), None)
-    last = text[0 if label is None else label.end() :].rstrip().rpartition("\n")[2]
+    label = next(reversed(_labels(text)), None)
+    last = text[0 if label is None else label.end :].rstrip().rpartition("\n")[2]
     if not last or last.endswith(_OPEN_ENDS):
-        return label is not None or bool(last)
+        return bool(last) or (label is not None and label.part != "rest")
     words = last.split()
     most = _MOST_LOWER_WORDS if words[-1].islower() else _MOST_NAME_WORDS
-    is_list = label is not None and bool(label["sources"])
+    is_list = label is not None and label.part == "sources"
     return len(words) > most and last[-1].isalnum() and not is_list
 
 
-def _parts(text: str) -> dict[str, str]:
-    """Return the text by label; of a duplicate label, the last text."""
-    labels = list(_LABEL.finditer(text))
-    parts = {"answer": "", "explanation": "", "sources": ""}
-    for at, label in enumerate(labels):
-        end = labels[at + 1].start() if at + 1 < len(labels) else len(text)
-        parts[label.lastgroup or ""] = text[label.end() : end].strip()
-    before = (text[: labels[0].start()] if labels else text).strip()
-    if not any(label["answer"] for label in labels):
-        parts["answer"], _, before = before.partition("\n\n")
-    parts["explanation"] = parts["explanation"] or before.strip()
-    return parts
+class _Label(NamedTuple):
+    start: int
+    end: int
+    part: str
+    rules: tuple[str, ...] = ("tag",)
+    marks: str = ""
+
+
+def _labels(text: str) -> list[_Label]:
+    """Return the labels of a reply. A heading needs marks; a tag begins a line, or is closed where
+    no line is labelled the answer. What is behind a tag that closes is the part "rest"."""
+    labels = list[_Label]()
+    matches = list(_LABEL.finditer(text))
+    closed = {match["tag"].lower(): match.start() for match in matches if match["closing"]}
+    opened, has_answer = "", False
+    for match in matches:
+        last = labels[-1] if labels else _Label(0, 0, "")
+        tag, name = (match["tag"] or "").lower(), match["name"] or ""
+        key = re.sub(r"[\W_]", "", tag or name.lower())
+        part, language = _PARTS.get(f"<{tag}>") or _PARTS.get(key, ("", ""))
+        if tag:
+            line = text[max(last.end, text.rfind("\n", 0, match.start()) + 1) : match.start()]
+            is_first = not line.strip(" \t*_>`-") and (part == "answer" or tag in closed)
+            if match["closing"] and tag == opened:
+                labels.append(_Label(*match.span(), "rest"))
+            is_closed = not has_answer and closed.get(tag, 0) > match.start()
+            if part and not match["closing"] and (is_first or is_closed):
+                labels.append(_Label(*match.span(), part))
+                opened = tag
+            continue
+        marks = match["marks"] or match["inline"] or ""
+        is_marked = re.search(r"#|\*\*|__|\d|[\[【]", marks) is not None
+        is_all = match.end() - match.start() >= len(text.strip())
+        if not match["colon"] and (is_all or not is_marked or key.startswith(("the", "my"))):
+            continue
+        if not part and match["colon"] and last.part == "answer":
+            answer = text[last.end : match.start()].strip()
+            is_own = _OWN.fullmatch(name) or (is_marked and marks == last.marks)
+            part = "own" if is_own and answer and answer[-1] not in ":," else ""
+        if part:
+            form = "inline label" if match["inline"] else "label" if match["colon"] else "heading"
+            number = "number" if any(map(str.isdigit, marks)) else ""
+            rules = "brackets" if match["bracket"] else form, number, language
+            labels.append(_Label(*match.span(), part, tuple(filter(None, rules)), marks))
+            has_answer = has_answer or part == "answer"
+    return labels
+
+
+def _parts(text: str) -> tuple[dict[str, str], list[str]]:
+    """Return the text by label, of a duplicate label the last text, and the rules that read it."""
+    labels = _labels(text)
+    parts = dict.fromkeys(("answer", "explanation", "sources", "own", "rest"), "")
+    before = (text[: labels[0].start] if labels else text).strip()
+    for label, behind in zip(labels, [*labels[1:], None], strict=False):
+        written = text[label.end : behind and behind.start]
+        if label.part == "own":
+            written = parts["own"] + "\n" + text[label.start : label.end] + written
+        parts[label.part] = _RULER.sub("", written).strip()
+    before = f"{before}\n{parts['rest']}".strip()
+    rules = [list(label.rules) for label in labels if label.part == "answer"]
+    if not rules:
+        if (read := _json_parts(text)) is not None:
+            return read, ["json"]
+        parts |= _unlabelled(before, parts["explanation"])
+        return parts, ["paragraph"] if text.strip() else []
+    if parts["own"]:
+        rules[-1].append("own label")
+    explanation = parts["explanation"] or before
+    parts["explanation"] = "\n".join(filter(None, (explanation, parts["own"])))
+    return parts, rules[-1]
+
+
+def _unlabelled(text: str, explanation: str = "") -> dict[str, str]:
+    """Return the paragraph with a box, or else the first one, as the answer, and the others."""
+    text, box = text.strip(), _boxed(text.strip())
+    begin = 0 if box is None else max(text.rfind("\n\n", 0, box[0]), 0)
+    answer, _, behind = text[begin:].strip().partition("\n\n")
+    others = f"{text[:begin]}\n\n{behind}".strip()
+    return {"answer": answer, "explanation": explanation or others}
+
+
+def _json_parts(text: str) -> dict[str, str] | None:
+    """Return the parts of a JSON object with an answer that begins or ends a reply, perhaps fenced;
+    None if there is none. The text outside is the explanation if it has none."""
+    begin, end = text.find("{"), text.rfind("}") + 1
+    lead, fence, info = text[: max(begin, 0)].rpartition("```")
+    before = lead if fence and info.strip().lower() in ("", "json") else text[: max(begin, 0)]
+    outside = [before.strip(" \t\n["), text[end:].strip(" \t\n]`")]
+    if not 0 <= begin < end or all(outside) or before.rstrip(" \t[")[-1:] not in ("", "\n"):
+        return None
+    for written in (text[begin:end], re.sub(r",(?=\s*[}\]])", "", text[begin:end])):
+        try:
+            value = json.loads(written, strict=False, parse_int=str, parse_float=str)
+            for fields in (fields_of(value), *map(fields_of, fields_of(value).values())):
+                parts = dict.fromkeys(("explanation", "sources"), "")
+                for key, content in fields.items():
+                    part, _ = _PARTS.get(re.sub(r"[\W_]", "", key).lower(), ("", ""))
+                    parts[part] = (", " if part == "answer" else "\n").join(_leaves(content))
+                if "answer" in parts:
+                    return parts | {"explanation": parts["explanation"] or "".join(outside)}
+        except (ValueError, RecursionError):
+            continue
+    return None
+
+
+def _leaves(value: object) -> Iterator[str]:
+    """Yield the texts in a JSON value; true and false are yes and no."""
+    if isinstance(value, dict | list):
+        for item in fields_of(value).values() or items_of(value):
+            yield from _leaves(item)
+    elif value is not None:
+        yield ("no", "yes")[value] if isinstance(value, bool) else str(value)
+
+
+def _boxed(text: str) -> tuple[int, str] | None:
+    """Return where the last box begins that is not empty and ends a line or a sentence, and its
+    text; None if there is none. O(text)."""
+    opened: list[tuple[int, int]] = []
+    box: tuple[int, int, int] | None = None
+    for brace in _BRACES.finditer(text):
+        if brace[0] == "}" and opened:
+            start, inner = opened.pop()
+            is_quoted = text[start - 1 : start] in tuple("`'\"“")
+            if (
+                start < inner < brace.start()
+                and not is_quoted
+                and _BOX_END.match(text, brace.end())
+            ):
+                box = (start, inner, brace.start())
+        elif brace[0][-1] == "{" and brace[0] != "\\{":
+            opened.append((brace.start(), brace.end() if len(brace[0]) > 1 else 0))
+    if box is None:
+        return None
+    content = text[box[1] : box[2]]
+    for _ in range(2):  # a text in a text
+        content = _LATEX_TEXT.sub(lambda match: "".join(filter(None, match.groups())), content)
+    return box[0], content.replace("~", " ").strip("$ \n")
+
+
+def _without_numbers(sources: str, known: Collection[str]) -> str:
+    """Return a list of sources with separators for the numbers 1, 2, ... of its entries. A number
+    in square brackets is one only before an id."""
+    number = 0
+
+    def separator(match: re.Match[str]) -> str:
+        nonlocal number
+        entry = match[2].strip(_AROUND + "[],;")
+        is_id = match[0][0] != "[" or entry in known or _NUMBERED_PART.fullmatch(entry)
+        if int(match[1]) != number + 1 or not is_id:
+            return match[0]
+        number += 1
+        return ";" + " " * (len(match[0]) - 1)
+
+    return _NUMBER.sub(separator, sources)
 
 
 def _short(text: str) -> str:
@@ -474,21 +671,63 @@ _REFUSAL = re.compile(
     r"|(?:no|isnt any|is not any) (?:answer|information|evidence|relevant|mention)\b)"
     r"|(?:unknown|none|na|unanswerable)$)"
 )
+_MOST_REFUSAL = 1_000
+"""The maximum number of characters of a refusal in another language than English."""
 _CONTRAST = re.compile(r"\b(?<!nothing )(?<!anything )(?:but|however)\b")
 
 
+@functools.cache
+def _refusals() -> list[tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]]:
+    """Return for each language which words a refusal may have beside its own, how it begins without
+    them, and the words behind which there is an answer after all. English is first."""
+    refusals = [(re.compile("()(?!)"), _REFUSAL, _CONTRAST)]
+    for code, _, _, _, phrases, others, contrasts in _ROWS[1:]:
+        edge = "*" if code[0] in ("ja", "th", "zh") else ""
+        begins = _pattern(phrases)
+        beside = _pattern(f"{edge}{word}{edge}" for word in others)
+        shortened = re.compile(f"({begins.pattern})|{beside.pattern}")
+        refusals.append((shortened, begins, _pattern(contrasts)))
+    return refusals
+
+
+def _pattern(words: Iterable[str]) -> re.Pattern[str]:
+    """Return a pattern for words of the table: a "*" stands for letters, "=" for the whole text."""
+    patterns = list[str]()
+    for word in words:
+        bare = re.escape(normalise(word.replace("*", "\0"))).replace("\0", r"\w*")
+        left, right = r"(?<!\w)" * (word[0] != "*"), r"(?!\w)" * (word[-1] != "*")
+        body = bare.removeprefix(r"\w*").removesuffix(r"\w*")
+        tail = r"\w*$" if word[0] == "=" and word[-1] == "*" else "$" * (word[0] == "=")
+        patterns.append(f"{left}{body}{right}{tail}")
+    return re.compile("|".join(sorted(patterns, key=len, reverse=True)))
+
+
 def is_refusal(answer: str) -> bool:
-    """Return whether a short answer says that there is no answer.
+    """Return whether a short answer says that there is no answer, in English or in a language of
+    ``reply_words.txt``.
 
     An answer is a refusal if it has no word, or if it begins with words such as "not found in the
-    corpus", "cannot be determined" or "no information" and does not give an answer later, as "not
-    mentioned in the corpus, but Paris" does.
+    corpus", "cannot be determined" or "keine Angabe" and does not give an answer later, as "not
+    mentioned in the corpus, but Paris" does. In other languages a comma ends the words that it
+    begins with ("No, se encontró").
     """
-    rest = normalise(answer) or _bare(answer).strip()
-    while rest:
-        refusal = _REFUSAL.match(rest)
+    other = re.sub("[,，、،]", " ¦ ", answer) if len(answer) <= _MOST_REFUSAL else ""
+    texts = [normalise(text) or _bare(text).strip() for text in (answer, other)]
+    return not texts[0] or any(
+        _is_refusal(texts[begins is not _REFUSAL], beside, begins, contrast)
+        for beside, begins, contrast in _refusals()
+    )
+
+
+def _is_refusal(
+    text: str, beside: re.Pattern[str], begins: re.Pattern[str], contrast: re.Pattern[str]
+) -> bool:
+    rest, is_refused = " ".join(beside.sub(r"\1", text).split()), False
+    while rest := rest.lstrip("¦ "):
+        refusal = begins.match(rest)
         if refusal is None:
             return False
-        contrast = _CONTRAST.search(rest, refusal.end())
-        rest = "" if contrast is None else rest[contrast.end() :].strip()
-    return True
+        is_refused = True
+        answer = contrast.search(rest, refusal.end())
+        rest = "" if answer is None else rest[answer.end() :]
+    return is_refused

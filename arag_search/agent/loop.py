@@ -510,6 +510,7 @@ class Agent:
             seconds=state.seconds,
             fingerprints=dict(self.fingerprints),
             invented_ids=answer.invented_ids,
+            answer_form_read=answer.form,
             citations=citations,
             context=tuple(state.context[state.first_event :]),
             route=state.route,

@@ -116,6 +116,7 @@ class Record:
     was cut off is a failure). ``wrong_ids`` are named as sources but were never shown; of these,
     ``invented_ids`` belong to no passage. ``citation`` and ``failure`` (kind and message) are None
     if there is none. ``loops`` counts turns in which tools could be called, the answer's included.
+    ``answer_form_read`` is the answer's ``form``.
     ``total_cost`` is None without prices. ``requests`` are the tokens of the requests whose usage
     the endpoint reported, ``usage_warning`` says that it seems not to have read them whole.
     ``fingerprints`` are of preset, index, model and code. ``answer_from_turn`` is the turn of an
@@ -158,6 +159,7 @@ class Record:
     requests: tuple[RequestTokens, ...] = ()
     usage_warning: str = ""
     answer_from_turn: int | None = None
+    answer_form_read: str = ""
     other_models: tuple[str, ...] = ()
     reply_forms: dict[str, int] = field(default_factory=dict[str, int])
 

@@ -13,6 +13,7 @@ from arag_search.agent.answers import (
     NOT_FOUND,
     Answer,
     has_answer_line,
+    is_refusal,
     parse_answer,
 )
 from arag_search.agent.prompts import prompt_text
@@ -28,7 +29,7 @@ def answer_parts(text: str) -> tuple[str, str, tuple[str, ...]]:
 def test_the_three_lines_are_read() -> None:
     text = "Answer: Paris\nExplanation: He died there.\nSources: goldoni.1, griselda.1"
     assert parse_answer(text, SHOWN) == Answer(
-        "Paris", "He died there.", ("goldoni.1", "griselda.1"), (), text
+        "Paris", "He died there.", ("goldoni.1", "griselda.1"), (), text, form="label"
     )
 
 
@@ -254,3 +255,113 @@ def test_an_index_looks_up_a_bounded_number_of_ids_per_reply() -> None:
     text = "Sources: " + ", ".join(f"[x.{number}]" for number in range(5_000))
     parse_answer(text, SHOWN, lambda ids: candidates.extend(ids) or ())
     assert len(candidates) == MAX_CANDIDATES
+
+
+# Forms
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("# Answer\nParis\n\n# Explanation\nHe died.\n\n# Sources\na.1", "heading"),
+        ("1. Answer: Paris\n2. Explanation: He died.\n3. Sources: a.1", "label, number"),
+        ("Answer: \\boxed{\\text{Paris}}\nExplanation: He died.\nSources: a.1", "label, box"),
+        ("He died.\n\nIt is $\\boxed{Paris}$ [a.1].", "paragraph, box"),
+        ('{"answer": "Paris", "explanation": "He died.", "sources": ["a.1"]}', "json"),
+        ('```json\n{"Answer": ["Paris"], "Reasoning": "He died.", "Sources": "a.1",}\n```', "json"),
+        ("He died. <answer>Paris</answer>\nSources: a.1", "tag"),
+        ("Antwort: Paris\nErklärung: He died.\nQuellen: a.1", "label, language"),
+        (
+            "**Respuesta final:** Paris\n**Explicación:** He died.\n**Fuentes:** a.1",
+            "label, language",
+        ),
+        ("答案：Paris\n解释：He died.\n来源：a.1", "label, language"),
+        ("Answer: Paris\nEvidence: [a.1]\nExplanation: He died.", "label, own label"),
+        ("Answer: Paris\nExplanation: He died.\nSources: 1. a.1 2. a.1", "label, numbered sources"),
+        # kaiko-ai/eva#973, EleutherAI/lm-evaluation-harness#3116
+        ("He died.\n\n\\fbox{Paris} [a.1]", "paragraph, box"),
+        # huggingface/Math-Verify#57
+        (
+            "The answer is \\boxed{Rome}.\n\nNo, it is \\boxed{Paris} [a.1]. He died.",
+            "paragraph, box",
+        ),
+        # stanfordnlp/dspy#7955, stanfordnlp/dspy#7969
+        (
+            "[[ ## reasoning ## ]] He died. [[ ## answer ## ]] Paris [[ ## sources ## ]] a.1",
+            "brackets",
+        ),
+        # Azure/azureml-assets#5274, konveyor/kai#700
+        ("***ANSWER***: ***Paris***\n\n## Reasoning\nHe died.\n\n## Sources\na.1", "label"),
+        # openai/codex-plugin-cc#583, symfony/ai#2478
+        (
+            '```\n{"final_answer": "Paris", "explanation": "He died.", "citations": ["a.1"]}\n```',
+            "json",
+        ),
+        # AI-Hypercomputer/maxtext#4150
+        ("He died. <answer>\\boxed{Paris}</answer>\nSources: a.1", "tag, box"),
+        # openai/simple-evals, its answers in other languages
+        ("Réponse : Paris\nExplication : He died.\nSources : a.1", "label, language"),
+    ],
+)
+def test_forms_of_answers_that_models_write_are_read_and_named(text: str, form: str) -> None:
+    answer = parse_answer(text, {"a.1"})
+    assert (answer.short, answer.cited_ids, answer.form) == ("Paris", ("a.1",), form)
+    assert "He died." in answer.explanation or "No, it is" in text
+    assert has_answer_line(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [
+        ('He wrote "Answer: yes" there.', 'He wrote "Answer: yes" there.'),
+        ("**The Answer**\n\nAn album by Vinnie Paz.", "The Answer"),
+        ("**Source**\n\nThe engine of Half-Life 2.", "Source"),
+        ("Source: the Nile", "Source: the Nile"),
+        ('It returns {"answer": 42} as text.', 'It returns {"answer": 42} as text.'),
+        ("It defines \\boxed{x}, a frame.", "It defines \\boxed{x}, a frame."),
+        ("In seiner Antwort sagte er: nein.", "In seiner Antwort sagte er: nein."),
+    ],
+)
+def test_words_of_labels_in_an_answer_are_text(text: str, short: str) -> None:
+    answer = parse_answer(text)
+    assert (answer.short, answer.form) == (short, "paragraph")
+    assert not has_answer_line(text)
+
+
+def test_a_label_wins_over_other_forms_in_its_text() -> None:
+    text = 'Answer: {"answer": 42}\nExplanation: In <answer>x</answer>.\nEvidence: it says so.'
+    answer = parse_answer(text)
+    assert (answer.short, answer.form) == ('{"answer": 42}', "label")
+    assert answer.explanation == "In <answer>x</answer>.\nEvidence: it says so."
+
+
+@given(st.text(alphabet="abc \n.*#_-[]{}<>\\$"))
+def test_a_text_without_labels_is_read_by_paragraphs(text: str) -> None:
+    first = text.strip().partition("\n\n")[0]
+    assert parse_answer(text).short == " ".join(first.strip().strip("*_`").split())
+    assert not has_answer_line(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nicht gefunden", "Die Antwort wurde im Korpus nicht gefunden.", "Keine Angabe",
+        "No se encontró en el corpus", "no hay información", "introuvable dans le corpus",
+        "Aucune information", "未找到", "在文档中未找到相关信息。", "見つかりませんでした",
+        "не найдено в корпусе",
+        "찾을 수 없습니다", "não encontrado", "non trovato nel corpus", "niet gevonden",
+        "Die Quellen enthalten keine Informationen dazu.",  # software-mansion-labs/private-mind#357
+        "没有找到相关信息", "не указано, но неизвестно",
+    ],
+)  # fmt: skip
+def test_refusals_in_other_languages_are_recognised(text: str) -> None:
+    assert is_refusal(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Nein", "No", "no", "Die Antwort", "No, se encontró muerto", "nicht gefunden, aber Paris",
+     "未找到，但巴黎", "Der unbekannte Soldat", "text", "de", "Keine der beiden"],
+)  # fmt: skip
+def test_answers_in_other_languages_are_no_refusals(text: str) -> None:
+    assert not is_refusal(text)

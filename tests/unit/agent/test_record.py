@@ -51,7 +51,7 @@ def test_a_record_has_the_fields_of_arag_and_our_own() -> None:
         "answer_short", "explanation", "cited_ids", "wrong_ids", "citation", "status", "failure",
         "usage", "seconds", "fingerprints", "invented_ids", "citations", "context", "route",
         "reused", "memory_state", "requests", "usage_warning",
-        "answer_from_turn", "other_models", "reply_forms",
+        "answer_from_turn", "answer_form_read", "other_models", "reply_forms",
     }  # fmt: skip
     assert set(fields) == arag | ours
     assert fields["trajectory"][0] == {
