@@ -525,7 +525,7 @@ def _labels(text: str) -> list[_Label]:
 def _parts(text: str) -> tuple[dict[str, str], list[str]]:
     """Return the text by label, of a duplicate label the last text, and the rules that read it."""
     labels = _labels(text)
-    parts = dict.fromkeys(("answer", "explanation", "sources", "own", "rest"), "")
+    parts = dict[str, str].fromkeys(("answer", "explanation", "sources", "own", "rest"), "")
     before = (text[: labels[0].start] if labels else text).strip()
     for label, behind in zip(labels, [*labels[1:], None], strict=False):
         written = text[label.end : behind and behind.start]
@@ -568,7 +568,7 @@ def _json_parts(text: str) -> dict[str, str] | None:
         try:
             value = json.loads(written, strict=False, parse_int=str, parse_float=str)
             for fields in (fields_of(value), *map(fields_of, fields_of(value).values())):
-                parts = dict.fromkeys(("explanation", "sources"), "")
+                parts = dict[str, str].fromkeys(("explanation", "sources"), "")
                 for key, content in fields.items():
                     part, _ = _PARTS.get(re.sub(r"[\W_]", "", key).lower(), ("", ""))
                     parts[part] = (", " if part == "answer" else "\n").join(_leaves(content))
@@ -581,10 +581,10 @@ def _json_parts(text: str) -> dict[str, str] | None:
 
 def _leaves(value: object) -> Iterator[str]:
     """Yield the texts in a JSON value; true and false are yes and no."""
-    if isinstance(value, dict | list):
-        for item in fields_of(value).values() or items_of(value):
-            yield from _leaves(item)
-    elif value is not None:
+    fields, items = fields_of(value), items_of(value)
+    for item in [*fields.values(), *items]:
+        yield from _leaves(item)
+    if not isinstance(value, dict | list | None):
         yield ("no", "yes")[value] if isinstance(value, bool) else str(value)
 
 
