@@ -525,7 +525,7 @@ def _labels(text: str) -> list[_Label]:
 def _parts(text: str) -> tuple[dict[str, str], list[str]]:
     """Return the text by label, of a duplicate label the last text, and the rules that read it."""
     labels = _labels(text)
-    parts = dict[str, str].fromkeys(("answer", "explanation", "sources", "own", "rest"), "")
+    parts: dict[str, str] = {"answer": "", "explanation": "", "sources": "", "own": "", "rest": ""}
     before = (text[: labels[0].start] if labels else text).strip()
     for label, behind in zip(labels, [*labels[1:], None], strict=False):
         written = text[label.end : behind and behind.start]
@@ -568,7 +568,7 @@ def _json_parts(text: str) -> dict[str, str] | None:
         try:
             value = json.loads(written, strict=False, parse_int=str, parse_float=str)
             for fields in (fields_of(value), *map(fields_of, fields_of(value).values())):
-                parts = dict[str, str].fromkeys(("explanation", "sources"), "")
+                parts: dict[str, str] = {"explanation": "", "sources": ""}
                 for key, content in fields.items():
                     part, _ = _PARTS.get(re.sub(r"[\W_]", "", key).lower(), ("", ""))
                     parts[part] = (", " if part == "answer" else "\n").join(_leaves(content))
