@@ -17,21 +17,16 @@ and scores out of ten are read as fractions.
 
 from __future__ import annotations
 
-import functools
 import json
 import re
-import string
-import unicodedata
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.resources import files
 from itertools import islice
 from typing import Literal, NamedTuple
 
-from arag_search.corpus import nfc
+from arag_search.agent.wording import ROWS, is_refusal
 from arag_search.endpoints.refusals import fields_of, items_of
-from arag_search.query.typography import PLAIN
 from arag_search.tools.references import FORM, References
 
 MAX_CANDIDATES = 200
@@ -300,35 +295,13 @@ def _fraction(score: str, scale: str | None) -> float:
 
 Citation = Literal["cited", "uncited", "wrong"]
 
-NOT_FOUND = "not found in the corpus"
-"""The reply that the prompts ask for if the corpus does not hold the answer."""
 
-
-class _Marks(dict[int, str]):
-    """Nothing for ASCII punctuation and that of other scripts, and other characters as they are."""
-
-    def __missing__(self, code: int) -> str:
-        character = chr(code)
-        is_mark = character in string.punctuation or unicodedata.category(character)[0] == "P"
-        kept = self[code] = "" if is_mark else character
-        return kept
-
-
-_NO_MARKS = _Marks()
-_SIGNS = {code: unicodedata.normalize("NFKC", chr(code)) for code in range(0xFF01, 0xFFEF)} | PLAIN
-"""Signs and letters of full and half width, and typographic signs, as plain ones."""
 _IMPLIED = re.compile(r"(?<![\s*_`])[\s*_`]*+\(implied\)\W*\Z", re.IGNORECASE)
 """The mark that the prompts ask for after an answer that passages imply."""
-_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
-_ROWS = [
-    [[word.strip() for word in cell.split(",")] for cell in line.split("|")]
-    for line in files(__package__ or "").joinpath("reply_words.txt").read_text("utf-8").splitlines()
-    if not line.startswith("#")
-]
 _PARTS = (
     {
-        re.sub(r"[\W_]", "", word).lower(): (part, "" if row is _ROWS[0] else "language")
-        for row in reversed(_ROWS)  # a word that is English as well is English
+        re.sub(r"[\W_]", "", word).lower(): (part, "" if row is ROWS[0] else "language")
+        for row in reversed(ROWS)  # a word that is English as well is English
         for part, words in zip(("answer", "explanation", "sources"), row[1:4], strict=True)
         for word in words
     }
@@ -525,12 +498,14 @@ def _labels(text: str) -> list[_Label]:
 def _parts(text: str) -> tuple[dict[str, str], list[str]]:
     """Return the text by label, of a duplicate label the last text, and the rules that read it."""
     labels = _labels(text)
-    parts: dict[str, str] = {"answer": "", "explanation": "", "sources": "", "own": "", "rest": ""}
+    parts: dict[str, str] = {"answer": "", "explanation": "", "sources": "", "rest": ""}
+    own: list[str] = []
     before = (text[: labels[0].start] if labels else text).strip()
     for label, behind in zip(labels, [*labels[1:], None], strict=False):
         written = text[label.end : behind and behind.start]
         if label.part == "own":
-            written = parts["own"] + "\n" + text[label.start : label.end] + written
+            own.append(_RULER.sub("", text[label.start : label.end] + written).strip())
+            continue
         parts[label.part] = _RULER.sub("", written).strip()
     before = f"{before}\n{parts['rest']}".strip()
     rules = [list(label.rules) for label in labels if label.part == "answer"]
@@ -539,10 +514,10 @@ def _parts(text: str) -> tuple[dict[str, str], list[str]]:
             return read, ["json"]
         parts |= _unlabelled(before, parts["explanation"])
         return parts, ["paragraph"] if text.strip() else []
-    if parts["own"]:
+    if own:
         rules[-1].append("own label")
     explanation = parts["explanation"] or before
-    parts["explanation"] = "\n".join(filter(None, (explanation, parts["own"])))
+    parts["explanation"] = "\n".join(filter(None, (explanation, *own)))
     return parts, rules[-1]
 
 
@@ -632,102 +607,3 @@ def _without_numbers(sources: str, known: Collection[str]) -> str:
 
 def _short(text: str) -> str:
     return " ".join(_IMPLIED.sub("", text.strip().strip("*_`")).split())
-
-
-def normalise(text: str) -> str:
-    """Return a text as answers are compared (SQuAD; Rajpurkar et al., 2016). The result is in lower
-    case, without punctuation and the words a, an, the, and with single spaces. Text is brought to
-    NFC first, so that an accent counts the same however it is written, and to plain signs: of ASCII
-    texts, all is as in SQuAD's script.
-    """
-    return " ".join(_ARTICLES.sub(" ", _bare(text)).split())
-
-
-def distinct(text: str) -> str:
-    """Return ``normalise(text)``, or what tells a text apart of which that leaves nothing: its
-    articles (a gold answer "A"), else its marks ("+")."""
-    return normalise(text) or " ".join((_bare(text) or _plain(text)).split())
-
-
-def _bare(text: str) -> str:
-    return _plain(text).lower().translate(_NO_MARKS)
-
-
-def _plain(text: str) -> str:
-    return text if text.isascii() else nfc(text.translate(_SIGNS))
-
-
-_CONTRACTED = "couldnt|cant|dont|doesnt|didnt|isnt|wasnt|arent|werent|hasnt|havent"
-_NOT = (
-    "found|find|determined?|answer(?:ed)?|know|known|say|tell|have|available|mention(?:ed)?"
-    "|stated?|given?|provided?|specif(?:y|ied)|contain(?:ed)?"
-    "|present|appear|in (?:the )?(?:corpus|passages|documents)"
-)
-_REFUSAL = re.compile(
-    r"(?:(?:the|this|that|an?|i|we|it|there|they|sorry|unfortunately|answer|information|question"
-    r"|corpus|passages?|documents?|sources?|text|is|was|were|are|could|can|does|do|did|has|have) )*"
-    rf"(?:(?:(?:not|cannot|{_CONTRACTED}) (?:be )?(?:{_NOT})\b"
-    r"|unable to\b|insufficient\b|not enough\b"
-    r"|(?:no|isnt any|is not any) (?:answer|information|evidence|relevant|mention)\b)"
-    r"|(?:unknown|none|na|unanswerable)$)"
-)
-_MOST_REFUSAL = 1_000
-"""The maximum number of characters of a refusal in another language than English."""
-_CONTRAST = re.compile(r"\b(?<!nothing )(?<!anything )(?:but|however)\b")
-
-
-@functools.cache
-def _refusals() -> list[tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]]:
-    """Return for each language which words a refusal may have beside its own, how it begins without
-    them, and the words behind which there is an answer after all. English is first."""
-    refusals = [(re.compile("()(?!)"), _REFUSAL, _CONTRAST)]
-    for code, _, _, _, phrases, others, contrasts in _ROWS[1:]:
-        edge = "*" if code[0] in ("ja", "th", "zh") else ""
-        begins = _pattern(phrases)
-        beside = _pattern(f"{edge}{word}{edge}" for word in others)
-        shortened = re.compile(f"({begins.pattern})|{beside.pattern}")
-        refusals.append((shortened, begins, _pattern(contrasts)))
-    return refusals
-
-
-def _pattern(words: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern for words of the table: a "*" stands for letters, "=" for the whole text."""
-    patterns = list[str]()
-    for word in words:
-        bare = re.escape(normalise(word.replace("*", "\0"))).replace("\0", r"\w*")
-        left, right = r"(?<!\w)" * (word[0] != "*"), r"(?!\w)" * (word[-1] != "*")
-        body = bare.removeprefix(r"\w*").removesuffix(r"\w*")
-        tail = r"\w*$" if word[0] == "=" and word[-1] == "*" else "$" * (word[0] == "=")
-        patterns.append(f"{left}{body}{right}{tail}")
-    return re.compile("|".join(sorted(patterns, key=len, reverse=True)))
-
-
-def is_refusal(answer: str) -> bool:
-    """Return whether a short answer says that there is no answer, in English or in a language of
-    ``reply_words.txt``.
-
-    An answer is a refusal if it has no word, or if it begins with words such as "not found in the
-    corpus", "cannot be determined" or "keine Angabe" and does not give an answer later, as "not
-    mentioned in the corpus, but Paris" does. In other languages a comma ends the words that it
-    begins with ("No, se encontró").
-    """
-    other = re.sub("[,，、،]", " ¦ ", answer) if len(answer) <= _MOST_REFUSAL else ""
-    texts = [normalise(text) or _bare(text).strip() for text in (answer, other)]
-    return not texts[0] or any(
-        _is_refusal(texts[begins is not _REFUSAL], beside, begins, contrast)
-        for beside, begins, contrast in _refusals()
-    )
-
-
-def _is_refusal(
-    text: str, beside: re.Pattern[str], begins: re.Pattern[str], contrast: re.Pattern[str]
-) -> bool:
-    rest, is_refused = " ".join(beside.sub(r"\1", text).split()), False
-    while rest := rest.lstrip("¦ "):
-        refusal = begins.match(rest)
-        if refusal is None:
-            return False
-        is_refused = True
-        answer = contrast.search(rest, refusal.end())
-        rest = "" if answer is None else rest[answer.end() :]
-    return is_refused

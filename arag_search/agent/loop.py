@@ -21,13 +21,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any, cast
 
-from arag_search.agent.answers import (
-    Answer,
-    cited_documents,
-    has_answer_line,
-    is_refusal,
-    parse_answer,
-)
+from arag_search.agent.answers import Answer, cited_documents, has_answer_line, parse_answer
 from arag_search.agent.calls import CallRunner, history_calls
 from arag_search.agent.context import SUMMARIZE, Context
 from arag_search.agent.memory_agent import MemoryReader
@@ -61,6 +55,7 @@ from arag_search.agent.toolbox import (
     one_search,
     tools_of,
 )
+from arag_search.agent.wording import is_refusal
 from arag_search.errors import AragError, ArgumentError, ContextLengthError
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens

@@ -14,8 +14,9 @@ from typing import Any, Literal
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
-from arag_search.agent.answers import Citation, CitedDocument, is_refusal
+from arag_search.agent.answers import Citation, CitedDocument
 from arag_search.agent.models.usage import RequestTokens, Usage
+from arag_search.agent.wording import is_refusal
 from arag_search.errors import RunError, on_one_line
 from arag_search.tools.base import Status
 from arag_search.tools.references import ShownReference

@@ -13,7 +13,6 @@ from typing import Annotated
 
 import typer
 
-from arag_search.agent.answers import is_refusal
 from arag_search.agent.conversation import (
     Conversation,
     SavedConversation,
@@ -25,6 +24,7 @@ from arag_search.agent.models.choose import OFFLINE, OFFLINE_NOTE
 from arag_search.agent.presets import DEFAULT_PRESET, load_preset
 from arag_search.agent.record import Record, Step
 from arag_search.agent.sources import sources_of
+from arag_search.agent.wording import is_refusal
 from arag_search.cli.options.index import Json, Opening
 from arag_search.cli.options.model import ModelOptions, RecordReplies
 from arag_search.cli.options.parser import suggest_presets, with_groups

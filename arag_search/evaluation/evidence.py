@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
-from arag_search.agent.answers import normalise
 from arag_search.agent.record import Record
+from arag_search.agent.wording import normalise
 from arag_search.evaluation.resolution import EvidencePiece
 from arag_search.evaluation.text_match import stands_in, title_names, whole_words
 from arag_search.questions.question import Question

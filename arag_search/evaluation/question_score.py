@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from arag_search.agent.answers import is_refusal
 from arag_search.agent.record import Record
+from arag_search.agent.wording import is_refusal
 from arag_search.evaluation.evidence import shown_titles
 from arag_search.evaluation.grounding import Grounding, grounding_of
 from arag_search.evaluation.resolution import EvidencePiece

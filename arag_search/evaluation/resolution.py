@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from arag_search.agent.answers import normalise
+from arag_search.agent.wording import normalise
 from arag_search.corpus import Chunk
 from arag_search.evaluation.text_match import stands_in, whole_words, without_brackets
 from arag_search.questions.question import GoldPassage, Hop, Question

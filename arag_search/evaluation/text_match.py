@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from arag_search.agent.answers import distinct, normalise
+from arag_search.agent.wording import distinct, normalise
 from arag_search.query.analysis import is_unspaced, terms
 from arag_search.query.typography import PLAIN
 from arag_search.questions.question import Question

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from arag_search.agent.answers import normalise
+from arag_search.agent.wording import normalise
 from arag_search.corpus import Chunk
 from arag_search.errors import QuestionsError
 from arag_search.evaluation.resolution import IndexedPassage, Passages, resolve_evidence

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, cast
 
 import orjson
 
-from arag_search.agent.answers import normalise
+from arag_search.agent.wording import normalise
 from arag_search.evaluation.text_match import without_brackets
 from arag_search.questions.fields import parsed
 from arag_search.questions.files import Question, json_records, load_questions

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from arag_search.agent.answers import normalise
+from arag_search.agent.wording import normalise
 from arag_search.corpus import Chunk
 
 Evidence = Mapping[str, tuple[str, ...]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from arag_search.agent.answers import normalise
+from arag_search.agent.wording import normalise
 from arag_search.corpus import Chunk
 from arag_search.evaluation.resolution import LocatedEvidence, Passages
 from arag_search.questions.files import QuestionFile

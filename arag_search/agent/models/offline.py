@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from arag_search.agent.answers import NOT_FOUND, has_answer_line
+from arag_search.agent.answers import has_answer_line
 from arag_search.agent.models.base import Message, ModelReply, ModelRequest, ToolCall
 from arag_search.agent.prompts import PASSAGES_ABOVE, QUESTION_BELOW, prompt_text
+from arag_search.agent.wording import NOT_FOUND
 from arag_search.tools.document_search import GO_DEEPER
 from arag_search.tools.references import FORM
 from arag_search.tools.registry import DOCUMENT_TOOLS, FOUND_BY_SEARCH, READ_TOOLS, TOOLS

@@ -68,7 +68,7 @@ _THOUGHT_PARTS = ("reasoning", "thinking", "thought", "reasoning_text", "redacte
 
 _OUR_KEYS = ("role", "content", "tool_calls", "function_call", "id", "type", "name", "arguments")
 """The keys of a message, of a call and of its function that a request has from us."""
-_EMPTY = (None, [], {})
+_EMPTY: tuple[object, ...] = (None, [], {})
 _VERSION = re.compile(r"(?:-latest|-preview|-exp|-\d{2}-\d{2,4}|-\d{3,8}|-\d{4}-\d{2}-\d{2})+$")
 
 _TOOL_CALL = re.compile(r"<tool_call>(.*?)</tool_call>\s*", re.DOTALL)

@@ -8,15 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arag_search.agent.answers import (
-    MAX_CANDIDATES,
-    NOT_FOUND,
-    Answer,
-    has_answer_line,
-    is_refusal,
-    parse_answer,
-)
+from arag_search.agent.answers import MAX_CANDIDATES, Answer, has_answer_line, parse_answer
 from arag_search.agent.prompts import prompt_text
+from arag_search.agent.wording import NOT_FOUND, is_refusal
 
 SHOWN = ("goldoni.1", "griselda.1", "0", "15", "notes/a, b.txt.2")
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from arag_search.agent.answers import is_refusal, normalise
+from arag_search.agent.wording import is_refusal, normalise
 from arag_search.evaluation.text_match import (
     contains,
     evidence_recall,

@@ -1,0 +1,139 @@
+"""The words of short answers: as they are compared, and those that say that there is no answer."""
+
+from __future__ import annotations
+
+import functools
+import re
+import string
+import unicodedata
+from collections.abc import Iterable
+from importlib.resources import files
+
+from arag_search.corpus import nfc
+from arag_search.query.typography import PLAIN
+
+NOT_FOUND = "not found in the corpus"
+"""The reply that the prompts ask for if the corpus does not hold the answer."""
+
+ROWS = [
+    [[word.strip() for word in cell.split(",")] for cell in line.split("|")]
+    for line in files(__package__ or "").joinpath("reply_words.txt").read_text("utf-8").splitlines()
+    if not line.startswith("#")
+]
+"""The rows of ``reply_words.txt``: a language, and its words by what they are for. English is
+first."""
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+
+
+class _Marks(dict[int, str]):
+    """Nothing for ASCII punctuation and that of other scripts, and other characters as they are."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        is_mark = character in string.punctuation or unicodedata.category(character)[0] == "P"
+        kept = self[code] = "" if is_mark else character
+        return kept
+
+
+_NO_MARKS = _Marks()
+_SIGNS = {code: unicodedata.normalize("NFKC", chr(code)) for code in range(0xFF01, 0xFFEF)} | PLAIN
+"""Signs and letters of full and half width, and typographic signs, as plain ones."""
+
+
+def normalise(text: str) -> str:
+    """Return a text as answers are compared (SQuAD; Rajpurkar et al., 2016). The result is in lower
+    case, without punctuation and the words a, an, the, and with single spaces. Text is brought to
+    NFC first, so that an accent counts the same however it is written, and to plain signs: of ASCII
+    texts, all is as in SQuAD's script.
+    """
+    return " ".join(_ARTICLES.sub(" ", _bare(text)).split())
+
+
+def distinct(text: str) -> str:
+    """Return ``normalise(text)``, or what tells a text apart of which that leaves nothing: its
+    articles (a gold answer "A"), else its marks ("+")."""
+    return normalise(text) or " ".join((_bare(text) or _plain(text)).split())
+
+
+def _bare(text: str) -> str:
+    return _plain(text).lower().translate(_NO_MARKS)
+
+
+def _plain(text: str) -> str:
+    return text if text.isascii() else nfc(text.translate(_SIGNS))
+
+
+_CONTRACTED = "couldnt|cant|dont|doesnt|didnt|isnt|wasnt|arent|werent|hasnt|havent"
+_NOT = (
+    "found|find|determined?|answer(?:ed)?|know|known|say|tell|have|available|mention(?:ed)?"
+    "|stated?|given?|provided?|specif(?:y|ied)|contain(?:ed)?"
+    "|present|appear|in (?:the )?(?:corpus|passages|documents)"
+)
+_REFUSAL = re.compile(
+    r"(?:(?:the|this|that|an?|i|we|it|there|they|sorry|unfortunately|answer|information|question"
+    r"|corpus|passages?|documents?|sources?|text|is|was|were|are|could|can|does|do|did|has|have) )*"
+    rf"(?:(?:(?:not|cannot|{_CONTRACTED}) (?:be )?(?:{_NOT})\b"
+    r"|unable to\b|insufficient\b|not enough\b"
+    r"|(?:no|isnt any|is not any) (?:answer|information|evidence|relevant|mention)\b)"
+    r"|(?:unknown|none|na|unanswerable)$)"
+)
+_MOST_REFUSAL = 1_000
+"""The maximum number of characters of a refusal in another language than English."""
+_CONTRAST = re.compile(r"\b(?<!nothing )(?<!anything )(?:but|however)\b")
+
+
+@functools.cache
+def _refusals() -> list[tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]]:
+    """Return for each language which words a refusal may have beside its own, how it begins without
+    them, and the words behind which there is an answer after all. English is first."""
+    refusals = [(re.compile("()(?!)"), _REFUSAL, _CONTRAST)]
+    for code, _, _, _, phrases, others, contrasts in ROWS[1:]:
+        edge = "*" if code[0] in ("ja", "th", "zh") else ""
+        begins = _pattern(phrases)
+        beside = _pattern(f"{edge}{word}{edge}" for word in others)
+        shortened = re.compile(f"({begins.pattern})|{beside.pattern}")
+        refusals.append((shortened, begins, _pattern(contrasts)))
+    return refusals
+
+
+def _pattern(words: Iterable[str]) -> re.Pattern[str]:
+    """Return a pattern for words of the table: a "*" stands for letters, "=" for the whole text."""
+    patterns = list[str]()
+    for word in words:
+        bare = re.escape(normalise(word.replace("*", "\0"))).replace("\0", r"\w*")
+        left, right = r"(?<!\w)" * (word[0] != "*"), r"(?!\w)" * (word[-1] != "*")
+        body = bare.removeprefix(r"\w*").removesuffix(r"\w*")
+        tail = r"\w*$" if word[0] == "=" and word[-1] == "*" else "$" * (word[0] == "=")
+        patterns.append(f"{left}{body}{right}{tail}")
+    return re.compile("|".join(sorted(patterns, key=len, reverse=True)))
+
+
+def is_refusal(answer: str) -> bool:
+    """Return whether a short answer says that there is no answer, in English or in a language of
+    ``reply_words.txt``.
+
+    An answer is a refusal if it has no word, or if it begins with words such as "not found in the
+    corpus", "cannot be determined" or "keine Angabe" and does not give an answer later, as "not
+    mentioned in the corpus, but Paris" does. In other languages a comma ends the words that it
+    begins with ("No, se encontró").
+    """
+    other = re.sub("[,，、،]", " ¦ ", answer) if len(answer) <= _MOST_REFUSAL else ""
+    texts = [normalise(text) or _bare(text).strip() for text in (answer, other)]
+    return not texts[0] or any(
+        _is_refusal(texts[begins is not _REFUSAL], beside, begins, contrast)
+        for beside, begins, contrast in _refusals()
+    )
+
+
+def _is_refusal(
+    text: str, beside: re.Pattern[str], begins: re.Pattern[str], contrast: re.Pattern[str]
+) -> bool:
+    rest, is_refused = " ".join(beside.sub(r"\1", text).split()), False
+    while rest := rest.lstrip("¦ "):
+        refusal = begins.match(rest)
+        if refusal is None:
+            return False
+        is_refused = True
+        answer = contrast.search(rest, refusal.end())
+        rest = "" if answer is None else rest[answer.end() :]
+    return is_refused
