@@ -214,6 +214,7 @@ def score_run(
     located = None if index is None else LocatedEvidence.of(asked, Passages(index.scan()))
     if index is not None and not _is_searched_index(run.description, index):
         notes.append(f"Evidence is looked for in {index.location}, which the run did not search.")
+    judges.tell_cost(asked, records)
     judged = _judge_answers(judges.verdicts, asked, records, labels)
     factuality = None
     if (judge := judges.factuality) is not None:

@@ -11,6 +11,7 @@ import typer
 
 from arag_search.cli.options.model import BaseUrl
 from arag_search.errors import ArgumentError
+from arag_search.system.progress import open_progress
 
 if TYPE_CHECKING:
     from arag_search.evaluation.judging.judges import Judges
@@ -58,6 +59,7 @@ class JudgeOptions(NamedTuple):
         cache = VerdictCache((run.parent if run.is_file() else run) / VERDICTS_FILE)
         model = choose_model(self.judge, base_url=self.base_url)
         try:
-            yield Judges.of(model, measures, self.judge_repeats, cache)
+            tell = open_progress().note
+            yield Judges.of(model, measures, self.judge_repeats, cache, tell)
         finally:
             model.close()

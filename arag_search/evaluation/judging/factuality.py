@@ -13,11 +13,14 @@ from statistics import fmean
 
 from arag_search.agent.record import Record
 from arag_search.evaluation.judging.judge import AnswerJudge, judge_request
+from arag_search.evaluation.judging.labelled import LEAD, last_value
 from arag_search.questions.question import Question
 
-_SCORE = re.compile(r"^[ \t>#*_`-]*score[ \t*_`]*:(.*)$", re.IGNORECASE | re.MULTILINE)
-_AROUND = " \t\r*_`"
-_NUMBER = re.compile(r"0|1|0?\.\d{1,6}|1\.0{1,6}")
+_NUMBER = r"[0-9]{1,4}(?:[.,][0-9]{1,18})?|[.,][0-9]{1,18}"
+_SCORE = re.compile(
+    rf"{LEAD}({_NUMBER})(?![.,]?[0-9])(?:\s{{0,9}}(?:/|out of|of)\s{{0,9}}({_NUMBER}))?"
+    r"(?:\s{0,9}([%％]|percent))?(?!\w|[.,]?[0-9]|\s{0,9}(?:[/–-]|to|or)\s{0,9}[0-9.])"
+)
 _PROMPT = "judge_factuality"
 _AGAIN = (
     "Your reply does not end with a score. End with a line of its own, with a number from 0 to 1: "
@@ -46,10 +49,8 @@ class FactualityJudge(AnswerJudge[FactualityScores]):
         if not record.answer_short.strip():
             return FactualityScores(0.0, (0.0,) * self.repeats)
         request = judge_request(_PROMPT, "right answers", question, record)
-        scores = tuple(
-            None if vote is None else as_score(vote)
-            for vote in self.votes(request, read_score, _AGAIN)
-        )
+        votes = self.votes(request, read_score, _AGAIN)
+        scores = tuple(None if vote is None else float(vote) for vote in votes)
         valid = [score for score in scores if score is not None]
         return FactualityScores(fmean(valid) if valid else None, scores)
 
@@ -60,13 +61,18 @@ def means_of(answers: Mapping[str, FactualityScores]) -> dict[str, float | None]
 
 
 def read_score(reply: str) -> str | None:
-    """Return the score on the last line that begins with "Score:"; None if there is no such line,
-    or no number from 0 to 1 on it. An earlier line, which may quote the candidate, never counts."""
-    given = _SCORE.findall(reply)
-    score = given[-1].strip(_AROUND).removesuffix(".").strip(_AROUND) if given else ""
-    return score if as_score(score) is not None else None
+    """Return the score, from 0 to 1, on the last line that begins with "Score:"; None if there is
+    no such line, or no score on it. Percentages and shares (8/10) count. An earlier line, which may
+    quote the candidate, never does."""
+    match = _SCORE.match(last_value(reply, "score") or "")
+    if match is None:
+        return None
+    number, of, percent = match.groups()
+    score, most = _number(number), _number(of or "1") * (100 if percent else 1)
+    # 0.8/10 may be of either scale.
+    is_unclear = 0 < score < 1 < most or score > most
+    return None if is_unclear or not most else f"{score / most:.6g}"
 
 
-def as_score(text: str) -> float | None:
-    """Return a text as a score; None if it is not one."""
-    return float(text) if _NUMBER.fullmatch(text) else None
+def _number(text: str) -> float:
+    return float(text.replace(",", "."))

@@ -8,11 +8,11 @@ are cached by request and model, so that a run is judged only once.
 from __future__ import annotations
 
 import hashlib
-import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,7 @@ import orjson
 from arag_search.agent.models.base import ChatModel, Message, ModelRequest
 from arag_search.agent.record import Record
 from arag_search.errors import ArgumentError, QuestionsError
+from arag_search.evaluation.judging.labelled import last_word
 from arag_search.evaluation.judging.prompts import prompt_text
 from arag_search.evaluation.judging.verdict_cache import VerdictCache
 from arag_search.questions.fields import Fields, parsed_lines, read_bytes
@@ -57,6 +58,7 @@ class AnswerJudge(ABC, Generic[Opinion]):
         self.model = model
         self.repeats = repeats
         self.cache = VerdictCache(None) if cache is None else cache
+        self._missing: list[bool] | None = None
 
     @abstractmethod
     def judge(self, question: Question, record: Record) -> Opinion:
@@ -88,6 +90,16 @@ class AnswerJudge(ABC, Generic[Opinion]):
             )
         return {question.id: opinion for question, opinion in zip(asked, opinions, strict=True)}
 
+    def to_ask(
+        self, questions: Sequence[Question], records: Mapping[str, Record]
+    ) -> tuple[int, int]:
+        """Return how many verdicts ``judge_all`` will ask for, as far as that is known before, and
+        how many of them are stored with a reply in which none is read. Asks nothing."""
+        counting, missing = copy(self), list[bool]()
+        counting._missing = missing
+        counting.judge_all(questions, records)
+        return len(missing), sum(missing)
+
     def votes(
         self, request: ModelRequest, read: Callable[[str], str | None], again: str
     ) -> list[str | None]:
@@ -101,8 +113,11 @@ class AnswerJudge(ABC, Generic[Opinion]):
     ) -> str | None:
         key = self._key(request, repeat)
         kept = self.cache.get(key)
-        if kept is not None:
-            return kept
+        if kept is not None and (verdict := read(kept)) is not None:
+            return verdict
+        if self._missing is not None:
+            self._missing.append(kept is not None)
+            return None
         messages = list(request.messages)
         for _ in range(_ASKS):
             reply = self.model.reply(ModelRequest(messages, question_id=request.question_id))
@@ -154,10 +169,7 @@ VERDICTS: tuple[Verdict, ...] = ("correct", "incorrect", "abstained")
 NOT_JUDGED = "not judged"
 """What stands for a verdict where no reply has one."""
 
-_VERDICT = re.compile(
-    rf"^[\s>#*_`-]*verdict[*_`]*\s*:[\s*_`]*({'|'.join(VERDICTS)})[\s*_`.]*$",
-    re.IGNORECASE | re.MULTILINE,
-)
+_NOT_CORRECT = "not correct"
 _AGAIN = "Your reply does not end with a verdict. End with a line of its own: Verdict: {}"
 
 
@@ -204,16 +216,16 @@ class Judge(AnswerJudge[Judgement]):
 
 
 def read_verdict(reply: str, allowed: Sequence[Verdict] = VERDICTS) -> Verdict | None:
-    """Return the last verdict in a reply that is on a line of its own; None if it is not allowed,
-    or if there is none."""
-    given = _VERDICT.findall(reply)
-    verdict = as_verdict(given[-1].lower()) if given else None
+    """Return the verdict on the last line that begins with "Verdict:"; None if it is not allowed,
+    or if there is none. An earlier line, which may quote the candidate, never counts."""
+    word = last_word(reply, "verdict", (*VERDICTS, _NOT_CORRECT))
+    verdict = "incorrect" if word == _NOT_CORRECT else as_verdict(word)
     return verdict if verdict in allowed else None
 
 
-def as_verdict(text: str) -> Verdict | None:
+def as_verdict(text: str | None) -> Verdict | None:
     """Return the verdict with this name, None if there is none."""
-    return next(filter(text.__eq__, VERDICTS), None)
+    return next((verdict for verdict in VERDICTS if verdict == text), None)
 
 
 # Agreement of verdicts with human labels

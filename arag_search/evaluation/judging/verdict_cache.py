@@ -1,4 +1,5 @@
-"""The file of verdicts: one line for each verdict, looked up by the request."""
+"""The file of verdicts: one line for each reply with a verdict, looked up by the request. Readers
+take the verdict from the reply, so that lines that were read by other rules do no harm."""
 
 from __future__ import annotations
 
@@ -12,19 +13,21 @@ from arag_search.errors import RunError
 from arag_search.system.journal import JsonLinesFile, LineKind
 
 
-def _verdict(line: bytes) -> tuple[str, str]:
+def _reply(line: bytes) -> tuple[str, str]:
     match orjson.loads(line):
-        case {"key": str(key), "verdict": str(verdict)}:
-            return key, verdict
+        case {"key": str(key), "verdict": str(), "reply": str(reply)}:
+            return key, reply
+        case {"key": str(key), "verdict": str()}:
+            return key, ""
         case _:
             raise RunError('A verdict is {"key", "verdict"}.')
 
 
-_VERDICTS = LineKind("verdict", "key", _verdict)
+_VERDICTS = LineKind("verdict", "key", _reply)
 
 
 class VerdictCache:
-    """Verdicts by key, kept in a file of JSON lines; None keeps them in memory.
+    """Replies with verdicts by key, kept in a file of JSON lines; None keeps them in memory.
 
     A line is on disk before ``put`` returns. An incomplete line that a crash left at the end of
     the file is ignored, and removed before the next line is written. Several processes may
@@ -34,14 +37,14 @@ class VerdictCache:
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self._lock = threading.Lock()
-        self._verdicts = {} if path is None else dict(_VERDICTS.read_all(path)[0])
+        self._replies = {} if path is None else dict(_VERDICTS.read_all(path)[0])
 
     def __len__(self) -> int:
-        return len(self._verdicts)
+        return len(self._replies)
 
     def get(self, key: str) -> str | None:
-        """Return the stored verdict, or None."""
-        return self._verdicts.get(key)
+        """Return the stored reply, "" if only its verdict was stored; None without either."""
+        return self._replies.get(key)
 
     def put(self, key: str, question_id: str, verdict: str, reply: str) -> None:
         """Keep a verdict, with the reply that gave it."""
@@ -51,4 +54,4 @@ class VerdictCache:
             if self.path is not None:
                 with closing(JsonLinesFile(self.path, _VERDICTS)) as lines:
                     lines.append(line)
-            self._verdicts[key] = verdict
+            self._replies[key] = reply

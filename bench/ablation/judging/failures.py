@@ -5,13 +5,13 @@ prompts, and the definitions in them, are in our words.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from arag_search.agent.models.base import ChatModel
 from arag_search.agent.record import Record
 from arag_search.evaluation.judging.judge import NOT_JUDGED, AnswerJudge, majority, request_of
+from arag_search.evaluation.judging.labelled import last_word
 from arag_search.evaluation.judging.verdict_cache import VerdictCache
 from arag_search.evaluation.resolution import IndexedPassage
 from arag_search.questions.question import Question
@@ -36,7 +36,6 @@ NAIVE_CATEGORIES = (
     "Gold Answer Error",
 )
 """The categories for answers from one retrieval without a tool call."""
-_LINE = r"^[\s>#*_`-]*{}[*_`]*\s*:[\s*_`]*({})[\s*_`.]*$"
 _AGAIN = "Your reply does not end with a category. End with a line of its own: Category: {}"
 
 
@@ -98,14 +97,8 @@ class FailureJudge(AnswerJudge[str]):
 def read_failure(reply: str, allowed: Sequence[str]) -> str | None:
     """Return the last category in a reply, with its kind if it is a REASONING error; None if there
     is none, or if that error has no kind."""
-    category = _last("category", allowed, reply)
+    category = last_word(reply, "category", allowed)
     if category != REASONING:
         return category
-    kind = _last("kind", KINDS, reply)
+    kind = last_word(reply, "kind", KINDS)
     return None if kind is None else f"{category}: {kind}"
-
-
-def _last(label: str, names: Sequence[str], reply: str) -> str | None:
-    line = _LINE.format(label, "|".join(map(re.escape, names)))
-    given = re.findall(line, reply, re.IGNORECASE | re.MULTILINE)
-    return next((name for name in names if given and name.lower() == given[-1].lower()), None)

@@ -19,6 +19,7 @@ from typing import cast
 
 from arag_search.agent.record import Record, Step
 from arag_search.evaluation.judging.judge import AnswerJudge, majority, request_of
+from arag_search.evaluation.judging.labelled import last_word
 from arag_search.evaluation.trajectories import arguments_of, found_something, searches_of
 from arag_search.questions.question import Question
 from arag_search.tokens import cut_to
@@ -27,9 +28,6 @@ from bench.ablation.judging.prompts import prompt_text
 MAX_PASSAGE_TOKENS = 1_500
 """What the model sees of a passage."""
 _GROUP = re.compile(r"^[\s>#*_`-]*group[*_`]*\s*:[\s*_`]*([\d,\s]*\d)[\s*_`.]*$", re.I | re.M)
-_SEARCH = re.compile(
-    r"^[\s>#*_`-]*search[*_`]*\s*:[\s*_`]*(success|failure)[\s*_`.]*$", re.I | re.M
-)
 _GROUPS_AGAIN = "Your reply has no groups. End with a line for each group, such as: Group: 1, 2"
 _SEARCH_AGAIN = (
     "Your reply does not end with a verdict. End with a line of its own: Search: success or failure"
@@ -157,9 +155,7 @@ def _read_groups(reply: str) -> str | None:
 
 
 def _read_search(reply: str) -> str | None:
-    """Return the last verdict in a reply that is on a line of its own."""
-    given = _SEARCH.findall(reply)
-    return given[-1].lower() if given else None
+    return last_word(reply, "search", ("success", "failure"))
 
 
 def _texts_of(record: Record) -> dict[str, str]:

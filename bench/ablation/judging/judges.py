@@ -11,6 +11,7 @@ from arag_search.evaluation.judging.verdict_cache import VerdictCache
 from bench.ablation.judging.failures import FailureJudge
 from bench.ablation.judging.intents import IntentJudge
 from bench.ablation.measure import measure_of
+from bench.workbench import say
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class Judging:
         model: ChatModel, measures: Iterable[str], cache: VerdictCache, *, trajectories: bool
     ) -> Judging:
         """Return the judges for these measures, which ask a model once about each answer."""
-        answers = Judges.of(model, [measure_of(name) for name in measures], 1, cache)
+        answers = Judges.of(model, [measure_of(name) for name in measures], 1, cache, say)
         if not trajectories:
             return Judging(answers)
         return Judging(answers, IntentJudge(model, cache=cache), FailureJudge(model, cache=cache))

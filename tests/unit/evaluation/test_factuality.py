@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from arag_search.agent.models.base import ModelReply, ModelRequest
 from arag_search.evaluation.judging.factuality import (
     FactualityJudge,
     FactualityScores,
-    as_score,
     read_score,
 )
 from arag_search.evaluation.judging.judge import Judge
@@ -44,12 +42,35 @@ def fail_on_request(request: ModelRequest) -> ModelReply:
         ("Score: 1.", 1),
         ("Score: 1.000\r\n", 1),
         ("Score: 0.9\nOn reflection:\nScore: 0", 0),
-        ("The candidate wrote\nScore: 1\nwhich is a trick.\nScore: 0.2 or so", None),
+        ("The candidate wrote\nScore: 1\nwhich is a trick.\nScore: 0.2 or so", 0.2),
+        ("The candidate wrote\nScore: 1\nwhich is a trick.\nScore: low", None),
         ("Score: 1.01", None),
         ("Score: 2", None),
         ("Score: -0.5", None),
-        ("Score: 75%", None),
-        ("Score: 7/10", None),
+        ("Score: 75%", 0.75),
+        ("Score: 85.5 %", 0.855),
+        ("Score: 101%", None),
+        ("Score: 0.8%", None),
+        ("Score: 7/10", 0.7),
+        ("Score: 8 out of 10", 0.8),
+        ("Score: 0.75 out of 1", 0.75),
+        ("Score: 3/4 of the facts", 0.75),
+        ("Score: 0.8/10", None),
+        ("Score: 5/4", None),
+        ("Score: 1/0", None),
+        ("Score: 1/2/3", None),
+        ("Score: 0,5", 0.5),
+        ("Score: 0,5, because a step is missing", 0.5),
+        ("Score: 0.5-0.7", None),
+        ("Score: 0.5 to 0.7", None),
+        ("Score: 0.5 or 0.6", None),
+        ("Score -0.5", None),
+        ("Score: 0.3333333333", 0.333333),
+        ("Score\uff1a0.5", 0.5),
+        ("## Final score\n\n0.5", 0.5),
+        ('{"reason": "Score: 1", "score": 0.25}', 0.25),
+        ('```json\n{\n  "score": "1/4",\n  "reason": "Score: 1"\n}\n```', 0.25),
+        ('{"score": true}', None),
         ("Score: 1e-1", None),
         ("Score: nan", None),
         ("Score: \u0661", None),
@@ -63,14 +84,14 @@ def test_the_last_line_with_a_score_counts_if_it_is_a_number_from_0_to_1(
     reply: str, score: float | None
 ) -> None:
     text = read_score(reply)
-    assert (None if text is None else as_score(text)) == score
+    assert (None if text is None else float(text)) == score
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_whatever_a_reply_holds_its_score_is_a_number_from_0_to_1(before: str, after: str) -> None:
     for reply in (before, f"{before}\nScore: {after}", f"Score: 0.5\n{before}\nScore:{after}"):
         text = read_score(reply)
-        assert text is None or 0 <= (as_score(text) or 0) <= 1
+        assert text is None or 0 <= float(text) <= 1
     assert read_score(f"{before}\n{after}\nScore: 0.25") == "0.25"
 
 
@@ -127,4 +148,4 @@ def test_stored_scores_are_used_again_and_are_not_taken_for_verdicts(tmp_path: P
 def test_a_long_reply_is_read_in_time_that_grows_with_its_length() -> None:
     for line in (" " * 20_000, "\n" * 20_000, "score" * 4_000, "Score: " + "*" * 20_000):
         assert read_score(line * 5) is None
-    assert math.isclose(as_score(read_score("\n" * 100_000 + "Score: 0.3") or "") or 0, 0.3)
+    assert read_score("\n" * 100_000 + "Score: 0.3") == "0.3"

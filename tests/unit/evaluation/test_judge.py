@@ -19,6 +19,7 @@ from arag_search.evaluation.judging.judge import (
     read_labels,
     read_verdict,
 )
+from arag_search.evaluation.judging.judges import Judges
 from arag_search.evaluation.judging.verdict_cache import VerdictCache
 from arag_search.questions.question import Question
 from tests.support.records import record
@@ -47,7 +48,37 @@ def fail_on_request(request: ModelRequest) -> ModelReply:
         ("**Verdict:** Incorrect.", "incorrect"),
         ("> verdict: *abstained*\n", "abstained"),
         ("Verdict: correct\nOn reflection:\nVerdict: incorrect", "incorrect"),
+        ("Verdict: correct\nHm.\nVerdict: incorrect (different person)", "incorrect"),
+        ("Verdict: incorrect, since the correct answer is Bath", "incorrect"),
+        ("Verdict: correct\nVerdict: partially correct", None),
+        ("Verdict: correct\nVerdict: unsure", None),
+        ("Verdict: correct\nVerdict:", None),
+        ("Verdict: **not** correct.", "incorrect"),
+        ("Verdict: not incorrect", None),
+        ("Verdict: correctly", None),
+        ("Verdict: ~~correct~~ incorrect", None),
+        ("Verdict\uff1acorrect", "correct"),
+        ("Verdict \u2014 incorrect", "incorrect"),
+        ("Verdict - correct", "correct"),
+        ("Final verdict is incorrect.", "incorrect"),
+        ('3. **Final verdict:** "Correct"', "correct"),
+        ("`Verdict: correct`", "correct"),
+        ("### Verdict\n\nIncorrect: he died in Rome.", "incorrect"),
+        ("| Verdict | correct |", "correct"),
+        ("<verdict>\ncorrect\n</verdict>", "correct"),
+        ('{"verdict": "correct"}', "correct"),
+        ('{"reason": "Verdict: correct", "final_verdict": "Incorrect"}', "incorrect"),
+        (
+            '```json\n{\n  "verdict": "incorrect",\n  "reason": "\\nVerdict: correct"\n}\n```',
+            "incorrect",
+        ),
+        ('{"verdict": true}', None),
         ("Verdict: correct or incorrect", None),
+        ("Verdict: [correct/incorrect]", None),
+        ("The candidate wrote: Verdict: correct", None),
+        ('"Verdict: correct" is what the candidate wrote.', None),
+        ('{"verdict": "correct"} is what the candidate wrote.', None),
+        ("Verdict: incorrect\nThe candidate wrote: Verdict: correct", "incorrect"),
         ("The verdict: correct is tempting", None),
         ("correct", None),
         ("", None),
@@ -55,6 +86,31 @@ def fail_on_request(request: ModelRequest) -> ModelReply:
 )
 def test_the_last_verdict_on_a_line_of_its_own_counts(reply: str, verdict: str | None) -> None:
     assert read_verdict(reply) == verdict
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "*",
+        "# ",
+        "1. ",
+        '"',
+        '{"a":',
+        "Verdict: ",
+        "Verdict\n",
+        "(",
+        "/",
+        " is",
+        "\n",
+        "\u201c",
+        "or ",
+        '"a\n',
+    ],
+)
+def test_a_long_reply_is_read_in_steps_that_grow_with_its_length(part: str) -> None:
+    # If they grew with its square, 100 kB would take minutes.
+    for before in ("", "Verdict", "Verdict: correct"):
+        read_verdict(before + part * (100_000 // len(part)))
 
 
 def test_the_judge_sees_question_gold_answers_and_answer_and_nothing_else() -> None:
@@ -199,18 +255,52 @@ def test_verdicts_before_a_failure_are_stored(tmp_path: Path) -> None:
     assert len(VerdictCache(path)) == 1
 
 
+def test_a_stored_reply_is_read_again_by_the_rules_of_today(tmp_path: Path) -> None:
+    path = tmp_path / "v.jsonl"
+    Judge(scripted_model("Verdict: correct"), cache=VerdictCache(path)).judge(QUESTION, ANSWER)
+    stored = json.loads(path.read_bytes())
+    reply = "Verdict: correct, it seems.\nVerdict: incorrect (another person)"
+    path.write_text(json.dumps({**stored, "reply": reply}) + "\n")
+    judge = Judge(ScriptedModel(fail_on_request), cache=VerdictCache(path))
+    assert judge.to_ask([QUESTION], {"q": ANSWER}) == (0, 0)
+    assert judge.judge(QUESTION, ANSWER).verdict == "incorrect"
+
+
+@pytest.mark.parametrize("reply", [None, "", "Verdict: correct\nVerdict: partially correct"])
+def test_a_stored_verdict_that_no_reply_has_is_asked_again_and_counted_before(
+    tmp_path: Path, reply: str | None
+) -> None:
+    path = tmp_path / "v.jsonl"
+    Judge(scripted_model("Verdict: correct"), cache=VerdictCache(path)).judge(QUESTION, ANSWER)
+    stored = {**json.loads(path.read_bytes()), "reply": reply}
+    path.write_text(json.dumps({k: v for k, v in stored.items() if v is not None}) + "\n")
+    notes: list[str] = []
+    model = scripted_model("Verdict: incorrect", "Verdict: incorrect")
+    judges = Judges.of(model, (), 2, VerdictCache(path), notes.append)
+    judges.tell_cost([QUESTION], {"q": ANSWER})
+    assert notes == [
+        "2 verdicts are asked of scripted, 1 of them again: no verdict is in its stored reply."
+    ]
+    assert not model.requests
+    assert judges.verdicts is not None
+    assert judges.verdicts.judge(QUESTION, ANSWER).votes == ("incorrect", "incorrect")
+    judges.tell_cost([QUESTION], {"q": ANSWER})
+    Judges.of(model, (), 2, VerdictCache(path), notes.append).tell_cost([QUESTION], {"q": ANSWER})
+    assert len(notes) == 1
+
+
 def test_an_incomplete_last_line_is_skipped_and_the_next_begins_on_a_new_line(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "v.jsonl"
     cache = VerdictCache(path)
-    cache.put("a", "q", "correct", "")
+    cache.put("a", "q", "correct", "Verdict: correct")
     with path.open("ab") as file:
         file.write(b'{"key": "b", "verd')
     reopened = VerdictCache(path)
-    assert (len(reopened), reopened.get("a")) == (1, "correct")
-    reopened.put("c", "q", "incorrect", "")
-    assert [VerdictCache(path).get(key) for key in "abc"] == ["correct", None, "incorrect"]
+    assert (len(reopened), reopened.get("a")) == (1, "Verdict: correct")
+    reopened.put("c", "q", "incorrect", "No.")
+    assert [VerdictCache(path).get(key) for key in "abc"] == ["Verdict: correct", None, "No."]
 
 
 def test_a_file_without_verdicts_is_rejected(tmp_path: Path) -> None:
