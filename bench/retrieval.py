@@ -23,6 +23,7 @@ import orjson
 from arag_search.engines.hits import Hit
 from arag_search.evaluation.bootstrap import LEVEL, SEED
 from arag_search.evaluation.interfaces import content_words, words_query
+from arag_search.evaluation.judgements import checked_judgements
 from arag_search.evaluation.measurement import ranking_values
 from arag_search.evaluation.measures import parse_measures
 from arag_search.evaluation.text_match import evidence_recall
@@ -285,6 +286,9 @@ def ranking(
 ) -> Measured:
     """Measure the rankings of documents, where a passage counts as its document. Documents that a
     need leaves out by id are left out of its rankings. Raises BenchError if no need is judged."""
+    needs, notes = checked_judgements(needs, index)
+    for note in notes:
+        say(f"{name}: {note}")
     judged = {need.id: dict(need.relevant_documents) for need in needs}
     excluded = {
         id: {document for document, grade in grades.items() if grade < 0}

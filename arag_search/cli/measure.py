@@ -17,6 +17,7 @@ from arag_search.cli.output.score_tables import table_text
 from arag_search.evaluation.bootstrap import Interval
 from arag_search.evaluation.comparison import RULES, Group, Row, compare
 from arag_search.evaluation.interfaces import interfaces_of
+from arag_search.evaluation.judgements import checked_judgements
 from arag_search.evaluation.known_items import known_items
 from arag_search.questions.files import read_needs
 from arag_search.search.asked import MAX_TOOL_TOP_K
@@ -75,7 +76,7 @@ def measure_command(
     with opening.open(index, is_long=True) as opened:
         interfaces = interfaces_of(opened)
         needs = known_items(opened) if questions is None else read_needs(questions)
-        needs = needs[:limit]
+        needs, judged_notes = checked_judgements(needs[:limit], opened)
         if "vectors" in interfaces:
             opened.encode_queries([need.text for need in needs])
         progress = open_progress()
@@ -88,7 +89,7 @@ def measure_command(
             )  # fmt: skip
         finally:
             progress.end()
-    notes = [_KNOWN_ITEMS] if questions is None else []
+    notes = [_KNOWN_ITEMS] if questions is None else judged_notes
     if "vectors" not in interfaces:
         notes.append("The index has no vectors: arag-search embed makes them.")
     text = "\n\n".join([*(_text(group, top_k) for group in groups), "\n".join(notes)]).strip()

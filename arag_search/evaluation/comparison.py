@@ -103,7 +103,7 @@ def compare(
 
 
 def _rule(question: Question) -> Rule:
-    if any(grade > 0 for _, grade in question.relevant_documents):
+    if question.relevant_ids:
         return "documents"
     if question.gold_titles:
         return "evidence"
@@ -138,8 +138,8 @@ def _share_of(question: Question, rule: Rule, chunks: Sequence[Chunk]) -> float 
     if rule == "passage":
         return float(question.id in {chunk.id for chunk in chunks})
     if rule == "documents":
-        relevant = {id for id, grade in question.relevant_documents if grade > 0}
-        return len(relevant & {chunk.doc_id for chunk in chunks}) / len(relevant)
+        relevant = question.relevant_ids
+        return len({chunk.doc_id for chunk in chunks}.intersection(relevant)) / len(relevant)
     if rule == "evidence":
         return evidence_recall(question, [chunk.title for chunk in chunks])
     if rule == "answer":

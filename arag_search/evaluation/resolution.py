@@ -159,7 +159,7 @@ def resolve_evidence(
         return tuple(tuple(_titled_piece(title, passages) for title in titles) for titles in sets)
     if question.supporting_passages:
         # Sentences of a report are in those of other years as well.
-        relevant = {id for id, grade in question.relevant_documents if grade > 0}
+        relevant = question.relevant_ids
         searched = passages.of_documents(relevant) if relevant else passages
         return (tuple(_text_piece(passage, searched) for passage in question.supporting_passages),)
     return ()

@@ -16,6 +16,7 @@ from arag_search.agent.models.usage import usage_warning
 from arag_search.agent.record import Record, other_models_warning
 from arag_search.errors import ArgumentError, QuestionsError
 from arag_search.evaluation.evidence import FAILURES, Failure, failure_counts, failure_of
+from arag_search.evaluation.judgements import checked_judgements
 from arag_search.evaluation.judging.factuality import FactualityScores, means_of
 from arag_search.evaluation.judging.judge import (
     NOT_JUDGED,
@@ -211,6 +212,9 @@ def score_run(
     """
     measures = _measurable(measures, index, judges)
     asked, records, notes = run.questions, run.records, list(run.notes)
+    if index is not None and any(measure.kind.is_ranking for measure in measures):
+        asked, of_judgements = checked_judgements(asked, index)
+        notes += of_judgements
     located = None if index is None else LocatedEvidence.of(asked, Passages(index.scan()))
     if index is not None and not _is_searched_index(run.description, index):
         notes.append(f"Evidence is looked for in {index.location}, which the run did not search.")

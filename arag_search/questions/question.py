@@ -73,6 +73,11 @@ class Question:
         subjects = (subject for subject, _, _ in self.evidence)
         return tuple(dict.fromkeys(self.supporting_titles or subjects))
 
+    @property
+    def relevant_ids(self) -> tuple[str, ...]:
+        """The ids of the documents that are judged relevant."""
+        return tuple(id for id, grade in self.relevant_documents if grade > 0)
+
     def ranked(self, documents: Iterable[str]) -> list[str]:
         """Return documents each once, in their order, without those that are left out of
         rankings."""

@@ -20,6 +20,7 @@ from arag_search.agent.prompts import system_prompt
 from arag_search.agent.record import Record
 from arag_search.endpoints.calls import first_set
 from arag_search.errors import AragError, ConfigError
+from arag_search.evaluation.judgements import checked_judgements
 from arag_search.evaluation.resolution import IndexedPassage, LocatedEvidence, Passages
 from arag_search.questions.files import Question, load_questions, questions_fingerprint
 from arag_search.runs.folder import COMPARED, read_records
@@ -34,7 +35,7 @@ from bench import BenchError
 from bench.ablation.cells import Cell, CellRow
 from bench.ablation.estimate import Estimate, estimate, estimate_judge, estimate_rival
 from bench.ablation.judging.judges import Judging
-from bench.ablation.measure import COSTS
+from bench.ablation.measure import COSTS, measure_of
 from bench.ablation.scoring import rows_of
 from bench.ablation.suite import (
     ENVIRONMENT,
@@ -105,6 +106,7 @@ class AgentExperiment:
         self._taken_away = cache(self._take_away)
         self._index = cache(self._open_index)
         self._located = cache(self._locate)
+        self._ranked = cache(self._check_judgements)
         if problems := list(dict.fromkeys(self._problems())):
             raise ConfigError(numbered("suite", problems))
 
@@ -112,7 +114,7 @@ class AgentExperiment:
         """See Experiment. Raises KeyboardInterrupt if a run was interrupted, and the errors of a
         run."""
         name = key["set"]
-        asked = self._asked(name)
+        asked = self._ranked(name)
         rows: list[CellRow] = []
         fingerprints: Mapping[str, str] = {}
         for seed in self._seeds(key):
@@ -210,6 +212,16 @@ class AgentExperiment:
     def _asked(self, name: str) -> Sequence[Question]:
         """Return the questions of a data set that are asked."""
         return self._taken_away(name).questions if self._runs.withheld else self._candidates(name)
+
+    def _check_judgements(self, name: str) -> Sequence[Question]:
+        """Return the questions that are asked, ready for rankings if the suite measures any."""
+        asked = self._asked(name)
+        if not any(measure_of(measure).kind.is_ranking for measure in self._measures):
+            return asked
+        asked, notes = checked_judgements(asked, self._index(name))
+        for note in notes:
+            say(f"{name}: {note}")
+        return asked
 
     def _load_candidates(self, name: str) -> Sequence[Question]:
         """Return the questions that are asked, as far as their file tells: where evidence is

@@ -10,7 +10,7 @@ import pytest
 
 from arag_search.evaluation.known_items import known_items
 from arag_search.search.opening import open_index
-from tests.support.commands import SAMPLE, Command
+from tests.support.commands import SAMPLE, Command, CommandResult
 
 pytestmark = pytest.mark.usefixtures("commands_folder")
 
@@ -62,6 +62,26 @@ def test_documents_that_a_question_leaves_out_of_rankings_give_their_places_to_t
 
     assert shares_of(query) == {0.0}
     assert shares_of({**query, "metadata": {"excluded_ids": ["goldoni"]}}) == {1.0}
+
+
+def test_judged_documents_that_the_index_lacks_are_named(arag: Command, tmp_path: Path) -> None:
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "queries.jsonl").write_text('{"_id": "1", "text": "carlo goldoni"}\n', "utf-8")
+
+    def measured(*ids: str) -> CommandResult:
+        rows = "".join(f"1\t{id}\t1\n" for id in ids)
+        text = f"query-id\tcorpus-id\tscore\n{rows}"
+        (tmp_path / "qrels" / "test.tsv").write_text(text, "utf-8")
+        return arag("measure", "my-index", str(tmp_path))
+
+    foreign = measured("goldoni.1", "vivaldi.1")
+    assert (foreign.code, foreign.out) == (1, "")
+    assert 'is in the index: "goldoni.1", "vivaldi.1".' in foreign.err
+    assert "Allowed: ids of its documents, such as " in foreign.err
+    assert (
+        '1 relevant document is not in the index (of 2): "doc_1".'
+        in measured("goldoni", "doc_1").out
+    )
 
 
 def test_more_passages_than_a_tool_shows_are_refused(arag: Command) -> None:

@@ -1,0 +1,85 @@
+"""Judgements beside the documents of an index, before rankings are measured by them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from arag_search.corpus import is_unicode
+from arag_search.errors import QuestionsError
+from arag_search.plan.clauses import joined, values_of
+from arag_search.query.fields import DOC_ID
+from arag_search.questions.fields import shown
+from arag_search.questions.question import Question
+from arag_search.search.index import Index
+from arag_search.system.progress import counted
+
+_NAMED = 3
+_SCANNED, _AT_ONCE = 100, 500
+
+
+def checked_judgements(
+    questions: Sequence[Question], index: Index
+) -> tuple[tuple[Question, ...], list[str]]:
+    """Return questions for rankings of documents of the index, and notes on them.
+
+    A question that is a document itself, with the same id and text (ArguAna, Quora), leaves it out
+    of its ranking unless it is judged relevant. Raises QuestionsError if the index has none of the
+    relevant documents.
+    """
+    relevant = {question.id: question.relevant_ids for question in questions}
+    judged = dict.fromkeys(id for ids in relevant.values() for id in ids)
+    if not judged:
+        return tuple(questions), []
+    own = dict.fromkeys(id for id, ids in relevant.items() if ids and id not in ids)
+    texts = _texts(index, judged | own)
+    missing = [id for id in judged if id not in texts]
+    notes: list[str] = []
+    if len(missing) == len(judged):
+        known = dict.fromkeys(chunk.doc_id for chunk in islice(index.scan(), _SCANNED))
+        raise QuestionsError(
+            f"None of the relevant documents is in the index: {_named(judged)}.",
+            where=index.location,
+            allowed=f"ids of its documents, such as {_named(known)}",
+            do="Write the ids of the index into the judgements, or name the index of their corpus.",
+        )
+    if missing:
+        lacking = counted(len(missing), "relevant document is", "relevant documents are")
+        notes.append(f"{lacking} not in the index (of {len(judged):,}): {_named(missing)}.")
+    left_out = {
+        question.id
+        for question in questions
+        if question.id in own and _plain(question.text) in texts.get(question.id, ())
+    }
+    if left_out:
+        count = counted(len(left_out), "question")
+        notes.append(f"Rankings of {count} leave out the document with their own id and text.")
+    return tuple(
+        replace(question, excluded_documents=(*question.excluded_documents, question.id))
+        if question.id in left_out
+        else question
+        for question in questions
+    ), notes
+
+
+def _texts(index: Index, ids: Iterable[str]) -> Mapping[str, tuple[str, str]]:
+    """Return the texts of those documents that the index has, without and with their title."""
+    wanted = [id for id in ids if is_unicode(id)]
+    titles: dict[str, str] = {}
+    contents: dict[str, str] = defaultdict(str)
+    for start in range(0, len(wanted), _AT_ONCE):
+        within = joined(index.scope, values_of(DOC_ID, wanted[start : start + _AT_ONCE]))
+        for chunk in index.state.engine.scan(within):
+            titles[chunk.doc_id] = chunk.title
+            contents[chunk.doc_id] += chunk.content
+    return {id: (_plain(text), _plain(f"{titles[id]} {text}")) for id, text in contents.items()}
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _named(ids: Iterable[str]) -> str:
+    return ", ".join(map(shown, islice(ids, _NAMED)))
