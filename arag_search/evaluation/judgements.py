@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -29,11 +28,10 @@ def checked_judgements(
     of its ranking unless it is judged relevant. Raises QuestionsError if the index has none of the
     relevant documents.
     """
-    relevant = {question.id: question.relevant_ids for question in questions}
-    judged = dict.fromkeys(id for ids in relevant.values() for id in ids)
+    judged = dict.fromkeys(id for question in questions for id in question.relevant_ids)
     if not judged:
         return tuple(questions), []
-    own = dict.fromkeys(id for id, ids in relevant.items() if ids and id not in ids)
+    own = {q.id: None for q in questions if q.relevant_ids and q.id not in q.relevant_ids}
     texts = _texts(index, judged | own)
     missing = [id for id in judged if id not in texts]
     notes: list[str] = []
@@ -48,37 +46,33 @@ def checked_judgements(
     if missing:
         lacking = counted(len(missing), "relevant document is", "relevant documents are")
         notes.append(f"{lacking} not in the index (of {len(judged):,}): {_named(missing)}.")
-    left_out = {
-        question.id
-        for question in questions
-        if question.id in own and _plain(question.text) in texts.get(question.id, ())
-    }
+    ready: list[Question] = []
+    left_out = 0
+    for question in questions:
+        if question.id in own and _is_text_of(question, texts.get(question.id, "")):
+            excluded = (*question.excluded_documents, question.id)
+            question, left_out = replace(question, excluded_documents=excluded), left_out + 1
+        ready.append(question)
     if left_out:
-        count = counted(len(left_out), "question")
+        count = counted(left_out, "question")
         notes.append(f"Rankings of {count} leave out the document with their own id and text.")
-    return tuple(
-        replace(question, excluded_documents=(*question.excluded_documents, question.id))
-        if question.id in left_out
-        else question
-        for question in questions
-    ), notes
+    return tuple(ready), notes
 
 
-def _texts(index: Index, ids: Iterable[str]) -> Mapping[str, tuple[str, str]]:
-    """Return the texts of those documents that the index has, without and with their title."""
+def _texts(index: Index, ids: Iterable[str]) -> Mapping[str, str]:
+    """Return the titles, on lines of their own, and texts of the documents that the index has."""
     wanted = [id for id in ids if is_unicode(id)]
-    titles: dict[str, str] = {}
-    contents: dict[str, str] = defaultdict(str)
+    texts: dict[str, str] = {}
     for start in range(0, len(wanted), _AT_ONCE):
         within = joined(index.scope, values_of(DOC_ID, wanted[start : start + _AT_ONCE]))
         for chunk in index.state.engine.scan(within):
-            titles[chunk.doc_id] = chunk.title
-            contents[chunk.doc_id] += chunk.content
-    return {id: (_plain(text), _plain(f"{titles[id]} {text}")) for id, text in contents.items()}
+            texts[chunk.doc_id] = texts.get(chunk.doc_id, f"{chunk.title}\n") + chunk.content
+    return texts
 
 
-def _plain(text: str) -> str:
-    return " ".join(text.split())
+def _is_text_of(question: Question, titled: str) -> bool:
+    wholes = (titled, titled.partition("\n")[2])
+    return question.text.split() in [whole.split() for whole in wholes]
 
 
 def _named(ids: Iterable[str]) -> str:

@@ -6,7 +6,7 @@ A question that failed or has no record counts as 0 in every measure of quality.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
@@ -84,6 +84,13 @@ class Row:
     seconds: float | None
 
 
+AVERAGED = (
+    "exact_match", "f1", "contain_accuracy", "evidence_recall", "grounded_accuracy",
+    "memory_share", "retrieved_tokens", "steps", "seconds",
+)  # fmt: skip
+"""The means in a row."""
+
+
 @dataclass(frozen=True, slots=True)
 class Judged:
     """A judge's verdicts on the answers by question, and their agreement with human labels."""
@@ -128,6 +135,19 @@ class Score:
     factuality: JudgedFactuality | None = None
     located: LocatedEvidence | None = None
 
+    def mean_of_types(self) -> dict[str, float | None]:
+        """Return the means of a row, and of the measures, in which each type counts the same,
+        whatever its number of questions. Empty unless there are several types."""
+        end = 1 + len({score.type for score in self.questions} - {None})
+        if end < 3:
+            return {}
+        rows, means = self.rows[1:end], self.means[1:end]
+        names = map(str, self.measures)
+        return {
+            **{name: _mean(getattr(row, name) for row in rows) for name in AVERAGED},
+            **{name: _mean(of.values[name] for of in means) for name in names},
+        }
+
     def failure_counts(self) -> dict[str, dict[Failure, int]]:
         """Return how often each category occurs, in the groups of the rows."""
         return {
@@ -155,6 +175,7 @@ class Score:
         written: dict[str, Any] = {
             "run": self.run.model_dump(),
             "rows": [asdict(row) for row in self.rows],
+            **({"mean_of_types": means} if (means := self.mean_of_types()) else {}),
             "questions": [asdict(question) for question in self.questions],
             "notes": list(self.notes),
             "trajectories": asdict(self.trajectories),
@@ -345,8 +366,7 @@ def rows_of(scores: Sequence[QuestionScore]) -> tuple[Row, ...]:
 
 def _row(name: str, scores: Sequence[QuestionScore]) -> Row:
     def mean(value: Callable[[QuestionScore], float | None]) -> float | None:
-        known = [number for score in scores if (number := value(score)) is not None]
-        return fmean(known) if known else None
+        return _mean(map(value, scores))
 
     return Row(
         type=name,
@@ -366,6 +386,11 @@ def _row(name: str, scores: Sequence[QuestionScore]) -> Row:
         steps=mean(lambda score: score.steps),
         seconds=mean(lambda score: score.seconds),
     )
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
 
 
 def _notes(scores: Sequence[QuestionScore], run: RunDescription) -> list[str]:

@@ -60,10 +60,13 @@ def test_run_answers_all_questions_and_score_reads_them(arag: Command) -> None:
         "search", "evidence", "refused", "failed", "missing", "tokens", "steps", "seconds",
     ]  # fmt: skip
     assert [line.split()[:2] for line in lines[2:]] == [
-        ["all", "12"], ["comparison", "2"], ["compositional", "9"], ["inference", "1"],
+        ["all", "12"], ["mean", "of"], ["comparison", "2"], ["compositional", "9"],
+        ["inference", "1"], ["In", '"mean'],
     ]  # fmt: skip
     report = arag("score", "all", "--json").json
-    assert sorted(report) == ["failures", "notes", "questions", "rows", "run", "trajectories"]
+    assert sorted(report) == [
+        "failures", "mean_of_types", "notes", "questions", "rows", "run", "trajectories",
+    ]  # fmt: skip
     assert report["rows"][0]["exact_match"] == pytest.approx(
         sum(question["exact_match"] for question in report["questions"]) / 12
     )
@@ -292,7 +295,7 @@ def test_factuality_is_judged_instead_or_as_well_where_it_is_asked_for(
     Path("factuality/verdicts.jsonl").unlink(missing_ok=True)
     command = ("score", "factuality", "--judge", "m")
     done = arag(*command, "--measure", "Factuality")
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.err) == (0, "4 verdicts are asked of scripted.\n")
     assert done.lines[1].split() == ["questions", "Factuality"]
     assert done.lines[2].split() == ["all", "4", "0.500"]
     assert (

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from arag_search.evaluation.evidence import FAILURES
 from arag_search.evaluation.judging.judge import NOT_JUDGED, VERDICTS
 from arag_search.evaluation.measurement import Means
 from arag_search.evaluation.measures import Unit
-from arag_search.evaluation.score import Row, Score
+from arag_search.evaluation.score import AVERAGED, Row, Score
 from arag_search.evaluation.trajectories import ToolUse
 
 _HEAD = (
     "", "questions", "EM", "F1", "Contain-Acc", "grounded", "from memory", "without a search",
     "evidence", "refused", "failed", "missing", "tokens", "steps", "seconds",
 )  # fmt: skip
+_COUNTS = {"questions", "without a search", "refused", "failed", "missing"}
+_OF_TYPES = "mean of types"
 _NONE = "-"
 _FILTER_CHARACTERS = 60
 
@@ -29,21 +32,34 @@ _WRITTEN: Mapping[Unit, Callable[[float], str]] = {
 
 def score_text(score: Score) -> str:
     """Format the run, a table of its rows, and the notes."""
-    table = table_text([_HEAD, *map(_cells, score.rows)])
-    return "\n".join([_run_line(score), *table, *score.notes])
+    rows = [*map(_cells, score.rows)]
+    if means := score.mean_of_types():
+        values = {name: means[name] for name in AVERAGED}
+        cells = _cells(replace(score.rows[0], type=_OF_TYPES, **values))
+        pairs = zip(_HEAD, cells, strict=True)
+        rows.insert(1, tuple("" if name in _COUNTS else cell for name, cell in pairs))
+    return "\n".join([_run_line(score), *table_text([_HEAD, *rows]), *_notes(score)])
 
 
 def measures_text(score: Score) -> str:
     """Format the run, a table of the chosen measures, verdicts, and the notes."""
     names = [str(measure) for measure in score.measures]
     table = [("", "questions", *names), *(_means_cells(row, score) for row in score.means)]
+    if means := score.mean_of_types():
+        (_, _, *cells) = _means_cells(Means(_OF_TYPES, 0, means, {}), score)
+        table.insert(2, (_OF_TYPES, "", *cells))
     lines = [_run_line(score), *table_text(table)]
     overall = score.means[0]
     for name in names:
         counted = overall.counted[name]
         if counted < overall.questions:
             lines.append(f"{name} is over {counted:,} of {overall.questions:,} questions.")
-    return "\n".join([*lines, *_verdict_lines(score), *score.notes])
+    return "\n".join([*lines, *_verdict_lines(score), *_notes(score)])
+
+
+def _notes(score: Score) -> Sequence[str]:
+    types = f'In "{_OF_TYPES}", each type counts the same; in "all", each question does.'
+    return [*([types] if score.mean_of_types() else []), *score.notes]
 
 
 def details_text(score: Score) -> str:
