@@ -118,8 +118,8 @@ def test_the_document_that_a_question_is_itself_is_left_out_of_its_ranking(repor
 
 def test_scores_of_rankings_check_their_judgements_and_others_do_not() -> None:
     def scored(asked: Question, measure: str) -> tuple[float | None, tuple[str, ...]]:
-        found = record(asked.id, "x", search("vivaldi.1", "griselda.1"))
-        run = LoadedRun(DESCRIPTION, (asked,), {asked.id: found}, ())
+        answered = record(asked.id, "x", search("vivaldi.1", "griselda.1"))
+        run = LoadedRun(DESCRIPTION, (asked,), {asked.id: answered}, ())
         score = score_run(run, measures=parse_measures([measure]), index=INDEX)
         return score.means[0].values[measure], score.notes
 
