@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import math
+import os
 import random
 import threading
 import weakref
@@ -124,6 +125,7 @@ class Endpoint:
         self._chance = chance
         self._client: Any = None  # created by the first call: openai takes a second to import
         self._making_client = threading.Lock()
+        self._pid = 0
 
     @property
     def where(self) -> str:
@@ -244,7 +246,8 @@ class Endpoint:
         from arag_search.endpoints.client import BoundedClient
 
         with self._making_client:
-            if self._client is None:
+            if self._client is None or self._pid != os.getpid():  # a fork would share connections
+                self._pid = os.getpid()
                 http = BoundedClient(
                     timeout_s=self._timeout_s, max_reply_bytes=self._max_reply_bytes
                 )

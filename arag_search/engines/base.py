@@ -7,6 +7,7 @@ corpus order (by ordinal).
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -453,6 +454,12 @@ class Calls:
         self._changed = threading.Condition(self._lock)
         self._in_flight = 0
         self._closed = False
+        self._pid = os.getpid()
+
+    @property
+    def is_inherited(self) -> bool:
+        """Whether this process was forked from the one that opened the engine."""
+        return os.getpid() != self._pid
 
     def __enter__(self) -> None:
         """Count a call as in flight. Raises IndexClosedError after ``close``."""
@@ -475,7 +482,13 @@ class Calls:
                 self._changed.notify_all()
 
     def close(self) -> bool:
-        """Reject further calls and wait for those in flight. Return True to the first caller."""
+        """Reject further calls and wait for those in flight. Return True to the first caller.
+
+        In a forked process, return False at once: what to free and wait for is its parent's.
+        """
+        if self.is_inherited:
+            self._closed = True
+            return False
         with self._changed:
             first = not self._closed
             self._closed = True

@@ -8,7 +8,6 @@ with arag_search.open_index("my-index") as index:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext
 from functools import wraps
 from types import TracebackType
@@ -106,7 +105,6 @@ class Index:
             search_timeout_s,
             is_outdated,
             Calls(location),
-            ThreadPoolExecutor(thread_name_prefix="by-words"),  # starts none by itself
         )
         self._use: Use = lambda asked, within: nullcontext(state)
         self._closes = (state.close, *([] if on_close is None else [on_close]))

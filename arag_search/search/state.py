@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -41,9 +42,9 @@ class IndexState:
     search_timeout_s: float | None
     is_outdated: Callable[[], bool]
     calls: Calls
-    pool: ThreadPoolExecutor
     whole: IndexState | None = None
     _made: dict[object, Any] = field(default_factory=dict[object, Any])
+    _pools: dict[int, ThreadPoolExecutor] = field(default_factory=dict[int, ThreadPoolExecutor])
 
     @property
     def manifest(self) -> Manifest:
@@ -54,6 +55,13 @@ class IndexState:
     def schema(self) -> Schema:
         """The fields of the index."""
         return self.manifest.query_schema
+
+    @property
+    def pool(self) -> ThreadPoolExecutor:
+        """The threads of this process; those of a parent do not survive a fork."""
+        if (pid := os.getpid()) not in self._pools:
+            self._pools.setdefault(pid, ThreadPoolExecutor(thread_name_prefix="by-words"))
+        return self._pools[pid]
 
     @property
     def standing(self) -> Standing | None:
@@ -114,7 +122,7 @@ class IndexState:
     def close(self) -> None:
         """Wait for searches in flight, and close engine and vectors."""
         if self.calls.close():
-            self.pool.shutdown()
+            self.pool.shutdown()  # of no threads, before a hybrid search
             if self.source is not None:
                 self.source.close()
         self.engine.close()

@@ -77,13 +77,15 @@ class Endpoint:
         self.requests: list[dict[str, Any]] = []
         self.paths: list[str] = []
         self.keys: list[str] = []
+        self.peers: list[tuple[str, int]] = []
+        """The connections of the requests so far, by the client's end."""
         self.closing = threading.Event()
         self._lock = threading.Lock()
 
     def reply_with(self, *answers: Answer) -> None:
         """Forget earlier requests, and give these answers from now on."""
         self.answers, self.script = list(answers), None
-        self.requests, self.paths, self.keys = [], [], []
+        self.requests, self.paths, self.keys, self.peers = [], [], [], []
 
     def reply_by(self, script: Callable[[dict[str, Any]], Answer]) -> None:
         """Forget earlier requests, and answer each from now on as the script does."""
@@ -111,6 +113,7 @@ def running_endpoint() -> Iterator[Endpoint]:
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
+            endpoint.peers.append(self.client_address)
             answer = endpoint.answer(self.path, self.headers.get("Authorization", ""), body)
             if answer.silent:
                 endpoint.closing.wait()

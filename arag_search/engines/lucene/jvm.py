@@ -100,6 +100,7 @@ def start(*flags: str) -> None:
         if _State.pid is None:
             _start(flags)
             _State.pid = os.getpid()
+            os.register_at_fork(after_in_child=_after_fork)
 
 
 def expect_little() -> None:
@@ -111,6 +112,14 @@ def expect_little() -> None:
 def stop() -> None:
     """Stop Java before the process ends. It cannot be started again."""
     _jpype().shutdownJVM()
+
+
+def _after_fork() -> None:
+    """Let every use of Java raise JvmError in a forked process, and its end not wait for Java."""
+    from jpype import config
+
+    java.cache_clear()
+    config.onexit = False
 
 
 def check_process() -> None:

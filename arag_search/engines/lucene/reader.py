@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -566,12 +565,8 @@ def _chunk(hit: Hit) -> Chunk:
 class _Calls(Calls):
     """Calls in flight whose Java exceptions are raised as EngineError."""
 
-    def __init__(self, where: str) -> None:
-        super().__init__(where)
-        self._pid = os.getpid()
-
     def __enter__(self) -> None:
-        if os.getpid() != self._pid:
+        if self.is_inherited:
             jvm.check_process()
         super().__enter__()
 
