@@ -17,7 +17,7 @@ from arag_search.system.progress import duration
 
 LONGEST_RETRY_AFTER_S = 120.0
 MAX_WORDS = 300  # characters of the endpoint's own words in a message
-_RETRYABLE_STATUSES = frozenset({408, 409, 425, 429})
+_RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 498})  # 498: no room for Groq's flex tier
 _KEY_STATUSES = frozenset({401, 403})
 _PAYMENT_CODES = frozenset({"insufficient_quota", "billing_not_active"})
 _MODEL_CODES = frozenset({"model_not_found", "invalid_model"})

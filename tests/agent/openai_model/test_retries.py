@@ -51,6 +51,7 @@ def under_200(error: dict[str, object]) -> list[tuple[Answer, float, str]]:
         (limit(Retry_After="2", Retry_After_Ms="1500"), 1.5, "Slow down"),
         (Answer(429, [{"error": GOOGLE}]), 37.0, "Quota"),
         *((Answer(status, OOPS), 1.0, OOPS) for status in (408, 500, 502, 503, 529)),
+        (refusal(498, "Flex tier capacity exceeded"), 1.0, "Flex tier capacity exceeded"),
         (Answer(200, completion("Ada").body, cut=True), 1.0, "RemoteProtocolError: peer closed"),
         *under_200({"code": "server_error", "message": "x"}),
         *under_200({"code": "502", "message": "x"}),
