@@ -113,7 +113,7 @@ class Endpoint:
         self.name = name
         self.base_url = base_url.rstrip("/")
         self._key = (key or "").strip()
-        encoded = base64.b64encode(self._key.encode()).decode()
+        encoded = base64.b64encode(self._key.encode("utf-8", "surrogateescape")).decode()
         self._secrets = Secrets(self._key, encoded, mark="[key]")
         self._failures = failures
         self._timeout_s = timeout_s

@@ -341,20 +341,23 @@ class Secrets:
     @classmethod
     def of_login(cls, username: str, password: str) -> Secrets:
         """Return the secrets of HTTP's Basic authentication, which sends them in base64."""
-        login = f"{username}:{password}" if password else ""
-        # Clients differ in the encoding; that of OpenSearch sends Latin-1.
-        encoded = (login.encode(name, "replace") for name in ("utf-8", "latin-1"))
-        tokens = (base64.b64encode(raw).decode() for raw in encoded)
-        return cls(login, *tokens, password, mark="[password]")
+        login = (f"{username}:{password}", basic_credentials(username, password))
+        return cls(*(login if password else ()), password, mark="[password]")
 
     def hide(self, text: str) -> str:
         """Return the text without the secrets."""
         return self._pattern.sub(lambda _: self._mark, text)
 
 
+def basic_credentials(username: str, password: str) -> str:
+    """Return a login as HTTP's Basic authentication sends it: in UTF-8 as by curl, with the bytes
+    of the environment that are not."""
+    return base64.b64encode(f"{username}:{password}".encode("utf-8", "surrogateescape")).decode()
+
+
 def _forms_of(character: str) -> str:
     """Return a pattern of a character, as it is and as others write it."""
-    units = character.encode("utf-16-be").hex()
+    units = character.encode("utf-16-be", "surrogatepass").hex()
     escape = "".join(rf"\\{{1,8}}u{units[at : at + 4]}" for at in range(0, len(units), 4))
     percent = re.sub("(..)", r"%\1", character.encode("utf-8", "replace").hex())
     number = ord(character)

@@ -280,19 +280,23 @@ def test_redirects_in_a_circle_end(other_endpoint: Endpoint) -> None:
 # Proxies
 
 
+@pytest.mark.parametrize(
+    ("login", "sent"),
+    [("anna:s3cret", "YW5uYTpzM2NyZXQ="), ("anna:%D0%BF%D0%B0ss", "YW5uYTrQv9Cwc3M=")],
+)
 def test_a_proxy_of_the_environment_is_used_and_its_password_stays_with_it(
-    server: RawServer, monkeypatch: pytest.MonkeyPatch
+    server: RawServer, monkeypatch: pytest.MonkeyPatch, login: str, sent: str
 ) -> None:
     monkeypatch.setenv("NO_PROXY", "localhost")
-    monkeypatch.setenv("HTTP_PROXY", server.url.replace("http://", "http://anna:s3cret@"))
-    monkeypatch.setenv("http_proxy", server.url.replace("http://", "http://anna:s3cret@"))
+    monkeypatch.setenv("HTTP_PROXY", server.url.replace("http://", f"http://{login}@"))
+    monkeypatch.setenv("http_proxy", server.url.replace("http://", f"http://{login}@"))
     server.reply_with([reply(BODY)])
     model = OpenAIModel("m", base_url="http://model.invalid/v1", key=KEY, max_retries=0)
     assert model.reply(FINAL).text == "Answer: Vivaldi"
     model.close()
     head = server.requests[0].decode()
     assert head.startswith("POST http://model.invalid/v1/chat/completions HTTP/1.1\r\n")
-    assert "Proxy-Authorization: Basic YW5uYTpzM2NyZXQ=\r\n" in head
+    assert f"Proxy-Authorization: Basic {sent}\r\n" in head
 
 
 @pytest.mark.parametrize("proxy", ["socks5://anna:s3cret@h:1", "http://anna:s3cret@h:port"])

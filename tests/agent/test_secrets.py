@@ -27,7 +27,7 @@ from tests.support.unruly_server import WHOLE, Answer, UnrulyServer, unruly, ver
 
 KEY = "sk-Very_secret/key+7="
 LOGIN = ("anna", "s3cret/p\u00e4ss word")
-TOKEN = base64.b64encode(":".join(LOGIN).encode("latin-1")).decode()  # as the client sends it
+TOKEN = base64.b64encode(":".join(LOGIN).encode()).decode()  # as the client sends it
 
 
 def forms_of(secret: str) -> list[str]:

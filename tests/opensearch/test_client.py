@@ -279,6 +279,38 @@ def test_the_deepest_reason_of_any_reply_is_one_line() -> None:
 # Permissions, and kinds of servers
 
 
+@pytest.mark.parametrize(
+    ("username", "password", "sent"),
+    [
+        pytest.param("elastic", "á", "ZWxhc3RpYzrDoQ==", id="elastic/elasticsearch-py#1054"),
+        pytest.param(
+            "user", "unusual-char-é", "dXNlcjp1bnVzdWFsLWNoYXItw6k=", id="djc/couchdb-python#301"
+        ),
+        pytest.param("test", "654ö21", "dGVzdDo2NTTDtjIx", id="httpie/cli#212"),
+        pytest.param("user", "€uro", "dXNlcjrigqx1cm8=", id="HenriWahl/Nagstamon#1126"),
+        pytest.param(
+            "Сергей", "пароль", "0KHQtdGA0LPQtdC5OtC/0LDRgNC+0LvRjA==", id="psf/requests#7523"
+        ),
+        pytest.param("John", "ż🙂", "Sm9objrFvPCfmYI=", id="KR8MER/eas-station#531"),
+        pytest.param("anna", "p\udce4ss", "YW5uYTpw5HNz", id="bytes of another encoding"),
+    ],
+)
+def test_user_and_password_are_sent_in_utf_8_and_never_shown(
+    server: UnrulyServer,
+    monkeypatch: pytest.MonkeyPatch,
+    username: str,
+    password: str,
+    sent: str,
+) -> None:
+    monkeypatch.setenv("OPENSEARCH_USERNAME", username)
+    monkeypatch.setenv("OPENSEARCH_PASSWORD", password)
+    server.reply_with(Answer(f"Unauthorized: Basic {sent} {username}:pass", 401))
+    with pytest.raises(AccessError) as caught:
+        Client.connect(parse_address(f"{server.url}/wiki"))
+    assert server.requests[0][2]["authorization"] == f"Basic {sent}"
+    assert "Unauthorized: Basic [password] " in str(caught.value)
+
+
 def test_wrong_credentials_are_reported_without_showing_them(
     server: UnrulyServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

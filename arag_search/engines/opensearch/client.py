@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from arag_search.endpoints.refusals import Secrets
+from arag_search.endpoints.refusals import Secrets, basic_credentials
 from arag_search.engines.opensearch.address import UNENCRYPTED_VARIABLE, Address, ConnectionOptions
 from arag_search.engines.opensearch.faults import (
     Fault,
@@ -285,6 +285,10 @@ def _transport(address: Address, options: ConnectionOptions) -> Any:
             "client_cert": options.client_cert,
             "client_key": options.client_key,
         }
+    headers = {"content-type": "application/json"}
+    if options.username:  # the library's http_auth knows Latin-1 only
+        login = basic_credentials(options.username, options.password)
+        headers["authorization"] = f"Basic {login}"
     return Transport(
         [
             {"host": parts.hostname, "port": parts.port, "url_prefix": address.prefix}
@@ -292,14 +296,13 @@ def _transport(address: Address, options: ConnectionOptions) -> Any:
         ],
         connection_class=Http,
         serializer=Json(),
-        http_auth=(options.username, options.password) if options.username else None,
         max_retries=0,
         retry_on_timeout=True,  # with no retries: a host that hangs is set aside as a dead one is
         retry_on_status=(),
         dead_timeout=_ASIDE_S,
         timeout_cutoff=_DOUBLINGS,
         pool_maxsize=_POOL_SIZE,
-        headers={"content-type": "application/json"},
+        headers=headers,
         **tls,
     )
 
