@@ -71,7 +71,11 @@ class AragError(Exception):
     """A failure with a message in up to four parts.
 
     The parameters are the parts; ``str()`` joins those that are not empty, one per line.
+    ``refused`` are the words with which an endpoint refused what a request holds, so that other
+    requests may be answered; "" for every other error.
     """
+
+    refused = ""
 
     def __init__(self, what: str, *, where: str = "", allowed: str = "", do: str = "") -> None:
         super().__init__(what)

@@ -6,6 +6,7 @@ import base64
 import email.utils
 import json
 import re
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +20,9 @@ LONGEST_RETRY_AFTER_S = 120.0
 MAX_WORDS = 300  # characters of the endpoint's own words in a message
 _RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 498})  # 498: no room for Groq's flex tier
 _KEY_STATUSES = frozenset({401, 403})
+_ITEM_STATUSES = frozenset({400, 413, 422})
+_NOT_FINITE = re.compile(r"\bnan\b|not[- ]finite|non-finite", re.IGNORECASE)
+_SAME_REFUSALS = 4
 _PAYMENT_CODES = frozenset({"insufficient_quota", "billing_not_active"})
 _MODEL_CODES = frozenset({"model_not_found", "invalid_model"})
 _MODEL_WORDS = ("is not a valid model",)
@@ -76,8 +80,8 @@ class Refusal:
     ``retryable`` means that another attempt may succeed, after ``retry_after_s`` seconds if the
     endpoint says so. ``codes`` are all names that the endpoint gives the error, ``param`` what it
     says is wrong, and ``whole`` all of its text; ``is_too_long`` says that the request does not
-    fit. ``unread_call`` is what the model wrote if the server could not read it as a call, empty if
-    it does not say."""
+    fit, and ``is_not_finite`` that the model computed no number for it. ``unread_call`` is what the
+    model wrote if the server could not read it as a call, empty if it does not say."""
 
     words: str
     retryable: bool
@@ -88,6 +92,7 @@ class Refusal:
     whole: str = ""
     is_too_long: bool = False
     unread_call: str | None = None
+    is_not_finite: bool = False
 
     @property
     def asks_too_long_a_wait(self) -> bool:
@@ -106,6 +111,26 @@ class Failures:
     reply: type[AragError]
     length: type[AragError]
     key_variables: tuple[str, ...]
+
+
+class ItemRefusals:
+    """The last outcomes of requests for one item each, by which a fault of every request is told
+    from a fault of an item. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self.has_answer = False
+        self._lock = threading.Lock()
+        self._words = ""
+        self._count = 0
+
+    def add(self, words: str) -> bool:
+        """Note the words of a refusal, "" for an answer. Return whether every fourth item in a row
+        was now refused in the same words."""
+        with self._lock:
+            self.has_answer = self.has_answer or not words
+            self._count = self._count + 1 if words == self._words else 1
+            self._words = words
+            return bool(words) and self._count % _SAME_REFUSALS == 0
 
 
 def refusal_of(status: int, body: str, headers: Mapping[str, str], secrets: Secrets) -> Refusal:
@@ -133,10 +158,11 @@ def refusal_of(status: int, body: str, headers: Mapping[str, str], secrets: Secr
     whole = f"{words} {body}"
     param = str(error.get("param") or "")
     is_too_long = _is_too_long(status, param, f"{' '.join(codes)} {whole}".lower())
+    is_not_finite = status == 500 and bool(_NOT_FINITE.search(whole))
     waits = (status in _RETRYABLE_STATUSES or status >= 500) and not codes & _PAYMENT_CODES
     return Refusal(
         words=_shown(words, secrets) or "no explanation",
-        retryable=waits and not is_too_long,
+        retryable=waits and not (is_too_long or is_not_finite),
         status=status,
         codes=frozenset(map(secrets.hide, codes)),
         retry_after_s=_retry_after_s(headers, error),
@@ -144,6 +170,7 @@ def refusal_of(status: int, body: str, headers: Mapping[str, str], secrets: Secr
         whole=secrets.hide(whole),
         is_too_long=is_too_long,
         unread_call=_unread_call(error, words, whole, secrets),
+        is_not_finite=is_not_finite,
     )
 
 
@@ -251,7 +278,9 @@ def refusal_error(
             do="Make that address the base URL, if questions and passages may go there.",
         )
     if refusal.is_too_long:
-        return failures.length(f"The request is too long for the model: {words}", where=where)
+        error = failures.length(f"The request is too long for the model: {words}", where=where)
+        error.refused = words
+        return error
     if status in _KEY_STATUSES or _says(words, _KEY_WORDS):
         refused = "refused the key" if has_key else "requires a key"
         return failures.access(
@@ -270,9 +299,11 @@ def refusal_error(
             do=f"Name a model that {base_url} serves, or correct the base URL "
             "(it often ends in /v1).",
         )
-    return failures.reply(
+    error = failures.reply(
         f"The endpoint refused the request (status {status}): {words}", where=where
     )
+    error.refused = words if status in _ITEM_STATUSES or refusal.is_not_finite else ""
+    return error
 
 
 def _is_too_long(status: int, param: str, said: str) -> bool:

@@ -19,7 +19,6 @@ from arag_search.evaluation.evidence import FAILURES, Failure, failure_counts, f
 from arag_search.evaluation.judgements import checked_judgements
 from arag_search.evaluation.judging.factuality import FactualityScores, means_of
 from arag_search.evaluation.judging.judge import (
-    NOT_JUDGED,
     Agreement,
     Judge,
     Judgement,
@@ -158,15 +157,13 @@ class Score:
         }
 
     def verdict_counts(self) -> dict[str, dict[str, int]]:
-        """Return how often each verdict occurs, in the groups of the rows; "not judged" counts
-        answers without a verdict. Empty without a judge."""
+        """Return how often each verdict occurs, in the groups of the rows; "not judged" and "not
+        judged (refused)" count answers without one. Empty without a judge."""
         if self.judged is None:
             return {}
         of = self.judged.judgements
         return {
-            name: dict(
-                Counter(of[score.id].verdict or NOT_JUDGED for score in group if score.id in of)
-            )
+            name: dict(Counter(of[score.id].shown for score in group if score.id in of))
             for name, group in groups_of(self.questions)
         }
 
@@ -340,6 +337,16 @@ def _judge_notes(judged: Judged | None, factuality: JudgedFactuality | None) -> 
         notes.append(
             f"{counted(count, 'answer was', 'answers were')} not judged, without a verdict or with "
             "two of as many votes: JudgeAcc leaves them out."
+        )
+    scored = () if factuality is None else factuality.answers.values()
+    refused = [
+        *(judgement.refused for judgement in verdicts if judgement.verdict is None),
+        *(scores.refused for scores in scored if scores.mean is None),
+    ]
+    if refused := list(filter(None, refused)):
+        notes.append(
+            f"{counted(len(refused), 'answer was', 'answers were')} refused by the judge or its "
+            f"endpoint (the same command asks again): {refused[0]}"
         )
     if factuality is not None:
         notes.append(_OUR_FACTUALITY)

@@ -10,7 +10,6 @@ from typing import Any
 
 from arag_search.agent.record import ContextEvent, Record, Step, citation_warning, hits_text
 from arag_search.evaluation.evidence import sightings_of
-from arag_search.evaluation.judging.judge import NOT_JUDGED
 from arag_search.evaluation.loaded_run import LoadedRun
 from arag_search.evaluation.question_score import QuestionScore
 from arag_search.evaluation.score import Score
@@ -185,7 +184,7 @@ class Questions:
         judged = self._score.judged
         if judged is None or id not in judged.judgements:
             return ""
-        return judged.judgements[id].verdict or NOT_JUDGED
+        return judged.judgements[id].shown
 
     def _evidence(self, question: Question, record: Record | None) -> list[list[list[Any]]]:
         """Return, for every sufficient set of evidence, the name of each piece and the steps at

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from arag_search.evaluation.evidence import FAILURES
-from arag_search.evaluation.judging.judge import NOT_JUDGED, VERDICTS
+from arag_search.evaluation.judging.judge import NOT_JUDGED, REFUSED_VERDICT, VERDICTS
 from arag_search.evaluation.measurement import Means
 from arag_search.evaluation.measures import Unit
 from arag_search.evaluation.score import AVERAGED, Row, Score
@@ -143,8 +143,9 @@ def _verdict_lines(score: Score) -> list[str]:
     """Format verdicts by type, and their agreement with people."""
     if score.judged is None:
         return []
-    names = (*VERDICTS, NOT_JUDGED)
     counts = score.verdict_counts()
+    refused = [REFUSED_VERDICT] if any(REFUSED_VERDICT in of for of in counts.values()) else []
+    names = (*VERDICTS, NOT_JUDGED, *refused)
     table = [(f"judged by {score.judged.model}", *names)]
     table += [
         (type, *(f"{verdicts.get(name, 0):,}" for name in names))

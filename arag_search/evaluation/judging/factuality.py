@@ -31,10 +31,11 @@ _AGAIN = (
 @dataclass(frozen=True, slots=True)
 class FactualityScores:
     """The scores of one answer, from 0 to 1: those of the repeats, None for an invalid one, and
-    their mean, None if no score is valid."""
+    their mean, None if no score is valid. ``refused`` is as in Judgement."""
 
     mean: float | None
     scores: tuple[float | None, ...]
+    refused: str = ""
 
 
 class FactualityJudge(AnswerJudge[FactualityScores]):
@@ -52,7 +53,8 @@ class FactualityJudge(AnswerJudge[FactualityScores]):
         votes = self.votes(request, read_score, _AGAIN)
         scores = tuple(None if vote is None else float(vote) for vote in votes)
         valid = [score for score in scores if score is not None]
-        return FactualityScores(fmean(valid) if valid else None, scores)
+        refused = self.refused.get(question.id, "")
+        return FactualityScores(fmean(valid) if valid else None, scores, refused)
 
 
 def means_of(answers: Mapping[str, FactualityScores]) -> dict[str, float | None]:

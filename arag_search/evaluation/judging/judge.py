@@ -20,9 +20,10 @@ from typing import Generic, Literal, TypeVar
 
 import orjson
 
-from arag_search.agent.models.base import ChatModel, Message, ModelRequest
+from arag_search.agent.models.base import REFUSED, ChatModel, Message, ModelReply, ModelRequest
 from arag_search.agent.record import Record
-from arag_search.errors import ArgumentError, QuestionsError
+from arag_search.endpoints.refusals import ItemRefusals
+from arag_search.errors import ArgumentError, ContextLengthError, ModelReplyError, QuestionsError
 from arag_search.evaluation.judging.labelled import last_word
 from arag_search.evaluation.judging.prompts import prompt_text
 from arag_search.evaluation.judging.verdict_cache import VerdictCache
@@ -33,6 +34,7 @@ MAX_REPEATS = 15
 WORKERS = 4
 """The number of questions that are judged at the same time."""
 
+_REFUSALS = ("content_filter", REFUSED)
 _ASKS = 2
 """Attempts to get a verdict, the first one included."""
 
@@ -59,6 +61,9 @@ class AnswerJudge(ABC, Generic[Opinion]):
         self.repeats = repeats
         self.cache = VerdictCache(None) if cache is None else cache
         self._missing: list[bool] | None = None
+        self.refused: dict[str, str] = {}
+        """The words in which the model or its endpoint refused to judge answers, by question."""
+        self._outcomes = ItemRefusals()
 
     @abstractmethod
     def judge(self, question: Question, record: Record) -> Opinion:
@@ -74,8 +79,9 @@ class AnswerJudge(ABC, Generic[Opinion]):
         """Return the opinions on the answers to all questions that can be judged and have a record
         that did not fail, by id.
 
-        Raises ModelError at the first answer without a reply from the model; earlier verdicts
-        are kept.
+        An answer that the model or its endpoint refuses to judge has no verdict (``refused``).
+        Raises ModelError if each of the first four is refused in the same words, and at any other
+        failure; earlier verdicts are kept.
         """
         asked = [
             question
@@ -120,13 +126,31 @@ class AnswerJudge(ABC, Generic[Opinion]):
             return None
         messages = list(request.messages)
         for _ in range(_ASKS):
-            reply = self.model.reply(ModelRequest(messages, question_id=request.question_id))
+            reply = self._reply(ModelRequest(messages, question_id=request.question_id))
+            if reply is None:
+                return None
             verdict = read(reply.text) if reply.cut is None else None
             if verdict is not None:
                 self.cache.put(key, request.question_id, verdict, reply.text)
                 return verdict
             messages += [Message("assistant", reply.text), Message("user", again)]
         return None
+
+    def _reply(self, request: ModelRequest) -> ModelReply | None:
+        """Return the model's reply; None if it refuses, which is noted."""
+        try:
+            reply = self.model.reply(request)
+            words = reply.text or str(reply.cut) if reply.cut in _REFUSALS else ""
+            error = ModelReplyError("The model refuses to judge.", where=f"reply {words!r}")
+        except (ModelReplyError, ContextLengthError) as refusal:
+            if not (words := refusal.refused):
+                raise
+            reply, error = None, refusal
+        if self._outcomes.add(words) and not self._outcomes.has_answer:
+            raise error
+        if words:
+            self.refused[request.question_id] = words
+        return None if words else reply
 
     def _key(self, request: ModelRequest, repeat: int) -> str:
         texts = [(message.role, message.content) for message in request.messages]
@@ -168,6 +192,7 @@ Verdict = Literal["correct", "incorrect", "abstained"]
 VERDICTS: tuple[Verdict, ...] = ("correct", "incorrect", "abstained")
 NOT_JUDGED = "not judged"
 """What stands for a verdict where no reply has one."""
+REFUSED_VERDICT = f"{NOT_JUDGED} (refused)"
 
 _NOT_CORRECT = "not correct"
 _AGAIN = "Your reply does not end with a verdict. End with a line of its own: Verdict: {}"
@@ -178,11 +203,18 @@ class Judgement:
     """The judge's opinion of one answer.
 
     ``verdict`` is the one with the most votes; None (not judged) if there is a tie or no valid
-    vote. ``votes`` are those of the repeats; None is an invalid vote.
+    vote. ``votes`` are those of the repeats; None is an invalid vote. ``refused`` are the words in
+    which the last one was refused, if one was.
     """
 
     verdict: Verdict | None
     votes: tuple[Verdict | None, ...]
+    refused: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The verdict, or why there is none."""
+        return self.verdict or (REFUSED_VERDICT if self.refused else NOT_JUDGED)
 
     def value(self, question: Question) -> float | None:
         """1 for the right verdict on the question, else 0; None if it was not judged."""
@@ -212,7 +244,7 @@ class Judge(AnswerJudge[Judgement]):
         votes: tuple[Verdict | None, ...] = tuple(
             None if vote is None else as_verdict(vote) for vote in given
         )
-        return Judgement(majority(votes), votes)
+        return Judgement(majority(votes), votes, self.refused.get(question.id, ""))
 
 
 def read_verdict(reply: str, allowed: Sequence[Verdict] = VERDICTS) -> Verdict | None:
