@@ -58,6 +58,9 @@ A message has up to four parts: what is wrong, where, what is allowed, what to d
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160), 0x2028, 0x2029)}
 
 
@@ -308,7 +311,14 @@ class NotRecordedError(ModelError):
 
 
 class EncoderError(AragError):
-    """An encoder gave texts no vectors."""
+    """An encoder gave texts no vectors.
+
+    If an endpoint refused some of the texts for good, ``refused_texts`` are its words by the place
+    of the text, and ``vectors`` has the rows of all texts, any for these.
+    """
+
+    refused_texts: Mapping[int, str] = {}
+    vectors: Any = None
 
 
 class EncoderNotFoundError(EncoderError):

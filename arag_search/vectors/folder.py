@@ -36,6 +36,7 @@ from arag_search.errors import (
 from arag_search.system.durable import full_disk_advice
 from arag_search.system.lock import HeldError, hold
 from arag_search.system.paths import path_in
+from arag_search.system.progress import counted
 from arag_search.vectors.base import EncoderIdentity, Probes, VectorUnit, differences
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ STORE_RECORD = "store.json"
 STATE_ENDING = ".state"
 SHARED = "*"
 _NAME_DIGITS = 16
+_NAMED_TEXTS = 5
 _MOST_BYTES = 1 << 16
 
 T = TypeVar("T")
@@ -150,6 +152,24 @@ class UnitRecord:
     rows: int
 
 
+@dataclass(frozen=True, slots=True)
+class RefusedTexts:
+    """The texts that have no vector, because an endpoint refused them: how many (at most, if
+    documents were deleted since), and the first with the words."""
+
+    count: int = 0
+    first: tuple[str, ...] = ()
+
+    def __add__(self, more: RefusedTexts) -> RefusedTexts:
+        named = (*self.first, *more.first)[:_NAMED_TEXTS]
+        return RefusedTexts(self.count + more.count, named)
+
+    def __str__(self) -> str:
+        have = counted(self.count, "text has", "texts have")
+        named = f"{have} no vector, refused by the endpoint: {', '.join(self.first)}"
+        return named if self.count else ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateRecord:
     """The description of a state of an index, which ``placement`` and ``fingerprint`` identify.
@@ -168,6 +188,7 @@ class StateRecord:
     before: str = ""
     owner: str = ""
     units: dict[VectorUnit, UnitRecord] = field(default_factory=dict[VectorUnit, UnitRecord])
+    refused: RefusedTexts = RefusedTexts()
     arrays: str
 
     @property

@@ -35,6 +35,7 @@ from arag_search.system.durable import replacing, sync
 from arag_search.vectors.base import VECTOR_UNITS, VectorUnit
 from arag_search.vectors.folder import (
     STATE_ENDING,
+    RefusedTexts,
     StateRecord,
     UnitRecord,
     damaged,
@@ -111,12 +112,14 @@ class State:
         *,
         before: str = "",
         owner: str = "",
+        refused: RefusedTexts | None = None,
     ) -> State:
         """Publish the state of an index, in place of an earlier one of its placement, and return
         it.
 
-        ``store`` is the name of the folder of the store. Raises ArgumentError for ordinals that do
-        not ascend and for rows below 0, OSError.
+        ``store`` is the name of the folder of the store. ``refused`` are texts without a row (None:
+        those of a record that is written again). Raises ArgumentError for ordinals that do not
+        ascend and for rows below 0, OSError.
         """
         path = state_path(root, index.placement)
         stored: dict[VectorUnit, UnitState] = {
@@ -134,6 +137,7 @@ class State:
                 unit: UnitRecord(len(own.ordinals), len(own.starts) - 1)
                 for unit, own in stored.items()
             },
+            refused=refused or getattr(index, "refused", RefusedTexts()),
             arrays=checksum(_parts(arrays)).hex(),
         )
         # deletions take no lock, and several indexes of the same documents may share the folder

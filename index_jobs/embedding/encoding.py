@@ -10,12 +10,12 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from arag_search.corpus import Chunk
-from arag_search.errors import ArgumentError, BuildError
+from arag_search.errors import ArgumentError, BuildError, EncoderError
 from arag_search.system.processes import worker_environment
 from arag_search.vectors.base import (
     Encoder,
@@ -28,6 +28,7 @@ from arag_search.vectors.base import (
     rows_of,
 )
 from arag_search.vectors.encoders import choose
+from arag_search.vectors.folder import RefusedTexts
 from index_jobs.embedding.options import ENCODER_OPTIONS, EmbedOptions
 from index_jobs.workers.cluster import Cluster
 from index_jobs.workers.executor import Executor, ThisProcess
@@ -50,12 +51,13 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """The vectors of a piece by an encoder, which cut so many of its texts; of no texts, those of
-    PROBE_TEXTS."""
+    """The vectors of a piece by an encoder, which cut so many of its texts, and refused those at
+    these places with these words; of no texts, those of PROBE_TEXTS."""
 
     encoder: EncoderIdentity
     vectors: FloatArray
     cut: int = 0
+    refused: Mapping[int, str] = field(default_factory=dict[int, str])
 
 
 class Encoding:
@@ -155,7 +157,14 @@ class _Work:
         identity, cut = encoder.identity, encoder.cut_texts
         if not texts:
             return Encoded(identity, probe_vectors(encoder, f"encoder {identity.name}"))
-        return Encoded(identity, encoder.encode(texts), encoder.cut_texts - cut)
+        refused: Mapping[int, str] = {}
+        try:
+            vectors = encoder.encode(texts)
+        except EncoderError as error:
+            if error.vectors is None:
+                raise
+            vectors, refused = error.vectors, error.refused_texts
+        return Encoded(identity, vectors, encoder.cut_texts - cut, refused)
 
     def close(self) -> None:
         if self._encoder is not None:
@@ -171,7 +180,7 @@ class TextRows:
     """The rows of the texts of an index, whose chunks are added in order.
 
     ``store`` is the one that is continued, None until there is a row; ``encoded`` of its rows were
-    made here.
+    made here. Texts that the encoder ``refused`` have none.
     """
 
     def __init__(
@@ -190,12 +199,13 @@ class TextRows:
         those that were encoded, and may raise."""
         self.store = store
         self.encoded = self._found = 0
+        self.refused = RefusedTexts()
         self._encoding = encoding
         self._create = create
         self._sentence_titles = sentence_titles
         self._writing = writing
         self._on_piece = on_piece
-        self._waiting: dict[VectorUnit, list[tuple[int, str]]] = {unit: [] for unit in units}
+        self._waiting: dict[VectorUnit, list[tuple[int, str, str]]] = {unit: [] for unit in units}
         self._texts: dict[VectorUnit, tuple[array[int], array[int]]] = {
             unit: (array("q"), array("q")) for unit in units
         }
@@ -203,7 +213,8 @@ class TextRows:
     def add(self, chunk: Chunk) -> None:
         """Add the texts of a chunk. Raises what encoding and storing raise."""
         for unit, waiting in self._waiting.items():
-            waiting += rows_of(chunk, unit, sentence_titles=self._sentence_titles)
+            rows = rows_of(chunk, unit, sentence_titles=self._sentence_titles)
+            waiting += [(*row, chunk.id) for row in rows]
             if len(waiting) >= FOUND_TEXTS * self._encoding.encoders:
                 self._give_rows(unit)
 
@@ -222,17 +233,27 @@ class TextRows:
 
     def _give_rows(self, unit: VectorUnit) -> None:
         texts, self._waiting[unit] = self._waiting[unit], []
-        keys = [row_key(text) for _, text in texts]
+        keys = [row_key(text) for _, text, _ in texts]
+        refused: dict[bytes, str] = {}
         rows = {} if self.store is None else self.store.find(unit, keys)
-        missing = {key: text for key, (_, text) in zip(keys, texts, strict=True) if key not in rows}
+        missing = {
+            key: text for key, (_, text, _) in zip(keys, texts, strict=True) if key not in rows
+        }
         self._found += len(texts) - len(missing)
         for piece, encoded in self._encoding.encoded(missing):
             with self._writing():
                 self.store = self.store or self._create()
-                first = self.store.append(unit, piece.keys, encoded.vectors, encoded.cut)
-            rows.update(zip(piece.keys, range(first, first + len(piece.keys)), strict=True))
-            self.encoded += len(piece.keys)
+                kept = [at for at in range(len(piece.keys)) if at not in encoded.refused]
+                made = [piece.keys[at] for at in kept]
+                first = self.store.append(unit, made, encoded.vectors[kept], encoded.cut)
+            rows.update(zip(made, range(first, first + len(made)), strict=True))
+            refused |= {piece.keys[at]: words for at, words in encoded.refused.items()}
+            self.encoded += len(made)
             self._on_piece(self._found + self.encoded, self.encoded)
         ordinals, numbers = self._texts[unit]
-        ordinals.extend(ordinal for ordinal, _ in texts)
-        numbers.extend(rows[key] for key in keys)
+        for key, (ordinal, _, id_) in zip(keys, texts, strict=True):
+            if key in rows:
+                ordinals.append(ordinal)
+                numbers.append(rows[key])
+            else:
+                self.refused += RefusedTexts(1, (f"{id_} ({refused[key]})",))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from arag_search.errors import (
     ArgumentError,
+    EncoderReplyError,
     SourceError,
     VectorsDamagedError,
     VectorsError,
@@ -39,6 +40,7 @@ from arag_search.vectors.base import (
 from arag_search.vectors.encoders.choose import DEFAULT_ENCODER
 from arag_search.vectors.faiss_index import FLAT, check_factory, read_index
 from arag_search.vectors.folder import (
+    RefusedTexts,
     StateRecord,
     StoreRecord,
     left_behind,
@@ -167,6 +169,7 @@ class _Embedding:
             faiss=self.options.index,
             all_dead=self.options.overwrite,
             progress=self.progress,
+            refused=RefusedTexts() if self.rows is None else self.rows.refused,
         )
         return self._report(published, encode_s)
 
@@ -293,6 +296,8 @@ class _Embedding:
                 do=f"Run the same command again once nothing is updating it: {self.next_run()}.",
             )
         if rows.store is None or not any(len(own.rows) for own in texts.values()):
+            if rows.refused.count:
+                raise EncoderReplyError(f"{rows.refused}.", where=self.index.location)
             raise SourceError(
                 "The index holds no text to embed.",
                 where=self.index.location,
@@ -319,6 +324,7 @@ class _Embedding:
             rows=live,
             dead_rows={unit: store.rows(unit) - live[unit] for unit in live},
             cut_texts={unit: store.cut_texts(unit) for unit in live},
+            refused=state.record.refused,
             bytes=sum(path.stat().st_size for path in (state.path, *store.folder.iterdir())),
             up_to_date=not published.has_changed,
             encoded_rows=encoded,
@@ -330,9 +336,11 @@ class _Embedding:
 
 
 def _has_all(fitting: State | None, store: Store, units: Collection[VectorUnit]) -> bool:
-    """Return whether the state that fits gives all texts of these units a row of a store."""
+    """Return whether the state that fits gives all texts of these units a row of a store, and none
+    was refused, for which the endpoint is asked again."""
     return (
         fitting is not None
         and fitting.record.store == store.folder.name
+        and not fitting.record.refused.count
         and set(units) <= set(fitting.units)
     )

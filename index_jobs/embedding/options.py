@@ -11,7 +11,7 @@ from arag_search.errors import ArgumentError
 from arag_search.system.progress import counted, duration
 from arag_search.vectors.base import VECTOR_UNITS, EncoderIdentity, VectorUnit
 from arag_search.vectors.encoders.sentence_transformer import DEFAULT_BATCH_SIZE
-from arag_search.vectors.folder import StoredType
+from arag_search.vectors.folder import RefusedTexts, StoredType
 from index_jobs.build.options import MAX_WORKERS
 from index_jobs.build.report import Report
 
@@ -78,10 +78,10 @@ class EmbedReport(Report):
 
     ``state`` is the file that says which text has which row of the folder ``store``. ``texts``
     counts the texts with a vector, ``rows`` the rows of the store, by unit; equal texts share a
-    row. ``dead_rows`` are of no text any more, ``cut_texts`` were longer than the encoder reads.
-    This run encoded ``encoded_rows`` in ``encode_seconds`` of ``seconds``; ``reused_rows`` had been
-    encoded before. ``bytes`` is the size on disk. ``up_to_date`` is true if the vectors existed and
-    nothing was done.
+    row. ``dead_rows`` are of no text any more, ``cut_texts`` were longer than the encoder reads,
+    and ``refused`` ones have no vector. This run encoded ``encoded_rows`` in ``encode_seconds`` of
+    ``seconds``; ``reused_rows`` had been encoded before. ``bytes`` is the size on disk.
+    ``up_to_date`` is true if the vectors existed and nothing was done.
     """
 
     location: str
@@ -94,6 +94,7 @@ class EmbedReport(Report):
     rows: Mapping[VectorUnit, int]
     dead_rows: Mapping[VectorUnit, int]
     cut_texts: Mapping[VectorUnit, int]
+    refused: RefusedTexts
     bytes: int
     up_to_date: bool
     encoded_rows: int
@@ -121,4 +122,6 @@ class EmbedReport(Report):
             lines.append(f"reused: {counted(self.reused_rows, 'row')} of earlier vectors")
         if cut := sum(self.cut_texts.values()):
             lines.append(f"cut: {counted(cut, 'text')} longer than the encoder reads")
+        if self.refused.count:
+            lines.append(f"{self.refused}; the same command asks for them again")
         return "\n".join([*lines, *self.notes])

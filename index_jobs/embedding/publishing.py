@@ -14,6 +14,7 @@ from arag_search.vectors.base import VectorUnit
 from arag_search.vectors.faiss_index import DUE_SHARE, build
 from arag_search.vectors.folder import (
     SHARED,
+    RefusedTexts,
     is_own_root,
     left_behind,
     lock,
@@ -58,14 +59,16 @@ def publish(
     faiss: str | None,
     all_dead: bool,
     progress: Progress,
+    refused: RefusedTexts,
 ) -> Published:
     """Publish the rows of the texts of an index in place of the state ``before``. Without texts
     (None), those of that state stay. This process has locked the folder.
 
     The states that were ``left`` behind are removed. Rows that no text of any other state has are
-    left out if they are more than a tenth, or if ``all_dead`` must go. ``faiss`` is that of
-    ``build``. An interruption leaves the states before. Raises what ``build`` raises,
-    VectorsDamagedError, OSError.
+    left out if they are more than a tenth, or if ``all_dead`` must go. ``refused`` are texts
+    without a row, None for those of the state before. ``faiss`` is that of ``build``. An
+    interruption leaves the states before. Raises what ``build`` raises, VectorsDamagedError,
+    OSError.
     """
     is_new = texts is not None
     if texts is None:
@@ -105,7 +108,13 @@ def publish(
         if is_moved or is_new or before is None or before.record.owner != owner:
             replaced = "" if before is None else before.record.before
             before = State.write(
-                root, index, store.folder.name, texts, before=replaced, owner=owner
+                root,
+                index,
+                store.folder.name,
+                texts,
+                before=replaced,
+                owner=owner,
+                refused=refused,
             )
         remove_unused(root, left, kept)
     has_changed = is_moved or is_new or any(made)
@@ -143,6 +152,7 @@ def leave_out_dead(root: Path, location: str, index: Manifest, progress: Progres
             faiss=None,
             all_dead=True,
             progress=progress,
+            refused=state.record.refused,
         ).left_out
 
 

@@ -20,6 +20,7 @@ from arag_search.system.extras import check_extra
 from arag_search.system.progress import Progress, counted
 from arag_search.vectors.base import check_same_encoder
 from arag_search.vectors.folder import (
+    RefusedTexts,
     StateRecord,
     embed_command,
     left_behind,
@@ -103,6 +104,7 @@ class VectorUpdate:
                 state.changed(deleted, added),
                 before=state.record.placement,
                 owner=owner_of(self._location, self._root),
+                refused=state.record.refused + self._refused,
             )
             now = fitting_state(self._root, state.record.placement)
             if now is None or now.record.store == state.record.store:
@@ -134,7 +136,12 @@ class VectorUpdate:
             return f"no vectors fit the index until: {self._command}"
         encoded = 0 if self._rows is None else self._rows.encoded
         rows = f"; {counted(encoded, 'row')} encoded" if encoded else ""
-        return f"the vectors fit the index{rows}"
+        again = f"; {self._refused}; {self._command} asks again" if self._refused.count else ""
+        return f"the vectors fit the index{rows}{again}"
+
+    @property
+    def _refused(self) -> RefusedTexts:
+        return RefusedTexts() if self._rows is None else self._rows.refused
 
     def _open(self, progress: Progress) -> TextRows:
         """Lock the folder, and open store and encoder until ``close``."""

@@ -11,16 +11,18 @@ from arag_search.endpoints.calls import (
     EndpointOptions,
     Request,
 )
-from arag_search.endpoints.refusals import Failures
+from arag_search.endpoints.refusals import Failures, ItemRefusals
 from arag_search.errors import (
     EncoderAccessError,
+    EncoderError,
     EncoderLengthError,
     EncoderReplyError,
     EncoderUnavailableError,
 )
 from arag_search.system.extras import check_extra
+from arag_search.system.progress import counted
 from arag_search.tokens import count_tokens, cut_to
-from arag_search.vectors.base import EncoderOptions, FloatArray
+from arag_search.vectors.base import PROBE_TEXTS, EncoderOptions, FloatArray, unit_rows
 from arag_search.vectors.encoders.known_models import known_model
 from arag_search.vectors.encoders.prefixed import PrefixedEncoder, Task
 
@@ -51,6 +53,8 @@ class _Sent:
         self.text = text
         self.tokens = count_tokens(text)
         self.is_cut = False
+        self.vector: Any = None
+        self.error: EncoderError | None = None
 
     def cut(self, max_tokens: int) -> None:
         self.text, self.tokens, self.is_cut = cut_to(self.text, max_tokens), max_tokens, True
@@ -60,11 +64,13 @@ class EndpointEncoder(PrefixedEncoder):
     """A model behind an OpenAI-compatible endpoint, named ``MODEL``, or ``MODEL?dimensions=N`` to
     ask it for vectors of N numbers.
 
-    A request holds up to ``batch_size`` texts (DEFAULT_BATCH_SIZE); one that is too long for the
-    endpoint is halved. Texts are cut to ``max_tokens`` (o200k tokens), as a model of this process
-    would cut them (None: what is known of the model, else DEFAULT_MAX_TOKENS), and further if the
-    endpoint refuses one as too long; an empty one is sent as a blank. The dimension is learned from
-    the first reply. ``options`` are those of Endpoint.
+    A request holds up to ``batch_size`` texts (DEFAULT_BATCH_SIZE); one that the endpoint refuses
+    is halved, and the size that worked is kept. A text that it refuses alone, or without a finite
+    vector, is raised behind all others, with their vectors (see EncoderError). Texts are cut to
+    ``max_tokens`` (o200k tokens), as a model of this process would cut them (None: what is known
+    of the model, else DEFAULT_MAX_TOKENS), and further if the endpoint refuses one as too long; an
+    empty one is sent as a blank. The dimension is learned from the first reply. ``options`` are
+    those of Endpoint.
 
     Raises ConfigError for options that no endpoint accepts, and MissingExtraError.
     """
@@ -89,6 +95,7 @@ class EndpointEncoder(PrefixedEncoder):
             [f"dimensions {dimensions!r} (1 or more)"] if asks and not is_number else []
         )
         known = known_model(name).max_tokens
+        self._refusals = ItemRefusals()
         self._max_sent = max_tokens or (int(known * _SENT_SHARE) if known else DEFAULT_MAX_TOKENS)
         self._asked = {"dimensions": int(dimensions)} if asks else {}
         super().__init__(
@@ -114,30 +121,65 @@ class EndpointEncoder(PrefixedEncoder):
         for text in sent:
             if text.tokens > self._max_sent:
                 text.cut(self._max_sent)
-        size = self._batch_size
-        batches = (sent[start : start + size] for start in range(0, len(sent), size))
-        rows = np.concatenate([self._vectors(batch) for batch in batches])
-        return rows, sum(text.is_cut for text in sent)
+        self._encode(sent)
+        cut = sum(text.is_cut for text in sent)
+        rows = np.zeros((len(sent), self._dimension), np.float32)
+        for row, text in zip(rows, sent, strict=True):
+            row[:] = 0 if text.error else text.vector
+        if refused := {place: text.error for place, text in enumerate(sent) if text.error}:
+            error = next(iter(refused.values()))
+            error.refused_texts = {place: own.refused or own.what for place, own in refused.items()}
+            error.vectors = unit_rows(rows, texts, self._where) if self._dimension else None
+            if task == "document":
+                with self._counting:
+                    self.cut_texts += cut
+            raise error
+        return rows, cut
 
-    def _vectors(self, batch: list[_Sent]) -> FloatArray:
-        """Return the vectors of a batch. While it is too long, it is halved, and a single text is
-        cut: the tokens of the model may be others than ours."""
+    def _encode(self, texts: list[_Sent]) -> None:
+        """Give each text its vector or its error."""
+        start = 0
+        while batch := texts[start : start + self._batch_size]:
+            start += len(batch)
+            try:
+                vectors = self._request([text.text for text in batch])
+                unit_rows(vectors, [text.text for text in batch], self._where)
+            except (EncoderLengthError, EncoderReplyError) as error:
+                self._divide(batch, error)
+                continue
+            self._check(batch, vectors)
+            self._refusals.add("")
+            for text, vector in zip(batch, vectors, strict=True):
+                text.vector = vector
+
+    def _divide(self, batch: list[_Sent], error: EncoderLengthError | EncoderReplyError) -> None:
+        """Halve a batch that was refused. Cut a text that is too long alone: the tokens of the
+        model may be others than ours. Note the error of any other one and, at every fourth in a
+        row, raise it if a text that is known to be good has it too."""
+        if half := len(batch) // 2:
+            self._encode(batch[:half])
+            self._encode(batch[half:])
+            if not any(text.is_cut or text.error for text in batch):
+                self._batch_size = min(self._batch_size, len(batch) - half)
+            return
+        text = batch[0]
+        if isinstance(error, EncoderLengthError):
+            if text.tokens > _LEAST_TOKENS:
+                text.cut(text.tokens * 3 // 4)
+                self._encode(batch)
+                return
+            error.do = (
+                f"Set {MAX_TOKENS_VARIABLE} to what the model takes (it is {self._max_sent} now); "
+                "texts are cut there."
+            )
+        text.error = error
+        if self._refusals.add(error.refused or error.what):
+            self._request([PROBE_TEXTS[0]])
+
+    def _check(self, batch: list[_Sent], vectors: FloatArray) -> None:
+        """Raise EncoderReplyError for vectors by which the whole server is known to be faulty."""
         import numpy as np
 
-        try:
-            vectors = self._request([text.text for text in batch])
-        except EncoderLengthError as error:
-            if half := len(batch) // 2:
-                return np.concatenate([self._vectors(batch[:half]), self._vectors(batch[half:])])
-            if batch[0].tokens <= _LEAST_TOKENS:
-                raise EncoderLengthError(
-                    error.what,
-                    where=error.where,
-                    do=f"Set {MAX_TOKENS_VARIABLE} to what the model takes (it is "
-                    f"{self._max_sent} now); texts are cut there.",
-                ) from error
-            batch[0].cut(batch[0].tokens * 3 // 4)
-            return self._vectors(batch)
         if (
             len({text.text for text in batch}) > _MOST_OF_ONE_VECTOR
             and not np.ptp(vectors, 0).any()
@@ -156,7 +198,6 @@ class EndpointEncoder(PrefixedEncoder):
                 f"as {origin}.",
                 where=self._where,
             )
-        return vectors
 
     def _request(self, batch: list[str]) -> FloatArray:
         def send(client: Any) -> Any:
@@ -189,4 +230,5 @@ def read_vectors(body: str, count: int) -> FloatArray:
             return rows
     except (ValueError, TypeError, KeyError, AttributeError):
         pass
-    raise ValueError(f"The endpoint's reply does not hold {count} vectors, as lists of numbers")
+    number = counted(count, "vector")
+    raise ValueError(f"The endpoint's reply does not hold {number}, as lists of numbers")

@@ -227,16 +227,16 @@ def test_a_body_without_the_vectors_is_shown(
 ) -> None:
     endpoint.reply_with(Answer(200, body))
     message = error_text(make_encoder(), EncoderReplyError, "a", "b")
-    problem = "The endpoint's reply does not hold 2 vectors, as lists of numbers: "
+    problem = "The endpoint's reply does not hold 1 vector, as lists of numbers: "
     assert message.startswith(problem)
     assert message.removeprefix(problem)[0] in "<{o"
-    assert len(endpoint.requests) == 1
+    assert inputs(endpoint) == [["a", "b"], ["a"], ["b"]]
 
 
 def test_a_vector_with_a_number_that_is_not_finite_names_its_text(
     endpoint: Endpoint, make_encoder: Make
 ) -> None:
-    endpoint.reply_with(embeddings([1, 0], [None, 0]))
+    endpoint.reply_with(embeddings([1, 0], [None, 0]), embeddings([1, 0]), embeddings([None, 0]))
     assert error_text(make_encoder(), EncoderReplyError, "good", "b" * 99) == (
         f"The vector of a text holds numbers that are not finite: '{'b' * 60}...'.\n"
         f"Where: encoder m at {endpoint.base_url}\nAllowed: finite numbers\n"
