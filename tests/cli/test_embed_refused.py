@@ -30,7 +30,7 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
         monkeypatch.setenv("ARAG_EMBEDDING_BASE_URL", running.base_url)
         running.reply_with(Answer())
-        running.answer_to = answer_to
+        running.reply_by(answer_to)
         running.blocked = "bomb"  # type: ignore[attr-defined]
         yield running
 

@@ -28,7 +28,6 @@ def encoder(endpoint: Endpoint) -> Iterator[EndpointEncoder]:
     )
     yield encoder
     encoder.close()
-    endpoint.answer_to = None
 
 
 def answer(endpoint: Endpoint, sent: Sent) -> None:
@@ -38,7 +37,7 @@ def answer(endpoint: Endpoint, sent: Sent) -> None:
         texts: list[str] = request["input"]
         return sent(texts) or embeddings(*([len(text), 1] for text in texts))
 
-    endpoint.answer_to = answer_to
+    endpoint.reply_by(answer_to)
 
 
 def if_bad(refused: Answer) -> Sent:
