@@ -179,29 +179,39 @@ def wanted(clause: Clause) -> Clause:
 
 def all_of(parts: Sequence[Clause], weight: float = 1.0) -> Clause:
     """Return the clause that all parts make together, each in its role: flattened, or the only
-    one if there is only one, which is wanted."""
+    one if there is only one, which is wanted. Its score is multiplied by ``weight``."""
     flat: list[Clause] = []
     for part in parts:
         is_flat = part.kind == "all" and part.role == "wanted" and part.weight == 1
         flat += part.parts if is_flat else (part,)
-    if len(flat) == 1 and flat[0].role == "wanted" and weight == 1:
-        return flat[0]
+    if len(flat) == 1 and flat[0].role == "wanted":
+        return _boosted(flat[0], weight)
     flat.sort(key=lambda part: _PLACES[part.role])
     text = str(flat[0])
     for part in flat[1:]:
         text += f"{' ' if part.role in _BESIDE else ' AND '}{part}"
-    return Clause(f"({text}){weight_text(weight)}", "all", weight=weight, parts=tuple(flat))
+    return _boosted(Clause(f"({text})", "all", parts=tuple(flat)), weight)
 
 
 def any_of(parts: Sequence[Clause], weight: float = 1.0) -> Clause:
-    """Return the clause that matches where one of the parts does: flattened, or the only one."""
+    """Return the clause that matches where one of the parts does: flattened, or the only one. Its
+    score is multiplied by ``weight``."""
     flat: list[Clause] = []
     for part in parts:
         flat += part.parts if part.kind == "any" and part.weight == 1 else (part,)
-    if len(flat) == 1 and weight == 1:
-        return flat[0]
+    if len(flat) == 1:
+        return _boosted(flat[0], weight)
     text = " OR ".join([part.text for part in flat])
-    return Clause(f"({text}){weight_text(weight)}", "any", weight=weight, parts=tuple(flat))
+    return _boosted(Clause(f"({text})", "any", parts=tuple(flat)), weight)
+
+
+def _boosted(clause: Clause, weight: float) -> Clause:
+    """Return a clause with its weight multiplied; the same clause if nothing in it has a score."""
+    if weight == 1 or not any(leaf.is_text for leaf in wanted_leaves(clause)):
+        return clause
+    product = clause.weight * weight
+    text = clause.text.removesuffix(weight_text(clause.weight)) + weight_text(product)
+    return replace(clause, text=text, weight=product)
 
 
 _PLACES: dict[Role, int] = {"wanted": 0, "excluded": 1, "preferred": 2, "demoted": 3}
@@ -218,16 +228,16 @@ def joined(first: ResolvedPlan | None, second: ResolvedPlan | None) -> ResolvedP
 def condition_of(clause: Clause) -> Clause:
     """Return what a clause matches: without preferences and demotions."""
     if clause.kind == "any":
-        return _with_parts(clause, [condition_of(part) for part in clause.parts])
+        return with_parts(clause, [condition_of(part) for part in clause.parts])
     kept = [condition_of(part) for part in clause.parts if part.role not in _BESIDE]
-    return _with_parts(clause, kept)
+    return with_parts(clause, kept)
 
 
 def resolved(clause: Clause, ordinals: Sequence[Sequence[int]]) -> Clause:
     """Return a clause whose lookups match these ordinals, by their number, ascending."""
     if clause.lookup is not None:
         return replace(clause, known=tuple(ordinals[clause.lookup.number]))
-    return _with_parts(clause, [resolved(part, ordinals) for part in clause.parts])
+    return with_parts(clause, [resolved(part, ordinals) for part in clause.parts])
 
 
 def candidates(clause: Clause) -> Clause | None:
@@ -251,11 +261,11 @@ def with_values(clause: Clause, values: Mapping[str, str]) -> Clause:
     if clause.kind == "value" and clause.text in values:
         other = value_of(clause.field or "", values[clause.text])
         return replace(other, role=clause.role, factor=clause.factor)
-    return _with_parts(clause, [with_values(part, values) for part in clause.parts])
+    return with_parts(clause, [with_values(part, values) for part in clause.parts])
 
 
-def _with_parts(clause: Clause, parts: Sequence[Clause]) -> Clause:
-    """Return a group with other parts; the same clause if they are the same."""
+def with_parts(clause: Clause, parts: Sequence[Clause]) -> Clause:
+    """Return a group with other parts, and its weight; the same clause if they are the same."""
     if all(map(is_, parts, clause.parts)) and len(parts) == len(clause.parts):
         return clause
     group = all_of(parts, clause.weight) if clause.kind == "all" else any_of(parts, clause.weight)

@@ -71,6 +71,10 @@ def test_lucene_finds_the_passages_nearest_to_a_query_that_matches_nothing(
     agreement.agree_on_relaxing([(memory, memory) for memory, _ in pairs], EXAMPLES // 3)
 
 
+def test_weights_of_groups_count_in_what_is_searched_beside_the_page(pairs: list[Pair]) -> None:
+    agreement.agree_on_weights_of_groups(pairs)
+
+
 def test_lucene_gives_the_pages_that_memory_gives(pairs: list[Pair]) -> None:
     agreement.agree_on_pages(pairs)
 

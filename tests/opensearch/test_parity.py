@@ -106,6 +106,10 @@ def test_opensearch_finds_the_passages_nearest_to_a_query_that_matches_nothing(
     agreement.agree_on_relaxing(pairs, agreement.EXAMPLES // 3)
 
 
+def test_weights_of_groups_count_in_what_is_searched_beside_the_page(pairs: list[Pair]) -> None:
+    agreement.agree_on_weights_of_groups(pairs)
+
+
 def test_opensearch_selects_the_passages_of_a_condition_that_memory_selects(
     pairs: list[Pair], monkeypatch: pytest.MonkeyPatch
 ) -> None:

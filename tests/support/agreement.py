@@ -28,6 +28,7 @@ from arag_search.engines.base import (
     SortBy,
 )
 from arag_search.engines.hits import Hit
+from arag_search.plan.clauses import Clause, ResolvedPlan
 from arag_search.query.analysis import is_prefix
 from arag_search.query.fields import DOC_ID, TEXT_FIELDS
 from arag_search.query.filters import parse_filter
@@ -45,8 +46,11 @@ from arag_search.query.tree import (
     all_of,
     condition_of,
     leaves,
+    scores,
+    weighted,
 )
 from arag_search.search.advice.judging import Judge
+from arag_search.search.advice.parts import Parts
 from arag_search.search.advice.relaxing import (
     MAX_NEAREST,
     nearest_hits,
@@ -192,6 +196,30 @@ def agree_on_pages(pairs: Sequence[Pair], examples: int = 2 * EXAMPLES) -> None:
     assert len(with_hits) >= examples
 
 
+def agree_on_weights_of_groups(pairs: Sequence[Pair]) -> None:
+    """Check that the weights around a word count in the searches for the passages nearest to a
+    query, and for the best one of each alternative."""
+    for first, second in ((0.02, 100), (100, 0.02)):
+        unmet = f"((venice^2 AND zzzz DEMOTE born)^{first} OR (opera AND yyyy)^{second})^0.5"
+        either = f'(("opera born" OR title:venice^2)^{second} AND in NOT libretto)^{first}'
+        (nearest,) = relaxed_queries(_root(unmet))
+        wanted = f"(venice^2 DEMOTE born)^{first} OR opera^{second}"
+        searches = [(nearest, f"({wanted})^0.5")]
+        narrowed = Parts(_root(either), operators=True).inner
+        for (_, search), part in zip(narrowed, ('"opera born"', "title:venice^2"), strict=True):
+            searches.append((search, f"(({part} OR yyyy)^{second} AND in NOT libretto)^{first}"))
+        alternatives = Parts(_root(f'("opera born"^2 OR title:venice)^{first}'), operators=True)
+        for part, search in alternatives.searches():
+            searches.append((search, f"({part} OR yyyy)^{first}"))
+        for (right, tested), (search, expected) in itertools.product(pairs, searches):
+            page = right.search(SearchRequest(planned(parse(expected).tree), 50))
+            assert_equal(tested.search(SearchRequest(ResolvedPlan(search), 50)), page)
+
+
+def _root(query: str) -> Clause:
+    return planned(parse(query).tree).root
+
+
 def agree_on_relaxing(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:
     """Check the passages nearest to a query that matches nothing against counts of the conditions
     that each passage meets, and scores that are the sums of theirs in the reference engine."""
@@ -203,8 +231,15 @@ def agree_on_relaxing(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:
         st.lists(trees(max_leaves=3), min_size=2, max_size=4),
         st.lists(trees(max_leaves=2), max_size=1),
         _SCOPES,
+        st.sampled_from((1.0, 1.0, 0.3, 2.5)),
     )
-    def check(pair: Pair, clauses: list[Node], excluded: list[Node], scope: Scope | None) -> None:
+    def check(
+        pair: Pair,
+        clauses: list[Node],
+        excluded: list[Node],
+        scope: Scope | None,
+        weight: float,
+    ) -> None:
         right, tested = pair
         assume(
             not any(
@@ -213,6 +248,7 @@ def agree_on_relaxing(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:
         )  # which are missed first
         plain = [node for node in map(condition_of, excluded) if getattr(node, "weight", 1) == 1]
         query = all_of(*map(condition_of, clauses), *(Modifier(NOT, node) for node in plain))
+        query = weighted(query, weight if scores(query) else 1.0)
         assert isinstance(query, And)
         if has_a_loose_repetition(query):
             return
@@ -232,7 +268,7 @@ def agree_on_relaxing(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:
             () if first is None else nearest_hits(root, steps[first], pages[first], Judge(METADATA))
         )
         met: dict[str, list[str]] = {}
-        scores: dict[str, float] = {}
+        sums: dict[str, float] = {}
         ordinals: dict[str, int] = {}
         without: set[str] = set()
         for clause in query.children:
@@ -242,7 +278,7 @@ def agree_on_relaxing(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:
                     without.add(hit.id)
                 else:
                     met.setdefault(hit.id, []).append(str(clause))
-                    scores[hit.id] = scores.get(hit.id, 0.0) + hit.score
+                    sums[hit.id] = sums.get(hit.id, 0.0) + hit.score * weight
                     ordinals[hit.id] = hit.ordinal
         met = {id: clauses for id, clauses in met.items() if id not in without}
         with_nearest.append(bool(met))
@@ -251,13 +287,13 @@ def agree_on_relaxing(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:
             return
         most = max(map(len, met.values()))
         best = [id for id, clauses in met.items() if len(clauses) == most]
-        best.sort(key=lambda id: (-scores[id], ordinals[id]))
+        best.sort(key=lambda id: (-sums[id], ordinals[id]))
         lacks = {id: frozenset(conditions).difference(met[id]) for id in best[:MAX_NEAREST]}
         firsts = {lack: id for id, lack in reversed(lacks.items())}
         kept = [id for id in lacks if lacks[id] == lacks[best[0]] or firsts[lacks[id]] == id]
         for near, id in zip(nearest, kept, strict=True):
-            assert near.score == pytest.approx(scores[id], rel=TOLERANCE)
-            assert scores[near.id] == pytest.approx(scores[id], rel=TOLERANCE)
+            assert near.score == pytest.approx(sums[id], rel=TOLERANCE)
+            assert sums[near.id] == pytest.approx(sums[id], rel=TOLERANCE)
             assert set(near.lacks) == set(conditions).difference(met[near.id])
             assert len(met[near.id]) == most
 
@@ -549,8 +585,8 @@ def agree_on_explanations(pairs: Sequence[Pair]) -> None:
         explanations = tested.explain(verified(request, tested), ids)
         for expected_leaves, leaf_scores in zip(expected, explanations, strict=True):
             for expected_leaf, leaf_score in zip(expected_leaves, leaf_scores, strict=True):
-                scores = pytest.approx(expected_leaf.scores, rel=TOLERANCE)
-                assert (leaf_score.leaf, leaf_score.scores) == (expected_leaf.leaf, scores)
+                near = pytest.approx(expected_leaf.scores, rel=TOLERANCE)
+                assert (leaf_score.leaf, leaf_score.scores) == (expected_leaf.leaf, near)
 
 
 def agree_on_reading(pairs: Sequence[Pair], *unknown: str) -> None:
@@ -624,8 +660,8 @@ def has_a_loose_repetition(query: Node) -> bool:
 def assert_equal(page: Page, expected: Page) -> None:
     """Assert that two pages have the same hits in the same order, scores to 1e-4, and totals."""
     assert list(map(_unscored, page.hits)) == list(map(_unscored, expected.hits))
-    scores = [pytest.approx(hit.score, rel=TOLERANCE) for hit in expected.hits]
-    assert [hit.score for hit in page.hits] == scores
+    near = [pytest.approx(hit.score, rel=TOLERANCE) for hit in expected.hits]
+    assert [hit.score for hit in page.hits] == near
     assert _totals(page) == _totals(expected)
 
 

@@ -13,9 +13,9 @@ from arag_search.errors import QueryTimeoutError
 from arag_search.plan.clauses import (
     Clause,
     ResolvedPlan,
-    all_of,
     has_lookups,
     wanted_leaves,
+    with_parts,
 )
 from arag_search.query.fields import TITLE
 from arag_search.search.advice.questions import Advice, Answers, Questions, Subject
@@ -48,6 +48,7 @@ class Parts:
 
     def __init__(self, query: Clause, *, operators: bool) -> None:
         parts = [part for part in _alternatives(query) if operators or _says_more(part)]
+        self._query = query
         self.alternatives = parts[:MAX_COUNTED]
         self.words = _plain_words(query)[:MAX_COUNTED]
         self.inner = _inner_alternatives(query)[:MAX_COUNTED]
@@ -77,7 +78,8 @@ class Parts:
 
     def searches(self) -> list[tuple[Clause, Clause]]:
         """Return the parts whose best passage is searched, each with the query for it."""
-        return [*((part, part) for part in self.alternatives), *self.inner]
+        alone = [(part, with_parts(self._query, [part])) for part in self.alternatives]
+        return [*alone, *self.inner]
 
 
 def parts(subject: Subject, page: Page | None) -> Advice[Told]:
@@ -108,7 +110,11 @@ def parts(subject: Subject, page: Page | None) -> Advice[Told]:
     counts = {part: on_page.get(part, 0) for part in of_query.alternatives}
     counts |= {part: answers.counts[part, "chunk"] for part in counted}
     alone = list(zip(searches, answers.pages, strict=True))
-    counts |= {part: min(page.count, MAX_TOTAL + 1) for (part, plan), page in alone if plan is part}
+    counts |= {
+        part: min(page.count, MAX_TOTAL + 1)
+        for (part, _), page in alone
+        if part in of_query.alternatives
+    }
     best = [_Best(*search, page.hits[0]) for search, page in alone if page.hits]
     tally = _Tally(subject, of_query, answers.page, counts, best)
     yield from tally.read_scarce()
@@ -274,7 +280,13 @@ def _inner_alternatives(query: Clause) -> list[tuple[Clause, Clause]]:
     if query.kind != "all":
         return []
     return [
-        (part, all_of([part if other is group else other for other in query.parts]))
+        (
+            part,
+            with_parts(
+                query,
+                [with_parts(group, [part]) if other is group else other for other in query.parts],
+            ),
+        )
         for group in query.having("wanted")
         for part in _alternatives(group)
     ]

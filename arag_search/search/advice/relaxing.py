@@ -14,11 +14,11 @@ from arag_search.engines.hits import Hit
 from arag_search.plan.clauses import (
     Clause,
     ResolvedPlan,
-    all_of,
     any_of,
     has_lookups,
     leaves,
     wanted,
+    with_parts,
 )
 from arag_search.search.advice.judging import Judge
 from arag_search.search.advice.questions import Advice, Answers, Questions, Subject
@@ -36,11 +36,11 @@ def relaxed_queries(query: Clause) -> list[Clause]:
     """Return the queries for passages that miss one condition of an AND, two, and so on.
 
     As long as none matches with fewer, a passage matches exactly one alternative of each, and its
-    score is that of the conditions that it meets. Exclusions stay, and so does what is preferred or
-    demoted. Of an OR, every alternative is relaxed. Other queries have no conditions to miss.
+    score is that of the conditions that it meets. Exclusions, preferences, demotions and weights
+    stay. Of an OR, every alternative is relaxed. Other queries have no conditions to miss.
     """
     alternatives = _alternatives(query)
-    most = max(len(conditions) for conditions, _ in alternatives)
+    most = max(len(conditions) for _, conditions, _ in alternatives)
     if most > MAX_CLAUSES:
         return []
     in_all = len(leaves(query))
@@ -48,16 +48,13 @@ def relaxed_queries(query: Clause) -> list[Clause]:
     for missing in range(1, most):
         if in_all * comb(most - 1, missing) > MAX_LEAVES:  # a clause is in so many
             break
-        queries.append(
-            any_of(
-                [
-                    all_of([*kept, *modifiers])
-                    for conditions, modifiers in alternatives
-                    if len(conditions) > missing
-                    for kept in combinations(conditions, len(conditions) - missing)
-                ]
-            )
-        )
+        left = [
+            with_parts(group, [*kept, *modifiers])
+            for group, conditions, modifiers in alternatives
+            if len(conditions) > missing
+            for kept in combinations(conditions, len(conditions) - missing)
+        ]
+        queries.append(any_of(left, query.weight if query.kind == "any" else 1.0))
     return queries
 
 
@@ -108,7 +105,7 @@ def nearest_hits(query: Clause, step: Clause, page: Page, judge: Judge) -> tuple
 def _lacking(query: Clause, hits: Sequence[Hit], judge: Judge) -> dict[str, tuple[str, ...]]:
     """Return by id the conditions that each hit lacks, of the alternative that lacks the fewest."""
     lacks: dict[str, tuple[str, ...]] = {}
-    for conditions, modifiers in _alternatives(query):
+    for _, conditions, modifiers in _alternatives(query):
         excluded = [wanted(part) for part in modifiers if part.role == "excluded"]
         judged = judge.meeting(hits, [*conditions, *excluded])
         met, out = judged[: len(conditions)], set[str]().union(*judged[len(conditions) :])
@@ -124,11 +121,11 @@ def _lacking(query: Clause, hits: Sequence[Hit], judge: Judge) -> dict[str, tupl
     return lacks
 
 
-def _alternatives(query: Clause) -> list[tuple[tuple[Clause, ...], list[Clause]]]:
-    """Return the conditions and what else is said of a query, or of each alternative of an OR."""
+def _alternatives(query: Clause) -> list[tuple[Clause, tuple[Clause, ...], list[Clause]]]:
+    """Return a query, or each alternative of an OR, with its conditions and its other parts."""
     return [
-        (child.having("wanted"), [part for part in child.parts if part.role != "wanted"])
+        (child, child.having("wanted"), [part for part in child.parts if part.role != "wanted"])
         if child.kind == "all"
-        else ((child,), [])
+        else (child, (child,), [])
         for child in (query.parts if query.kind == "any" else (query,))
     ]

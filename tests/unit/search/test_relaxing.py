@@ -8,6 +8,7 @@ import pytest
 from arag_search.agent.presets import load_preset
 from arag_search.agent.toolbox import tools_of
 from arag_search.query.reading import parse
+from arag_search.search.advice.parts import Parts
 from arag_search.search.advice.relaxing import MAX_CLAUSES, relaxed_queries
 from arag_search.search.index import Index
 from arag_search.tools.base import ReadSet, ToolResult
@@ -58,6 +59,45 @@ def test_every_alternative_of_an_or_is_relaxed(relaxed: Index) -> None:
     }
     near = relaxed.logical_search("(rialto AND no NOT canal) OR (bridge AND none)", relax=True)
     assert [hit.lacks for hit in near.nearest] == [("none",)]
+
+
+def test_the_weights_of_groups_order_the_passages_nearest_to_them(relaxed: Index) -> None:
+    for first, second in ((0.01, 100), (100, 0.01)):
+        query = f"(rialto AND nowhere)^{first} OR (goldoni AND none)^{second}"
+        near = relaxed.logical_search(query, relax=True).nearest
+        alone = relaxed.logical_search(f"rialto^{first} OR goldoni^{second}").hits
+        assert [(hit.id, hit.score) for hit in near] == [(hit.id, hit.score) for hit in alone]
+        assert [hit.id for hit in near] == sorted(
+            ("bridges.1", "griselda.1"), reverse=second > first
+        )
+
+
+@pytest.mark.parametrize(
+    ("query", "steps"),
+    [
+        ("(a^2 AND b)^3", ["(a^6 OR b^3)"]),
+        ("((a AND b)^2 OR (c AND d))^3", ["(a^2 OR b^2 OR c OR d)^3"]),
+        ("(a AND lang:en)^2", ["(a^2 OR lang:en)"]),  # what only filters has no weight
+        ('(("a b"~3^2 OR c)^3 AND d)^4', ['(("a b"~3^2 OR c)^12 OR d^4)']),
+        ("(title:abc~1^2 AND b NOT c)^2", ["((title:abc~1^2 AND NOT c)^2 OR (b AND NOT c)^2)"]),
+        ("(a AND b DEMOTE^0.2 c)^2", ["((a DEMOTE^0.2 c)^2 OR (b DEMOTE^0.2 c)^2)"]),
+    ],
+)
+def test_what_is_left_of_a_group_keeps_its_weight(query: str, steps: list[str]) -> None:
+    root = planned(parse(query, SCHEMA).tree).root
+    assert [step.text for step in relaxed_queries(root)] == steps
+
+
+def test_an_alternative_alone_keeps_the_weights_around_it() -> None:
+    def searches(query: str) -> list[str]:
+        of_query = Parts(planned(parse(query, SCHEMA).tree).root, operators=True)
+        return [search.text for _, search in of_query.searches()]
+
+    inner = '(venice AND ("a b"^2 OR title:c)^10 NOT old)^3'
+    assert searches(inner) == [
+        '(venice AND "a b"^20 AND NOT old)^3', "(venice AND title:c^10 AND NOT old)^3"
+    ]  # fmt: skip
+    assert searches('("a b"^2 OR title:c)^3') == ['"a b"^6', "title:c^3"]
 
 
 def test_exclusions_and_scopes_hold(relaxed: Index) -> None:
