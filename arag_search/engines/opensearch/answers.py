@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from arag_search.corpus import chunk_ordinal
 from arag_search.engines.base import MAX_TOTAL, KeywordRequest, Page, SearchRequest, SortBy
@@ -13,6 +13,8 @@ from arag_search.engines.opensearch import schema
 from arag_search.engines.opensearch.compile import Dsl
 from arag_search.plan.clauses import float32
 from arag_search.query.fields import DOC_ID
+
+_Read = TypeVar("_Read")
 
 BY_SCORE: list[Dsl] = [{"_score": "desc"}, {schema.ORDINAL: "asc"}]
 BY_ORDINAL: list[Dsl] = [{schema.ORDINAL: "asc"}]
@@ -66,6 +68,25 @@ def hits_of(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
     return answer["hits"]["hits"]
 
 
+def hits_and_last(
+    answer: Mapping[str, Any], reading: Callable[[dict[str, Any]], _Read]
+) -> tuple[list[_Read], Any]:
+    """Return what ``reading`` makes of each hit of an answer, and the sort values of the last hit:
+    the next page comes after them."""
+    hits = hits_of(answer)
+    return list(map(reading, hits)), hits[-1]["sort"] if hits else None
+
+
+def doc_id_of(hit: Mapping[str, Any]) -> str:
+    """Return the document of a hit without its source."""
+    return str(hit["fields"][DOC_ID][0])
+
+
+def documents_counted(answer: Mapping[str, Any]) -> int:
+    """Return the number in an answer of ``_count``."""
+    return int(answer["count"])
+
+
 def count_of(answer: Mapping[str, Any]) -> tuple[int, bool]:
     """Return the number of matches, and whether it is exact or a bound above MAX_TOTAL."""
     total = answer["hits"]["total"]
@@ -77,6 +98,14 @@ def count_of(answer: Mapping[str, Any]) -> tuple[int, bool]:
 def score_of(hit: Mapping[str, Any]) -> float:
     """Return the score as a 32-bit float, as it is on the server; 0.0 if unscored."""
     return float32(hit["_score"] or 0.0)
+
+
+def stored_ordinal(value: Any) -> int:
+    """Return an ordinal that the server has. Raises OverflowError for a number that is none."""
+    ordinal = int(value)
+    if ordinal.bit_length() > 63:
+        raise OverflowError(f"the ordinal {value}")
+    return ordinal
 
 
 def page_of(answer: Mapping[str, Any], request: SearchRequest | KeywordRequest) -> Page:
@@ -95,10 +124,10 @@ def sentence_hit(hit: Mapping[str, Any]) -> Hit:
     """Return the chunk of the best sentence that matches in it, with the texts of the matching
     sentences if the answer has them."""
     source: dict[str, Any] = hit["_source"]
-    first = chunk_ordinal(int(source[schema.ORDINAL]))
+    first = chunk_ordinal(stored_ordinal(source[schema.ORDINAL]))
     inner = hits_of(hit["inner_hits"][MATCHED])
     numbers = tuple(int(sentence["sort"][0]) - first for sentence in inner)
-    chunk_hit = hit_of(source, source[schema.CHUNK_ID], first, score_of(hit), numbers)
+    chunk_hit = hit_of(source, str(source[schema.CHUNK_ID]), first, score_of(hit), numbers)
     if "_source" not in inner[0]:
         return chunk_hit
     texts = {
@@ -164,9 +193,9 @@ class HitPosition(NamedTuple):
 def position_of(hit: Mapping[str, Any]) -> HitPosition:
     """Return the position of a hit without its document."""
     fields = hit["fields"]
-    chunk_id = fields.get(schema.CHUNK_ID, [""])[0]
-    ordinal = chunk_ordinal(int(hit["sort"][-1]))
-    return HitPosition(fields[DOC_ID][0], chunk_id, ordinal, score_of(hit))
+    chunk_id = str(fields.get(schema.CHUNK_ID, [""])[0])
+    ordinal = chunk_ordinal(stored_ordinal(hit["sort"][-1]))
+    return HitPosition(doc_id_of(hit), chunk_id, ordinal, score_of(hit))
 
 
 class Scan:

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, cast
+from typing import Any
 
 import orjson
 
@@ -170,16 +170,14 @@ class Bulks:
             counts.retries += 1
             self._max_bytes = min(self._max_bytes, max(MIN_BULK_BYTES, len(body) // 2))
             return error.what, batch
-        return self._outcome(batch, reply["items"], counts)
+        return self._outcome(batch, self._client.read(_outcomes, reply), counts)
 
     def _outcome(
-        self, batch: list[bytes], items: list[dict[str, Any]], counts: BulkCounts
+        self, batch: list[bytes], outcomes: list[tuple[int, dict[str, Any]]], counts: BulkCounts
     ) -> tuple[str, list[bytes]]:
         again: list[bytes] = []
         reason = ""
-        for line, item in zip(batch, items, strict=True):
-            (answer,) = cast("dict[str, dict[str, Any]]", item).values()
-            status = int(answer["status"])
+        for line, (status, answer) in zip(batch, outcomes, strict=True):
             if status < 300:
                 counts.created += 1
             elif status == _NOT_FOUND and "error" not in answer:
@@ -193,7 +191,7 @@ class Bulks:
             elif not isinstance(fault.error, RefusedError):  # a block, or no permission
                 raise fault.error
             else:
-                raise self._unwritable(line, answer)
+                raise self._unwritable(line, fault.error, deepest_reason(answer))
         return reason, again
 
     def _unavailable(self, reason: str) -> UnavailableError:
@@ -203,8 +201,8 @@ class Bulks:
             do=f"Check the cluster. {_RUN_AGAIN}",
         )
 
-    def _unwritable(self, line: bytes, answer: dict[str, Any]) -> BuildError:
-        if answer["error"]["type"] == "index_not_found_exception":
+    def _unwritable(self, line: bytes, error: RefusedError, reason: str) -> BuildError:
+        if error.kind == "index_not_found_exception":
             return BuildError(
                 "The index was deleted while it was being written.",
                 where=self._where,
@@ -212,6 +210,12 @@ class Bulks:
             )
         (action,) = orjson.loads(line.partition(b"\n")[0]).values()
         return BuildError(
-            f"The server rejects a document: {deepest_reason(answer)}",
+            f"The server rejects a document: {reason}",
             where=f'{self._where}, document "{action["routing"][:60]}"',
         )
+
+
+def _outcomes(reply: Any) -> list[tuple[int, dict[str, Any]]]:
+    """Return the status of each document of a bulk, with all that the server says of it."""
+    said: list[dict[str, Any]] = [of for item in reply["items"] for (of,) in (item.values(),)]
+    return [(int(of["status"]), of) for of in said]

@@ -12,9 +12,9 @@ import os
 import random
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import orjson
@@ -22,14 +22,18 @@ import orjson
 from arag_search.endpoints.refusals import Secrets, basic_credentials
 from arag_search.engines.opensearch.address import UNENCRYPTED_VARIABLE, Address, ConnectionOptions
 from arag_search.engines.opensearch.faults import (
+    UNEXPECTED,
     Fault,
     endpoint_of,
     fault_of_answer,
     fault_of_reply,
     fault_of_tls,
     unavailable,
+    unexpected_answer,
 )
-from arag_search.errors import ArgumentError, EngineError, IndexClosedError
+from arag_search.errors import AragError, ArgumentError, EngineError, IndexClosedError
+
+_Read = TypeVar("_Read")
 
 MIN_MAJOR_VERSION = 3
 
@@ -180,6 +184,20 @@ class Client:
                 # Spread the clients out in time.
                 time.sleep(wait_s * random.uniform(0.75, 1.0))
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    def read(self, reading: Callable[[Any], _Read], answer: Any) -> _Read:
+        """Return what ``reading`` makes of an answer, which it must not leave for later.
+
+        Raises EngineError if the answer is not one of OpenSearch: ``reading`` fails on it. This is
+        the only place where an error of Python's is blamed on the server, so ``reading`` does no
+        more than to take values out of the answer.
+        """
+        try:
+            return reading(answer)
+        except AragError:
+            raise
+        except UNEXPECTED as error:
+            raise unexpected_answer(error, self.server) from error
 
     def close(self) -> None:
         """Close the connections. Calls after it raise IndexClosedError."""

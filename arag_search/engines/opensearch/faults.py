@@ -6,13 +6,11 @@ Their causes distinguish both from queries that fail everywhere.
 
 from __future__ import annotations
 
-import functools
-import inspect
 import re
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from arag_search.errors import (
     AccessError,
@@ -28,8 +26,6 @@ PASSWORD_VARIABLE = "OPENSEARCH_PASSWORD"
 CA_CERTS_VARIABLE = "OPENSEARCH_CA_CERTS"
 CLIENT_CERT_VARIABLE = "OPENSEARCH_CLIENT_CERT"
 CLIENT_KEY_VARIABLE = "OPENSEARCH_CLIENT_KEY"
-
-_Class = TypeVar("_Class")
 
 MAX_REASON_CHARACTERS = 500
 _TIME_EXCEEDED = "time_exceeded_exception"
@@ -322,39 +318,3 @@ def _chain(error: Any) -> Iterator[tuple[str, str]]:
 
 def _cause(error: Any) -> tuple[str, str]:
     return str(error.get("type", "error")), " ".join(str(error.get("reason") or "").split())
-
-
-def reads_answers(of: type[_Class]) -> type[_Class]:
-    """Let the public methods of a class raise EngineError where an answer that they read is not one
-    of OpenSearch. Its ``_client`` names the server."""
-    for name, member in list(vars(of).items()):
-        is_private = name.startswith("_") and name != "__enter__"
-        if is_private and not inspect.isgeneratorfunction(member):
-            continue
-        if isinstance(member, property) and member.fget is not None:
-            setattr(of, name, property(_reading(member.fget)))
-        elif inspect.isfunction(member):
-            setattr(of, name, _reading(member))
-    return of
-
-
-def _reading(method: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(method)
-    def read(self: Any, *given: Any, **named: Any) -> Any:
-        try:
-            return method(self, *given, **named)
-        except UNEXPECTED as error:
-            raise _unless_ours(error, self._client.server) from error
-
-    @functools.wraps(method)
-    def read_stream(self: Any, *given: Any, **named: Any) -> Iterator[Any]:
-        try:
-            yield from method(self, *given, **named)
-        except UNEXPECTED as error:
-            raise _unless_ours(error, self._client.server) from error
-
-    return read_stream if inspect.isgeneratorfunction(method) else read
-
-
-def _unless_ours(error: Exception, server: str) -> Exception:
-    return error if isinstance(error, AragError) else unexpected_answer(error, server)

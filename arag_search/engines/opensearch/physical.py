@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeVar
 
 from arag_search.engines.base import Deadline, Granularity
 from arag_search.engines.opensearch import schema
@@ -24,6 +24,8 @@ from arag_search.errors import (
     UnavailableError,
 )
 from arag_search.manifest import Manifest
+
+_Read = TypeVar("_Read")
 
 REBUILD = "Build the index again with --overwrite."
 _BUILD = "Build it with: arag-search index SOURCE --to ADDRESS"
@@ -56,12 +58,15 @@ def find_physical(client: Client, address: Address) -> PhysicalIndexes:
     Raises IndexNotFoundError if there is no such index, or it is not ours or not finished,
     IndexVersionError, IndexDamagedError if its parts do not belong together.
     """
-    where, name = str(address), address.name
-    names = f"{name},{schema.sentences_name(name)}"
-    reply: Any = client.call(
+    names = f"{address.name},{schema.sentences_name(address.name)}"
+    reply = client.call(
         "GET", f"/{names}", params={"ignore_unavailable": "true"}, budget_s=OPENING_BUDGET_S
     )
-    indexes = cast("dict[str, Any]", reply)
+    return client.read(lambda indexes: _found(indexes, address.name, str(address)), reply)
+
+
+def _found(indexes: dict[str, Any], name: str, where: str) -> PhysicalIndexes:
+    """Return the physical indexes of a name; ``indexes`` are those of the server by their name."""
     named = [index for index, info in indexes.items() if index == name or name in info["aliases"]]
     if not named:
         raise IndexNotFoundError("There is no such index on the server.", where=where, do=_BUILD)
@@ -95,7 +100,7 @@ def find_physical(client: Client, address: Address) -> PhysicalIndexes:
         )
     sentences: PhysicalIndex | None = None
     if meta.manifest.has_sentences:
-        if meta.sentences not in indexes:
+        if meta.sentences is None or meta.sentences not in indexes:
             raise IndexDamagedError(
                 "The sentences of the index are missing.", where=where, do=REBUILD
             )
@@ -135,11 +140,13 @@ class Searcher:
         self,
         granularity: Granularity,
         body: Dsl,
+        reading: Callable[[dict[str, Any]], _Read],
         *,
         scored: bool = False,
         deadline: Deadline | None = None,
-    ) -> dict[str, Any]:
-        """Return the answer to a search. ``scored`` means that shards must agree on scores.
+    ) -> _Read:
+        """Return what ``reading`` makes of the answer to a search (see ``Client.read``).
+        ``scored`` means that shards must agree on scores.
 
         Each attempt has the whole time of the deadline: the loss of a node does not shorten it.
         """
@@ -149,18 +156,21 @@ class Searcher:
             "preference": self._preference,
             "search_type": _search_type(physical, scored),
         }
-        return self._call(f"/{physical.index}/_search", _timed(body, deadline), params, deadline)
+        path = f"/{physical.index}/_search"
+        answer = self._call(path, _timed(body, deadline), params, deadline)
+        return self._client.read(reading, answer)
 
     def searches(
         self,
         bodies: Sequence[tuple[Granularity, Dsl]],
+        reading: Callable[[list[dict[str, Any]]], _Read],
         *,
         scored: bool = False,
         deadline: Deadline | None = None,
-    ) -> list[dict[str, Any]]:
-        """Return the answers to several searches, sent in one request."""
+    ) -> _Read:
+        """Return what ``reading`` makes of the answers to several searches, sent in one request."""
         if not bodies:
-            return []
+            return reading([])
         lines: list[Dsl] = []
         for granularity, body in bodies:
             physical = self.physical(granularity)
@@ -171,7 +181,8 @@ class Searcher:
                 "search_type": _search_type(physical, scored),
             }
             lines += [header, _timed(body, deadline)]
-        return self._call("/_msearch", lines, None, deadline)["responses"]
+        answer = self._call("/_msearch", lines, None, deadline)
+        return self._client.read(lambda replied: reading(replied["responses"]), answer)
 
     def _call(
         self, path: str, body: Body, params: Params, deadline: Deadline | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from arag_search.corpus import MAX_SENTENCES, Chunk
 from arag_search.engines.base import (
@@ -38,6 +38,7 @@ from arag_search.engines.opensearch.answers import (
     ShardStatistics,
     count_of,
     hit_of,
+    hits_and_last,
     hits_of,
     page_body,
     page_of,
@@ -46,10 +47,10 @@ from arag_search.engines.opensearch.answers import (
     sentence_hit,
     shard_statistics,
     source_filter,
+    stored_ordinal,
 )
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.compile import Dsl
-from arag_search.engines.opensearch.faults import UNEXPECTED, reads_answers, unexpected_answer
 from arag_search.engines.opensearch.physical import (
     REBUILD,
     PhysicalIndexes,
@@ -58,7 +59,6 @@ from arag_search.engines.opensearch.physical import (
 )
 from arag_search.engines.opensearch.values import FieldReader
 from arag_search.errors import (
-    AragError,
     IndexDamagedError,
     NotServedError,
     UnknownChunkError,
@@ -66,6 +66,8 @@ from arag_search.errors import (
 from arag_search.manifest import Manifest
 from arag_search.plan.clauses import ResolvedPlan, ScoredLeaf, scored_leaves
 from arag_search.query.fields import DOC_ID
+
+_Read = TypeVar("_Read")
 
 _SCAN_BATCH = 256
 _READ_BATCH = 1000
@@ -91,7 +93,6 @@ class _MovedError(Exception):
     """Sentences and chunks were read in different states of the index."""
 
 
-@reads_answers
 class OpenSearchEngine:
     """The SearchEngine of an index on a cluster. Threads may share it; ``close`` waits for them.
 
@@ -118,10 +119,8 @@ class OpenSearchEngine:
         client = Client.connect(address, options)
         try:
             return OpenSearchEngine(client, find_physical(client, address), str(address))
-        except BaseException as error:
+        except BaseException:
             client.close()
-            if isinstance(error, UNEXPECTED) and not isinstance(error, AragError):
-                raise unexpected_answer(error, client.server) from error
             raise
 
     @property
@@ -154,9 +153,13 @@ class OpenSearchEngine:
             elif request.granularity == "sentence":
                 page = self._settled(lambda: self._sentence_page(request, body, scored))
             else:
-                deadline = request.deadline
-                answer = self._searcher.search("chunk", body, scored=scored, deadline=deadline)
-                page = page_of(answer, request)
+                page = self._searcher.search(
+                    "chunk",
+                    body,
+                    lambda answer: page_of(answer, request),
+                    scored=scored,
+                    deadline=request.deadline,
+                )
             if not request.query.root.is_counted or request.from_ordinal is not None:
                 return page
             return page.with_count(page.count if page.count_is_exact else self._count(request))
@@ -189,8 +192,9 @@ class OpenSearchEngine:
                 return Page((), 0, True, 0)
             query, scale = scaled
             body = page_body(query, True, request)
-            answer = self._searcher.search("chunk", body, deadline=request.deadline)
-            page = page_of(answer, request)
+            page = self._searcher.search(
+                "chunk", body, lambda answer: page_of(answer, request), deadline=request.deadline
+            )
         hits = [hit._replace(score=float(round(hit.score / scale))) for hit in page.hits]
         return replace(page, hits=tuple(hits))
 
@@ -211,6 +215,11 @@ class OpenSearchEngine:
         deadline: Deadline | None = None,
         exact: bool = False,
     ) -> tuple[list[int], list[Page]]:
+        def read(answers: Sequence[dict[str, Any]]) -> tuple[list[int], list[Page]]:
+            counts = [count_of(answer)[0] for answer in answers[: len(queries)]]
+            pages = zip(answers[len(queries) :], requests, strict=True)
+            return counts, [page_of(answer, request) for answer, request in pages]
+
         with self._calls:
             bodies: list[tuple[Granularity, Dsl]] = [
                 (
@@ -226,11 +235,8 @@ class OpenSearchEngine:
             asked = [self.request_body(request) for request in requests]
             bodies.extend(("chunk", body) for body, _ in asked)
             scored = any(scored for _, scored in asked)
-            answers = self._searcher.searches(bodies, scored=scored, deadline=deadline)
-        counts = [count_of(answer)[0] for answer in answers[: len(queries)]]
-        counts = counts if exact else [min(count, MAX_TOTAL + 1) for count in counts]
-        pages = zip(answers[len(queries) :], requests, strict=True)
-        return counts, [page_of(answer, request) for answer, request in pages]
+            counts, pages = self._searcher.searches(bodies, read, scored=scored, deadline=deadline)
+        return counts if exact else [min(count, MAX_TOTAL + 1) for count in counts], pages
 
     def field_values(self, request: FieldsRequest) -> FieldsPage:
         """See SearchEngine. Sends one request, unless a keyword field has more than 1,000 values:
@@ -267,7 +273,7 @@ class OpenSearchEngine:
     def read(self, ids: Sequence[str], scope: ResolvedPlan | None) -> list[Chunk | None]:
         """See SearchEngine. Requests 1,000 at a time."""
         with self._calls:
-            chunks = {chunk.id: chunk for chunk in self._chunks_with(schema.ID, ids, scope)}
+            chunks = self._chunks_with(schema.ID, ids, scope)
         return [chunks.get(id) for id in ids]
 
     def neighbours(self, chunk: Chunk, scope: ResolvedPlan | None) -> tuple[str | None, str | None]:
@@ -293,23 +299,21 @@ class OpenSearchEngine:
                 )
                 for side, sort in (("lt", BY_ORDINAL_DOWN), ("gt", BY_ORDINAL))
             ]
-            before, after = map(hits_of, self._searcher.searches(bodies))
-        return (
-            before[0]["_source"][schema.ID] if before else None,
-            after[0]["_source"][schema.ID] if after else None,
-        )
+            return self._searcher.searches(
+                bodies, lambda answers: (_id(answers[0]), _id(answers[1]))
+            )
 
     def scan(self, scope: ResolvedPlan | None) -> Iterator[Chunk]:
         """See SearchEngine. Reads 256 chunks at a time."""
         query = compile.filtered(None, compile.scope_filter(scope))
-        for hit in self._in_order(query, _SCAN_BATCH, True):
-            yield schema.chunk_of(hit["_source"])
+        yield from self._in_order(
+            query, _SCAN_BATCH, lambda hit: schema.chunk_of(hit["_source"]), with_source=True
+        )
 
     def chunks_at(self, ordinals: Sequence[int], scope: ResolvedPlan | None) -> list[Chunk | None]:
         """See SearchEngine. Requests 1,000 at a time."""
         with self._calls:
-            in_scope = self._chunks_with(schema.ORDINAL, ordinals, scope)
-            chunks = {chunk.ordinal: chunk for chunk in in_scope}
+            chunks = self._chunks_with(schema.ORDINAL, ordinals, scope)
         return [chunks.get(ordinal) for ordinal in ordinals]
 
     def ordinals(
@@ -320,8 +324,7 @@ class OpenSearchEngine:
     ) -> Iterator[int]:
         """See SearchEngine. Requests 10,000 at a time, without their documents."""
         query = compile.filtered(None, compile.scope_filter(scope))
-        for hit in self._in_order(query, _ORDINALS_BATCH, False, deadline, granularity):
-            yield int(hit["sort"][0])
+        yield from self._in_order(query, _ORDINALS_BATCH, _sorted_by, deadline, granularity)
 
     def known(self, field: str, values: Sequence[str]) -> Sequence[str]:
         """See SearchEngine. A look-up costs as much as a search."""
@@ -338,24 +341,24 @@ class OpenSearchEngine:
         if len(ordinals) <= _ORDINALS_BATCH:
             asked = compile.any_value(schema.ORDINAL, ordinals.tolist())
         query = compile.filtered(None, compile.scope_filter(scope), asked)
-        hits = self._in_order(query, _ORDINALS_BATCH, False, deadline)
-        listed = np.fromiter((hit["sort"][0] for hit in hits), np.int64)
+        listed = np.fromiter(self._in_order(query, _ORDINALS_BATCH, _sorted_by, deadline), np.int64)
         return np.isin(ordinals, listed, assume_unique=True)
 
     def statistics(self) -> ClusterStatistics:
         """Return documents, segments and bytes on the server."""
         with self._calls:
-            physical = self._indexes
-            sentences = None if physical.sentences is None else physical.sentences.index
-            names = [name for name in (physical.chunks.index, sentences) if name]
-            reply = self._client.call("GET", f"/{','.join(names)}/_stats/docs,store,segments")
-            indexes = reply["indices"]
-            return ClusterStatistics(
-                shard_statistics(indexes[physical.chunks.index], physical.chunks.shards),
-                None
-                if physical.sentences is None
-                else shard_statistics(indexes[physical.sentences.index], physical.sentences.shards),
+            both = (self._indexes.chunks, self._indexes.sentences)
+            indexes = [index for index in both if index is not None]
+            names = ",".join(index.index for index in indexes)
+            reply = self._client.call("GET", f"/{names}/_stats/docs,store,segments")
+            chunks, *of_sentences = self._client.read(
+                lambda reply: [
+                    shard_statistics(reply["indices"][index.index], index.shards)
+                    for index in indexes
+                ],
+                reply,
             )
+            return ClusterStatistics(chunks, next(iter(of_sentences), None))
 
     def deletions(self) -> Deletions:
         statistics = self.statistics()
@@ -383,8 +386,10 @@ class OpenSearchEngine:
     def _count(self, request: SearchRequest) -> int:
         query = compile.condition(request.query, request.scope)
         body: Dsl = {"query": query, "size": 0, "track_total_hits": True}
-        answer = self._searcher.search(request.granularity, body, deadline=request.deadline)
-        return count_of(answer)[0]
+        count, _ = self._searcher.search(
+            request.granularity, body, count_of, deadline=request.deadline
+        )
+        return count
 
     # Pages that take several requests
 
@@ -409,16 +414,18 @@ class OpenSearchEngine:
         elif request.granularity == "sentence":
             hits = self._sentence_hits(request, shown)
         else:
-            ordinals = [position.ordinal for position in shown]
-            sources = self._chunk_sources(schema.ORDINAL, ordinals, request.with_text)
-            by_ordinal = {source[schema.ORDINAL]: source for source in sources}
-            if len(by_ordinal) < len(shown):
+            scores = {position.ordinal: position.score for position in shown}
+
+            def scored_hit(source: dict[str, Any]) -> Hit:
+                ordinal = source[schema.ORDINAL]
+                return hit_of(source, source[schema.ID], ordinal, scores[ordinal])
+
+            found = self._chunk_sources(
+                schema.ORDINAL, list(scores), scored_hit, with_text=request.with_text
+            )
+            if len(found) < len(shown):
                 raise _MovedError
-            hits = [
-                hit_of(source, source[schema.ID], position.ordinal, position.score)
-                for position in shown
-                for source in (by_ordinal[position.ordinal],)
-            ]
+            hits = [found[ordinal] for ordinal in scores]
         passages = len(scan.positions) if len(scan.positions) < end else None
         return Page(tuple(hits), scan.count, scan.count_is_exact, passages)
 
@@ -444,16 +451,22 @@ class OpenSearchEngine:
                 full = compile.any_value(DOC_ID, sorted(scan.full))
                 body["post_filter"] = {"bool": {"must_not": [full]}}
             deadline = request.deadline
-            answer = self._searcher.search(
-                request.granularity, body, scored=scored, deadline=deadline
+            positions, count = self._searcher.search(
+                request.granularity,
+                body,
+                lambda answer: (
+                    list(map(position_of, hits_of(answer))),
+                    count_of(answer) if body["track_total_hits"] else None,
+                ),
+                scored=scored,
+                deadline=deadline,
             )
-            if body["track_total_hits"]:
-                scan.count, scan.count_is_exact = count_of(answer)
+            if count is not None:
+                scan.count, scan.count_is_exact = count
                 body["track_total_hits"] = False
-            hits = hits_of(answer)
-            for hit in hits:
-                scan.add(position_of(hit))
-            if len(scan.positions) >= end or len(hits) < body["size"]:
+            for position in positions:
+                scan.add(position)
+            if len(scan.positions) >= end or len(positions) < body["size"]:
                 return scan
             if deadline is not None:
                 deadline.check()
@@ -464,11 +477,15 @@ class OpenSearchEngine:
     def _sentence_page(self, request: SearchRequest, body: Dsl, scored: bool) -> Page:
         deadline = request.deadline
         body = {**body, **self._matched_sentences(request)}
-        answer = self._searcher.search("sentence", body, scored=scored, deadline=deadline)
-        hits = [sentence_hit(hit) for hit in hits_of(answer)]
+        hits, (count, exact) = self._searcher.search(
+            "sentence",
+            body,
+            lambda answer: (list(map(sentence_hit, hits_of(answer))), count_of(answer)),
+            scored=scored,
+            deadline=deadline,
+        )
         if request.with_text and request.whole_text and hits:
             hits = self._with_whole_texts(hits)
-        count, exact = count_of(answer)
         passages: int | None = None
         if len(hits) < request.top_k:
             passages = request.offset + len(hits)
@@ -476,7 +493,9 @@ class OpenSearchEngine:
                 end = request.offset + request.top_k
                 body.update({"from": 0, "size": end, "_source": False, "track_total_hits": False})
                 body["collapse"] = {"field": schema.CHUNK_ID}
-                passages = len(hits_of(self._searcher.search("sentence", body, deadline=deadline)))
+                passages = self._searcher.search(
+                    "sentence", body, lambda answer: len(hits_of(answer)), deadline=deadline
+                )
         return Page(tuple(hits), count, exact, passages)
 
     def _matched_sentences(self, request: SearchRequest) -> Dsl:
@@ -502,9 +521,13 @@ class OpenSearchEngine:
             "track_total_hits": False,
             **self._matched_sentences(request),
         }
-        answer = self._searcher.search("sentence", body, deadline=request.deadline)
-        by_id = {hit.id: hit for hit in map(sentence_hit, hits_of(answer))}
-        if len(by_id) < len(shown):
+        by_id = self._searcher.search(
+            "sentence",
+            body,
+            lambda answer: {hit.id: hit for hit in map(sentence_hit, hits_of(answer))},
+            deadline=request.deadline,
+        )
+        if not all(position.chunk_id in by_id for position in shown):
             raise _MovedError
         hits = [by_id[position.chunk_id]._replace(score=position.score) for position in shown]
         if request.with_text and request.whole_text:
@@ -514,15 +537,18 @@ class OpenSearchEngine:
     def _with_whole_texts(self, hits: Sequence[Hit]) -> list[Hit]:
         """Return the hits with the texts of their chunks, read from the other index. Raises
         _MovedError if that is in another state."""
-        sources = self._chunk_sources(schema.ID, [hit.id for hit in hits], True)
-        texts = {source[schema.ID]: source for source in sources}
+        short = {hit.id: hit for hit in hits}
+
+        def whole_hit(source: dict[str, Any]) -> Hit:
+            id = source[schema.ID]
+            of = short[id]
+            return hit_of(source, id, source[schema.ORDINAL], of.score, of.matched_sentences)
+
+        whole = self._chunk_sources(schema.ID, list(short), whole_hit)
         for hit in hits:
-            if hit.id not in texts or texts[hit.id][schema.ORDINAL] != hit.ordinal:
+            if hit.id not in whole or whole[hit.id].ordinal != hit.ordinal:
                 raise _MovedError
-        return [
-            hit_of(texts[hit.id], hit.id, hit.ordinal, hit.score, hit.matched_sentences)
-            for hit in hits
-        ]
+        return [whole[hit.id] for hit in hits]
 
     def _torn(self) -> IndexDamagedError:
         return IndexDamagedError(
@@ -535,8 +561,9 @@ class OpenSearchEngine:
     # Explaining
 
     def _listed(self, ids: Sequence[str]) -> dict[str, int]:
-        sources = self._chunk_sources(schema.ID, ids, False)
-        ordinals = {source[schema.ID]: int(source[schema.ORDINAL]) for source in sources}
+        ordinals = self._chunk_sources(
+            schema.ID, ids, lambda source: stored_ordinal(source[schema.ORDINAL]), with_text=False
+        )
         for id in ids:
             if id not in ordinals:
                 raise UnknownChunkError(f'No chunk "{id}".')
@@ -558,8 +585,15 @@ class OpenSearchEngine:
             "track_total_hits": False,
             "_source": [schema.CHUNK_ID],
         }
-        answer = self._searcher.search("sentence", body, scored=scored, deadline=request.deadline)
-        return {hit["_source"][schema.CHUNK_ID]: int(hit["sort"][-1]) for hit in hits_of(answer)}
+        return self._searcher.search(
+            "sentence",
+            body,
+            lambda answer: {
+                hit["_source"][schema.CHUNK_ID]: _sorted_by(hit) for hit in hits_of(answer)
+            },
+            scored=scored,
+            deadline=request.deadline,
+        )
 
     def _leaf_scores(
         self,
@@ -591,29 +625,39 @@ class OpenSearchEngine:
             for _, by_field in leaves
             for leaf in by_field
         ]
-        answers = self._searcher.searches(bodies, scored=True, deadline=request.deadline)
-        return [
-            {int(hit["sort"][-1]): score_of(hit) for hit in hits_of(answer)} for answer in answers
-        ]
+        return self._searcher.searches(
+            bodies,
+            lambda answers: [
+                {_sorted_by(hit): score_of(hit) for hit in hits_of(answer)} for answer in answers
+            ],
+            scored=True,
+            deadline=request.deadline,
+        )
 
     # Reading
 
     def _chunks_with(
         self, field: str, values: Sequence[str] | Sequence[int], scope: ResolvedPlan | None
-    ) -> Iterator[Chunk]:
+    ) -> dict[Any, Chunk]:
         within = compile.scope_filter(scope)
         wanted = list(dict.fromkeys(values))
+        chunks: dict[Any, Chunk] = {}
         for at in range(0, len(wanted), _READ_BATCH):
             batch = wanted[at : at + _READ_BATCH]
-            yield from map(schema.chunk_of, self._chunk_sources(field, batch, True, within))
+            chunks |= self._chunk_sources(field, batch, schema.chunk_of, within=within)
+        return chunks
 
     def _chunk_sources(
         self,
         field: str,
         values: Sequence[str | int],
-        with_text: bool,
+        reading: Callable[[dict[str, Any]], _Read],
+        *,
+        with_text: bool = True,
         within: Dsl | None = None,
-    ) -> list[dict[str, Any]]:
+    ) -> dict[Any, _Read]:
+        """Return what ``reading`` makes of the documents of chunks that have one of the values of a
+        field, by these values."""
         body: Dsl = {
             "query": compile.filtered(None, compile.any_value(field, values), within),
             "size": max(1, len(values)),
@@ -621,18 +665,26 @@ class OpenSearchEngine:
             "track_total_hits": False,
             "_source": source_filter(with_text),
         }
-        answer = self._searcher.search("chunk", body)
-        return [hit["_source"] for hit in hits_of(answer)]
+        return self._searcher.search(
+            "chunk",
+            body,
+            lambda answer: {
+                source[field]: reading(source)
+                for source in (hit["_source"] for hit in hits_of(answer))
+            },
+        )
 
     def _in_order(
         self,
         query: Dsl,
         size: int,
-        with_source: bool,
+        reading: Callable[[dict[str, Any]], _Read],
         deadline: Deadline | None = None,
         granularity: Granularity = "chunk",
-    ) -> Iterator[dict[str, Any]]:
-        """Yield all hits in order of ordinal, ``size`` per request."""
+        *,
+        with_source: bool = False,
+    ) -> Iterator[_Read]:
+        """Yield what ``reading`` makes of each hit, in order of ordinal, ``size`` per request."""
         body: Dsl = {
             "query": query,
             "size": size,
@@ -643,11 +695,25 @@ class OpenSearchEngine:
         while True:
             # Not held between batches, so that closing does not wait for a paused reader.
             with self._calls:
-                answer = self._searcher.search(granularity, body, deadline=deadline)
-            hits = hits_of(answer)
+                hits, last = self._searcher.search(
+                    granularity,
+                    body,
+                    lambda answer: hits_and_last(answer, reading),
+                    deadline=deadline,
+                )
             yield from hits
             if len(hits) < size:
                 return
             if deadline is not None:
                 deadline.check()
-            body["search_after"] = hits[-1]["sort"]
+            body["search_after"] = last
+
+
+def _id(answer: dict[str, Any]) -> str | None:
+    """Return the id of the first hit of an answer, if there is one."""
+    return next((hit["_source"][schema.ID] for hit in hits_of(answer)), None)
+
+
+def _sorted_by(hit: dict[str, Any]) -> int:
+    """Return the ordinal that a hit was sorted by last."""
+    return stored_ordinal(hit["sort"][-1])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
+from arag_search.engines.opensearch.answers import hits_of
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.schema import Terms
 from arag_search.errors import EngineError
@@ -23,26 +24,26 @@ def lost_shards(client: Client, indexes: Sequence[str], shards: int) -> str:
     """
     names = ",".join(indexes)
     try:
-        reply: Any = client.call(
+        reply = client.call(
             "GET",
             f"/_cluster/health/{names}",
             params={"level": "shards", "timeout": "1s"},
             budget_s=0,
             attempt_timeout_s=_ASK_S,
         )
+        lost = client.read(lambda reply: [_without_primary(reply, name) for name in indexes], reply)
     except EngineError:
         every = "shard 0" if shards == 1 else f"shards 0 to {shards - 1}"
         return f"{', '.join(indexes)}: no node answers for {every}"
-    health = cast("dict[str, Any]", reply.get("indices", {}))
-    lost: list[str] = []
-    for index in indexes:
-        by_number = cast("dict[str, Any]", health.get(index, {}).get("shards", {}))
-        numbers = sorted(
-            int(number) for number, shard in by_number.items() if not shard.get("primary_active")
-        )
-        if numbers:
-            lost.append(f"{index}: no node has shard {', '.join(map(str, numbers))}")
-    return "; ".join(lost)
+    named = zip(indexes, lost, strict=True)
+    texts = [(index, ", ".join(map(str, numbers))) for index, numbers in named if numbers]
+    return "; ".join(f"{index}: no node has shard {text}" for index, text in texts)
+
+
+def _without_primary(reply: Any, index: str) -> list[int]:
+    """Return the shards of an index that have no primary copy, by the health of the cluster."""
+    by_number = reply.get("indices", {}).get(index, {}).get("shards", {})
+    return sorted(int(at) for at, shard in by_number.items() if not shard.get("primary_active"))
 
 
 # Terms that every shard holds
@@ -93,10 +94,12 @@ def _candidates(client: Client, index: str, shard: int, name: str, language: str
     for sample in _SAMPLES:  # the first few may all be blank
         body = {"size": sample, "query": {"exists": {"field": name}}, "_source": [name]}
         reply = client.call("POST", f"/{index}/_search", body, _on(shard), attempt_timeout_s=60)
-        hits = cast("list[dict[str, Any]]", reply["hits"]["hits"])
-        for hit in hits:
-            counts.update(set(Words(hit["_source"][name]).terms(language)) - {HOLE})
-        if counts or len(hits) < sample:
+        texts = client.read(
+            lambda reply: [str(hit["_source"][name]) for hit in hits_of(reply)], reply
+        )
+        for text in texts:
+            counts.update(set(Words(text).terms(language)) - {HOLE})
+        if counts or len(texts) < sample:
             break
     return [term for term, _ in counts.most_common(_CANDIDATES)]
 
@@ -110,7 +113,9 @@ def _holders(
             body = {"size": 0, "track_total_hits": 1, "query": {"term": {name: term}}}
             lines += [{"index": index, **_on(shard)}, body]
     reply = client.call("POST", "/_msearch", lines, attempt_timeout_s=60)
-    totals = [response["hits"]["total"]["value"] for response in reply["responses"]]
+    totals = client.read(
+        lambda reply: [response["hits"]["total"]["value"] for response in reply["responses"]], reply
+    )
     return {
         term: {shard for shard in range(shards) if totals[at * shards + shard]}
         for at, term in enumerate(candidates)

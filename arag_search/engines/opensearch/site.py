@@ -18,7 +18,6 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from arag_search.engines.opensearch.client import Client
-from arag_search.engines.opensearch.faults import reads_answers
 from arag_search.engines.opensearch.schema import (
     Meta,
     building_alias,
@@ -83,7 +82,6 @@ class RolledBack:
     manifest: Manifest
 
 
-@reads_answers
 class OpenSearchSite:
     """A name on a cluster. Nothing is locked: a builder is known by what it writes into
     ``_meta``."""
@@ -184,7 +182,8 @@ class OpenSearchSite:
             )
         finished = [index for index in self._physical().values() if not index.is_unfinished]
         finished.sort(key=lambda index: index.created_ms)
-        position = [index.name for index in finished].index(live)
+        names = [index.name for index in finished]
+        position = names.index(live) if live in names else 0
         older = finished[:position]
         if not older:
             newer = ", ".join(index.name for index in finished[position + 1 :])
@@ -222,7 +221,7 @@ class OpenSearchSite:
         the error if the new one is not live afterwards."""
         if old is not None:
             actions.append(_remove(old, self._name))
-            if self._physical()[old].has_sentences:
+            if (replaced := self._physical().get(old)) is not None and replaced.has_sentences:
                 actions.append(_remove(sentences_name(old), sentences_name(self._name)))
         actions.append(_add(new, self._name))
         if has_sentences:
@@ -248,18 +247,18 @@ class OpenSearchSite:
         """Return the physical index behind the name; None if the name is free. Raises
         IndexExistsError if it is not ours."""
         path = f"/{self._name},{sentences_name(self._name)}/_alias"
-        reply = cast(
-            "dict[str, dict[str, Any]]",
+        has_name = self._client.read(
+            lambda reply: {index: self._name in info["aliases"] for index, info in reply.items()},
             self._client.call("GET", path, params=_IF_EXISTS),
         )
-        chunks = [index for index, info in reply.items() if self._name in info["aliases"]]
+        chunks = [index for index in has_name if has_name[index]]
         ours = self._physical()
         expected = {*chunks, *map(sentences_name, chunks)}
-        if len(chunks) > 1 or set(reply) - expected or not set(chunks) <= set(ours):
-            foreign = sorted(set(reply) - {*ours, *map(sentences_name, ours)})
+        if len(chunks) > 1 or set(has_name) - expected or not set(chunks) <= set(ours):
+            foreign = sorted(set(has_name) - {*ours, *map(sentences_name, ours)})
             raise IndexExistsError(
                 "There is an index of that name that arag-search index did not build"
-                f" ({', '.join(foreign or sorted(reply))}).",
+                f" ({', '.join(foreign or sorted(has_name))}).",
                 where=self._where,
                 allowed="a name that is free, or that of an index of ours with --overwrite",
                 do="Name another index.",
@@ -275,8 +274,11 @@ class OpenSearchSite:
             budget_s=budget_s,
             attempt_timeout_s=60,
         )
+        return self._client.read(self._physical_of, reply)
+
+    def _physical_of(self, reply: dict[str, Any]) -> dict[str, _Physical]:
         indexes: dict[str, _Physical] = {}
-        for index, info in sorted(cast("dict[str, dict[str, Any]]", reply).items()):
+        for index, info in sorted(reply.items()):
             if not is_physical(index, self._name):
                 continue
             try:

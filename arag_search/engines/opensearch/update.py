@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -26,11 +26,16 @@ from arag_search.corpus import Chunk, next_document, ordinal_of
 from arag_search.engines.base import Deletions, deletions_of
 from arag_search.engines.opensearch import schema
 from arag_search.engines.opensearch.address import Address
-from arag_search.engines.opensearch.answers import shard_statistics
+from arag_search.engines.opensearch.answers import (
+    doc_id_of,
+    documents_counted,
+    hits_and_last,
+    shard_statistics,
+    stored_ordinal,
+)
 from arag_search.engines.opensearch.bulk import Bulks
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.compile import any_value, filtered
-from arag_search.engines.opensearch.faults import reads_answers
 from arag_search.engines.opensearch.packing import BulkPacker, deletion_line
 from arag_search.engines.opensearch.physical import find_physical
 from arag_search.engines.opensearch.schema import Meta, opensearch_field, updating_alias
@@ -48,6 +53,8 @@ from arag_search.errors import (
 from arag_search.manifest import Manifest
 from arag_search.query.fields import DOC_ID, MetadataType
 
+_Read = TypeVar("_Read")
+
 LAST_UPDATE_KEY = "last_update"
 MAX_REMOVED = 100_000
 """The most documents that one update deletes or replaces: their ids are kept in ``_meta``."""
@@ -63,7 +70,6 @@ _SHOW_EVERY_S = 10.0
 _PAUSE_S = 2.0
 
 
-@reads_answers
 class OpenSearchUpdate:
     """An update of an index on OpenSearch, see IndexUpdate: a context manager that locks the index.
 
@@ -119,7 +125,10 @@ class OpenSearchUpdate:
         """See IndexUpdate. A server also counts a marker for each deletion in its primary shards,
         so the result is up to twice the number of documents."""
         reply = self._client.call("GET", f"/{','.join(self._indexes)}/_stats/docs,store,segments")
-        statistics = (shard_statistics(reply["indices"][index], 0) for index in self._indexes)
+        statistics = self._client.read(
+            lambda reply: [shard_statistics(reply["indices"][index], 0) for index in self._indexes],
+            reply,
+        )
         return deletions_of(*statistics)
 
     @property
@@ -165,8 +174,8 @@ class OpenSearchUpdate:
         if self._first is not None:
             return self._first
         body = {"size": 1, "sort": [{schema.ORDINAL: "desc"}], "_source": [schema.ORDINAL]}
-        hits = self._search(body)
-        following = next_document(int(hits[0]["_source"][schema.ORDINAL])) if hits else 0
+        last, _ = self._search(body, lambda hit: stored_ordinal(hit["_source"][schema.ORDINAL]))
+        following = next_document(last[0]) if last else 0
         return max(following, ordinal_of(len(self.manifest.sources), 0, 0))
 
     def existing(self, values: Sequence[str] | None, field: str = DOC_ID) -> Iterator[Chunk]:
@@ -178,12 +187,12 @@ class OpenSearchUpdate:
         sort = [{schema.ORDINAL: "asc"}]
         body: dict[str, Any] = {"size": _PAGE, "query": query, "sort": sort, "_source": True}
         while values is None or values:
-            hits = self._search(body)
-            for hit in hits:
-                yield schema.chunk_of(hit["_source"])
-            if len(hits) < _PAGE:
+            chunks, body["search_after"] = self._search(
+                body, lambda hit: schema.chunk_of(hit["_source"])
+            )
+            yield from chunks
+            if len(chunks) < _PAGE:
                 return
-            body["search_after"] = hits[-1]["sort"]
 
     def begin(
         self,
@@ -366,17 +375,18 @@ class OpenSearchUpdate:
             "docvalue_fields": [DOC_ID],
         }
         while True:
-            hits = self._search(body, index)
-            for hit in hits:
-                yield int(hit["_id"]), str(hit["fields"][DOC_ID][0])
-            if len(hits) < 10 * _PAGE:
+            documents, body["search_after"] = self._search(
+                body, lambda hit: (int(hit["_id"]), doc_id_of(hit)), index
+            )
+            yield from documents
+            if len(documents) < 10 * _PAGE:
                 return
-            body["search_after"] = hits[-1]["sort"]
 
     def _check_counts(self, manifest: Manifest) -> None:
         expected = (manifest.chunks, manifest.sentences)
         for index, count in zip(self._indexes, expected, strict=False):
-            counted = int(self._call("GET", f"/{index}/_count")["count"])
+            reply = self._call("GET", f"/{index}/_count")
+            counted = self._client.read(documents_counted, reply)
             if counted != count:
                 raise IndexDamagedError(
                     f"After the update {index} holds {counted:,} documents instead of {count:,}.",
@@ -415,11 +425,14 @@ class OpenSearchUpdate:
 
     # Calls to the cluster
 
-    def _search(self, body: Mapping[str, Any], index: str = "") -> list[dict[str, Any]]:
+    def _search(
+        self, body: Mapping[str, Any], reading: Callable[[dict[str, Any]], _Read], index: str = ""
+    ) -> tuple[list[_Read], Any]:
+        """Return what ``reading`` makes of each hit, and what the next page comes after."""
         path = f"/{index or self._chunks}/_search"
         params = {"allow_partial_search_results": "false"}
         reply = self._call("POST", path, {**body, "track_total_hits": False}, params)
-        return reply["hits"]["hits"]
+        return self._client.read(lambda reply: hits_and_last(reply, reading), reply)
 
     def _refresh(self, index: str) -> None:
         self._call("POST", f"/{index}/_refresh")
@@ -459,8 +472,10 @@ class OpenSearchUpdate:
         return str(update["stage"]), int(update["first"] or 0), record
 
     def _read_meta(self) -> Meta:
-        reply = self._call("GET", f"/{self._chunks}/_mapping")
-        meta = schema.read_meta(reply[self._chunks]["mappings"], self.where)
+        meta = self._client.read(
+            lambda reply: schema.read_meta(reply[self._chunks]["mappings"], self.where),
+            self._call("GET", f"/{self._chunks}/_mapping"),
+        )
         if meta is None:
             raise IndexDamagedError("The index has no _meta of ours.", where=self.where)
         return meta

@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.schema import lock_name
@@ -49,16 +49,13 @@ class UpdateLock:
             except RefusedError as error:
                 if error.status != 404:
                     raise
-                reply = cast("dict[str, Any]", {})
-            holder = cast("dict[str, Any]", reply.get("_source", {}))
+                reply = {}
+            holder = self._client.read(_holder, reply)
             if holder and holder["token"] != self._token and _is_held(holder):
                 raise self._locked(holder)
             version = {"op_type": "create"}
             if holder:
-                version = {
-                    "if_seq_no": str(reply["_seq_no"]),
-                    "if_primary_term": str(reply["_primary_term"]),
-                }
+                version = self._client.read(_version, reply)
             try:
                 self._write(version)
             except RefusedError as error:
@@ -99,10 +96,7 @@ class UpdateLock:
         holder = {**this_builder(), "token": self._token, "about": self._about}
         reply = self._client.call("PUT", f"/{self._index}/_doc/holder", holder, version)
         self._renewed = time.monotonic()
-        self._version = {
-            "if_seq_no": str(reply["_seq_no"]),
-            "if_primary_term": str(reply["_primary_term"]),
-        }
+        self._version = self._client.read(_version, reply)
 
     def _locked(self, holder: Mapping[str, Any]) -> IndexLockedError:
         who = f" (process {holder['process']} on {holder['machine']})" if holder else ""
@@ -111,6 +105,29 @@ class UpdateLock:
             where=self._where,
             do="Wait for it, or stop it.",
         )
+
+
+def _holder(reply: Any) -> dict[str, Any]:
+    """Return the process that a document of the lock names; empty without a document."""
+    source = reply.get("_source", {})
+    if not source:
+        return {}
+    return {
+        "token": str(source["token"]),
+        "machine": str(source["machine"]),
+        "process": int(source["process"]),
+        "started": str(source["started"]),
+        "seen": float(source["seen"]),
+        "about": source.get("about"),
+    }
+
+
+def _version(reply: Any) -> dict[str, str]:
+    """Return the version of the lock in an answer, on which the next change of it depends."""
+    return {
+        "if_seq_no": str(reply["_seq_no"]),
+        "if_primary_term": str(reply["_primary_term"]),
+    }
 
 
 def _is_held(holder: Mapping[str, Any]) -> bool:

@@ -6,7 +6,7 @@ has no error. A field with more values is read by a ``composite`` aggregation, p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import nsmallest
 from typing import Any
 
@@ -49,14 +49,22 @@ class FieldReader:
             total,
             *(self._body(_aggregation(name, self._storage(name))) for name in request.fields),
         ]
-        answers = self._searcher.searches(
-            [(request.granularity, body) for body in bodies], deadline=request.deadline
+
+        def read(answers: Sequence[Mapping[str, Any]]) -> tuple[int, list[FieldValues]]:
+            of_fields = zip(request.fields, answers[1:], strict=True)
+            fields = [
+                self._values(name, answer["aggregations"]["with"]) for name, answer in of_fields
+            ]
+            return count_of(answers[0])[0], fields
+
+        chunks, fields = self._searcher.searches(
+            [(request.granularity, body) for body in bodies], read, deadline=request.deadline
         )
-        fields = tuple(
-            self._values(name, answer["aggregations"]["with"])
-            for name, answer in zip(request.fields, answers[1:], strict=True)
-        )
-        return FieldsPage(count_of(answers[0])[0], fields)
+        for at, field in enumerate(fields):
+            is_cut = field.distinct is None and self._storage(field.name) == "term"
+            if is_cut and not request.quick:
+                fields[at] = self._every_value(field)
+        return FieldsPage(chunks, tuple(fields))
 
     def _storage(self, name: str) -> Storage | None:
         """Return what the values of a field are, None for a text."""
@@ -86,18 +94,21 @@ class FieldReader:
         return FieldValues(name, chunks, least=least, greatest=greatest)
 
     def _keywords(self, name: str, chunks: int, values: Mapping[str, Any]) -> FieldValues:
-        request = self._request
+        """Return the most frequent values; ``distinct`` is None if there are more."""
         buckets = values["buckets"]
         complete = not values["sum_other_doc_count"] and not values["doc_count_error_upper_bound"]
-        if complete or request.quick:
-            counts = [
-                ValueCount(
-                    bucket["key"],
-                    None if bucket["doc_count_error_upper_bound"] else int(bucket["doc_count"]),
-                )
-                for bucket in buckets[: request.values]
-            ]
-            return FieldValues(name, chunks, len(buckets) if complete else None, tuple(counts))
+        counts = [
+            ValueCount(
+                bucket["key"],
+                None if bucket["doc_count_error_upper_bound"] else int(bucket["doc_count"]),
+            )
+            for bucket in buckets[: self._request.values]
+        ]
+        return FieldValues(name, chunks, len(buckets) if complete else None, tuple(counts))
+
+    def _every_value(self, field: FieldValues) -> FieldValues:
+        """Return the values of a keyword field, of which all are read and counted."""
+        request, name = self._request, field.name
         distinct = 0
 
         def counted() -> Iterator[tuple[int, str]]:
@@ -110,7 +121,7 @@ class FieldReader:
         if not first:  # nothing was requested, and nothing counted
             distinct = sum(1 for _ in self._all(name))
         frequent = tuple(ValueCount(value, -count) for count, value in first)
-        return FieldValues(name, chunks, distinct, frequent)
+        return FieldValues(name, field.chunks, distinct, frequent)
 
     def _all(self, name: str) -> Iterator[tuple[str, int]]:
         """Yield all values of a keyword field, in order, with their counts. One request a page."""
@@ -119,15 +130,23 @@ class FieldReader:
         body = self._body({"values": {"composite": composite}})
         deadline = self._request.deadline
         while True:
-            answer = self._searcher.search(self._request.granularity, body, deadline=deadline)
-            values = answer["aggregations"]["values"]
-            for bucket in values["buckets"]:
-                yield bucket["key"]["value"], int(bucket["doc_count"])
-            if len(values["buckets"]) < _PAGE:
+            counted, composite["after"] = self._searcher.search(
+                self._request.granularity, body, _composite_page, deadline=deadline
+            )
+            yield from counted
+            if len(counted) < _PAGE:
                 return
-            composite["after"] = values["after_key"]
             if deadline is not None:
                 deadline.check()
+
+
+def _composite_page(answer: Mapping[str, Any]) -> tuple[list[tuple[str, int]], Any]:
+    """Return the values of a page with their counts, and what the next page comes after."""
+    values = answer["aggregations"]["values"]
+    buckets = [
+        (str(bucket["key"]["value"]), int(bucket["doc_count"])) for bucket in values["buckets"]
+    ]
+    return buckets, values["after_key"] if len(buckets) == _PAGE else None
 
 
 def _aggregation(name: str, storage: Storage | None) -> Dsl:

@@ -14,9 +14,9 @@ from typing import Any, cast
 
 from arag_search.engines.opensearch import schema
 from arag_search.engines.opensearch.address import Address, ConnectionOptions
+from arag_search.engines.opensearch.answers import doc_id_of, documents_counted, hits_and_last
 from arag_search.engines.opensearch.bulk import MAX_BULK_BYTES, NODE_WAIT_S, Bulks
 from arag_search.engines.opensearch.client import Client
-from arag_search.engines.opensearch.faults import reads_answers
 from arag_search.engines.opensearch.packing import BulkPacker, PackedChunks
 from arag_search.engines.opensearch.schema import Meta, building_alias, sentences_name
 from arag_search.engines.opensearch.shards import find_shard_terms, lost_shards
@@ -87,7 +87,6 @@ class BulkWriting:
         return WrittenBlock(last, bulks.counts)
 
 
-@reads_answers
 class OpenSearchWriter:
     """A writer of one physical index and its sentences. Not safe to use from several threads."""
 
@@ -176,14 +175,18 @@ class OpenSearchWriter:
         self._refresh()
         clauses = [{"term": {DOC_ID: doc_id}}, self._up_to_last()]
         body = {"query": {"bool": {"filter": clauses}}}
-        reply = self._call("POST", f"/{self.physical}/_count", body)
-        return int(reply["count"]) > 0
+        return (
+            self._client.read(
+                documents_counted, self._call("POST", f"/{self.physical}/_count", body)
+            )
+            > 0
+        )
 
     def document_ids(self) -> Iterator[str]:
         """Yield the ids of all documents up to the checkpoint, in corpus order."""
         self._refresh()
         before = ""
-        after: list[Any] | None = None
+        after: Any = None
         while True:
             body: dict[str, Any] = {
                 "size": _PAGE,
@@ -195,16 +198,16 @@ class OpenSearchWriter:
             }
             if after is not None:
                 body["search_after"] = after
-            reply = self._call("POST", f"/{self.physical}/_search", body)
-            hits = cast("list[dict[str, Any]]", reply["hits"]["hits"])
-            for hit in hits:
-                doc_id = str(hit["fields"][DOC_ID][0])
+            doc_ids, after = self._client.read(
+                lambda reply: hits_and_last(reply, doc_id_of),
+                self._call("POST", f"/{self.physical}/_search", body),
+            )
+            for doc_id in doc_ids:
                 if doc_id != before:
                     yield doc_id
                 before = doc_id
-            if len(hits) < _PAGE:
+            if len(doc_ids) < _PAGE:
                 return
-            after = hits[-1]["sort"]
 
     def commit(self, data: Mapping[str, str]) -> None:
         """Write a checkpoint of everything added so far, together with ``data``."""
@@ -230,7 +233,10 @@ class OpenSearchWriter:
     def counts(self) -> tuple[int, int | None]:
         """Count the chunks and sentences on the cluster; None for sentences that are left out."""
         self._refresh()
-        counted = [int(self._call("GET", f"/{index}/_count")["count"]) for index in self._indexes]
+        counted = [
+            self._client.read(documents_counted, self._call("GET", f"/{index}/_count"))
+            for index in self._indexes
+        ]
         return counted[0], counted[1] if len(counted) > 1 else None
 
     def abort(self) -> None:
@@ -275,8 +281,10 @@ class OpenSearchWriter:
                 raise
 
     def _resumed(self) -> Meta:
-        reply = self._client.call("GET", f"/{self.physical}/_mapping")
-        meta = schema.read_meta(reply[self.physical]["mappings"], self.physical)
+        meta = self._client.read(
+            lambda reply: schema.read_meta(reply[self.physical]["mappings"], self.physical),
+            self._client.call("GET", f"/{self.physical}/_mapping"),
+        )
         if meta is None:
             raise IndexDamagedError("The index has no _meta of ours.", where=self.physical)
         return meta
