@@ -30,7 +30,7 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from arag_search.engines.jars import PinnedJar, jvm_library, resolve
+from arag_search.engines.jars import PinnedJar, jvm_library, verified_jar
 from arag_search.errors import AragError, JvmError
 from arag_search.system.cache import CACHE_VARIABLE, cache_folder
 from arag_search.system.durable import write_atomically
@@ -198,7 +198,9 @@ def class_path() -> list[str]:
     folder = cache_folder() / f"opensearch-{OPENSEARCH_VERSION}"
     with ThreadPoolExecutor(8) as pool:
         try:
-            return [str(path) for path in pool.map(lambda jar: resolve(jar, folder), pinned_jars())]
+            return [
+                str(path) for path in pool.map(lambda jar: verified_jar(jar, folder), pinned_jars())
+            ]
         except JvmError as error:
             do = f"Check the network, then try again. Without one, copy {folder} from a machine on "
             do += f"which a node has been started; {CACHE_VARIABLE} moves the cache."

@@ -22,7 +22,7 @@ from arag_search.cli.output.printing import (
     state_json,
     with_state,
 )
-from arag_search.engines.opensearch.schema import ENGINE
+from arag_search.engines.opensearch.schema import OPENSEARCH
 from arag_search.errors import (
     ArgumentError,
     IndexDamagedError,
@@ -215,7 +215,7 @@ def _print_records(index: Index) -> int:
             progress.update(documents, documents)
     finally:
         progress.end()
-    if manifest.engine == ENGINE:
+    if manifest.engine == OPENSEARCH:
         with open_index(index.location) as now:
             if now.manifest != manifest:
                 raise IndexDamagedError(

@@ -34,10 +34,13 @@ Mask: TypeAlias = "NDArray[np.bool_]"
 Granularity = Literal["chunk", "sentence"]
 Matching = Literal["token", "substring"]
 
+REBUILD = "Build the index again with --overwrite."
+"""What to do about a damaged index."""
+
 MAX_TOTAL = 1000
 """Totals and counts are exact up to this number; beyond it, they say "more than 1,000"."""
 
-MAX_LISTED = 60_000
+MAX_LISTED_ORDINALS = 60_000
 """The most chunks in a scope that a search by vectors lists from a server; of more, it asks about
 the nearest."""
 

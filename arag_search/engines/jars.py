@@ -87,7 +87,7 @@ def lucene_jars(pinned: PinnedJar) -> list[str]:
     """
     variable = os.environ.get(CLASSPATH_VARIABLE)
     if not variable:
-        return [str(resolve(pinned, cache_folder()))]
+        return [str(verified_jar(pinned, cache_folder()))]
     jars: list[str] = []
     for entry in filter(None, variable.split(os.pathsep)):
         path = Path(given_path(entry, CLASSPATH_VARIABLE))
@@ -103,7 +103,7 @@ def lucene_jars(pinned: PinnedJar) -> list[str]:
     return jars
 
 
-def resolve(jar: PinnedJar, cache: Path, download: Download | None = None) -> Path:
+def verified_jar(jar: PinnedJar, cache: Path, download: Download | None = None) -> Path:
     """Return the path of a jar in the cache folder, and download it first if it is not there with
     its SHA-256.
 

@@ -14,7 +14,7 @@ from arag_search.engines.opensearch.address import check_no_password, is_address
 from arag_search.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from arag_search.engines.write import BuildTarget, IndexUpdate, TargetOptions
+    from arag_search.engines.write import Build, IndexUpdate, TargetOptions
 
 
 class OpenEngine(NamedTuple):
@@ -78,7 +78,7 @@ def open_engine(
 
 def open_build(
     location: str | Path, options: TargetOptions, note: Callable[[str], None] | None = None
-) -> BuildTarget:
+) -> Build:
     """Return the build of an index at a location, to be entered; ``note`` reports waiting for a
     server. Raises ArgumentError for an invalid address."""
     if isinstance(location, str) and is_address(location):

@@ -79,7 +79,7 @@ pickled if there are worker processes. Raises BuildError for a chunk that cannot
 
 class BlockWriting(Protocol):
     """A function that writes the packed chunks of a block of documents in another process, into
-    which it is pickled, and returns what ``BuildTarget.add_block`` needs. What it has written may
+    which it is pickled, and returns what ``IndexWriter.add_block`` needs. What it has written may
     be written again: only one result of a block is added."""
 
     @property
@@ -115,6 +115,24 @@ class IndexWriter(Protocol):
         """The data of the newest checkpoint; empty if there is none."""
         ...
 
+    @property
+    def packer(self) -> Packer:
+        """The function that packs chunks for ``add_packed``."""
+        ...
+
+    @property
+    def sent(self) -> BulkCounts:
+        """What this run sent to a server; all zero without a server."""
+        ...
+
+    def add_packed(self, packed: Any) -> None:
+        """Write packed chunks, which follow those before them in corpus order."""
+        ...
+
+    def add_block(self, written: Any) -> None:
+        """Add a block, which follows what was added before, by the result of its writing."""
+        ...
+
     def has_document(self, doc_id: str) -> bool: ...
 
     def document_ids(self) -> Iterator[str]:
@@ -145,7 +163,7 @@ class TargetOptions:
     keep: int | None = None
 
 
-class BuildTarget(Protocol):
+class Build(Protocol):
     """A location that is locked by one builder; a context manager.
 
     A generation is the result of one build. Readers do not see it until it is published.
@@ -154,35 +172,17 @@ class BuildTarget(Protocol):
     engine: str
     engine_version: str
 
-    def __enter__(self) -> BuildTarget: ...
+    def __enter__(self) -> Build: ...
 
     def __exit__(self, *exception: object) -> None: ...
-
-    @property
-    def packer(self) -> Packer:
-        """The function that packs chunks for ``add``; available once the writer is open."""
-        ...
-
-    @property
-    def sent(self) -> BulkCounts:
-        """What this run sent to a server; all zero without a server."""
-        ...
 
     def begin(self, signature: Mapping[str, Any]) -> tuple[str, bool, str]:
         """Return the generation to build, whether it is resumed, and why or why not."""
         ...
 
-    def add(self, packed: Any) -> None:
-        """Write packed chunks, which follow those before them in corpus order."""
-        ...
-
     def block_writing(self) -> BlockWriting:
         """Return the function with which other processes write blocks; available once the writer is
         open."""
-        ...
-
-    def add_block(self, written: Any) -> None:
-        """Add a block, which follows what was added before, by the result of its writing."""
         ...
 
     def open_writer(

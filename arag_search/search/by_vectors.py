@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from arag_search.corpus import Chunk, chunk_ordinal, is_unicode, nfc
 from arag_search.engines.base import (
-    MAX_LISTED,
+    MAX_LISTED_ORDINALS,
     Deadline,
     Granularity,
     Mask,
@@ -125,7 +125,7 @@ class _Query:
                 return None
             with state.timed(self._advice) as deadline:
                 (count,) = engine.counts([(scope, "chunk")], None, deadline, exact=True)
-            return count / state.manifest.chunks if count > MAX_LISTED else None
+            return count / state.manifest.chunks if count > MAX_LISTED_ORDINALS else None
 
         return Selection(scope, mark, share)
 

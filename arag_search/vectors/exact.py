@@ -15,9 +15,7 @@ from numpy.typing import NDArray
 
 from arag_search.engines.base import Mask
 from arag_search.vectors.base import FloatArray
-from arag_search.vectors.store import StoredRows
-
-Rows = NDArray[np.int64]
+from arag_search.vectors.store import Rows, StoredRows
 
 _SLACK = 1e-5
 _SCORES = 1 << 23  # of a block at once: 32 MB
@@ -52,7 +50,7 @@ class AllowedRows:
         return int(np.count_nonzero(self.mask[:end]))
 
 
-def candidates(
+def candidate_rows(
     stored: StoredRows,
     queries: FloatArray,
     n: int,

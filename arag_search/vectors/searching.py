@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arag_search.corpus import SENTENCE_BITS
-from arag_search.engines.base import MAX_LISTED, Calls, Mask, Ordinals
+from arag_search.engines.base import MAX_LISTED_ORDINALS, Calls, Mask, Ordinals
 from arag_search.errors import NotServedError, VectorsError
 from arag_search.manifest import Manifest
 from arag_search.plan.clauses import ResolvedPlan
@@ -32,10 +32,10 @@ from arag_search.vectors.base import (
     Selection,
     VectorUnit,
 )
-from arag_search.vectors.exact import AllowedRows, Rows
+from arag_search.vectors.exact import AllowedRows
 from arag_search.vectors.faiss_index import IvfIndex, read_index
 from arag_search.vectors.state import State, find_state
-from arag_search.vectors.store import Store
+from arag_search.vectors.store import Rows, Store
 
 RESCORE = 10
 """The number of candidates rescored by their stored vectors, as a multiple of the requested
@@ -226,7 +226,7 @@ class IndexVectors:
         of the nearest texts, twice as many each time, until ``n`` are in the scope."""
         chunks = self._chunks[0]
         fetched = math.ceil(_ASKED * n / (scope.share or 1.0))
-        while fetched <= MAX_LISTED:
+        while fetched <= MAX_LISTED_ORDINALS:
             nearest = self._search(unit, query[None], fetched, self._units[unit].live, None)[0]
             places = self._places(np.array([text.ordinal for text in nearest], np.int64))
             new = np.unique(places[~scope.asked[places]])
@@ -258,11 +258,11 @@ class IndexVectors:
         ivf = stored.ivf
         probed = _lists(stored, allowed, self._nprobe)
         if ivf is None or not probed:
-            rows = exact.candidates(stored.rows, queries, n, allowed)
+            rows = exact.candidate_rows(stored.rows, queries, n, allowed)
         else:
             rows = _from_lists(ivf, queries, n, allowed, probed)
             if stored.covered < stored.rows.rows:
-                tail = exact.candidates(stored.rows, queries, n, allowed, stored.covered)
+                tail = exact.candidate_rows(stored.rows, queries, n, allowed, stored.covered)
                 rows = [np.concatenate(pair) for pair in zip(rows, tail, strict=True)]
         return [
             self._ranked(stored, query, own, n, inside)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from arag_search.corpus import Chunk
-from arag_search.engines.lucene import schema
+from arag_search.engines import stored
 from arag_search.engines.lucene.jvm import java, java_array, java_string
 from arag_search.engines.lucene.writer import RAM_BUFFER_MB
 from arag_search.query.fields import CONTENT, DOC_ID, FORMS, TITLE
@@ -38,7 +38,7 @@ def index_bare(chunks: Iterable[Chunk], folder: Path, language: str | None) -> N
     for chunk in chunks:
         document = make_document()
         add_field = document.add
-        add_field(exact(schema.ID, chunk.id, yes))
+        add_field(exact(stored.ID, chunk.id, yes))
         add_field(exact(DOC_ID, chunk.doc_id, yes))
         add_field(text(TITLE, chunk.title, yes))
         add_field(text(CONTENT, chunk.content, no))
@@ -93,7 +93,7 @@ class BareSearcher:
         searcher.setSimilarity(java(f"{_SEARCH}.similarities.BM25Similarity")(k1, b))
         self._search = searcher.search
         self._stored_fields = searcher.storedFields
-        self._names = [java_string(name) for name in (schema.ID, DOC_ID, TITLE)]
+        self._names = [java_string(name) for name in (stored.ID, DOC_ID, TITLE)]
 
     def search(self, query: Any, top_k: int) -> list[Names]:
         """Return the names of the best hits by score, read from stored fields."""

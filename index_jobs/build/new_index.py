@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from arag_search.engines.open import open_build
-from arag_search.engines.write import BuildTarget, IndexWriter
+from arag_search.engines.write import Build, IndexWriter
 from arag_search.errors import (
     AragError,
     ArgumentError,
@@ -101,7 +101,7 @@ class _Build:
         location: str | Path,
         options: BuildOptions,
         progress: Progress,
-        target: BuildTarget,
+        target: Build,
         cluster: Cluster | None,
     ) -> None:
         self._began = time.monotonic()
@@ -255,7 +255,7 @@ class _Build:
                 next_s = began + took_s + max(CHECKPOINT_S, took_s * CHECKPOINT_SHARE)
 
     def _add_batch(self, batch: Batch, packed: Packed) -> None:
-        self._target.add(packed.packed)
+        self._writer.add_packed(packed.packed)
         self._state.take(packed.counts, batch.position)
 
     def _add_block(self, block: Block, written: WrittenBlock) -> None:
@@ -267,19 +267,19 @@ class _Build:
                 if self._options.skip_bad_lines:
                     do += ", or build without --ray, which skips the second"
                 raise DuplicateIdError(id, where=block.payload.part.source.name, do=f"{do}.")
-        self._target.add_block(written.written)
+        self._writer.add_block(written.written)
         self._state.join(written.state, block.place)
 
     def _work(self) -> Work:
         return partial(
             pack,
-            packer=self._target.packer,
+            packer=self._writer.packer,
             chunk_tokens=self._options.chunk_tokens,
             metadata=self._corpus.metadata.fields,
         )
 
     def _show_progress(self, read_bytes: int) -> None:
-        sent = self._target.sent
+        sent = self._writer.sent
         busy = sent.rejected or sent.retries
         details = f"{sent.rejected:,} rejected, {sent.retries:,} retries" if busy else ""
         self._progress.read(read_bytes, self._state.counts.documents, details)
@@ -378,7 +378,7 @@ class _Build:
     # Reporting
 
     def _report(self) -> BuildReport:
-        sent = self._target.sent
+        sent = self._writer.sent
         documents = self._manifest.documents - self._resumed_documents
         seconds = time.monotonic() - self._began
         return BuildReport(

@@ -10,7 +10,7 @@ from typing import get_args
 from arag_search.errors import ArgumentError
 from arag_search.system.progress import counted, duration
 from arag_search.vectors.base import VECTOR_UNITS, EncoderIdentity, VectorUnit
-from arag_search.vectors.encoders.sentence_transformer import DEFAULT_BATCH_SIZE
+from arag_search.vectors.encoders.sentence_transformer import GPU_BATCH_SIZE
 from arag_search.vectors.folder import RefusedTexts, StoredType
 from index_jobs.build.options import MAX_WORKERS
 from index_jobs.build.report import Report
@@ -54,7 +54,7 @@ class EmbedOptions:
     @property
     def piece_rows(self) -> int:
         """How many rows are encoded and stored at once."""
-        return (self.batch_size or DEFAULT_BATCH_SIZE) * BATCHES_A_PIECE
+        return (self.batch_size or GPU_BATCH_SIZE) * BATCHES_A_PIECE
 
     def __post_init__(self) -> None:
         if not 0 <= (self.workers or 0) <= MAX_WORKERS:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from arag_search.corpus import Chunk
-from arag_search.engines.jars import resolve
-from arag_search.engines.lucene.compile import any_of, chunk_ids, compiled, filtered
+from arag_search.engines.jars import verified_jar
+from arag_search.engines.lucene.compile import any_query, chunk_ids, compiled, filtered
 from arag_search.engines.lucene.java import jar
 from arag_search.engines.lucene.jvm import CLASSES_JAR, LUCENE_CORE, java, java_error
 from arag_search.engines.lucene.schema import ChunkPacker
@@ -26,7 +26,7 @@ from tests.support.plans import written
 def compiler() -> None:
     """Skip the test if the compiler is neither cached nor downloadable; in CI, fail instead."""
     try:
-        resolve(jar.COMPILER, cache_folder())
+        verified_jar(jar.COMPILER, cache_folder())
     except JvmError as error:
         if os.environ.get("CI"):
             raise
@@ -44,7 +44,7 @@ def test_rebuilding_the_jar_gives_the_same_bytes() -> None:
 
 
 def test_a_changed_source_changes_the_recorded_digest(tmp_path: Path) -> None:
-    for source in jar.FOLDER.glob("*.java"):
+    for source in jar.SOURCES_FOLDER.glob("*.java"):
         shutil.copy(source, tmp_path)
     assert jar.inputs_digest(tmp_path) == jar.inputs_digest()
     with (tmp_path / "Limit.java").open("a") as source:
@@ -63,7 +63,7 @@ def test_a_warning_of_the_compiler_is_an_error_with_its_message(tmp_path: Path) 
 
 
 def test_with_lucene_in_the_cache_nothing_else_is_downloaded_or_written(tmp_path: Path) -> None:
-    (tmp_path / LUCENE_CORE.file_name).symlink_to(resolve(LUCENE_CORE, cache_folder()))
+    (tmp_path / LUCENE_CORE.file_name).symlink_to(verified_jar(LUCENE_CORE, cache_folder()))
     code = "from arag_search.engines.lucene.jvm import java\nprint(java('arag.Searcher').__name__)"
     dead_proxies = {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
     process = subprocess.run(
@@ -105,7 +105,7 @@ def test_queries_reach_java_unchanged(text: str, lucene: str) -> None:
 def test_separators_inside_values_are_part_of_the_value() -> None:
     value = "a\0b\\0\\"
     query = compiled(written(KeywordEquals("lang", value)).root)[0]
-    either = any_of([query, chunk_ids([value, "\\"])])
+    either = any_query([query, chunk_ids([value, "\\"])])
     parsed = java("arag.Queries").read(filtered(either, query))
     assert str(parsed.toString()).count(value) == 3
     assert str(java("arag.Queries").read(query).getTerm().text()) == value

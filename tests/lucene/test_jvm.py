@@ -92,8 +92,8 @@ def test_the_cache_folder_else_follows_xdg(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_jar_is_downloaded_once_and_no_other_file_is_left(tmp_path: Path) -> None:
     cache = tmp_path / "new" / "cache"
-    assert jars.resolve(JAR, cache, download_of(b"libretto")) == cache / "opera-1.2.jar"
-    assert jars.resolve(JAR, cache, unexpected_download) == cache / "opera-1.2.jar"
+    assert jars.verified_jar(JAR, cache, download_of(b"libretto")) == cache / "opera-1.2.jar"
+    assert jars.verified_jar(JAR, cache, unexpected_download) == cache / "opera-1.2.jar"
     assert [path.name for path in cache.iterdir()] == ["opera-1.2.jar"]
 
 
@@ -107,13 +107,13 @@ def test_what_is_not_the_jar_is_downloaded_again(tmp_path: Path, content: bytes 
     else:
         path.mkdir()
         (path / "file").touch()
-    assert jars.resolve(JAR, tmp_path, download_of(b"libretto")).read_bytes() == b"libretto"
+    assert jars.verified_jar(JAR, tmp_path, download_of(b"libretto")).read_bytes() == b"libretto"
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_download_with_another_checksum_is_refused_and_not_kept(tmp_path: Path) -> None:
     with pytest.raises(JvmError) as caught:
-        jars.resolve(JAR, tmp_path, download_of(b"libretti"))
+        jars.verified_jar(JAR, tmp_path, download_of(b"libretti"))
     assert str(caught.value) == (
         "The download of org.example:opera:1.2 has the wrong checksum.\n"
         f"Where: SHA-256 {hashlib.sha256(b'libretti').hexdigest()}\n"
@@ -132,7 +132,7 @@ def test_without_a_network_the_message_names_the_file_to_copy_and_the_folder(
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(JvmError) as caught:
-        jars.resolve(JAR, tmp_path)
+        jars.verified_jar(JAR, tmp_path)
     error = caught.value
     assert error.what.startswith("org.example:opera:1.2 cannot be downloaded: ")
     assert error.where == f"the Maven registry, to be kept in {tmp_path}"
@@ -146,7 +146,7 @@ def test_without_a_network_the_message_names_the_file_to_copy_and_the_folder(
 def test_a_cache_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(JvmError) as caught:
-        jars.resolve(JAR, tmp_path / "file" / "cache", unexpected_download)
+        jars.verified_jar(JAR, tmp_path / "file" / "cache", unexpected_download)
     assert str(caught.value) == (
         "The cache folder for org.example:opera:1.2 cannot be written (Not a directory).\n"
         f"Where: {tmp_path / 'file' / 'cache'}\n"
@@ -183,7 +183,7 @@ def test_a_class_path_that_does_not_exist_is_refused(
 def test_the_pinned_jar_is_the_one_that_is_used() -> None:
     if os.environ.get(jars.CLASSPATH_VARIABLE):
         pytest.skip(f"{jars.CLASSPATH_VARIABLE} is set")
-    content = jars.resolve(jvm.LUCENE_CORE, cache_folder()).read_bytes()
+    content = jars.verified_jar(jvm.LUCENE_CORE, cache_folder()).read_bytes()
     assert hashlib.sha256(content).hexdigest() == jvm.LUCENE_CORE.sha256
     assert len(content) == jvm.LUCENE_CORE.size
     assert replace(jvm.LUCENE_CORE, version="9").file_name == "lucene-core-9.jar"

@@ -95,7 +95,7 @@ def test_a_server_counts_a_scope_and_lists_it_or_is_asked_about_the_nearest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     memory, server = broad
-    monkeypatch.setattr(by_vectors, "MAX_LISTED", 60)  # of 1,000 passages
+    monkeypatch.setattr(by_vectors, "MAX_LISTED_ORDINALS", 60)  # of 1,000 passages
     questions: list[str] = []
     for name in ("counts", "among"):
         monkeypatch.setattr(OpenSearchEngine, name, _noting(name, questions))

@@ -65,7 +65,7 @@ def test_a_finished_index_holds_all_documents_and_the_manifest(opensearch: Site)
     assert (meta.manifest, meta.sentences) == (MANIFEST, f"{physical}.sentences")
     assert set(meta.chunk_terms) == {"content"}, "no chunk has a title"
     assert meta.build["state"] == {"build": "all"}
-    assert index_writer.bulk_counts.created == 60
+    assert index_writer.sent.created == 60
 
 
 def test_a_writer_resumes_from_its_checkpoint_and_writes_nothing_twice(opensearch: Site) -> None:
@@ -84,7 +84,7 @@ def test_a_writer_resumes_from_its_checkpoint_and_writes_nothing_twice(opensearc
     resumed.finish(MANIFEST, {})
     assert resumed.counts() == (20, 40)
     resumed.abort()
-    assert resumed.bulk_counts.existing == 12
+    assert resumed.sent.existing == 12
     assert opensearch.deleted(f"{opensearch.name}-p*") == 0
     documents = opensearch.documents(f"{opensearch.name}-p")
     assert [schema.chunk_of(stored) for stored in documents] == CHUNKS

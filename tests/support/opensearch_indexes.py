@@ -94,7 +94,7 @@ def comparable(manifest: Manifest) -> Manifest:
 
 
 MANIFEST = Manifest(
-    engine=schema.ENGINE,
+    engine=schema.OPENSEARCH,
     engine_version="3.9.0",
     created="now",
     documents=1,

@@ -44,7 +44,7 @@ class Server:
         self, name: str, chunks: Sequence[Chunk], manifest: Manifest, shards: int = 1
     ) -> OpenSearchEngine:
         """Publish the chunks and their sentences as an index of the project, and open it."""
-        manifest = replace(manifest, engine=schema.ENGINE)
+        manifest = replace(manifest, engine=schema.OPENSEARCH)
         declared = manifest.metadata
         options: dict[str, Any] = {"k1": manifest.k1, "b": manifest.b, "shards": shards, "meta": {}}
         language = manifest.language

@@ -125,7 +125,7 @@ def test_the_nearest_chunks_are_asked_about_until_enough_are_in_a_broad_scope(
 def test_a_broad_scope_of_chunks_that_are_all_far_is_listed_in_the_end(
     stored: StoredVectors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(searching, "MAX_LISTED", 100)
+    monkeypatch.setattr(searching, "MAX_LISTED_ORDINALS", 100)
     (query,) = unit_vectors(1, seed=6)
     nearest = stored.expected("sentence", query, 6_000)
     near = np.array([text.ordinal for text in nearest[:3_000]]) >> 11 << 11

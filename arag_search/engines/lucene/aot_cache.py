@@ -114,7 +114,7 @@ def _build_and_search(folder: Path) -> None:
     types: dict[str, MetadataType] = {"kind": "keyword", "year": "number", "day": "date"}
     values = {"kind": "opera", "year": 1735, "day": "1735-05-18"}
     manifest = Manifest(
-        engine=schema.ENGINE,
+        engine=schema.LUCENE,
         engine_version=jvm.LUCENE_VERSION,
         created="",
         documents=_PASSAGES,

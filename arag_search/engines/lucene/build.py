@@ -11,19 +11,17 @@ from arag_search.engines.lucene import aot_cache, schema
 from arag_search.engines.lucene.jvm import LUCENE_VERSION
 from arag_search.engines.lucene.location import BuildSite
 from arag_search.engines.lucene.reader import LuceneEngine
-from arag_search.engines.lucene.schema import ChunkPacker
 from arag_search.engines.lucene.writer import BLOCKS_FOLDER, LuceneWriter, ShardWriting
-from arag_search.engines.write import BulkCounts, IndexWriter, TargetOptions
+from arag_search.engines.write import IndexWriter, TargetOptions
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
 
 
 class LuceneBuild:
-    """A folder as a BuildTarget."""
+    """A folder as a Build."""
 
-    engine = schema.ENGINE
+    engine = schema.LUCENE
     engine_version = LUCENE_VERSION
-    sent = BulkCounts()
 
     def __init__(self, location: Path, options: TargetOptions) -> None:
         self._location = location
@@ -45,7 +43,6 @@ class LuceneBuild:
     def open_writer(
         self, generation: str, *, metadata: Mapping[str, MetadataType], language: str, resume: bool
     ) -> IndexWriter:
-        self.packer = ChunkPacker(metadata, language)
         self._generation = self._folder / generation
         self._writer = LuceneWriter(
             self._folder / generation,
@@ -57,19 +54,13 @@ class LuceneBuild:
         aot_cache.create_in_background()
         return self._writer
 
-    def add(self, packed: Any) -> None:
-        self._writer.add_packed(packed)
-
     def block_writing(self) -> ShardWriting:
         return ShardWriting.begin(
             self._generation,
-            self.packer.metadata,
-            self.packer.language,
+            self._writer.packer.metadata,
+            self._writer.packer.language,
             sentences="sentences" not in self._options.without,
         )
-
-    def add_block(self, written: Path) -> None:
-        self._writer.add_block(written)
 
     def discard(self, generation: str) -> None:
         self._site.discard(self._folder / generation)
@@ -83,7 +74,7 @@ class LuceneBuild:
         shutil.rmtree(self._generation / BLOCKS_FOLDER, ignore_errors=True)
 
     def counts(self, generation: str) -> tuple[int, int | None]:
-        """See BuildTarget. Opens the new index before any other process can."""
+        """See Build. Opens the new index before any other process can."""
         engine = LuceneEngine.open(self._folder / generation, str(self._location))
         try:
             statistics = engine.statistics()

@@ -9,27 +9,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from arag_search.corpus import is_unicode, nfc
-from arag_search.engines.lucene.schema import DOC_ID, ID, ORDINAL, escaped, lucene_field
+from arag_search.engines.lucene.schema import escaped, lucene_field
+from arag_search.engines.stored import ID, ORDINAL
 from arag_search.plan.clauses import Clause, Way
 from arag_search.query.analysis import spellings_of
-from arag_search.query.fields import TEXT_FIELDS
+from arag_search.query.fields import DOC_ID, TEXT_FIELDS
 
 EVERYTHING = "*\0"
 """The query that matches every document."""
 
 LAST_ORDINAL = (1 << 63) - 1
 
-Compiled = tuple[str, bool]
+_Compiled = tuple[str, bool]
 """A query, and whether its matches have a score."""
 
 
-def compiled(clause: Clause) -> Compiled:
+def compiled(clause: Clause) -> _Compiled:
     """Return the query of a clause, without its role, and whether its matches have a score."""
     query, scored = _unweighted(clause)
     return (query if clause.weight == 1 else _boosted(query, clause.weight)), scored
 
 
-def _unweighted(clause: Clause) -> Compiled:
+def _unweighted(clause: Clause) -> _Compiled:
     if values := clause.values:
         return _values(lucene_field(values[0]), values[1]), False
     match clause.kind:
@@ -42,7 +43,7 @@ def _unweighted(clause: Clause) -> Compiled:
         case "prefix" | "fuzzy":
             edits = clause.edits
             queries = [f"x\0{name}\0{word}\0{edits}\0" for name, (word,) in clause.ways]
-            return "c\0" + (queries[0] if len(queries) == 1 else any_of(queries)), True
+            return "c\0" + (queries[0] if len(queries) == 1 else any_query(queries)), True
         case _:
             return _condition(clause), False
 
@@ -101,7 +102,7 @@ def between(first: int, last: int) -> str:
     return f"l\0{ORDINAL}\0{first}\0{last}\0"
 
 
-def any_of(queries: Iterable[str]) -> str:
+def any_query(queries: Iterable[str]) -> str:
     """Match the documents that any of the queries matches."""
     return _bool([f"?\0{query}" for query in queries])
 
@@ -109,7 +110,7 @@ def any_of(queries: Iterable[str]) -> str:
 # Groups
 
 
-def _all(clause: Clause) -> Compiled:
+def _all(clause: Clause) -> _Compiled:
     wanted = list(map(compiled, clause.having("wanted")))
     optional = [f"?\0{compiled(part)[0]}" for part in clause.having("preferred")]
     clauses = [f"{'+' if scored else '#'}\0{query}" for query, scored in wanted]
@@ -125,7 +126,7 @@ def _all(clause: Clause) -> Compiled:
     return query, scored
 
 
-def _any(clause: Clause) -> Compiled:
+def _any(clause: Clause) -> _Compiled:
     queries = list(map(compiled, clause.parts))
     scored = True in [is_scored for _, is_scored in queries]
     unscored = "?\0" + _boosted("c\0", 0) if scored else "?\0"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from arag_search.engines.jars import PinnedJar, resolve
+from arag_search.engines.jars import PinnedJar, verified_jar
 from arag_search.engines.lucene import jvm
 from arag_search.engines.lucene.jvm import java
 from arag_search.errors import SourceError
@@ -60,7 +60,7 @@ class ForeignIndex:
         try:
             return open_reader(self._directory)
         except jvm.java_error() as error:
-            if not _CODEC.search(jvm.reason(error)):
+            if not _CODEC.search(jvm.java_reason(error)):
                 raise self._problem(error) from error
         _read_older_formats()
         try:
@@ -86,7 +86,7 @@ class ForeignIndex:
             raise self._problem(error) from error
 
     def _problem(self, error: Exception) -> SourceError:
-        reason = jvm.reason(error)
+        reason = jvm.java_reason(error)
         if _CODEC.search(reason) or jvm.is_a(
             error, "IndexFormatTooOldException", "IndexFormatTooNewException"
         ):
@@ -132,7 +132,7 @@ def _stored(document: Any) -> dict[str, str | int | float]:
 
 def _read_older_formats() -> None:
     """Register the formats of earlier releases with Lucene."""
-    jar = resolve(OLDER_FORMATS, cache_folder())
+    jar = verified_jar(OLDER_FORMATS, cache_folder())
     codec = java("org.apache.lucene.codecs.Codec")
     url = java("java.io.File")(str(jar)).toURI().toURL()
     loader = java("java.net.URLClassLoader")([url], codec.class_.getClassLoader())

@@ -190,7 +190,7 @@ def is_damage(error: BaseException) -> bool:
     return is_a(error, *_DAMAGE)
 
 
-def reason(error: BaseException) -> str:
+def java_reason(error: BaseException) -> str:
     """Return the message of a Java exception, with its root cause, in one line."""
     causes = _causes(error)
     if len(causes) > 1 and _simple_name(causes[0]) == "AlreadyClosedException":

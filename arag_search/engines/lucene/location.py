@@ -22,6 +22,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, cast
 
+from arag_search.engines.base import REBUILD
 from arag_search.engines.write import signature_difference
 from arag_search.errors import (
     BuildError,
@@ -126,7 +127,7 @@ def hold_live(location: Path) -> HeldGeneration:
     raise IndexDamagedError(
         f"{_MANIFEST} names the generation {name}, which does not exist.",
         where=str(location),
-        do="Build the index again with --overwrite.",
+        do=REBUILD,
     )
 
 
@@ -211,7 +212,7 @@ def _live_name(location: Path) -> str | None:
         raise IndexDamagedError(
             f"{_MANIFEST} names no generation.",
             where=str(location),
-            do="Build the index again with --overwrite.",
+            do=REBUILD,
         )
     return live
 

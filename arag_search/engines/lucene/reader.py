@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from arag_search.corpus import MAX_SENTENCES, SENTENCE_BITS, Chunk, chunk_ordinal
 from arag_search.engines.base import (
+    REBUILD,
     Calls,
     Deadline,
     Deletions,
@@ -28,7 +29,7 @@ from arag_search.engines.hits import Hit, LeafScore
 from arag_search.engines.lucene import jvm
 from arag_search.engines.lucene.compile import (
     LAST_ORDINAL,
-    any_of,
+    any_query,
     between,
     chunk_ids,
     compiled,
@@ -37,9 +38,7 @@ from arag_search.engines.lucene.compile import (
     keywords_query,
     ordinals,
 )
-from arag_search.engines.lucene.schema import NAME
 from arag_search.engines.lucene.snapshot import (
-    REBUILD,
     Documents,
     Match,
     PartStatistics,
@@ -51,6 +50,7 @@ from arag_search.engines.lucene.snapshot import (
     open_pair,
     sort_text,
 )
+from arag_search.engines.stored import NAME
 from arag_search.errors import (
     EngineError,
     IndexDamagedError,
@@ -460,7 +460,7 @@ class LuceneEngine:
         """Return all matches in the chunks with these ordinals."""
         if not chunks:
             return []
-        ranges = any_of(between(ordinal, ordinal + MAX_SENTENCES - 1) for ordinal in chunks)
+        ranges = any_query(between(ordinal, ordinal + MAX_SENTENCES - 1) for ordinal in chunks)
         most = MAX_SENTENCES * len(chunks)
         within = filtered(query, ranges)
         return index.top(within, most, scored=False, deadline=deadline).matches
@@ -582,7 +582,7 @@ class _Calls(Calls):
                 raise QueryTimeoutError("The query ran out of time.", where=self.where) from None
             check = f"Check the index: arag-search info {self.where} --checksums"
             raise EngineError(
-                f"Lucene failed: {jvm.reason(error)}",
+                f"Lucene failed: {jvm.java_reason(error)}",
                 where=self.where,
                 do=jvm.advice(error) or check,
             ) from error

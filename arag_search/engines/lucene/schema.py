@@ -39,6 +39,7 @@ from arag_search.corpus import (
     PassageOutline,
 )
 from arag_search.engines.hits import Hit
+from arag_search.engines.stored import NAME
 from arag_search.engines.write import term_bytes
 from arag_search.errors import BuildError
 from arag_search.query.field_types import FieldType, MetadataType, columns
@@ -46,16 +47,12 @@ from arag_search.query.fields import DOC_ID, NAMES
 from arag_search.query.forms import forms_of_chunk
 from arag_search.query.names import names_of
 
-ENGINE = "lucene"
+LUCENE = "lucene"
 """The name of this engine in manifests."""
 
 CHUNKS_FOLDER = "chunks"
 SENTENCES_FOLDER = "sentences"
 
-ID = "id"
-NAME = "names"
-ORDINAL = "ordinal"
-RECORD = "record"
 TEXT = "text"
 
 # Keys of the user data of a commit.

@@ -23,6 +23,7 @@ import orjson
 
 from arag_search.engines.base import (
     MAX_TOTAL,
+    REBUILD,
     Deadline,
     FieldsPage,
     FieldsRequest,
@@ -39,8 +40,6 @@ from arag_search.engines.lucene import jvm, schema
 from arag_search.engines.lucene.jvm import java, java_array, java_float
 from arag_search.engines.lucene.schema import (
     LAST_ORDINAL_KEY,
-    ORDINAL,
-    RECORD,
     TEXT,
     UNREADABLE,
     UPDATE_KEY,
@@ -48,6 +47,7 @@ from arag_search.engines.lucene.schema import (
     escaped,
     lucene_field,
 )
+from arag_search.engines.stored import ORDINAL, RECORD
 from arag_search.errors import EngineError, IndexDamagedError, IndexVersionError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import CONTENT, DOC_ID, TEXT_FIELDS, MetadataType, type_of
@@ -63,7 +63,6 @@ _INDEX = "org.apache.lucene.index"
 _ORDINALS_AT_ONCE = 1 << 20
 _WHOLE = 5
 """The parts of a page whose texts are read whole."""
-REBUILD = "Build the index again with --overwrite."
 # What files that are as they should be can meet: permissions, too many open files, no memory.
 _NO_DAMAGE = ("AccessDeniedException", "FileSystemException", "OutOfMemoryError")
 
@@ -382,7 +381,7 @@ class Snapshot:
                 leaf.reader().checkIntegrity()
         except jvm.java_error() as error:
             raise IndexDamagedError(
-                f"A file of the index is damaged: {jvm.reason(error)}",
+                f"A file of the index is damaged: {jvm.java_reason(error)}",
                 where=self._where,
                 do=REBUILD,
             ) from error
@@ -431,12 +430,12 @@ def _floats(bits: Sequence[int]) -> list[float]:
 def _opening_error(error: Exception, folder: Path, where: str) -> Exception:
     if jvm.is_a(error, "IndexFormatTooNewException", "IndexFormatTooOldException"):
         return IndexVersionError(
-            f"The index was written by another release of Lucene: {jvm.reason(error)}",
+            f"The index was written by another release of Lucene: {jvm.java_reason(error)}",
             where=where,
             allowed=f"formats that Lucene {jvm.LUCENE_VERSION} reads",
             do=f"Build the index again: arag-search index SOURCE --to {where} --overwrite",
         )
-    what = f"The {folder.name} of the index cannot be opened: {jvm.reason(error)}"
+    what = f"The {folder.name} of the index cannot be opened: {jvm.java_reason(error)}"
     if jvm.is_a(error, *_NO_DAMAGE):
         return EngineError(what, where=where, do=jvm.advice(error))
     return IndexDamagedError(what, where=where, do=REBUILD)
@@ -513,11 +512,11 @@ def _manifest(chunks: Snapshot, where: str) -> Manifest:
     if schema.MANIFEST_KEY not in data:
         raise IndexDamagedError("The index has no manifest.", where=where, do=REBUILD)
     manifest = Manifest.from_json(data[schema.MANIFEST_KEY], where)
-    if manifest.engine != schema.ENGINE:
+    if manifest.engine != schema.LUCENE:
         raise IndexDamagedError(
             f'The manifest is of an index of engine "{manifest.engine}".',
             where=where,
-            allowed=f"engine {schema.ENGINE}",
+            allowed=f"engine {schema.LUCENE}",
             do=REBUILD,
         )
     return manifest

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from arag_search.corpus import Chunk, next_document, ordinal_of
-from arag_search.engines.base import Deletions
+from arag_search.engines import stored
+from arag_search.engines.base import REBUILD, Deletions
 from arag_search.engines.lucene import schema
 from arag_search.engines.lucene.jvm import java, java_array
 from arag_search.engines.lucene.location import BuildSite, hold_live
 from arag_search.engines.lucene.reader import LuceneEngine
-from arag_search.engines.lucene.snapshot import REBUILD
 from arag_search.engines.lucene.writer import LuceneWriter
 from arag_search.engines.write import Recovery, UpdateRecord
 from arag_search.errors import BuildError, IndexDamagedError
@@ -32,7 +32,7 @@ from arag_search.plan.clauses import values_of
 from arag_search.query.fields import DOC_ID, MetadataType
 from arag_search.system.durable import full_disk_advice, read_plain, write_atomically
 
-LAST_UPDATE_KEY = "arag-last-update"
+_LAST_UPDATE_KEY = "arag-last-update"
 """The key, in the user data of a commit, of the record of its update."""
 
 _RECORD = "update.json"
@@ -88,7 +88,7 @@ class LuceneUpdate:
 
     @property
     def last_update(self) -> UpdateRecord | None:
-        last = self._engine.commit_data().get(LAST_UPDATE_KEY)
+        last = self._engine.commit_data().get(_LAST_UPDATE_KEY)
         return None if last is None else UpdateRecord.from_json(json.loads(last))
 
     def recover(self, record: UpdateRecord | None) -> Recovery:
@@ -116,7 +116,7 @@ class LuceneUpdate:
         reader = java("org.apache.lucene.index.DirectoryReader").open(directory)
         try:
             points = java("org.apache.lucene.index.PointValues")
-            packed = points.getMaxPackedValue(reader, schema.ORDINAL)
+            packed = points.getMaxPackedValue(reader, stored.ORDINAL)
             numbers = java("org.apache.lucene.util.NumericUtils")
             following = next_document(int(numbers.sortableBytesToLong(packed, 0)))
         finally:
@@ -169,7 +169,7 @@ class LuceneUpdate:
             {
                 schema.MANIFEST_KEY: manifest.to_json(),
                 schema.UPDATE_KEY: str(manifest.update),
-                LAST_UPDATE_KEY: json.dumps(record.to_json()),
+                _LAST_UPDATE_KEY: json.dumps(record.to_json()),
             }
         )
         self._writer = None
@@ -197,7 +197,7 @@ class LuceneUpdate:
         writer.merge(note)
         # The state is the same, and so is the number of the update.
         data = self._engine.commit_data()
-        kept = (schema.MANIFEST_KEY, schema.UPDATE_KEY, LAST_UPDATE_KEY)
+        kept = (schema.MANIFEST_KEY, schema.UPDATE_KEY, _LAST_UPDATE_KEY)
         writer.finish({key: data[key] for key in kept if key in data})
         self._writer = None
         self._tell_readers()

@@ -18,10 +18,12 @@ from typing import Any
 from uuid import uuid4
 
 from arag_search.corpus import Chunk
+from arag_search.engines import stored
+from arag_search.engines.base import REBUILD
 from arag_search.engines.lucene import jvm, schema
 from arag_search.engines.lucene.jvm import java, java_array
 from arag_search.engines.lucene.schema import ChunkPacker, PackedChunks
-from arag_search.engines.lucene.snapshot import REBUILD
+from arag_search.engines.write import BulkCounts
 from arag_search.errors import AragError, BuildError, IndexDamagedError, IndexLockedError
 from arag_search.query.field_types import MetadataType, columns
 from arag_search.query.fields import CONTENT, DOC_ID, FORMS, TITLE
@@ -43,6 +45,8 @@ class LuceneWriter:
 
     checkpoint: Mapping[str, str]
     """The user data of the newest checkpoint of all indexes; empty for a new index."""
+
+    sent = BulkCounts()
 
     def __init__(
         self,
@@ -75,7 +79,7 @@ class LuceneWriter:
             self.abort()
             raise
         self._metadata = metadata
-        self._packer = ChunkPacker(metadata, language)
+        self.packer = ChunkPacker(metadata, language)
         self._documents = self._new_documents()
 
     def add(self, chunks: Sequence[Chunk]) -> None:
@@ -84,7 +88,7 @@ class LuceneWriter:
         They may be written as late as ``commit``. Raises BuildError for an id or keyword that is
         too long to be indexed, for text that is not Unicode, and if files cannot be written.
         """
-        self.add_packed(self._packer(chunks))
+        self.add_packed(self.packer(chunks))
 
     def add_packed(self, packed: PackedChunks) -> None:
         """Add chunks that were packed beforehand, with the metadata fields of this writer."""
@@ -93,18 +97,18 @@ class LuceneWriter:
             self._keep_order(packed)
             self._pending = self._thread.submit(self._add, packed.data)
 
-    def add_block(self, folder: Path) -> None:
+    def add_block(self, written: Path) -> None:
         """Add the indexes that another writer has finished in a folder, segment by segment, and
         remove the folder. Their chunks come after those added before."""
         self._wait()
         with self._failures():
-            data = [index.add(folder) for index in self._indexes]
+            data = [index.add(written) for index in self._indexes]
         last = data[0].get(schema.LAST_ORDINAL_KEY)
         if self._last_ordinal is None or last is None:
             self._last_ordinal = None
         else:
             self._last_ordinal = max(self._last_ordinal, int(last))
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(written, ignore_errors=True)
 
     def has_document(self, doc_id: str) -> bool:
         """Return whether a document with this id was added, now or before a resume. Slow."""
@@ -196,15 +200,15 @@ class LuceneWriter:
     def _new_documents(self) -> Any:
         """Return the Java object that converts packed chunks to documents of the indexes."""
         names = java("arag.Documents$Names")(
-            schema.ID,
+            stored.ID,
             DOC_ID,
-            schema.ORDINAL,
+            stored.ORDINAL,
             TITLE,
             CONTENT,
-            schema.RECORD,
+            stored.RECORD,
             schema.TEXT,
-            schema.NAME,
-            *(FORMS.values() if self._packer.language else (None, None)),
+            stored.NAME,
+            *(FORMS.values() if self.packer.language else (None, None)),
         )
         own = columns(self._metadata)
         fields = [schema.lucene_field(name) for name in own]
@@ -441,7 +445,7 @@ def _failure(error: Exception, where: str) -> AragError:
         return IndexLockedError(
             "Another writer is using the folder.", where=where, do="Wait until it has finished."
         )
-    what = f"The index cannot be written: {jvm.reason(error)}"
+    what = f"The index cannot be written: {jvm.java_reason(error)}"
     if jvm.is_damage(error):
         return IndexDamagedError(what, where=where, do=REBUILD)
     return BuildError(

@@ -17,9 +17,8 @@ from arag_search.engines.opensearch.writer import (
     BulkWriting,
     IndexDefinition,
     OpenSearchWriter,
-    WrittenBlock,
 )
-from arag_search.engines.write import BulkCounts, IndexWriter, Packer, TargetOptions
+from arag_search.engines.write import IndexWriter, TargetOptions
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
 
@@ -27,9 +26,9 @@ _SOURCES = "the sources"
 
 
 class OpenSearchBuild:
-    """A name on a cluster as a BuildTarget."""
+    """A name on a cluster as a Build."""
 
-    engine = schema.ENGINE
+    engine = schema.OPENSEARCH
 
     def __init__(
         self, address: Address, options: TargetOptions, note: Callable[[str], None] | None = None
@@ -59,7 +58,7 @@ class OpenSearchBuild:
         self._client.close()
 
     def begin(self, signature: Mapping[str, Any]) -> tuple[str, bool, str]:
-        """See BuildTarget. Stores only a digest of the sources, to keep the signature small."""
+        """See Build. Stores only a digest of the sources, to keep the signature small."""
         plain: dict[str, Any] = orjson.loads(orjson.dumps(signature))
         sources = orjson.dumps(plain[_SOURCES], option=orjson.OPT_SORT_KEYS)
         self._signature = {**plain, _SOURCES: hashlib.sha256(sources).hexdigest()}
@@ -95,23 +94,9 @@ class OpenSearchBuild:
                 raise
         return self._writer
 
-    @property
-    def packer(self) -> Packer:
-        return self._writer.packer
-
-    @property
-    def sent(self) -> BulkCounts:
-        return self._writer.bulk_counts
-
-    def add(self, packed: Any) -> None:
-        self._writer.add_packed(packed)
-
     def block_writing(self) -> BulkWriting:
         physical = self._writer.physical
         return BulkWriting(self._address, self._connection, physical, self._node_wait_s)
-
-    def add_block(self, written: WrittenBlock) -> None:
-        self._writer.add_block(written)
 
     def discard(self, generation: str) -> None:
         self._site.discard(generation)

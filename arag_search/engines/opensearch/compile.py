@@ -9,7 +9,8 @@ from typing import Any
 
 from arag_search.corpus import is_unicode, nfc
 from arag_search.engines.base import KeywordRequest
-from arag_search.engines.opensearch.schema import ORDINAL, exact_field, opensearch_field
+from arag_search.engines.opensearch.schema import exact_field, opensearch_field
+from arag_search.engines.stored import ORDINAL
 from arag_search.plan.clauses import Clause, ResolvedPlan, Way, scored_ways
 from arag_search.query.analysis import spellings_of
 from arag_search.query.fields import DOC_ID, TEXT_FIELDS
@@ -17,16 +18,16 @@ from arag_search.query.fields import DOC_ID, TEXT_FIELDS
 Dsl = dict[str, Any]
 """A query as JSON."""
 
-Compiled = tuple[Dsl, bool]
+_Compiled = tuple[Dsl, bool]
 """A query, and whether its matches have a score."""
 
-NO_SCORE = 1e-30
+_NO_SCORE = 1e-30
 """The boost of terms that are added only for their statistics."""
 
 _MAX_SCALE = 27_720  # divisible by 1 to 12 words
 
 
-def compiled(clause: Clause) -> Compiled:
+def compiled(clause: Clause) -> _Compiled:
     """Return the query of a clause, without its role, and whether its matches have a score."""
     boost = clause.weight
     if values := clause.values:
@@ -78,7 +79,7 @@ def condition(plan: ResolvedPlan, scope: ResolvedPlan | None, *filters: Dsl | No
 
 def shard_terms(terms: Mapping[str, Sequence[str]]) -> tuple[Dsl, ...]:
     """Return queries for terms, by text field, of which every shard with the field holds one."""
-    return tuple(_way((field, (term,)), 0, NO_SCORE) for field in terms for term in terms[field])
+    return tuple(_way((field, (term,)), 0, _NO_SCORE) for field in terms for term in terms[field])
 
 
 def with_statistics(query: Dsl, clause: Clause, statistics: Sequence[Dsl] | None) -> Dsl:
@@ -92,7 +93,7 @@ def with_statistics(query: Dsl, clause: Clause, statistics: Sequence[Dsl] | None
     if statistics is None:
         return query
     words = {
-        (name, term): _way((name, (term,)), 0, NO_SCORE)
+        (name, term): _way((name, (term,)), 0, _NO_SCORE)
         for name, terms in scored_ways(clause)
         for term in terms
     }
@@ -155,7 +156,7 @@ def between(field: str, first: float, last: float) -> Dsl:
 # Groups
 
 
-def _all(clause: Clause) -> Compiled:
+def _all(clause: Clause) -> _Compiled:
     wanted = list(map(compiled, clause.having("wanted")))
     kinds: dict[str, list[Dsl]] = {
         "must": [query for query, scored in wanted if scored],
@@ -186,7 +187,7 @@ def _all(clause: Clause) -> Compiled:
     return query, scored
 
 
-def _any(clause: Clause) -> Compiled:
+def _any(clause: Clause) -> _Compiled:
     alternatives = list(map(compiled, clause.parts))
     scored = any(has_score for _, has_score in alternatives)
     should = [

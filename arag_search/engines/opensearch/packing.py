@@ -20,7 +20,7 @@ from arag_search.query.forms import forms_of_chunk
 
 
 @dataclass(frozen=True, slots=True)
-class PackedChunks:
+class BulkLines:
     """The documents of chunks and their sentences, each as two lines of JSON: an action and a
     document. ``last_ordinal`` is that of the last chunk, None without chunks."""
 
@@ -38,7 +38,7 @@ class BulkPacker:
     metadata: Mapping[str, MetadataType]
     language: str = ""
 
-    def __call__(self, chunks: Sequence[Chunk]) -> PackedChunks:
+    def __call__(self, chunks: Sequence[Chunk]) -> BulkLines:
         """Return the documents of chunks, which must be in corpus order.
 
         Raises BuildError for an id or keyword that is too long, and for text that is not Unicode.
@@ -52,7 +52,7 @@ class BulkPacker:
                 raise BuildError(
                     f"A chunk that cannot be stored: {error}.", where=f"chunk {chunk.id!r}"
                 ) from error
-        return PackedChunks(lines, chunks[-1].ordinal if chunks else None)
+        return BulkLines(lines, chunks[-1].ordinal if chunks else None)
 
     def _add(self, lines: list[bytes], chunk: Chunk) -> None:
         routing = chunk.doc_id

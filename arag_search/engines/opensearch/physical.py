@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from arag_search.engines.base import Deadline, Granularity
+from arag_search.engines.base import REBUILD, Deadline, Granularity
 from arag_search.engines.opensearch import schema
 from arag_search.engines.opensearch.address import OPENING_BUDGET_S, Address
 from arag_search.engines.opensearch.client import Body, Client, Params
@@ -27,7 +27,6 @@ from arag_search.manifest import Manifest
 
 _Read = TypeVar("_Read")
 
-REBUILD = "Build the index again with --overwrite."
 _BUILD = "Build it with: arag-search index SOURCE --to ADDRESS"
 
 
@@ -91,11 +90,11 @@ def _found(indexes: dict[str, Any], name: str, where: str) -> PhysicalIndexes:
             where=where,
             do="Run the same arag-search index command again to resume it.",
         )
-    if meta.manifest.engine != schema.ENGINE:
+    if meta.manifest.engine != schema.OPENSEARCH:
         raise IndexDamagedError(
             f'The manifest is of an index of engine "{meta.manifest.engine}".',
             where=where,
-            allowed=f"engine {schema.ENGINE}",
+            allowed=f"engine {schema.OPENSEARCH}",
             do=REBUILD,
         )
     sentences: PhysicalIndex | None = None

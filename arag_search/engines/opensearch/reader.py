@@ -10,6 +10,7 @@ from typing import Any, ClassVar, TypeVar
 from arag_search.corpus import MAX_SENTENCES, Chunk
 from arag_search.engines.base import (
     MAX_TOTAL,
+    REBUILD,
     Calls,
     Deadline,
     Deletions,
@@ -52,7 +53,6 @@ from arag_search.engines.opensearch.answers import (
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.compile import Dsl
 from arag_search.engines.opensearch.physical import (
-    REBUILD,
     PhysicalIndexes,
     Searcher,
     find_physical,

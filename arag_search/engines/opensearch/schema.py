@@ -30,6 +30,8 @@ from arag_search.corpus import (
     MetadataValue,
     PassageOutline,
 )
+from arag_search.engines.base import REBUILD
+from arag_search.engines.stored import ID, NAME, ORDINAL, RECORD
 from arag_search.errors import IndexDamagedError, IndexVersionError
 from arag_search.manifest import Manifest
 from arag_search.query.field_types import MetadataType, Storage, columns
@@ -44,17 +46,13 @@ from arag_search.query.fields import (
 from arag_search.query.forms import ChunkForms
 from arag_search.query.names import names_of
 
-ENGINE = "opensearch"
+OPENSEARCH = "opensearch"
 """The name of this engine in manifests."""
 
-ID = "id"
-NAME = "names"
 CHUNK_ID = "chunk_id"
-ORDINAL = "ordinal"
 PART = "part"
 PARTS = "parts"
 METADATA = "metadata"
-RECORD = "record"
 SENTENCE_ENDS = "sentence_ends"
 OUTLINE = "outline"
 SENTENCES = "sentences"
@@ -67,7 +65,7 @@ LOCK_SUFFIX = ".lock"
 
 META_KEY = "arag_search"
 META_VERSION = 2
-UPDATE_KEY = "update"
+UNFINISHED_KEY = "update"
 """In ``build`` of ``_meta``: an unfinished update."""
 
 WITHOUT_TEXT = (CONTENT, f"{RECORD}.{SENTENCE_ENDS}")
@@ -77,7 +75,6 @@ Terms = Mapping[str, tuple[str, ...]]
 """For each scored field, a small set of terms of which every shard with the field holds one."""
 
 _PHYSICAL = re.compile(r"(?P<name>.+)-\d{14}(?:\d{3})?-[0-9a-f]{8}")
-_REBUILD = "Build the index again with --overwrite."
 
 
 # Names
@@ -289,7 +286,7 @@ class Meta:
     @property
     def unfinished_update(self) -> str:
         """The command of the unfinished update; empty if no update is unfinished."""
-        update = self.build.get(UPDATE_KEY)
+        update = self.build.get(UNFINISHED_KEY)
         return "" if update is None else str(update["record"]["command"])
 
     def completed(
@@ -346,7 +343,7 @@ def read_meta(mapping: Mapping[str, Any], where: str) -> Meta | None:
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise IndexDamagedError(
-            f"The _meta of the index cannot be read ({error!r}).", where=where, do=_REBUILD
+            f"The _meta of the index cannot be read ({error!r}).", where=where, do=REBUILD
         ) from error
 
 
@@ -365,7 +362,7 @@ def _build(loaded: Any) -> Mapping[str, Any]:
         for part, kinds in _NOTES[name].items():
             _typed(note[part], *kinds)
     _typed(build.get("last_ordinal", -1), int)
-    update = build.get(UPDATE_KEY, {})
+    update = build.get(UNFINISHED_KEY, {})
     _typed(update.get("record", {}).get("command", ""), str)
     if update.get("stage") == "committing":
         _typed(update["manifest"], dict)
@@ -378,7 +375,7 @@ _NOTES: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     "builder": {"machine": (str,), "process": (int,), "started": (str,), "seen": (int, float)},
     "signature": {},
     "state": {},
-    UPDATE_KEY: {"stage": (str,), "record": (dict,), "first": (int, type(None))},
+    UNFINISHED_KEY: {"stage": (str,), "record": (dict,), "first": (int, type(None))},
 }
 """The notes of builds and updates that are objects, and the fields that are read."""
 

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import orjson
 
 from arag_search.corpus import Chunk, next_document, ordinal_of
-from arag_search.engines.base import Deletions, deletions_of
+from arag_search.engines.base import REBUILD, Deletions, deletions_of
 from arag_search.engines.opensearch import schema
 from arag_search.engines.opensearch.address import Address
 from arag_search.engines.opensearch.answers import (
@@ -55,7 +55,7 @@ from arag_search.query.fields import DOC_ID, MetadataType
 
 _Read = TypeVar("_Read")
 
-LAST_UPDATE_KEY = "last_update"
+_LAST_UPDATE_KEY = "last_update"
 MAX_REMOVED = 100_000
 """The most documents that one update deletes or replaces: their ids are kept in ``_meta``."""
 
@@ -133,7 +133,7 @@ class OpenSearchUpdate:
 
     @property
     def last_update(self) -> UpdateRecord | None:
-        return UpdateRecord.from_json(self._meta.build.get(LAST_UPDATE_KEY))
+        return UpdateRecord.from_json(self._meta.build.get(_LAST_UPDATE_KEY))
 
     def recover(self, record: UpdateRecord | None) -> Recovery:
         stopped = self._stopped()
@@ -214,7 +214,9 @@ class OpenSearchUpdate:
         if self._first is None:
             self._first = self.first_ordinal()
         update = {"stage": _LOADING, "record": record.to_json(), "first": self._first}
-        self._put_meta(replace(self._meta, build={**self._meta.build, schema.UPDATE_KEY: update}))
+        self._put_meta(
+            replace(self._meta, build={**self._meta.build, schema.UNFINISHED_KEY: update})
+        )
         chunks, sentences = [*map(updating_alias, self._indexes), None][:2]
         self._packer = BulkPacker(str(chunks), sentences, self._metadata, self.manifest.language)
         self._bulks = Bulks(self._client, self.where)
@@ -244,7 +246,9 @@ class OpenSearchUpdate:
             "remove": list(self._removed),
             "manifest": orjson.loads(manifest.to_json()),
         }
-        self._put_meta(replace(self._meta, build={**self._meta.build, schema.UPDATE_KEY: update}))
+        self._put_meta(
+            replace(self._meta, build={**self._meta.build, schema.UNFINISHED_KEY: update})
+        )
         self._complete()
 
     def give_up(self) -> None:
@@ -311,7 +315,7 @@ class OpenSearchUpdate:
 
     def _complete(self) -> None:
         """Finish the update that ``_meta`` describes. May be repeated."""
-        update: Any = self._meta.build[schema.UPDATE_KEY]
+        update: Any = self._meta.build[schema.UNFINISHED_KEY]
         manifest = Manifest.from_json(orjson.dumps(update["manifest"]).decode(), self.where)
         first: int | None = update["first"]
         for index in self._indexes:
@@ -326,8 +330,8 @@ class OpenSearchUpdate:
         terms = [
             find_shard_terms(self._client, index, self._shards, language) for index in self._indexes
         ]
-        build = {**self._meta.build, LAST_UPDATE_KEY: update["record"]}
-        del build[schema.UPDATE_KEY]
+        build = {**self._meta.build, _LAST_UPDATE_KEY: update["record"]}
+        del build[schema.UNFINISHED_KEY]
         self._put_meta(replace(self._meta, build=build).completed(manifest, *terms))
         self._remove_aliases()
 
@@ -343,7 +347,7 @@ class OpenSearchUpdate:
 
     def _forget_update(self) -> None:
         build = dict(self._meta.build)
-        del build[schema.UPDATE_KEY]
+        del build[schema.UNFINISHED_KEY]
         self._put_meta(replace(self._meta, build=build))
         self._remove_aliases()
 
@@ -391,7 +395,7 @@ class OpenSearchUpdate:
                 raise IndexDamagedError(
                     f"After the update {index} holds {counted:,} documents instead of {count:,}.",
                     where=self.where,
-                    do="Build the index again with --overwrite.",
+                    do=REBUILD,
                 )
 
     def _check_live(self) -> None:
@@ -459,7 +463,7 @@ class OpenSearchUpdate:
     def _stopped(self) -> tuple[str, int, UpdateRecord] | None:
         """Return stage, first ordinal and record of the update in ``_meta``; None if it is
         finished."""
-        update: Any = self._meta.build.get(schema.UPDATE_KEY)
+        update: Any = self._meta.build.get(schema.UNFINISHED_KEY)
         if update is None:
             return None
         record = UpdateRecord.from_json(update["record"])
@@ -467,7 +471,7 @@ class OpenSearchUpdate:
             raise IndexDamagedError(
                 "The _meta of the index cannot be read (update).",
                 where=self.where,
-                do="Build the index again with --overwrite.",
+                do=REBUILD,
             )
         return str(update["stage"]), int(update["first"] or 0), record
 
@@ -499,7 +503,7 @@ class OpenSearchUpdate:
                     f"The server does not take the new fields ({error.what}).",
                     where=self.where,
                     allowed="new fields, with the types of an update that was undone",
-                    do="Build the index again with --overwrite.",
+                    do=REBUILD,
                 ) from error
         self._metadata = metadata
 

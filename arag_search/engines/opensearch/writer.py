@@ -17,7 +17,7 @@ from arag_search.engines.opensearch.address import Address, ConnectionOptions
 from arag_search.engines.opensearch.answers import doc_id_of, documents_counted, hits_and_last
 from arag_search.engines.opensearch.bulk import MAX_BULK_BYTES, NODE_WAIT_S, Bulks
 from arag_search.engines.opensearch.client import Client
-from arag_search.engines.opensearch.packing import BulkPacker, PackedChunks
+from arag_search.engines.opensearch.packing import BulkLines, BulkPacker
 from arag_search.engines.opensearch.schema import Meta, building_alias, sentences_name
 from arag_search.engines.opensearch.shards import find_shard_terms, lost_shards
 from arag_search.engines.opensearch.site import BUILDER_KEY, SIGNATURE_KEY, this_builder
@@ -71,7 +71,7 @@ class BulkWriting:
             filter(None, (options.ca_certs, options.client_cert, options.client_key))
         )
 
-    def __call__(self, packed: Iterable[PackedChunks]) -> WrittenBlock:
+    def __call__(self, packed: Iterable[BulkLines]) -> WrittenBlock:
         """Send documents, and wait until all are safe on disk. Raises what ``Bulks`` raises."""
         last: int | None = None
         client = Client.connect(self.address, self.options)
@@ -140,11 +140,11 @@ class OpenSearchWriter:
         )
 
     @property
-    def bulk_counts(self) -> BulkCounts:
+    def sent(self) -> BulkCounts:
         """The counts of documents sent and answered."""
         return self._bulks.counts
 
-    def add_packed(self, packed: PackedChunks) -> None:
+    def add_packed(self, packed: BulkLines) -> None:
         """Add the chunks of one or several documents, converted by ``packer``, which come after
         those added earlier. They may be sent later, at the latest by ``commit``.
 

@@ -17,7 +17,7 @@ from arag_search.vectors.base import EncoderOptions
 from arag_search.vectors.encoders.model_files import hub_folder, local_folder
 from arag_search.vectors.encoders.prefixed import LocalEncoder, Prompts, Task
 
-DEFAULT_BATCH_SIZE = 64
+GPU_BATCH_SIZE = 64
 CPU_BATCH_SIZE = 16
 """The batch size on a CPU. On two cores, it was measured to encode a third more sentences and a
 quarter more passages per second than 64."""
@@ -55,7 +55,7 @@ class SentenceTransformerEncoder(LocalEncoder):
     def _load(self, folder: Path, options: EncoderOptions) -> tuple[Any, Prompts, int | None]:
         device = _usable(options.get("device"))
         model = _transformer_in(folder, device)
-        usual = CPU_BATCH_SIZE if device == "cpu" else DEFAULT_BATCH_SIZE
+        usual = CPU_BATCH_SIZE if device == "cpu" else GPU_BATCH_SIZE
         self._batch_size = options.get("batch_size") or usual
         bound = model.max_seq_length
         return model, model.prompts, int(bound) if bound and bound < MOST_TOKENS else None

@@ -13,7 +13,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from arag_search.engines.jars import PinnedJar, java_command, resolve
+from arag_search.engines.jars import PinnedJar, java_command, verified_jar
 from arag_search.engines.lucene.jvm import LUCENE_CORE
 from arag_search.errors import JvmError
 from arag_search.system.cache import cache_folder
@@ -25,7 +25,7 @@ COMPILER = PinnedJar(
     sha256="cbe9c235a00991bbba601ae9e14772dd216d7b7f886c759cb2486785626394de",
     size=15_558_878,
 )
-FOLDER = Path(__file__).parent
+SOURCES_FOLDER = Path(__file__).parent
 
 _MAIN_CLASS = "org.frgaal.Main"
 _OPTIONS = (
@@ -41,7 +41,7 @@ _LINE_END = "\r\n"
 _CONTINUED = f"{_LINE_END} "
 
 
-def rebuilt(folder: Path = FOLDER) -> bytes:
+def rebuilt(folder: Path = SOURCES_FOLDER) -> bytes:
     """Return the jar that the sources in a folder make. Raises JvmError with javac's messages."""
     with tempfile.TemporaryDirectory(prefix="arag-classes-") as name:
         output = Path(name)
@@ -59,7 +59,7 @@ def recorded_digest(jar: Path) -> str:
     return manifest.partition(_DIGEST_KEY)[2].partition(_LINE_END)[0]
 
 
-def inputs_digest(folder: Path = FOLDER) -> str:
+def inputs_digest(folder: Path = SOURCES_FOLDER) -> str:
     """Return the SHA-256 of everything that the jar depends on: sources, compiler, Lucene."""
     digest = hashlib.sha256("\n".join((*_OPTIONS, COMPILER.sha256, LUCENE_CORE.sha256)).encode())
     for path in _sources(folder):
@@ -72,7 +72,7 @@ def _sources(folder: Path) -> list[Path]:
 
 
 def _compile(sources: list[Path], output: Path) -> None:
-    compiler, lucene = (resolve(jar, cache_folder()) for jar in (COMPILER, LUCENE_CORE))
+    compiler, lucene = (verified_jar(jar, cache_folder()) for jar in (COMPILER, LUCENE_CORE))
     java = [java_command(), "-cp", str(compiler), _MAIN_CLASS]
     options = [*_OPTIONS, "-cp", str(lucene), "-d", str(output)]
     done = subprocess.run(
