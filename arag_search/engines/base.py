@@ -74,8 +74,8 @@ class SearchRequest:
     document, only so many chunks that are first in this order; ``offset`` and ``top_k`` count the
     chunks that are left, the total of the page counts all matches.
 
-    ``only_alike``, of a query that is a fuzzy word, says that of texts no more need be read than
-    the words that this one stands for.
+    ``only_alike`` is for a query that is a fuzzy word: of each text, only the words that it stands
+    for need be read.
 
     ``from_ordinal`` lists the matches in corpus order instead, from this ordinal of a chunk on, and
     the page counts these; it excludes ``sort`` and ``per_document``.
@@ -118,10 +118,12 @@ class KeywordRequest:
 class Page:
     """Hits ``offset`` to ``offset + top_k`` in order, and the number of all matches.
 
-    ``count`` counts chunks, at sentence granularity sentences. If ``count_is_exact`` is False, it
-    is a lower bound above MAX_TOTAL. ``counted`` says that the count is exact on every engine,
-    because the query is a single clause (see ``is_counted``). ``passages`` is the exact number of
-    chunks that can be paged through if the page reaches past the last of them, else None.
+    - ``count``: the number of matching chunks, at sentence granularity of matching sentences.
+    - ``count_is_exact``: whether it is the number. False: it is a lower bound above MAX_TOTAL.
+    - ``counted``: whether it is exact on every engine, because the query is a single clause (see
+      ``Clause.is_counted``).
+    - ``passages``: the exact number of chunks that can be paged through. None: the page does not
+      reach past the last of them.
     """
 
     hits: tuple[Hit, ...]
@@ -150,9 +152,9 @@ class FieldsRequest:
     """A request for the values of fields, over all chunks, or sentences, in scope.
 
     ``fields`` are text fields, ``doc_id`` or declared metadata. Of a keyword field, the ``values``
-    most frequent values are returned. ``quick`` limits the work on a cluster to one round trip:
-    there, the values are then at most the MAX_QUICK_VALUES most frequent ones, the number of
-    distinct values may be unknown, and so may the count of a value.
+    most frequent values are returned. ``quick`` limits the work on a cluster to one round trip. At
+    most the MAX_QUICK_VALUES most frequent values are then returned. The number of distinct values
+    may be unknown, and so may the count of a value.
     """
 
     fields: tuple[str, ...]
@@ -177,10 +179,11 @@ class ValueCount(NamedTuple):
 class FieldValues:
     """The values of a field in the chunks of a scope.
 
-    ``chunks`` counts chunks with a value; in a text field, with a word. For a keyword field,
-    ``frequent`` holds the most frequent values (equal counts in order of code points), and
-    ``distinct`` is the number of all its values, None if unknown. ``least`` and ``greatest`` are
-    those of a number or, in milliseconds since 1970, of a date; None if there is no value.
+    - ``chunks``: the number of chunks with a value; in a text field, with a word.
+    - ``distinct``: the number of all values of a keyword field. None: unknown.
+    - ``frequent``: its most frequent values, equal counts in order of code points.
+    - ``least``, ``greatest``: the ends of a number or, in milliseconds since 1970, of a date. None:
+      no chunk has a value.
     """
 
     name: str

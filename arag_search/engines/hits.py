@@ -40,24 +40,30 @@ class HybridRanks(NamedTuple):
 
 
 class Hit(NamedTuple):
-    """A passage that a search finds: what an engine fills, up to ``matched_sentences``, and what
-    the search adds to it.
+    """A passage that a search finds.
 
-    ``content`` is the passage, empty with ``sentence_ends`` if no text was asked for; if less than
-    the whole text was, it is only the sentences that matched, and all others are empty.
-    ``score`` is BM25, the keywords' count times length, a cosine, or the sum of a rank fusion.
-    ``matched_sentences`` (0-based numbers within the passage, ascending) are set at sentence
-    granularity only.
+    An engine fills the fields up to ``matched_sentences``:
 
-    ``sentences`` are the numbers of the sentences to show, none without snippets; ``snippet`` is
-    their text. ``lowered`` are the DEMOTEs of a logical query that lowered the score, as written,
-    if the text was read, and ``is_named`` says that the query names the title. ``explanation`` is
-    None unless requested; ``ranks`` are those of a hybrid search. ``matches`` is the number of all
-    matches of the document, if the form of reply counts them.
+    - ``content``: the text of the passage, whole. If only matching sentences were asked for, it is
+      their text, and all other sentences are empty. Without text, it and ``sentence_ends`` are
+      empty.
+    - ``score``: BM25, the keywords' count times length, a cosine, or the sum of a rank fusion.
+    - ``matched_sentences``: the numbers of the sentences that match (from 0, ascending), at
+      sentence granularity only.
 
-    A passage beside the hits is the best one of a ``branch`` of an OR that has none on the page, or
-    one that meets all but some conditions of a query. ``lacks`` are those, as written; it is empty
-    if the passage meets all, but no sentence of it does.
+    The search fills the rest:
+
+    - ``sentences``: the numbers of the sentences to show, whose text is ``snippet``. Empty: no
+      snippets were asked for.
+    - ``lowered``: the DEMOTEs that lowered the score, as written, if the text was read.
+    - ``is_named``: whether the query names the title.
+    - ``explanation``: the score of each leaf. None: not requested.
+    - ``ranks``: the ranks in both parts of a hybrid search. None: another search.
+    - ``matches``: how many matches the document has. None: the form of reply does not count them.
+    - ``branch``: the alternative of an OR that this passage is the best one of. Empty: the passage
+      is a hit of the page, or nearest.
+    - ``lacks``: the unmet conditions of a nearest passage, as written. Empty: it meets all, but in
+      no single sentence.
     """
 
     id: str

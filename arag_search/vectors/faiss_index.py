@@ -73,8 +73,9 @@ class IndexRecord:
     file_bytes: int = 0
 
     def check(self, folder: Path, dimension: int = 0) -> None:
-        """Raise VectorsDamagedError for a file that is missing or has another size, and if the
-        ``dimension`` is given, for an index that FAISS cannot open or that is one of other rows."""
+        """Raise VectorsDamagedError for a file that is missing or has another size. With a
+        ``dimension``, open the index as well, and raise it for one of other rows or that FAISS
+        cannot open."""
         if not self.file:
             return
         path = folder / self.file

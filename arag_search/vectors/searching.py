@@ -300,9 +300,11 @@ def _distinct(ascending: Ordinals) -> Ordinals:
 
 
 def _lists(stored: _Unit, allowed: AllowedRows | None, nprobe: int | None) -> int:
-    """Return how many lists to probe, ``nprobe`` or the default if all rows are allowed, more if
-    fewer are, since the nearest of these are in more lists; 0 if it costs less, or is needed, to
-    score all that are allowed."""
+    """Return how many lists to probe: ``nprobe`` or the default if all rows are allowed.
+
+    If fewer rows are allowed, more lists are probed, because the nearest of these rows are in more
+    lists. 0: score all allowed rows, which costs less or is needed.
+    """
     if stored.ivf is None:
         return 0
     lists = stored.ivf.lists

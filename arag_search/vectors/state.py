@@ -76,9 +76,9 @@ class UnitState(NamedTuple):
     where: Path
 
     def expand(self, rows: Numbers) -> tuple[Numbers, Numbers]:
-        """Return the ordinals of the texts of these rows, those of a row together in ascending
-        order, and for each text the place of its row in ``rows``. Raises VectorsDamagedError if
-        the arrays do not agree."""
+        """Return the ordinals of the texts of these rows, and the place of each text's row in
+        ``rows``. The texts of a row stand together, in ascending order. Raises VectorsDamagedError
+        if the arrays do not agree."""
         try:
             starts = self.starts[rows].astype(np.int64)
             counts = self.starts[rows + 1].astype(np.int64) - starts
@@ -192,8 +192,8 @@ class State:
     def changed(
         self, deleted_chunks: Sequence[int], added: Mapping[VectorUnit, UnitTexts]
     ) -> dict[VectorUnit, UnitTexts]:
-        """Return the texts of each unit of this state without those of the chunks with these
-        ordinals, followed by those that were ``added``, whose ordinals are above all others."""
+        """Return the texts of each unit after an update: those of this state but for the deleted
+        chunks, given by ordinal, then the ``added`` ones, whose ordinals are above all others."""
         gone = np.unique(np.array(deleted_chunks, np.int64))
         texts: dict[VectorUnit, UnitTexts] = {}
         for unit, part in self.units.items():

@@ -17,8 +17,9 @@ bytes in batches. A chunk is, little-endian: its ordinal in eight bytes; id, doc
 and words, each as a length in four bytes and so many bytes of UTF-8; the number of its names, and
 the names; for each column of declared metadata the number of its values, and the values (a string,
 a double or a long); the number of sentences, and the number of titles of sentences. Java analyses
-no text: the words are those of the title, of each sentence, of these titles and, unless they are
-those of the sentences, of the content, with a TEXT_END between two texts (see ``java/Words.java``).
+no text. The words are those of the title, of each sentence and of these titles, with a TEXT_END
+between two texts (see ``java/Words.java``). Those of the content follow, unless they are those of
+the sentences.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ nobody sees what was written, and a process that dies leaves nothing of it; betw
 readers and the next update take the newest update that both have (snapshot.py). Readers keep the
 commit that they opened.
 
-``update.json`` in the location names the update from before the first write until it is finished,
-so that a command that is repeated after a crash learns whether it was done.
+``update.json`` in the location names the update from before the first write until it is finished.
+A command that is repeated after a crash learns from it whether it was done.
 """
 
 from __future__ import annotations

@@ -188,9 +188,9 @@ class Client:
     def read(self, reading: Callable[[Any], _Read], answer: Any) -> _Read:
         """Return what ``reading`` makes of an answer, which it must not leave for later.
 
-        Raises EngineError if the answer is not one of OpenSearch: ``reading`` fails on it. This is
-        the only place where an error of Python's is blamed on the server, so ``reading`` does no
-        more than to take values out of the answer.
+        Raises EngineError if ``reading`` fails, because the answer is not one of OpenSearch. Only
+        here is an error of Python's blamed on the server. So ``reading`` takes values out of the
+        answer, and does nothing else.
         """
         try:
             return reading(answer)

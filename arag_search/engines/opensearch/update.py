@@ -6,8 +6,8 @@ the new manifest; from then on any command can finish the update. Before that it
 since no earlier document has been changed.
 
 If an update is interrupted, the index shows its previous state, with two exceptions. A shard that
-is recovered (its node was lost, or a copy is created) shows what was written already, so that both
-versions of a document are found until the update is finished or undone. Between the two refreshes,
+is recovered (its node was lost, or a copy is created) shows what was written already. Both versions
+of a document are then found until the update is finished or undone. Between the two refreshes,
 sentences and chunks are in different states, which readers detect.
 """
 

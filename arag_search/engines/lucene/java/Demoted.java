@@ -36,9 +36,9 @@ import org.apache.lucene.search.Weight;
  *
  * <p>A factor below 1 leaves every maximum of the scores a maximum. So a whole query is ranked
  * without the factors, and the other queries are looked at in its first documents only (top). If
- * these do not suffice, and within other queries, blocks of documents are skipped as without the
- * factors, and the other queries are looked at in documents whose score would be high enough without
- * them. The product of the factors is in 64 bits, and rounded with the score, which is what a
+ * these do not suffice, and within other queries, every block of documents is scored that the search
+ * without the factors would score. There, the other queries are looked at only in documents whose
+ * score would be high enough without the factors. The product of the factors is in 64 bits, and rounded with the score, which is what a
  * function_score of OpenSearch computes.
  */
 final class Demoted extends Query {
@@ -99,9 +99,9 @@ final class Demoted extends Query {
     }
 
     /**
-     * Return the first n documents by the lowered scores. A few more are ranked without the factors,
-     * which suffices if the last of them comes behind the n-th of those that are lowered; where most
-     * documents are lowered, it never would.
+     * Return the first n documents by the lowered scores. Rank a few more than n without the factors,
+     * lower them, and stop if the n-th lowered score is at least the last one before it was lowered.
+     * If it is less, rank four times as many. If that fails too, rank all with the factors.
      */
     TopDocs top(int n, IndexSearcher searcher, Ranking ranking) throws IOException {
         Query plain = searcher.rewrite(query);
@@ -181,8 +181,8 @@ final class Demoted extends Query {
     private record Lowering(List<Term> terms, List<Weight> weights) {}
 
     /**
-     * Return what lowers scores. Alternatives are asked in turn whether they match a document, which
-     * for a few documents costs less than a disjunction, or a look into the cache of the searcher.
+     * Return what lowers scores. Each alternative is asked in turn whether it matches a document. For
+     * a few documents, that costs less than a disjunction or the cache of the searcher.
      */
     private List<Lowering> lowering(IndexSearcher searcher) throws IOException {
         List<Lowering> all = new ArrayList<>(lowering.size());

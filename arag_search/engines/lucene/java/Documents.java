@@ -37,8 +37,8 @@ public final class Documents {
     private ByteBuffer batch;
 
     /**
-     * Write into two indexes, the second of which may be null. metadataKinds has a letter for the
-     * type of each metadata field: k(eyword), n(umber), d(ate).
+     * Write into two indexes, the second of which may be null. metadataKinds has a letter for what
+     * the values of each metadata field are stored as: t(erm), d(ouble), l(ong).
      */
     public Documents(
             IndexWriter chunks,

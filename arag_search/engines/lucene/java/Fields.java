@@ -29,10 +29,14 @@ import org.apache.lucene.util.FixedBitSet;
 import org.apache.lucene.util.NumericUtils;
 
 /**
- * The values of fields in the documents that match a query, exactly. They are read from terms,
- * doc values and norms, in time linear in the number of values of the field (without a query and
- * deletions, in the number of distinct values; where few documents match, in that of theirs), and in
- * space of a bit per document.
+ * The values of fields in the documents that match a query, exactly. They are read from terms, doc
+ * values and norms. The space is a bit for each document. The time is linear in the number
+ *
+ * <ul>
+ *   <li>of distinct values, without a query and deletions;
+ *   <li>of the values of the documents that match, if these are few;
+ *   <li>of the values of all documents, otherwise.
+ * </ul>
  */
 final class Fields {
     private final IndexReader reader;

@@ -15,8 +15,8 @@ import org.apache.lucene.search.SimpleCollector;
 import org.apache.lucene.util.BytesRef;
 
 /**
- * A collector of the first n matches in an order, of which at most some have the same value of a
- * field, and at most one has the same member, which is its ordinal without its last bits.
+ * A collector of the first n matches in an order. At most some of them have the same value of a
+ * field, and at most one has the same member: its ordinal without its last bits.
  *
  * <p>One pass over the matches. Now and then, all but the first n that were kept are dropped: a
  * better match of the same group may take the place of a kept one, but never leaves fewer than n.

@@ -24,8 +24,8 @@ import org.apache.lucene.search.TermQuery;
 import org.apache.lucene.util.BytesRef;
 
 /**
- * A reader of Lucene queries in the text form that compile.py writes, so that a query of any size
- * crosses from Python to Java in one call.
+ * A reader of Lucene queries in the text form that compile.py writes, in which a query of any
+ * size crosses from Python to Java in one call.
  *
  * <p>The text is a list of words, each terminated by U+0000, in prefix order: the kind of a query,
  * then its parts. In words from users, U+0000 and the backslash are escaped as \0 and \\.

@@ -137,9 +137,9 @@ public final class Searcher {
     }
 
     /**
-     * Return the first n matches in the order of top, of which at most so many have the same term in
-     * the field group, and one has the same ordinal without its last memberBits. The form is that of
-     * top; the total counts all matches, exactly.
+     * Return the first n matches in the order of top. At most so many of them have the same term in
+     * the field group, and at most one has the same ordinal without its last memberBits. The form is
+     * that of top; the total counts all matches, exactly.
      */
     public long[] topPerGroup(
             String query,
@@ -235,14 +235,14 @@ public final class Searcher {
     }
 
     /**
-     * Count the documents that match each of the first queries, as counts does, and return the
-     * first matches of each other query, as many as ends says; for one that has no scores, it is
-     * negative. That is a line of JSON, the list of counts and of pages as page writes them; then,
-     * withText, the texts of all pages. A term is looked up only once.
+     * Count the documents that match each of the first queries, as counts does. Of each other query,
+     * return the first matches: as many as its number in ends, which is negative if it has no scores.
+     * The result is a line of JSON, the list of counts and of pages as page writes them. After it,
+     * withText, come the texts of all pages. A term is looked up only once.
      *
-     * <p>Of the queries that have a number of edits and a word in alike, words of Queries (0 for
-     * others), the pages end with a list of texts: the words of each match in a field that are like
-     * this one. Their texts are not written.
+     * <p>The words of alike, which Queries reads, are a number of edits and a word for each query, or
+     * 0. The page of a query with a word ends with a list of texts, which is written instead of the
+     * texts of its matches: for each match, the words of the field that are like this word.
      */
     public byte[] countsAndPages(
             String queries,
