@@ -17,7 +17,8 @@ from arag_search.engines.base import MAX_DELETED_SHARE, deletions_of
 from arag_search.engines.lucene.reader import IndexStatistics, LuceneEngine
 from arag_search.engines.lucene.snapshot import PartStatistics
 from arag_search.engines.open import is_folder_of_files
-from arag_search.engines.opensearch.reader import ClusterStatistics, OpenSearchEngine
+from arag_search.engines.opensearch.answers import ClusterStatistics
+from arag_search.engines.opensearch.reader import OpenSearchEngine
 from arag_search.errors import (
     IndexDamagedError,
     IndexNotFoundError,

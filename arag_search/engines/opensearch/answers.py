@@ -33,6 +33,14 @@ class ShardStatistics:
     bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class ClusterStatistics:
+    """The statistics of both indexes on the server; ``sentences`` is None if left out."""
+
+    chunks: ShardStatistics
+    sentences: ShardStatistics | None
+
+
 def page_body(query: Dsl, scored: bool, request: SearchRequest | KeywordRequest) -> Dsl:
     """Return the body of a search for a page."""
     sort = request.sort if isinstance(request, SearchRequest) else None
@@ -85,6 +93,16 @@ def doc_id_of(hit: Mapping[str, Any]) -> str:
 def documents_counted(answer: Mapping[str, Any]) -> int:
     """Return the number in an answer of ``_count``."""
     return int(answer["count"])
+
+
+def first_id(answer: Mapping[str, Any]) -> str | None:
+    """Return the id of the first hit of an answer, if there is one."""
+    return next((hit["_source"][schema.ID] for hit in hits_of(answer)), None)
+
+
+def sorted_by(hit: Mapping[str, Any]) -> int:
+    """Return the ordinal that a hit was sorted by last."""
+    return stored_ordinal(hit["sort"][-1])
 
 
 def count_of(answer: Mapping[str, Any]) -> tuple[int, bool]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
 from arag_search.corpus import MAX_SENTENCES, Chunk
@@ -34,10 +34,11 @@ from arag_search.engines.opensearch.answers import (
     BY_SCORE,
     MATCHED,
     MAX_WINDOW,
+    ClusterStatistics,
     HitPosition,
     Scan,
-    ShardStatistics,
     count_of,
+    first_id,
     hit_of,
     hits_and_last,
     hits_of,
@@ -47,6 +48,7 @@ from arag_search.engines.opensearch.answers import (
     score_of,
     sentence_hit,
     shard_statistics,
+    sorted_by,
     source_filter,
     stored_ordinal,
 )
@@ -79,14 +81,6 @@ _GROWTH = 4
 _SETTLING_S = 5.0
 """How long an update may show its sentences and not yet its chunks, or the reverse."""
 _SETTLING_PAUSE_S = 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterStatistics:
-    """The statistics of both indexes on the server; ``sentences`` is None if left out."""
-
-    chunks: ShardStatistics
-    sentences: ShardStatistics | None
 
 
 class _MovedError(Exception):
@@ -300,7 +294,7 @@ class OpenSearchEngine:
                 for side, sort in (("lt", BY_ORDINAL_DOWN), ("gt", BY_ORDINAL))
             ]
             return self._searcher.searches(
-                bodies, lambda answers: (_id(answers[0]), _id(answers[1]))
+                bodies, lambda answers: (first_id(answers[0]), first_id(answers[1]))
             )
 
     def scan(self, scope: ResolvedPlan | None) -> Iterator[Chunk]:
@@ -324,7 +318,7 @@ class OpenSearchEngine:
     ) -> Iterator[int]:
         """See SearchEngine. Requests 10,000 at a time, without their documents."""
         query = compile.filtered(None, compile.scope_filter(scope))
-        yield from self._in_order(query, _ORDINALS_BATCH, _sorted_by, deadline, granularity)
+        yield from self._in_order(query, _ORDINALS_BATCH, sorted_by, deadline, granularity)
 
     def known(self, field: str, values: Sequence[str]) -> Sequence[str]:
         """See SearchEngine. A look-up costs as much as a search."""
@@ -341,7 +335,7 @@ class OpenSearchEngine:
         if len(ordinals) <= _ORDINALS_BATCH:
             asked = compile.any_value(schema.ORDINAL, ordinals.tolist())
         query = compile.filtered(None, compile.scope_filter(scope), asked)
-        listed = np.fromiter(self._in_order(query, _ORDINALS_BATCH, _sorted_by, deadline), np.int64)
+        listed = np.fromiter(self._in_order(query, _ORDINALS_BATCH, sorted_by, deadline), np.int64)
         return np.isin(ordinals, listed, assume_unique=True)
 
     def statistics(self) -> ClusterStatistics:
@@ -386,10 +380,8 @@ class OpenSearchEngine:
     def _count(self, request: SearchRequest) -> int:
         query = compile.condition(request.query, request.scope)
         body: Dsl = {"query": query, "size": 0, "track_total_hits": True}
-        count, _ = self._searcher.search(
-            request.granularity, body, count_of, deadline=request.deadline
-        )
-        return count
+        deadline = request.deadline
+        return self._searcher.search(request.granularity, body, count_of, deadline=deadline)[0]
 
     # Pages that take several requests
 
@@ -420,12 +412,12 @@ class OpenSearchEngine:
                 ordinal = source[schema.ORDINAL]
                 return hit_of(source, source[schema.ID], ordinal, scores[ordinal])
 
-            found = self._chunk_sources(
+            read = self._chunk_sources(
                 schema.ORDINAL, list(scores), scored_hit, with_text=request.with_text
             )
-            if len(found) < len(shown):
+            if len(read) < len(shown):
                 raise _MovedError
-            hits = [found[ordinal] for ordinal in scores]
+            hits = [read[ordinal] for ordinal in scores]
         passages = len(scan.positions) if len(scan.positions) < end else None
         return Page(tuple(hits), scan.count, scan.count_is_exact, passages)
 
@@ -540,9 +532,8 @@ class OpenSearchEngine:
         short = {hit.id: hit for hit in hits}
 
         def whole_hit(source: dict[str, Any]) -> Hit:
-            id = source[schema.ID]
-            of = short[id]
-            return hit_of(source, id, source[schema.ORDINAL], of.score, of.matched_sentences)
+            of = short[source[schema.ID]]
+            return hit_of(source, of.id, source[schema.ORDINAL], of.score, of.matched_sentences)
 
         whole = self._chunk_sources(schema.ID, list(short), whole_hit)
         for hit in hits:
@@ -589,7 +580,7 @@ class OpenSearchEngine:
             "sentence",
             body,
             lambda answer: {
-                hit["_source"][schema.CHUNK_ID]: _sorted_by(hit) for hit in hits_of(answer)
+                hit["_source"][schema.CHUNK_ID]: sorted_by(hit) for hit in hits_of(answer)
             },
             scored=scored,
             deadline=request.deadline,
@@ -628,7 +619,7 @@ class OpenSearchEngine:
         return self._searcher.searches(
             bodies,
             lambda answers: [
-                {_sorted_by(hit): score_of(hit) for hit in hits_of(answer)} for answer in answers
+                {sorted_by(hit): score_of(hit) for hit in hits_of(answer)} for answer in answers
             ],
             scored=True,
             deadline=request.deadline,
@@ -707,13 +698,3 @@ class OpenSearchEngine:
             if deadline is not None:
                 deadline.check()
             body["search_after"] = last
-
-
-def _id(answer: dict[str, Any]) -> str | None:
-    """Return the id of the first hit of an answer, if there is one."""
-    return next((hit["_source"][schema.ID] for hit in hits_of(answer)), None)
-
-
-def _sorted_by(hit: dict[str, Any]) -> int:
-    """Return the ordinal that a hit was sorted by last."""
-    return stored_ordinal(hit["sort"][-1])

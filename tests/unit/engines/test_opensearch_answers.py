@@ -79,9 +79,9 @@ def test_what_reading_an_answer_raises_is_told_with_four_parts_unless_it_is_an_e
 ):
     client = client_for(None)
     assert client.read(len, [1, 2]) == 2
-    with pytest.raises(EngineError) as told:
+    with pytest.raises(EngineError) as error:
         client.read(lambda answer: answer["hits"], {})
-    assert str(told.value) == (
+    assert str(error.value) == (
         "The server does not answer as OpenSearch does (KeyError: 'hits').\n"
         f"Where: {WHERE}\n"
         "Do: See what answers at this address: a proxy may change or cut answers."
