@@ -12,8 +12,8 @@ from arag_search.corpus import Chunk
 from arag_search.engines.hits import join_sentences
 from arag_search.query import analysis
 from arag_search.search.index import Index
-from arag_search.search.shown.writing import header_line, one_line
 from arag_search.tokens import cut_to
+from arag_search.tools.shown.writing import header_line, one_line
 
 MAX_EVIDENCE_TOKENS = 80
 _EVIDENCE_SENTENCES = 2

@@ -16,8 +16,14 @@ from arag_search.errors import ArgumentError
 from arag_search.query.filters import Data, filter_text
 from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.query.reading import Operator
-from arag_search.search.shown.form import MAX_LISTED, MAX_REACH, Form
-from arag_search.search.shown.registry import FORMS, Show, shows
+from arag_search.search.reply_forms import (
+    LIST_HITS,
+    MAX_REACH,
+    REPLY_FORMS,
+    ReplyForm,
+    Show,
+    shows,
+)
 from arag_search.system.values import value
 from arag_search.vectors.base import VectorUnit
 
@@ -25,7 +31,7 @@ MAX_KEYWORDS = 20
 MAX_KEYWORD_CHARACTERS = 200
 MAX_TOP_K = 1_000
 MAX_TOOL_TOP_K = 20
-MAX_TOOL_OFFSET = MAX_REACH - MAX_LISTED
+MAX_TOOL_OFFSET = MAX_REACH - LIST_HITS
 
 Unit = Literal["passages", "sentences"]
 
@@ -67,9 +73,9 @@ class Asked:
         return self.offset > 0 or bool(getattr(self, "after", None))
 
     @property
-    def form(self) -> Form:
+    def form(self) -> ReplyForm:
         """The form of the reply."""
-        return FORMS[getattr(self, "show", "text")]
+        return REPLY_FORMS[getattr(self, "show", "text")]
 
     @property
     def unit(self) -> Unit:

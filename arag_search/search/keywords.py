@@ -18,8 +18,8 @@ from arag_search.query.tree import Phrase
 from arag_search.search.advice.parts import MAX_COUNTED
 from arag_search.search.advice.told import ClauseCount
 from arag_search.search.asked import Keywords
+from arag_search.search.reply_forms import counted_all
 from arag_search.search.results import SearchResult
-from arag_search.search.shown.form import counted_all
 from arag_search.search.snippets import Highlighter, keyword_sentences
 from arag_search.search.state import IndexState
 

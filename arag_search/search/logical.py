@@ -27,9 +27,9 @@ from arag_search.search.advice.told import Told, notes_on
 from arag_search.search.asked import Search
 from arag_search.search.documents import unknown_chunks
 from arag_search.search.fields import contents, parse_sort
+from arag_search.search.reply_forms import Listing, listed
 from arag_search.search.resolve import resolve
 from arag_search.search.results import CORPUS_ORDER, SearchResult
-from arag_search.search.shown.form import Listing
 from arag_search.search.snippets import Highlighter, Snippets
 from arag_search.search.state import NARROWING, IndexState
 
@@ -76,7 +76,7 @@ def logical_search(state: IndexState, asked: Search, *, exact: bool = False) -> 
             subject = replace(subject, request=replace(request, query=resolved))
             page, advice, first_page = _searched(engine, subject)
         request = subject.request
-        listing = form.fetch(engine, request, page)
+        listing = listed(form, engine, request, page)
         highlighter = Highlighter(plan, by_sentence=asked.granularity == "sentence")
         hits = _typed_first(
             _hits(state, asked, listing, subject.judge), listing.request, highlighter

@@ -21,7 +21,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from arag_search.errors import ArgumentError, QueryTimeoutError, UnknownChunkError
 from arag_search.query.problems import QueryError
 from arag_search.search.index import Index
-from arag_search.search.shown.apart import safe_signs
 from arag_search.tokens import count_tokens
 from arag_search.tools.index_description import DOCUMENTS, described
 from arag_search.tools.lenient import OF_CLIENTS, instead_of, spelling, taken
@@ -29,6 +28,7 @@ from arag_search.tools.preset import PLAIN, Preset
 from arag_search.tools.references import References, ShownReference
 from arag_search.tools.registry import TOOLS
 from arag_search.tools.rendering import PassageSpan, bounded, clipped
+from arag_search.tools.shown.apart import safe_signs
 
 Status = Literal["ok", "empty", "error"]
 

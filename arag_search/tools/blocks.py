@@ -16,8 +16,6 @@ from typing import Any, NamedTuple
 
 from arag_search.corpus import NO_OUTLINE, Chunk, PassageOutline
 from arag_search.engines.hits import Hit, join_sentences
-from arag_search.search.shown.apart import cut_marked, marked
-from arag_search.search.shown.writing import shown_id, shown_title
 from arag_search.tokens import (
     CHARACTERS_PER_TOKEN,
     CUT_MARK,
@@ -28,6 +26,8 @@ from arag_search.tokens import (
 )
 from arag_search.tools.base import ReadSet
 from arag_search.tools.rendering import NOT_SHOWN, Kind, LeftOut, PassageSpan, names
+from arag_search.tools.shown.apart import cut_marked, marked
+from arag_search.tools.shown.writing import shown_id, shown_title
 
 WHOLE_DOCUMENT = "whole document"
 WHOLE_PART = "whole part"

@@ -11,8 +11,6 @@ from arag_search.corpus import Chunk, typed_id
 from arag_search.query.forms import is_code
 from arag_search.search.documents import ReadChunk
 from arag_search.search.occurrences import Sentences
-from arag_search.search.shown.apart import cut_marked
-from arag_search.search.shown.writing import header_line, meant_id
 from arag_search.search.snippets import best_sentence
 from arag_search.tokens import count_tokens, cut_to
 from arag_search.tools.base import Arguments, Mistake, ReadSet, Tool, ToolResult
@@ -26,6 +24,8 @@ from arag_search.tools.blocks import (
 )
 from arag_search.tools.paper_replies import read_reply
 from arag_search.tools.rendering import NOT_SHOWN, PassageSpan, metadata_text, names
+from arag_search.tools.shown.apart import cut_marked
+from arag_search.tools.shown.writing import header_line, meant_id
 
 MAX_IDS = 20
 NEAR_TOKENS = 160

@@ -28,8 +28,6 @@ from arag_search.query.reading import parse
 from arag_search.search.by_vectors import words_query
 from arag_search.search.index import Index
 from arag_search.search.results import SearchResult
-from arag_search.search.shown.apart import safe_signs
-from arag_search.search.shown.writing import shown_heading, shown_path, shown_title
 from arag_search.tokens import count_tokens, cut_to
 from arag_search.tools.base import (
     STATE,
@@ -42,6 +40,8 @@ from arag_search.tools.base import (
     json_text,
 )
 from arag_search.tools.rendering import texts_of, value_text
+from arag_search.tools.shown.apart import safe_signs
+from arag_search.tools.shown.writing import shown_heading, shown_path, shown_title
 
 AddressKind = Literal["chunk", "document"]
 KINDS: tuple[AddressKind, ...] = get_args(AddressKind)

@@ -22,7 +22,6 @@ from arag_search.search.by_vectors import fuse, words_query
 from arag_search.search.index import Index
 from arag_search.search.lines import DocumentLines
 from arag_search.search.results import SearchResult
-from arag_search.search.shown.writing import shown_title
 from arag_search.search.snippets import MAX_SENTENCES, sentences_with
 from arag_search.system.progress import counted
 from arag_search.tokens import count_up_to, cut_to
@@ -32,6 +31,7 @@ from arag_search.tools.document_tool import reference_line, vector_units
 from arag_search.tools.preset import PLAIN, Preset, SearchBackend
 from arag_search.tools.references import Reference, ShownReference
 from arag_search.tools.rendering import metadata_text
+from arag_search.tools.shown.writing import shown_title
 from arag_search.vectors.base import VectorUnit
 
 _LONG_TOKENS = 100

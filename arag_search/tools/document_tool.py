@@ -8,11 +8,11 @@ from typing import NamedTuple
 from arag_search.errors import NotServedError, VectorsNotFoundError, VectorsNotNamedError
 from arag_search.search.index import Index
 from arag_search.search.lines import DocumentLines
-from arag_search.search.shown.writing import one_line, shown_title
 from arag_search.tokens import CUT_MARK, count_tokens, cut_to
 from arag_search.tools.base import Mistake, ReadSet, Status, Tool, ToolResult
 from arag_search.tools.references import Reference, References, ShownReference
 from arag_search.tools.rendering import PassageSpan
+from arag_search.tools.shown.writing import one_line, shown_title
 from arag_search.vectors.base import VectorUnit
 
 REFERENCE_ID = "The document: an id as searches show it in brackets, such as turn0search3."

@@ -16,7 +16,6 @@ from arag_search.query.regexes import SlowPatternError, Stopwatch
 from arag_search.query.tree import KeywordEquals, Regex
 from arag_search.search.index import Index
 from arag_search.search.lines import DocumentLines
-from arag_search.search.shown.writing import one_line
 from arag_search.system.progress import counted
 from arag_search.tokens import count_tokens, cut_to
 from arag_search.tools.base import Arguments, ReadSet, ToolResult, not_run
@@ -34,6 +33,7 @@ from arag_search.tools.document_tool import (
 from arag_search.tools.preset import PLAIN, Preset
 from arag_search.tools.references import Reference
 from arag_search.tools.rendering import NOT_SHOWN
+from arag_search.tools.shown.writing import one_line
 
 MAX_PATTERNS = 10
 MAX_PATTERN_CHARACTERS = 200

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from arag_search.search.asked import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS, Keywords
 from arag_search.search.index import Index
-from arag_search.search.shown.registry import forms_with, shows
+from arag_search.search.reply_forms import forms_with, shows
 from arag_search.tools.base import Arguments
 from arag_search.tools.preset import PLAIN, Preset
 from arag_search.tools.search import SearchTool, arguments_of

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 from arag_search.errors import ArgumentError
 from arag_search.query.printing import quoted
 from arag_search.search.asked import MAX_TOOL_TOP_K, Search
-from arag_search.search.shown.registry import FORMS
-from arag_search.search.shown.writing import meant_id
+from arag_search.search.reply_forms import REPLY_FORMS
 from arag_search.tools.rendering import FURTHER
 from arag_search.tools.search import SearchTool, arguments_of
+from arag_search.tools.shown.writing import meant_id
 
 _PLACE = re.compile(r"(\d{1,9})(?:/(\d{1,2}))?", re.ASCII)
 """A number of passages shown, and that of the first page if it is another one and matters."""
@@ -67,7 +67,7 @@ class LogicalSearch(SearchTool):
             first = int(place[2] or offset or arguments.top_k)
             first_page = first if first <= MAX_TOOL_TOP_K else 0
             return {"offset": offset, "after": None, "first_page": first_page}
-        if arguments.sort or not FORMS[arguments.show].in_corpus_order:
+        if arguments.sort or not REPLY_FORMS[arguments.show].in_corpus_order:
             raise ArgumentError(
                 f"after is {quoted(after)}.", allowed=f'what "{FURTHER.strip()}" says'
             )

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 
 from arag_search.corpus import Chunk, split_at
 from arag_search.engines.hits import Hit
-from arag_search.search.shown.writing import shown_id, shown_title
 from arag_search.tools.base import ReadSet, ToolResult, error_result
 from arag_search.tools.blocks import Block, fit, joined, retrieved_tokens
 from arag_search.tools.preset import ReplyPaper
 from arag_search.tools.rendering import names
+from arag_search.tools.shown.writing import shown_id, shown_title
 
 NOTHING_FOUND = "Nothing was found."
 NOT_READABLE = "Query not run: it cannot be parsed."

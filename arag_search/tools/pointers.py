@@ -23,13 +23,13 @@ from arag_search.query.names import Name, links_in, name_of, names_in
 from arag_search.search.index import Index
 from arag_search.search.occurrences import Sentences
 from arag_search.search.results import SearchResult
-from arag_search.search.shown.writing import one_line, shown_id, shown_title
 from arag_search.search.snippets import best_sentence
 from arag_search.tokens import CUT_MARK, count_all, count_tokens, cut_to, with_line
 from arag_search.tools.base import ReadSet, ToolResult
 from arag_search.tools.blocks import checksum
 from arag_search.tools.preset import Preset
 from arag_search.tools.rendering import FURTHER, PassageSpan
+from arag_search.tools.shown.writing import one_line, shown_id, shown_title
 
 POINTED = "Named above: "
 PASSAGES = 3

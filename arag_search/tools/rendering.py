@@ -11,9 +11,9 @@ from typing import Literal, cast
 
 from arag_search.corpus import MetadataValue
 from arag_search.query.field_types import scalar_text
-from arag_search.search.shown.apart import unmarked
-from arag_search.search.shown.writing import one_line, shown_id
 from arag_search.tokens import count_tokens, cut_to
+from arag_search.tools.shown.apart import unmarked
+from arag_search.tools.shown.writing import one_line, shown_id
 
 Kind = Literal["hit", "nearest", "branch", "lines", "title", "pointer"]
 LeftOut = Literal["shown", "same"]

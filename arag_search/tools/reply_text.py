@@ -10,7 +10,6 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from arag_search.search.shown.writing import shown_title
 from arag_search.tokens import count_tokens
 from arag_search.tools.blocks import (
     LEFT_OUT,
@@ -27,6 +26,7 @@ from arag_search.tools.chunk_read import IN_BRACKETS, SHOWN_UP_TO, UNKNOWN
 from arag_search.tools.pointers import POINTED
 from arag_search.tools.rendering import FURTHER, NOT_SHOWN, LeftOut, PassageSpan
 from arag_search.tools.rules import BEST_FOR, IN_NO_SENTENCE, NEAREST, OTHER_TITLES
+from arag_search.tools.shown.writing import shown_title
 
 NUDGE = "Note: the last "
 """The beginning of the line that an agent adds after steps that showed nothing new."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import NamedTuple
 
 from arag_search.corpus import split_at
@@ -17,17 +17,15 @@ from arag_search.query.forms import normal_terms
 from arag_search.query.problems import shortened
 from arag_search.search.advice.told import ClauseCount, count_text
 from arag_search.search.results import SearchResult
-from arag_search.search.shown.writing import header_line, shown_title
 from arag_search.tokens import count_tokens, count_up_to, cut_to
 from arag_search.tools.base import ReadSet
 from arag_search.tools.blocks import (
-    WHOLE_DOCUMENT,
     Block,
     NearCopy,
-    one_paragraph,
     passage_block,
     without_visible,
 )
+from arag_search.tools.shown.writing import header_line, shown_title
 
 SNIPPET_TOKENS = 48
 """A snippet is extended by the sentences after its matches up to this many o200k tokens."""
@@ -365,17 +363,3 @@ def _count(part: ClauseCount) -> str:
 
 def _intro(text: str) -> str:
     return f"{cut_to(' '.join(text.split()), MAX_INTRO_TOKENS)}:"
-
-
-def list_blocks(result: SearchResult) -> list[Block]:
-    """Return the hits of a list in its order, as the form of reply writes them."""
-    at = {hit.id: number for number, hit in enumerate(result.hits)}
-    blocks: list[Block] = []
-    entries = result.asked.form.entries(result.hits, result.first_match)
-    for hit, header, intro, shown, lines in entries:
-        block = passage_block(hit, header, split_at(hit.content, hit.sentence_ends), intro=intro)
-        block.write = partial(one_paragraph, text="\n".join(lines))
-        block.shown, block.at = list(shown), at[hit.id]
-        block.kind, block.whole = "lines" if lines else "title", WHOLE_DOCUMENT
-        blocks.append(block)
-    return blocks

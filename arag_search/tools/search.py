@@ -13,9 +13,8 @@ from pydantic import Field, create_model
 from arag_search.query.problems import QueryError
 from arag_search.search.asked import MAX_TOOL_OFFSET, OPTIONS, Asked
 from arag_search.search.index import Index
+from arag_search.search.reply_forms import LIST_HITS
 from arag_search.search.results import CORPUS_ORDER, SearchResult
-from arag_search.search.shown.form import MAX_LISTED
-from arag_search.search.shown.writing import one_line, shown_id
 from arag_search.system.progress import counted
 from arag_search.tokens import count_tokens, cut_to
 from arag_search.tools.base import Arguments, ReadSet, Tool, ToolResult, error_result
@@ -28,9 +27,10 @@ from arag_search.tools.rules import (
     blocks_beside,
     blocks_of,
     branch_counts,
-    list_blocks,
     list_other_titles,
 )
+from arag_search.tools.shown.lists import list_blocks
+from arag_search.tools.shown.writing import one_line, shown_id
 
 _SHARE_OF_LIST = 5 / 8
 _SHARE_OF_QUERY = 4  # the query takes at most a quarter of a reply
@@ -81,7 +81,7 @@ class SearchTool(Tool):
                 given[name] = None if default is None and is_empty else value
         asked = self.asked(**(given | self._options(arguments)))
         if asked.form.is_list:
-            asked = replace(asked, top_k=MAX_LISTED)
+            asked = replace(asked, top_k=LIST_HITS)
         return self.index.search(asked)
 
     @abstractmethod

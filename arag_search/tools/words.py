@@ -8,11 +8,11 @@ from pydantic import Field
 
 from arag_search.query.printing import keyword_text
 from arag_search.search.fields import DEFAULT_VALUES, FieldsResult, FieldSummary
-from arag_search.search.shown.writing import one_line
 from arag_search.search.words import MAX_WORDS, WordSummary
 from arag_search.system.progress import counted
 from arag_search.tokens import count_tokens, cut_to
 from arag_search.tools.base import Arguments, ReadSet, Tool, ToolResult
+from arag_search.tools.shown.writing import one_line
 
 MAX_FIELDS_TOKENS = 800
 _MANY_VALUES = 50

@@ -58,9 +58,8 @@ from arag_search.search.advice.relaxing import (
     relaxed_requests,
 )
 from arag_search.search.index import Index
+from arag_search.search.reply_forms import REPLY_FORMS, by_document, listed
 from arag_search.search.resolve import resolve
-from arag_search.search.shown.form import by_document
-from arag_search.search.shown.registry import FORMS
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from arag_search.vectors.opening import VectorSource
 from tests.support.examples import FULL, examples, is_long
@@ -549,7 +548,7 @@ def _counted_documents(
 ) -> tuple[list[tuple[str, int]], int, int | None]:
     """Return the first documents with their matches, and how many match and documents there are."""
     request = replace(verified(request, engine), per_document=1, from_ordinal=None)
-    _, page, matches = FORMS["counts"].fetch(engine, request, engine.search(request))
+    _, page, matches = listed(REPLY_FORMS["counts"], engine, request, engine.search(request))
     counted = zip((hit.doc_id for hit in page.hits), matches, strict=True)
     return list(counted), page.count, page.passages
 
