@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby
+from typing import NamedTuple
 
 from arag_search.corpus import MAX_SENTENCES, typed_id
 from arag_search.engines.base import Page, SearchEngine, SearchRequest
@@ -27,6 +27,7 @@ from arag_search.search.advice.told import Told, notes_on
 from arag_search.search.asked import Search
 from arag_search.search.documents import unknown_chunks
 from arag_search.search.fields import contents, parse_sort
+from arag_search.search.ranking import page_after, typed_first, with_places
 from arag_search.search.reply_forms import Listing, listed
 from arag_search.search.resolve import resolve
 from arag_search.search.results import CORPUS_ORDER, SearchResult
@@ -67,20 +68,22 @@ def logical_search(state: IndexState, asked: Search, *, exact: bool = False) -> 
         )
         judge = Judge(state.manifest.metadata)
         subject = Subject(asked, request, judge, engine)
-        page, advice, first_page = _searched(engine, subject)
-        missing = advice.feedback.missing if advice.feedback and asked.operators else ()
+        found = _searched(engine, subject)
+        feedback_told = found.told.feedback
+        missing = feedback_told.missing if feedback_told and asked.operators else ()
         meant = [] if exact else [value for value in missing if value.meant]
         if meant:
             plan = with_values(plan, {value.clause: value.meant for value in meant})
             resolved = resolve(plan, engine, asked.granularity, scope, deadline, asked.query)
             subject = replace(subject, request=replace(request, query=resolved))
-            page, advice, first_page = _searched(engine, subject)
+            found = _searched(engine, subject)
+        page, advice, first_page = found
         request = subject.request
         listing = listed(form, engine, request, page)
         highlighter = Highlighter(plan, by_sentence=asked.granularity == "sentence")
-        hits = _typed_first(
-            _hits(state, asked, listing, subject.judge), listing.request, highlighter
-        )
+        hits = _hits(state, asked, listing, subject.judge)
+        if listing.request.with_text and sort is None and listing.request.from_ordinal is None:
+            hits = typed_first(hits, highlighter)
     notes = [*parsed.notes, *(value.note() for value in meant)]
     if sort is not None or (asked.feedback and not page.count):
         notes = [note for note in notes if note != NOTE_UNRANKED]
@@ -111,40 +114,38 @@ def logical_search(state: IndexState, asked: Search, *, exact: bool = False) -> 
     )
 
 
-def _searched(engine: SearchEngine, subject: Subject) -> tuple[Page, Told, int]:
-    """Return a page with what advice tells of it, and the size of the first page if an alternative
-    had no place on that by its score. Later pages then go on with all that it does not show."""
+class Found(NamedTuple):
+    """A page with what advice tells of it. ``first_page`` is the size of page one if alternatives
+    were moved onto it, else 0."""
+
+    page: Page
+    told: Told
+    first_page: int = 0
+
+
+def _searched(engine: SearchEngine, subject: Subject) -> Found:
+    """Return the page of a search, in its final order, with what advice tells of it. If
+    alternatives were moved onto page one, a later page has what that does not show."""
     asked, request = subject.asked, subject.request
     if asked.offset and asked.first_page:
         first = replace(request, top_k=asked.first_page, offset=0)
         if _is_plain(first) and Parts(subject.query, operators=asked.operators).alternatives:
             of_first = replace(asked, top_k=asked.first_page, offset=0)
-            shown, _, first_page = _searched(
-                engine, replace(subject, asked=of_first, request=first)
-            )
-            if first_page:
-                return _after(engine, request, shown), Told(), first_page
+            shown = _searched(engine, replace(subject, asked=of_first, request=first))
+            if shown.first_page:
+                return Found(page_after(engine, request, shown.page), Told(), shown.first_page)
     page = None if engine.is_remote else engine.search(request)
-    page, pieces = answered(
-        engine,
-        request,
-        page,
-        [parts(subject, page)] if asked.branches and _is_plain(request) else [],
-        lambda page: _advice(subject, page),
+    of_parts = [parts(subject, page)] if asked.branches and _is_plain(request) else []
+    page, tallies, pieces = answered(
+        engine, request, page, of_parts, lambda known: _advice(subject, known)
     )
-    advice = Told.all(pieces)
-    if not advice.hits:
-        return page, advice, 0
-    return replace(page, hits=advice.hits), advice, asked.top_k
-
-
-def _after(engine: SearchEngine, request: SearchRequest, first: Page) -> Page:
-    """Return what a request asks for of a first page and all that this does not show."""
-    offset, top_k = request.offset, request.top_k
-    page = engine.search(replace(request, top_k=offset + top_k, offset=0))
-    shown = {hit.id for hit in first.hits}
-    hits = (*first.hits, *(hit for hit in page.hits if hit.id not in shown))
-    return replace(page, hits=hits[offset : offset + top_k])
+    first_page = 0
+    for tally in filter(None, tallies):
+        alternatives = tally.alternatives
+        if asked.first_page == request.top_k and any(alternatives.values()):
+            page, first_page = with_places(page, alternatives, subject.judge), request.top_k
+        pieces = [tally.told(page), *pieces]
+    return Found(page, Told.all(pieces), first_page)
 
 
 def _advice(subject: Subject, page: Page) -> Iterator[Advice[Told]]:
@@ -188,17 +189,3 @@ def _hits(state: IndexState, asked: Search, listing: Listing, judge: Judge) -> S
         counted = zip(hits, listing.matches, strict=True)
         hits = [hit._replace(matches=matches) for hit, matches in counted]
     return hits
-
-
-def _typed_first(
-    hits: Sequence[Hit], request: SearchRequest, highlighter: Highlighter
-) -> Sequence[Hit]:
-    """Return the hits of a page with those of equal score that have more words as they were typed
-    before others. All matches of a score would have to be read to order them across pages."""
-    if request.sort is not None or request.from_ordinal is not None or not request.with_text:
-        return hits
-    ordered: list[Hit] = []
-    for _, equal in groupby(hits, lambda hit: hit.score):
-        group = list(equal)
-        ordered += sorted(group, key=highlighter.typed_in, reverse=True) if group[1:] else group
-    return ordered

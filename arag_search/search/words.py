@@ -101,9 +101,8 @@ def words(
         forms = _forms(engine, request, dict(zip(expanded, pages, strict=True)))
         nowhere = [clause for clause in clauses if clause.kind == "word" and not counts[clause]]
         none = Page((), 0, True)
-        _, answers = answered(
-            engine, request, none, [nearest_words(engine, request, nowhere)], exact=True
-        )
+        near = [nearest_words(engine, request, nowhere)]
+        answers = answered(engine, request, none, near, exact=True)[1]
     nearest = answers[0] if answers else {}  # the counts were in time
     summaries: list[WordSummary] = []
     for query, clause in zip(parsed, clauses, strict=True):

@@ -82,8 +82,10 @@ class Parts:
         return [*alone, *self.inner]
 
 
-def parts(subject: Subject, page: Page | None) -> Advice[Told]:
-    """Tell the counts of the parts, and the best passages of those that the page lacks.
+def parts(subject: Subject, page: Page | None) -> Advice[Tally | None]:
+    """Ask for the counts of the parts, and the best passages of those that the page lacks.
+
+    Return None if there is nothing to ask, or the search finds nothing.
 
     A part that a known page has is not searched, and the page tells its count if it shows all. What
     else the conditions of an AND find, if it finds next to nothing, takes a second step.
@@ -92,7 +94,7 @@ def parts(subject: Subject, page: Page | None) -> Advice[Told]:
     searches, on_page = of_query.searches(), dict[Clause, int]()
     if page is not None:
         if not page.count:
-            return Told()
+            return None
         on_page = subject.counts_on(page, [part for part, _ in searches])
         searches = [(part, searched) for part, searched in searches if part not in on_page]
         of_query.keep_scarce({**on_page, subject.query: page.count})
@@ -100,13 +102,13 @@ def parts(subject: Subject, page: Page | None) -> Advice[Told]:
     if page is not None and page.count > len(page.hits):
         counted += [part for part in of_query.alternatives if part in on_page]
     if not (counted or searches):
-        return Told()
+        return None
     answers: Answers = yield Questions(
         [(part, "chunk") for part in counted],
         [_search(subject.request, plan, 1) for _, plan in searches],
     )
     if not answers.page.count:
-        return Told()
+        return None
     counts = {part: on_page.get(part, 0) for part in of_query.alternatives}
     counts |= {part: answers.counts[part, "chunk"] for part in counted}
     alone = list(zip(searches, answers.pages, strict=True))
@@ -116,9 +118,9 @@ def parts(subject: Subject, page: Page | None) -> Advice[Told]:
         if part in of_query.alternatives
     }
     best = [_Best(*search, page.hits[0]) for search, page in alone if page.hits]
-    tally = _Tally(subject, of_query, answers.page, counts, best)
+    tally = Tally(subject, of_query, answers.page, counts, best)
     yield from tally.read_scarce()
-    return tally.told()
+    return tally
 
 
 class _Best(NamedTuple):
@@ -129,7 +131,7 @@ class _Best(NamedTuple):
     hit: Hit
 
 
-class _Tally:
+class Tally:
     """What the page of a search and the answers to questions say of the parts of its query."""
 
     def __init__(
@@ -185,11 +187,16 @@ class _Tally:
             rare = []
             left = {part: left[part][at_once:] for part in left if part not in self._nearest}
 
-    def told(self) -> Told:
-        """Return what is told, with the hits of the page if an alternative gets a place there."""
-        hits = self._with_places()
-        self._page = replace(self._page, hits=hits or self._page.hits)
-        page_ids = {hit.id for hit in self._page.hits}
+    @property
+    def alternatives(self) -> dict[Clause, Hit | None]:
+        """The alternatives of an OR, each with its best passage if the page lacks one."""
+        best = {branch.part: branch.hit for branch in self._best}
+        return {part: best.get(part) for part in self._parts.alternatives}
+
+    def told(self, page: Page) -> Told:
+        """Return what is told beside a page: the one that was asked for, in its final order."""
+        self._page = page
+        page_ids = {hit.id for hit in page.hits}
         best = [branch for branch in self._best if branch.hit.id not in page_ids]
         if self._subject.query in self._parts.conjunctions and self._page.count == 1:
             others = self._elsewhere.items()
@@ -203,23 +210,7 @@ class _Tally:
             branches=self._rows({*passages, *(near.id for near in self._nearest.values())}),
             nearest=tuple(near for near in near if near.id not in page_ids),
             unrepresented=tuple(passages.values()),
-            hits=hits,
         )
-
-    def _with_places(self) -> tuple[Hit, ...]:
-        """Return the hits of the page with the best passages of alternatives that it lacks in the
-        last places; nothing if there are none. The last hits give way, but the first one of each
-        alternative stays."""
-        subject, hits, alternatives = self._subject, self._page.hits, self._parts.alternatives
-        lacking = {b.hit.id: b.hit for b in self._best if b.part in alternatives}
-        if not lacking or subject.asked.first_page != subject.request.top_k:
-            return ()
-        met = subject.meeting(self._page, alternatives)
-        firsts = {next((hit.id for hit in hits if hit.id in ids), "") for ids in met}
-        free = [hit for hit in hits if hit.id not in firsts]
-        taken = list(lacking.values())[: len(free)]
-        given = free[len(free) - len(taken) :]
-        return (*(hit for hit in hits if hit not in given), *taken)
 
     def _rows(self, apart: Collection[str]) -> tuple[ClauseCount, ...]:
         """Return the counts that are told, of parts whose matches are not all of the page. Passages

@@ -27,6 +27,7 @@ from arag_search.search.advice.judging import Judge
 from arag_search.search.asked import Search
 
 _T = TypeVar("_T")
+_R = TypeVar("_R")
 Counted = tuple[Clause, Granularity]
 
 
@@ -80,16 +81,19 @@ def answered(
     request: SearchRequest,
     page: Page | None,
     first: Sequence[Advice[_T]],
-    rest: Callable[[Page], Iterable[Advice[_T]]] = lambda _: (),
+    rest: Callable[[Page], Iterable[Advice[_R]]] = lambda _: (),
     *,
     exact: bool = False,
-) -> tuple[Page, list[_T]]:
-    """Return the page of a search, unless it is known, and what pieces of advice tell: the first,
-    whose questions are asked with the page, and the rest, which begin with it. One whose answers
-    take too long gets that as an error, and tells nothing unless it handles it. ``exact`` is as in
-    ``SearchEngine.counts``. Raises QueryTimeoutError if the search takes too long."""
-    results: dict[int, _T] = {}
-    running = dict(enumerate(first))
+) -> tuple[Page, list[_T], list[_R]]:
+    """Return the page of a search, what the ``first`` pieces of advice return, and what the
+    ``rest`` do.
+
+    The first questions are asked with the page; the rest begin when it is known, as it is at once
+    if it is given. A piece whose answers take too long gets QueryTimeoutError; unless it handles
+    that, it returns nothing. ``exact`` is as in ``SearchEngine.counts``. Raises QueryTimeoutError
+    if the search itself takes too long."""
+    results: dict[int, Any] = {}
+    running: dict[int, Advice[Any]] = dict(enumerate(first))
     messages: dict[int, Answers | QueryTimeoutError | None] = {}
     is_complete = False
     while running or not is_complete:
@@ -110,7 +114,12 @@ def answered(
         if asked or page is None:
             page, messages = _answers(engine, request, page, asked, exact)
     assert page is not None
-    return page, [results[at] for at in sorted(results)]
+    told, of_first = sorted(results.items()), len(first)
+    return (
+        page,
+        [result for at, result in told if at < of_first],
+        [result for at, result in told if at >= of_first],
+    )
 
 
 def _answers(

@@ -189,15 +189,13 @@ class Unseen(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a piece of advice tells: see ``SearchResult``. ``hits`` are those of the page, if an
-    alternative has no place on it by its score."""
+    """What a piece of advice tells: see ``SearchResult``."""
 
     unseen: tuple[Unseen, ...] = ()
     feedback: Feedback | None = None
     nearest: tuple[Hit, ...] = ()
     branches: tuple[ClauseCount, ...] = ()
     unrepresented: tuple[Hit, ...] = ()
-    hits: tuple[Hit, ...] = ()
 
     @staticmethod
     def all(pieces: Sequence[Told]) -> Told:
@@ -210,5 +208,4 @@ class Told:
             tuple([hit for piece in pieces for hit in piece.nearest]),
             tuple([count for piece in pieces for count in piece.branches]),
             tuple([hit for piece in pieces for hit in piece.unrepresented]),
-            next((piece.hits for piece in pieces if piece.hits), ()),
         )
