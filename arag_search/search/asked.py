@@ -64,24 +64,22 @@ class Asked:
     @property
     def result(self) -> Asked:
         """The same for the first hit: all pages of a result are of one state of an index."""
-        pages = {"after": None, "first_page": 0} if isinstance(self, Search) else {}
-        return replace(self, top_k=1, offset=0, **pages)
+        return replace(self, top_k=1, offset=0)
 
     @property
     def is_continued(self) -> bool:
         """Whether this is a further page of a result."""
-        return self.offset > 0 or bool(getattr(self, "after", None))
+        return self.offset > 0
 
     @property
     def form(self) -> ReplyForm:
         """The form of the reply."""
-        return REPLY_FORMS[getattr(self, "show", "text")]
+        return REPLY_FORMS["text"]
 
     @property
     def unit(self) -> Unit:
         """What the total counts."""
-        by_sentence = getattr(self, "granularity", "chunk") == "sentence"
-        return "sentences" if by_sentence else "passages"
+        return "passages"
 
 
 @value
@@ -122,6 +120,22 @@ class Search(Asked):
         self.form.check(self)
 
     @property
+    def result(self) -> Search:
+        return replace(self, top_k=1, offset=0, after=None, first_page=0)
+
+    @property
+    def is_continued(self) -> bool:
+        return self.offset > 0 or bool(self.after)
+
+    @property
+    def form(self) -> ReplyForm:
+        return REPLY_FORMS[self.show]
+
+    @property
+    def unit(self) -> Unit:
+        return "sentences" if self.granularity == "sentence" else "passages"
+
+    @property
     def in_ranks(self) -> bool:
         """Whether an order or a place in it is asked for, which a list in corpus order lacks."""
         return bool(self.sort or self.per_document or self.offset)
@@ -142,6 +156,10 @@ class Keywords(Asked):
         Asked.__post_init__(self)
         object.__setattr__(self, "keywords", checked_keywords(self.keywords))
         self.form.check(self)
+
+    @property
+    def form(self) -> ReplyForm:
+        return REPLY_FORMS[self.show]
 
     @property
     def query(self) -> str:

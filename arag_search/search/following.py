@@ -12,9 +12,9 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Hashable
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from arag_search.errors import AragError, IndexClosedError
 from arag_search.search.asked import Asked
@@ -141,32 +141,69 @@ class Follower(Generic[_T]):
             self._on_end()
 
 
-Use = Callable[[Asked | None, tuple[str, ...]], AbstractContextManager[IndexState]]
-"""Use one state of an index during the block. All pages of what is asked, within filters, have the
-state of its first page. Raises IndexClosedError."""
+_Use = AbstractContextManager[IndexState]
 
 
-def followed(follower: Follower[IndexState]) -> Use:
-    """Return the use of the newest state of an index, call by call."""
-    return lambda asked, within: (
-        follower.use()
-        if asked is None
-        else follower.use((within, asked.result), continues=asked.is_continued)
-    )
+class States(Protocol):
+    """The states of an index. A call uses one of them, from its beginning to its end."""
+
+    def newest(self) -> _Use:
+        """Use the newest state during the block. Raises IndexClosedError."""
+        ...
+
+    def of(self, asked: Asked, filters: tuple[str, ...] = ()) -> AbstractContextManager[IndexState]:
+        """Use the state of the first page of what is asked within filters: for that page the
+        newest. Raises IndexClosedError."""
+        ...
 
 
-def part_of(use: Use, filter: str) -> Use:
-    """Return the use of the part of an index that a filter admits, which is made once for each
-    state. The use raises QueryError for the filter."""
-    last: tuple[IndexState, IndexState] | None = None
+class OneState:
+    """The only state of an index that does not follow updates."""
+
+    def __init__(self, state: IndexState) -> None:
+        self._use = nullcontext(state)
+
+    def newest(self) -> _Use:
+        return self._use
+
+    def of(self, asked: Asked, filters: tuple[str, ...] = ()) -> AbstractContextManager[IndexState]:
+        del asked, filters
+        return self._use
+
+
+class FollowedStates:
+    """The states of an index that follows updates."""
+
+    def __init__(self, follower: Follower[IndexState]) -> None:
+        self._follower = follower
+
+    def newest(self) -> _Use:
+        return self._follower.use()
+
+    def of(self, asked: Asked, filters: tuple[str, ...] = ()) -> AbstractContextManager[IndexState]:
+        return self._follower.use((filters, asked.result), continues=asked.is_continued)
+
+
+class PartStates:
+    """The part of each state that a filter admits, made once for a state. A use raises QueryError
+    for the filter."""
+
+    def __init__(self, whole: States, filter: str) -> None:
+        self._whole, self._filter = whole, filter
+        self._last: tuple[IndexState, IndexState] | None = None
 
     @contextmanager
-    def use_part(asked: Asked | None, within: tuple[str, ...]) -> Generator[IndexState]:
-        nonlocal last
-        with use(asked, (filter, *within)) as whole:
-            known = last
-            if known is None or known[0] is not whole:
-                known = last = whole, whole.within(filter)
-            yield known[1]
+    def newest(self) -> Generator[IndexState]:
+        with self._whole.newest() as whole:
+            yield self._part(whole)
 
-    return use_part
+    @contextmanager
+    def of(self, asked: Asked, filters: tuple[str, ...] = ()) -> Generator[IndexState]:
+        with self._whole.of(asked, (self._filter, *filters)) as whole:
+            yield self._part(whole)
+
+    def _part(self, whole: IndexState) -> IndexState:
+        last = self._last
+        if last is None or last[0] is not whole:
+            last = self._last = whole, whole.within(self._filter)
+        return last[1]

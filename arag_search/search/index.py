@@ -8,7 +8,7 @@ with arag_search.open_index("my-index") as index:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from functools import wraps
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
@@ -27,7 +27,7 @@ from arag_search.search import by_vectors, documents, fields, lines, named, word
 from arag_search.search.asked import Hybrid, Keywords, Meaning, Naive, Search
 from arag_search.search.by_vectors import hybrid_search, vector_search
 from arag_search.search.fields import Contents, FieldSummary
-from arag_search.search.following import Use, part_of
+from arag_search.search.following import OneState, PartStates, States
 from arag_search.search.keywords import keyword_search
 from arag_search.search.logical import logical_search
 from arag_search.search.results import SearchResult
@@ -56,7 +56,7 @@ def _asks(
     @wraps(function)
     def method(self: Index, *arguments: _P.args, **options: _P.kwargs) -> _T:
         with ExitStack() as stack:
-            state = stack.enter_context(self._use(None, ()))  # pyright: ignore[reportPrivateUsage]
+            state = stack.enter_context(self._states.newest())  # pyright: ignore[reportPrivateUsage]
             answer = asked(state, *arguments, **options)
             if isinstance(answer, Iterator):
                 return cast(_T, _held(cast(Iterator[Any], answer), stack.pop_all()))
@@ -106,14 +106,14 @@ class Index:
             is_outdated,
             Calls(location),
         )
-        self._use: Use = lambda asked, within: nullcontext(state)
+        self._states: States = OneState(state)
         self._closes = (state.close, *([] if on_close is None else [on_close]))
 
     @classmethod
-    def over(cls, use: Use, *closes: Callable[[], None]) -> Index:
+    def over(cls, states: States, *closes: Callable[[], None]) -> Index:
         """Return an index that answers from the states of one. ``closes`` close it."""
         index = cls.__new__(cls)
-        index._use, index._closes = use, closes
+        index._states, index._closes = states, closes
         return index
 
     def __enter__(self) -> Index:
@@ -130,7 +130,7 @@ class Index:
     @property
     def state(self) -> IndexState:
         """The newest state."""
-        with self._use(None, ()) as state:
+        with self._states.newest() as state:
             return state
 
     @property
@@ -192,8 +192,8 @@ class Index:
         index; all else that a part returns is computed from its own passages. Raises QueryError for
         the filter.
         """
-        part = Index.over(part_of(self._use, filter_text(filter)))
-        with part._use(None, ()):  # a wrong filter is an error here
+        part = Index.over(PartStates(self._states, filter_text(filter)))
+        with part._states.newest():  # a wrong filter is an error here
             return part
 
     def close(self) -> None:
@@ -205,7 +205,7 @@ class Index:
 
     def search(self, asked: Search | Keywords | Meaning) -> SearchResult:
         """Return what a search finds: see the methods below, whose arguments are its fields."""
-        with self._use(asked, ()) as state, Stopwatch():
+        with self._states.of(asked) as state, Stopwatch():
             return _SEARCHES[type(asked)](state, asked)
 
     @takes(Search)
