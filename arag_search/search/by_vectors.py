@@ -40,7 +40,7 @@ from arag_search.query.reading import parse
 from arag_search.query.tree import Phrase, Term, unweighted
 from arag_search.search.asked import Hybrid, Meaning, Naive, Search
 from arag_search.search.logical import logical_search
-from arag_search.search.resolve import resolve
+from arag_search.search.resolve import resolve_lookups
 from arag_search.search.results import SearchResult
 from arag_search.search.snippets import NearPassage, Snippets, near_passages
 from arag_search.search.state import NARROWING, IndexState
@@ -53,10 +53,10 @@ FUSION_DEPTH = 100
 NO_RANKS: Mapping[int, HybridRanks] = {}
 _NARROWING_WORDS = "Write fewer words, and rarer ones."
 
-EMPTY_QUERY = "the query is empty. Write a question, or a few words."
+EMPTY_TEXT = "the query is empty. Write a question, or a few words."
 NO_MATCH = "no passage matches the logical query; the passages are the nearest by meaning."
 NO_WORDS = "the query holds no word to look up; the passages are the nearest by vectors."
-TOO_MANY_WORDS = f"only the first {MAX_LEAVES} words of the query were looked up."
+ONLY_FIRST_WORDS = f"only the first {MAX_LEAVES} words of the query were looked up."
 
 
 class NearSentence(NamedTuple):
@@ -95,7 +95,9 @@ class _Query:
             try:
                 parsed = parse(where, state.schema, ranked=False)
                 condition = lower(unweighted(parsed.tree), parsed.language)
-                plan = resolve(condition, state.engine, "chunk", self.scope, deadline, where)
+                plan = resolve_lookups(
+                    condition, state.engine, "chunk", self.scope, deadline, where
+                )
             except QueryError as error:
                 error.where = "the condition where"
                 raise
@@ -219,7 +221,7 @@ def _by_words(state: IndexState, wanted: _Hybrid, scope: ResolvedPlan | None) ->
     if wanted.plan is None:
         return []
     with state.timed(wanted.advice) as deadline:
-        plan = resolve(wanted.plan, state.engine, scope=scope, deadline=deadline)
+        plan = resolve_lookups(wanted.plan, state.engine, scope=scope, deadline=deadline)
         request = SearchRequest(plan, FUSION_DEPTH, scope=scope, with_text=False, deadline=deadline)
         return [hit.ordinal for hit in state.engine.search(request).hits]
 
@@ -278,7 +280,7 @@ def words_query(text: str, language: str = "") -> tuple[Clause | None, list[str]
     words = analysis.terms(text)
     if not words:
         return None, [NO_WORDS]
-    notes = [TOO_MANY_WORDS] if len(words) > MAX_LEAVES else []
+    notes = [ONLY_FIRST_WORDS] if len(words) > MAX_LEAVES else []
     return any_of([lower(Term(word), language) for word in words[:MAX_LEAVES]]), notes
 
 
@@ -286,7 +288,7 @@ def _checked(query: str) -> str:
     """Return a text as it is encoded. Raises QueryError for one that cannot be searched for."""
     text = nfc(query)
     if not text.strip():
-        message = EMPTY_QUERY
+        message = EMPTY_TEXT
     elif len(text) > MAX_CHARACTERS:
         message = TOO_LONG.format(count=len(text), limit=MAX_CHARACTERS)
     elif not is_unicode(text):
@@ -311,16 +313,16 @@ def _hit(
 # near to every query, even to one about a name that is not in the corpus.
 
 
-MAX_NAMES = 8
+MAX_QUERY_NAMES = 8
 _MAX_CHARACTERS = 60
 _QUOTED = re.compile(r'"([^"]+)"|“([^”]+)”|«([^»]+)»')
 _ENDS = re.compile("[.?!]")
 _WORD = re.compile(r"[^\W_][\w'’.-]*", re.UNICODE)
 
 
-def names_in(text: str) -> list[str]:
+def likely_names(text: str) -> list[str]:
     """Return the names in a text: texts in quotation marks, and runs of words that begin with a
-    capital, apart from the first word of a sentence. At most MAX_NAMES, each once."""
+    capital, apart from the first word of a sentence. At most MAX_QUERY_NAMES, each once."""
     names = [next(filter(None, match.groups())) for match in _QUOTED.finditer(text)]
     run: list[str] = []
     previous = "."
@@ -337,7 +339,7 @@ def names_in(text: str) -> list[str]:
     if run:
         names.append(" ".join(run))
     short = [name for name in names if len(name) <= _MAX_CHARACTERS and analysis.terms(name)]
-    return list(dict.fromkeys(short))[:MAX_NAMES]
+    return list(dict.fromkeys(short))[:MAX_QUERY_NAMES]
 
 
 def _is_end(word: str) -> bool:
@@ -348,7 +350,7 @@ def _is_end(word: str) -> bool:
 def missing_names(state: IndexState, text: str, scope: ResolvedPlan | None) -> list[str]:
     """Return the note on the names in a text that no passage in scope contains, if there are some.
     One round trip, and none for a text without names."""
-    names, language = names_in(text), state.manifest.language
+    names, language = likely_names(text), state.manifest.language
     queries: list[tuple[ResolvedPlan, Granularity]] = [
         (ResolvedPlan(lower(Phrase(name), language)), "chunk") for name in names
     ]

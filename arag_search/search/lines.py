@@ -24,9 +24,9 @@ from arag_search.query.typography import APOSTROPHES
 from arag_search.search.documents import IndexDocument, documents_with_ids
 from arag_search.search.state import IndexState
 
-MAX_DOCUMENTS = 64
+MAX_KEPT_DOCUMENTS = 64
 """The most documents whose lines are kept for an open index."""
-MAX_CHARACTERS = 20_000_000
+MAX_KEPT_CHARACTERS = 20_000_000
 """The most characters of all documents whose lines are kept."""
 
 _LINE = re.compile(r"^.*", re.MULTILINE)
@@ -246,7 +246,7 @@ class _LinesCache:
             self._kept[key] = lines
             self._characters += len(lines.text) - (len(replaced.text) if replaced else 0)
             while len(self._kept) > 1 and (
-                len(self._kept) > MAX_DOCUMENTS or self._characters > MAX_CHARACTERS
+                len(self._kept) > MAX_KEPT_DOCUMENTS or self._characters > MAX_KEPT_CHARACTERS
             ):
                 self._characters -= len(self._kept.popitem(last=False)[1].text)
 

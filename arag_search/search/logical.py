@@ -29,7 +29,7 @@ from arag_search.search.documents import unknown_chunks
 from arag_search.search.fields import contents, parse_sort
 from arag_search.search.ranking import page_after, typed_first, with_places
 from arag_search.search.reply_forms import Listing, listed
-from arag_search.search.resolve import resolve
+from arag_search.search.resolve import resolve_lookups
 from arag_search.search.results import CORPUS_ORDER, SearchResult
 from arag_search.search.snippets import Highlighter, Snippets
 from arag_search.search.state import NARROWING, IndexState
@@ -52,7 +52,7 @@ def logical_search(state: IndexState, asked: Search, *, exact: bool = False) -> 
     scope, within = state.narrowed(asked.filter)
     plan = lower(parsed.tree, parsed.language)
     with state.timed(NARROWING) as deadline:
-        resolved = resolve(plan, engine, asked.granularity, scope, deadline, asked.query)
+        resolved = resolve_lookups(plan, engine, asked.granularity, scope, deadline, asked.query)
         request = SearchRequest(
             resolved,
             asked.top_k,
@@ -74,7 +74,9 @@ def logical_search(state: IndexState, asked: Search, *, exact: bool = False) -> 
         meant = [] if exact else [value for value in missing if value.meant]
         if meant:
             plan = with_values(plan, {value.clause: value.meant for value in meant})
-            resolved = resolve(plan, engine, asked.granularity, scope, deadline, asked.query)
+            resolved = resolve_lookups(
+                plan, engine, asked.granularity, scope, deadline, asked.query
+            )
             subject = replace(subject, request=replace(request, query=resolved))
             found = _searched(engine, subject)
         page, advice, first_page = found

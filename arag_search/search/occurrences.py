@@ -95,7 +95,7 @@ class _Terms:
         )
 
 
-class Texts:
+class AnalysedTexts:
     """The words of the passages of one search, each read once whoever asks for them."""
 
     def __init__(self) -> None:
@@ -114,12 +114,14 @@ class Texts:
 # The places in a text where the words of a query occur, to be marked on a page
 
 
-TextField = Literal["title", "content"]
+MarkedField = Literal["title", "content"]
 Mark = tuple[int, int]
 """Offsets, in code points, of the first character and after the last."""
 
 
-def marks(text: str, leaves: Iterable[Clause], field: TextField, code: bool = False) -> list[Mark]:
+def marks(
+    text: str, leaves: Iterable[Clause], field: MarkedField, code: bool = False
+) -> list[Mark]:
     """Return the marks of everything that the leaves match in a title or a content, in order.
 
     A phrase is one mark; a loose phrase has a mark on each word of a match. Marks that overlap are
@@ -128,7 +130,9 @@ def marks(text: str, leaves: Iterable[Clause], field: TextField, code: bool = Fa
     return merged(spans(text, leaves, field, code))
 
 
-def spans(text: str, leaves: Iterable[Clause], field: TextField, code: bool = False) -> list[Mark]:
+def spans(
+    text: str, leaves: Iterable[Clause], field: MarkedField, code: bool = False
+) -> list[Mark]:
     """Return the marks as ``marks`` does, sorted, but those that overlap are not merged."""
     wanted = [leaf for leaf in leaves if leaf.field in (None, field)]
     if not wanted:

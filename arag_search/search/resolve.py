@@ -30,7 +30,7 @@ MAX_VERIFIED = 20_000
 _BATCH = 1_000
 
 
-def resolve(
+def resolve_lookups(
     plan: Clause,
     engine: SearchEngine,
     granularity: Granularity = "chunk",

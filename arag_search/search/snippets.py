@@ -26,7 +26,14 @@ from arag_search.query.fields import CONTENT, TITLE
 from arag_search.query.forms import HOLE, is_code
 from arag_search.query.regexes import Stopwatch, stopwatch
 from arag_search.query.tree import Phrase
-from arag_search.search.occurrences import Mark, Sentences, TextField, Texts, merged, spans
+from arag_search.search.occurrences import (
+    AnalysedTexts,
+    Mark,
+    MarkedField,
+    Sentences,
+    merged,
+    spans,
+)
 from arag_search.vectors.base import Nearest, VectorUnit, row_key, rows_of
 
 MAX_SENTENCES = 3
@@ -41,10 +48,10 @@ class Snippets:
     If no leaf matches, sentences with a word of a phrase are shown, or else the first sentence.
     """
 
-    def __init__(self, query: Clause, shared: Texts | None = None) -> None:
+    def __init__(self, query: Clause, shared: AnalysedTexts | None = None) -> None:
         """Choose for a query; ``shared`` has the words of passages that others read, too."""
         self._query = query
-        self._texts = shared or Texts()
+        self._texts = shared or AnalysedTexts()
         # Leaves that differ only in weight or field count once.
         patterns: dict[object, Pattern] = {}
         wanted = wanted_leaves(query)
@@ -377,7 +384,7 @@ class Highlighter:
         return next(iter(marks), None)
 
     def _spans(
-        self, text: str, leaves: Sequence[Clause], field: TextField, code: bool
+        self, text: str, leaves: Sequence[Clause], field: MarkedField, code: bool
     ) -> list[Mark]:
         with self.watch:
             places = set(spans(text, leaves, field, code))

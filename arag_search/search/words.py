@@ -35,10 +35,10 @@ from arag_search.query.reading import Query, parse
 from arag_search.query.tree import EXACT_MARK, Phrase
 from arag_search.search.advice.questions import answered
 from arag_search.search.advice.spelling import nearest_words
-from arag_search.search.resolve import resolve
+from arag_search.search.resolve import resolve_lookups
 from arag_search.search.state import FEWER, IndexState
 
-MAX_WORDS = 70
+MAX_COUNTED_WORDS = 70
 """Fifty words, and twenty pairs of them."""
 MAX_FORMS = 6
 _READ = 400
@@ -74,13 +74,13 @@ def words(
     All are counted in one round trip; further ones are for their forms and the nearest words.
     Numbers and errors are as in ``fields``.
     """
-    if not 1 <= len(words) <= MAX_WORDS:
-        raise ArgumentError(f"There are {len(words)} words.", allowed=f"1 to {MAX_WORDS}")
+    if not 1 <= len(words) <= MAX_COUNTED_WORDS:
+        raise ArgumentError(f"There are {len(words)} words.", allowed=f"1 to {MAX_COUNTED_WORDS}")
     engine, parsed = state.engine, _parsed(words, state.schema)
     scope, _ = state.narrowed(filter)
     with state.timed(FEWER) as deadline:
         conditions = [condition_of(lower(query.tree, query.language)) for query in parsed]
-        plans = [resolve(clause, engine, "chunk", scope, deadline) for clause in conditions]
+        plans = [resolve_lookups(clause, engine, "chunk", scope, deadline) for clause in conditions]
         clauses = [plan.root for plan in plans]
         in_fields = {
             clause: [in_field(clause, TITLE), in_field(clause, CONTENT)]

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from arag_search.query.printing import keyword_text
 from arag_search.search.fields import DEFAULT_VALUES, FieldsResult, FieldSummary
-from arag_search.search.words import MAX_WORDS, WordSummary
+from arag_search.search.words import MAX_COUNTED_WORDS, WordSummary
 from arag_search.system.progress import counted
 from arag_search.tokens import count_tokens, cut_to
 from arag_search.tools.base import Arguments, ReadSet, Tool, ToolResult
@@ -22,7 +22,7 @@ _MAX_VALUE_TOKENS = 20
 class WordsArguments(Arguments):
     """The arguments of words."""
 
-    words: list[str] = Field([], max_length=MAX_WORDS)
+    words: list[str] = Field([], max_length=MAX_COUNTED_WORDS)
     fields: list[str] = Field([], description="To see more of their values.")
     filter: str = Field("", description="Metadata clauses.")
 

@@ -59,7 +59,7 @@ from arag_search.search.advice.relaxing import (
 )
 from arag_search.search.index import Index
 from arag_search.search.reply_forms import REPLY_FORMS, by_document, listed
-from arag_search.search.resolve import resolve
+from arag_search.search.resolve import resolve_lookups
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from arag_search.vectors.opening import VectorSource
 from tests.support.examples import FULL, examples, is_long
@@ -140,7 +140,7 @@ def run_on_examples(examples: int, *strategies: st.SearchStrategy[Any]) -> Calla
 
 def verified(request: SearchRequest, engine: SearchEngine) -> SearchRequest:
     """Return a request with the matches of its patterns, as an Index gives it to its engine."""
-    query = resolve(request.query.root, engine, request.granularity, request.scope)
+    query = resolve_lookups(request.query.root, engine, request.granularity, request.scope)
     return replace(request, query=query)
 
 
@@ -489,7 +489,7 @@ def agree_on_counts(pairs: Sequence[Pair]) -> None:
         within = scoped(scope)
         asked = [(planned(query), granularity) for query, granularity in queries]
         known = [
-            (resolve(plan.root, tested, granularity, within), granularity)
+            (resolve_lookups(plan.root, tested, granularity, within), granularity)
             for plan, granularity in asked
         ]
         for exact in (False, True):

@@ -19,7 +19,7 @@ from arag_search.search.advice.values import (
     values_request,
 )
 
-MAX_CLAUSES = 8
+MAX_COUNTED_CLAUSES = 8
 """The maximum number of top-level clauses, and of further leaves, that are counted."""
 
 
@@ -33,9 +33,9 @@ def feedback(subject: Subject) -> Advice[Told]:
     query, granularity = subject.query, subject.request.granularity
     clauses = (query,)
     if query.kind == "any":
-        clauses = query.parts[:MAX_CLAUSES]
+        clauses = query.parts[:MAX_COUNTED_CLAUSES]
     elif query.kind == "all":  # what is preferred or demoted does not decide what matches
-        clauses = (*query.having("wanted"), *query.having("excluded"))[:MAX_CLAUSES]
+        clauses = (*query.having("wanted"), *query.having("excluded"))[:MAX_COUNTED_CLAUSES]
     parts: dict[Clause, bool] = {}  # whether it is excluded
     for clause in clauses:
         if not (query.kind == "all" and has_lookups(clause)):
@@ -47,7 +47,7 @@ def feedback(subject: Subject) -> Advice[Told]:
         for leaf in map(wanted, leaves(clause))
         if leaf.lookup is None and leaf not in parts
     )
-    parts |= dict.fromkeys(list(inner)[:MAX_CLAUSES], False)
+    parts |= dict.fromkeys(list(inner)[:MAX_COUNTED_CLAUSES], False)
     rest = _without_each(query) if query.kind == "all" and len(clauses) > 2 else []
     rest = [(clause, node) for clause, node in rest if not has_lookups(node)]
     in_chunks = [query] if granularity == "sentence" and not has_lookups(query) else []
@@ -83,7 +83,7 @@ def _without_each(query: Clause) -> list[tuple[Clause, Clause]]:
     """Return the first clauses with the query without each, if something positive is left."""
     clauses = (*query.having("wanted"), *query.having("excluded"))
     result: list[tuple[Clause, Clause]] = []
-    for dropped in range(min(len(clauses), MAX_CLAUSES)):
+    for dropped in range(min(len(clauses), MAX_COUNTED_CLAUSES)):
         rest = [part for at, part in enumerate(clauses) if at != dropped]
         if any(part.role == "wanted" for part in rest):
             result.append((clauses[dropped], all_of(rest)))

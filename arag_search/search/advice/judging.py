@@ -9,7 +9,7 @@ from arag_search.plan.clauses import Clause
 from arag_search.plan.matching import Pattern, Words, patterns_of
 from arag_search.query.field_types import MetadataType, Storage, columns
 from arag_search.query.fields import CONTENT, DOC_ID, TITLE, searched_fields
-from arag_search.search.occurrences import Sentences, Texts
+from arag_search.search.occurrences import AnalysedTexts, Sentences
 
 
 class Judge:
@@ -17,7 +17,7 @@ class Judge:
 
     def __init__(self, metadata: Mapping[str, MetadataType]) -> None:
         self.columns = columns(metadata)
-        self.texts = Texts()
+        self.texts = AnalysedTexts()
 
     def meeting(self, hits: Sequence[Hit], conditions: Sequence[Clause]) -> list[set[str]]:
         """Return for each condition the ids of the hits that match it.

@@ -20,7 +20,7 @@ from arag_search.plan.clauses import (
 from arag_search.query.fields import TITLE
 from arag_search.search.advice.questions import Advice, Answers, Questions, Subject
 from arag_search.search.advice.relaxing import (
-    MAX_CLAUSES,
+    MAX_RELAXED_CLAUSES,
     nearest_hits,
     relaxed_queries,
     relaxed_requests,
@@ -170,7 +170,7 @@ class Tally:
             dead = [part for part in self._parts.conjunctions if self._counts.get(part) == 0]
         left = {part: relaxed_queries(part) for part in dead}
         while rare or any(left.values()):
-            at_once = MAX_CLAUSES if self._subject.engine.is_remote else 1
+            at_once = MAX_RELAXED_CLAUSES if self._subject.engine.is_remote else 1
             relaxed = [(part, step) for part in left for step in left[part][:at_once]]
             steps = relaxed_requests(replace(request, top_k=1), [step for _, step in relaxed])
             try:

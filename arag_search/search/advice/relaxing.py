@@ -25,9 +25,9 @@ from arag_search.search.advice.questions import Advice, Answers, Questions, Subj
 from arag_search.search.advice.told import Told
 from arag_search.search.snippets import Snippets
 
-MAX_CLAUSES = 8
+MAX_RELAXED_CLAUSES = 8
 """Queries with more clauses at the top are not relaxed."""
-MAX_LEAVES = 1_000
+MAX_STEP_LEAVES = 1_000
 """A step of relaxing that takes more leaves is not tried."""
 MAX_NEAREST = 5
 
@@ -41,12 +41,12 @@ def relaxed_queries(query: Clause) -> list[Clause]:
     """
     alternatives = _alternatives(query)
     most = max(len(conditions) for _, conditions, _ in alternatives)
-    if most > MAX_CLAUSES:
+    if most > MAX_RELAXED_CLAUSES:
         return []
     in_all = len(leaves(query))
     queries: list[Clause] = []
     for missing in range(1, most):
-        if in_all * comb(most - 1, missing) > MAX_LEAVES:  # a clause is in so many
+        if in_all * comb(most - 1, missing) > MAX_STEP_LEAVES:  # a clause is in so many
             break
         left = [
             with_parts(group, [*kept, *modifiers])

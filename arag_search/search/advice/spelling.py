@@ -25,7 +25,7 @@ from arag_search.query.tree import EXACT_MARK, Fuzzy, Phrase, Term
 from arag_search.search.advice.questions import Advice, Answers, Questions, Subject
 from arag_search.search.advice.told import Told, Unseen, count_text
 
-MAX_WORDS = 3
+MAX_UNSEEN_WORDS = 3
 """The number of words without a match for which others are looked up."""
 MAX_SHOWN = 3
 _MAX_COUNTED = 6
@@ -49,7 +49,7 @@ def spelling(subject: Subject, page: Page) -> Advice[Told]:
         return Told()
     answers: Answers = yield Questions([(word, unit) for word in words])
     nowhere = [word for word in words if not answers.counts[word, unit]]
-    nearest = yield from nearest_words(subject.engine, request, nowhere[:MAX_WORDS])
+    nearest = yield from nearest_words(subject.engine, request, nowhere[:MAX_UNSEEN_WORDS])
     near = {
         word: ", ".join(f"{other} {count_text(count)}" for other, count in others.items())
         for word, others in nearest.items()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arag_search.query.filters import parse_filter
-from arag_search.search.by_vectors import MAX_NAMES, missing_names, names_in
+from arag_search.search.by_vectors import MAX_QUERY_NAMES, likely_names, missing_names
 from arag_search.tools.base import ReadSet
 from arag_search.tools.preset import plain_preset
 from arag_search.tools.search import reply
@@ -30,13 +30,13 @@ from tests.support.plans import scoped
     ],
 )
 def test_names_are_quoted_or_begin_with_a_capital(text: str, names: list[str]) -> None:
-    assert names_in(text) == names
+    assert likely_names(text) == names
 
 
 @given(st.text())
 def test_any_text_has_few_short_names(text: str) -> None:
-    names = names_in(text)
-    assert len(names) <= MAX_NAMES
+    names = likely_names(text)
+    assert len(names) <= MAX_QUERY_NAMES
     assert all(name and len(name) <= 60 for name in names)
 
 

@@ -9,7 +9,7 @@ from arag_search.agent.presets import load_preset
 from arag_search.agent.toolbox import tools_of
 from arag_search.query.reading import parse
 from arag_search.search.advice.parts import Parts
-from arag_search.search.advice.relaxing import MAX_CLAUSES, relaxed_queries
+from arag_search.search.advice.relaxing import MAX_RELAXED_CLAUSES, relaxed_queries
 from arag_search.search.index import Index
 from arag_search.tools.base import ReadSet, ToolResult
 from tests.support.passages import SCHEMA, VIVALDI, chunk, index_of
@@ -115,12 +115,12 @@ def test_only_conditions_are_relaxed_and_only_up_to_a_number_of_clauses() -> Non
     def steps(query: str) -> int:
         return len(relaxed_queries(planned(parse(query, SCHEMA).tree).root))
 
-    words = [f"w{number}" for number in range(MAX_CLAUSES + 1)]
+    words = [f"w{number}" for number in range(MAX_RELAXED_CLAUSES + 1)]
     assert steps("(a AND b) OR (c AND d AND e)") == 2
     assert steps("a OR b") == steps('"a b"') == steps("a NOT b") == 0
     assert (steps("a AND b"), steps("a AND b AND c NOT d")) == (1, 2)
     assert steps(" AND ".join(words)) == 0
-    assert steps(" AND ".join(words[:MAX_CLAUSES])) >= 2
+    assert steps(" AND ".join(words[:MAX_RELAXED_CLAUSES])) >= 2
 
 
 def test_without_relaxing_nothing_is_near(relaxed: Index) -> None:

@@ -11,7 +11,7 @@ from arag_search.engines.base import Deadline, Page, SearchRequest
 from arag_search.errors import ArgumentError
 from arag_search.query.problems import QueryError
 from arag_search.search.index import Index
-from arag_search.search.words import MAX_WORDS, WordSummary
+from arag_search.search.words import MAX_COUNTED_WORDS, WordSummary
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import chunk, index_of
 
@@ -121,7 +121,7 @@ def test_all_problems_are_reported_and_too_many_words_are_refused() -> None:
     with pytest.raises(QueryError) as raised:
         index.words("film", "vivladi~")
     assert raised.value.mended == "vivladi~1"
-    for words in ((), ("film",) * (MAX_WORDS + 1)):
+    for words in ((), ("film",) * (MAX_COUNTED_WORDS + 1)):
         with pytest.raises(ArgumentError):
             index.words(*words)
-    assert len(index.words(*["film"] * MAX_WORDS)) == MAX_WORDS
+    assert len(index.words(*["film"] * MAX_COUNTED_WORDS)) == MAX_COUNTED_WORDS
