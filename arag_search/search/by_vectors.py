@@ -68,9 +68,13 @@ class NearSentence(NamedTuple):
 
 
 class _Hybrid(NamedTuple):
-    """What a hybrid search looks for: a plan, None for no words, and a text that is encoded.
-    ``logical`` is the canonical text of a logical query, empty if the plan is the words of the
-    text. ``advice`` is for a search by the plan that takes too long."""
+    """What a hybrid search looks for.
+
+    ``plan``: what the search by words matches; None if there are no words.
+    ``text``: what is encoded.
+    ``advice``: what to do if the search by words takes too long.
+    ``logical``: the canonical text of a logical query; empty if the plan is the words of the text.
+    """
 
     plan: Clause | None
     text: str
@@ -80,8 +84,13 @@ class _Hybrid(NamedTuple):
 
 
 class _Query:
-    """What is looked for by its meaning in one state: the ``text`` that is encoded, what passages
-    have to be in (``scope``), and both in ``words``, with notes on the condition."""
+    """What a search by vectors looks for in one state.
+
+    ``text``: what is encoded.
+    ``scope``: what passages must match, by the filter and the condition.
+    ``words``: both, as the result says what was understood.
+    ``notes``: the notes on the condition.
+    """
 
     def __init__(self, state: IndexState, asked: Meaning, text: str, started: float) -> None:
         """Read the filter and the condition, and look the condition up. Raises QueryError for both

@@ -39,10 +39,11 @@ _APOSTROPHES = str.maketrans(dict.fromkeys(APOSTROPHES, "'"))
 class DocumentLines:
     """A document as lines, or pieces of long ones.
 
-    ``starts`` and ``ends`` are the offsets in ``text`` of each piece; the line feed, or the blank
-    at which a long line was folded, is in neither of two pieces. ``passages`` are the ids of its
-    passages, ``passage_starts`` their offsets, and then the length of the text;
-    ``sentence_ends`` are offsets in the passages. ``mark`` tells versions of the document apart.
+    ``starts``, ``ends``: the offsets in ``text`` of each piece. The line feed between two pieces,
+    or the blank at which a long line was folded, is in neither.
+    ``passages``: the ids of the passages; ``passage_starts``: their offsets, and then the length of
+    the text; ``sentence_ends``: offsets in each passage.
+    ``mark``: tells versions of the document apart.
     """
 
     doc_id: str

@@ -1,4 +1,4 @@
-"""The sentences of a text in which a leaf of a query occurs."""
+"""The sentences and the places of a text in which a leaf of a query occurs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class Sentences:
         self._matching: dict[Pattern, set[int]] = {}
 
     def matching(self, pattern: Pattern) -> set[int]:
-        """Return the numbers of the sentences that match a pattern, which are found once."""
+        """Return the numbers of the sentences that match a pattern. Each pattern is looked for
+        once."""
         numbers = self._matching.get(pattern)
         if numbers is None:
             numbers = self._matching[pattern] = self._in(pattern.language).matching(pattern)
@@ -39,8 +40,11 @@ class Sentences:
     def match(self, pattern: Pattern) -> bool:
         """Return whether the text as a whole matches a pattern."""
         terms = self._in(pattern.language)
-        if terms.is_apart and (pattern.is_expanded or self.matching(pattern)):
-            return bool(self.matching(pattern))
+        if terms.is_apart:
+            if self.matching(pattern):
+                return True
+            if pattern.is_expanded:  # one word, which is in one sentence
+                return False
         return terms.match(pattern)
 
     def _in(self, language: str) -> _Terms:
@@ -51,8 +55,11 @@ class Sentences:
 
 
 class _Terms:
-    """The terms of a text and of its sentences; unless these are ``apart``, a word may go on in the
-    next one."""
+    """The terms of a text and of its sentences.
+
+    ``is_apart``: every sentence ends with white space. Otherwise a word may go on in the next one,
+    and only the text as a whole has its term.
+    """
 
     def __init__(self, text: str, ends: tuple[int, ...], language: str, code: bool) -> None:
         sentences = split_at(text, ends)
@@ -96,18 +103,24 @@ class _Terms:
 
 
 class AnalysedTexts:
-    """The words of the passages of one search, each read once whoever asks for them."""
+    """The analysed texts of the passages of one search.
+
+    The judge of conditions, the choice of snippets and the nearest passages share them, so that
+    each text is analysed once.
+    """
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[Words, Sentences]] = {}
+        self._known: dict[tuple[str, bool], tuple[Words, Sentences]] = {}
 
     def of(self, hit: Hit) -> tuple[Words, Sentences]:
-        """Return the words of the heading of a hit, and those of its content."""
-        known = self._known.get(hit.id)
+        """Return the heading and the content of a hit."""
+        # A sentence that is judged alone has no ends, and an id that a passage may have, too.
+        key = hit.id, bool(hit.sentence_ends)
+        known = self._known.get(key)
         if known is None:
             code, ends = is_code(hit.doc_id), hit.sentence_ends or (len(hit.content),)
             known = Words(hit.heading, code), Sentences(hit.content, ends, code)
-            self._known[hit.id] = known
+            self._known[key] = known
         return known
 
 

@@ -26,24 +26,30 @@ CORPUS_ORDER = "corpus order"
 
 @value
 class SearchResult:
-    """The passages of a search, with their total and notes.
+    """The hits of a search on a page, with their total, notes and what is told beside them.
 
-    ``total`` is exact if ``total_is_exact``, as it is for a single word, prefix or metadata clause;
-    otherwise it is 1,000 and means "more than 1,000", as ``total_text`` says. It is None for
-    searches by vectors, which rank all passages and match none. ``passages`` is the exact number of
-    passages that can be paged through if it is known, else None; in a list in corpus order, None
-    until its end. ``asked`` is what was asked for. ``feedback`` is present if nothing matched a
-    logical query. ``sort`` is the field that ordered the passages, such as ``year:desc``, empty for
-    the score.
-    ``nearest`` are the passages that miss the fewest conditions of a logical query that matched
-    nothing, or of an alternative of an OR that did, ``branches`` the counts of its parts alone, and
-    ``unrepresented`` the best passages of branches that have none among the hits; if they were
-    requested. None of these are hits.
-    ``first_page`` is the size of a first page on which an alternative had no place by its score, on
-    which the order of later pages depends; 0 otherwise, or if no such places were asked for.
-    ``standing`` is how the index stands beside its sources, None if nothing is known; with a scope
-    or a filter, it has no name and no number of files.
-    ``highlighter`` knows what a logical or keyword search matches; ``highlights`` asks it.
+    ``asked``: what was asked for; ``understood``: the query as the program reads it.
+    ``total``: how many passages match, or sentences at sentence granularity. None for a search by
+    vectors, which ranks all passages.
+    ``total_is_exact``: False if the total is 1,000 and means "more than 1,000".
+    ``passages``: the exact number of passages that can be paged through; None if it is unknown. A
+    list in corpus order knows it at its end.
+    ``sort``: the order of the hits, such as ``year:desc``; empty for the score.
+    ``feedback``: why a logical query matched nothing.
+    ``first_page``: the size of page one if alternatives were moved onto it, 0 if not. Later pages
+    must be asked with the same size.
+    ``standing``: how the index stands beside its sources; None if nothing is known. With a scope or
+    a filter, it has no name and no number of files.
+    ``highlighter``: what the query matches in a text, for ``highlights``.
+
+    Beside the hits, if they were asked for:
+
+    ``branches``: the counts of parts of the query alone.
+    ``unrepresented``: the best passages of alternatives that have none among the hits.
+    ``nearest``: the passages that miss the fewest conditions of a query, or of an alternative, that
+    matched nothing.
+
+    Example: SearchResult(asked=Search("opera"), understood="opera", hits=(...), total=2)
     """
 
     asked: Search | Keywords | Meaning
@@ -76,8 +82,11 @@ class SearchResult:
         passages: int | None = None,
         **more: Any,
     ) -> SearchResult:
-        """Return a result over a state of an index, with the totals of an engine's page, if there
-        is one, timed since ``started`` (of ``time.perf_counter``)."""
+        """Return a result over a state of an index.
+
+        ``started`` is the time of ``time.perf_counter`` at which the search began. The totals are
+        those of the ``page`` of an engine; without one, only ``passages`` is known.
+        """
         totals = (None, True, passages)
         if page is not None:
             totals = (page.total, page.total_is_exact, page.passages)
@@ -128,8 +137,8 @@ class SearchResult:
         return 0 if mark is None else mark[0]
 
     def typed_in(self, hit: Hit) -> int:
-        """Return how many words and phrases of the query that match in any form a hit has as they
-        were typed."""
+        """Return how many words and phrases of the query a hit has as they were typed. Those that
+        match only as written do not count."""
         return 0 if self.highlighter is None else self.highlighter.typed_in(hit)
 
     def highlights(self, hit: Hit) -> Highlights | None:

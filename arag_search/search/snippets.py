@@ -48,38 +48,40 @@ class Snippets:
     If no leaf matches, sentences with a word of a phrase are shown, or else the first sentence.
     """
 
-    def __init__(self, query: Clause, shared: AnalysedTexts | None = None) -> None:
-        """Choose for a query; ``shared`` has the words of passages that others read, too."""
+    def __init__(self, query: Clause, texts: AnalysedTexts | None = None) -> None:
+        """Choose for a query. ``texts`` are those that its search has analysed, if it has any."""
         self._query = query
-        self._texts = shared or AnalysedTexts()
+        self._texts = texts or AnalysedTexts()
         # Leaves that differ only in weight or field count once.
         patterns: dict[object, Pattern] = {}
         wanted = wanted_leaves(query)
-        texts = [leaf for leaf in wanted if leaf.is_text]
-        for leaf in texts:
+        on_text = [leaf for leaf in wanted if leaf.is_text]
+        for leaf in on_text:
             if leaf.field != "title":
                 for pattern in patterns_of(leaf):
                     patterns[leaf.kind, leaf.typed, pattern] = pattern
         self._patterns = list(patterns.values())
         self._lookups = [leaf.lookup for leaf in wanted if leaf.lookup is not None]
         self._titles = [
-            pattern for leaf in texts if leaf.field == TITLE for pattern in patterns_of(leaf)
+            pattern for leaf in on_text if leaf.field == TITLE for pattern in patterns_of(leaf)
         ]
         self._names = [
             (pattern, leaf.kind == "phrase" or leaf.field == TITLE)
-            for leaf in texts
+            for leaf in on_text
             if leaf.field != CONTENT
             for pattern in patterns_of(leaf)
         ]
 
     def names(self, hit: Hit) -> bool:
-        """Return whether the query names the title of a hit, or what is on its path: with a phrase
-        or a clause on titles, or with a word that is at least half of it."""
-        title = self._texts.of(hit)[0]
+        """Return whether the query names the title or the path of a hit.
+
+        It does so by a phrase or a clause on titles, or by a word that is half of them or more. The
+        names of units in the passage do not count.
+        """
+        title, _ = self._texts.of(hit)
         if hit.outline.units:
-            title = Words(
-                heading_of(hit.title, hit.outline._replace(units=())), is_code(hit.doc_id)
-            )
+            heading = heading_of(hit.title, hit.outline._replace(units=()))
+            title = Words(heading, is_code(hit.doc_id))
         for pattern, is_name in self._names:
             if title.match(pattern):
                 words = 2 * len(pattern.spellings[0])
@@ -363,7 +365,8 @@ class Highlighter:
         return Highlights(tuple(in_title), tuple(located))
 
     def typed_in(self, hit: Hit) -> int:
-        """Return how many words and phrases that match in any form a hit has as they were typed."""
+        """Return how many words and phrases of the query a hit has as they were typed. Those that
+        match only as written do not count."""
         if self.query is None:
             return 0
         title, content = Words(hit.title), Words(hit.content)

@@ -35,13 +35,16 @@ LINE_TOKENS = 25
 class Standing:
     """How an index stands beside its ``sources``, real paths of folders and files.
 
-    ``in_step`` is the time in UTC of the last comparison of all files after which nothing was left
-    to do, empty before the first. ``changed_files`` counts those that are new, changed or gone
-    since, and ``changed`` names the first of them. ``slow_files`` take too long to be read before
-    an answer. ``problem`` says why the index cannot follow them. ``files`` counts those that were
-    read at the last comparison of all; ``not_compared`` is this number if they are too many to be
-    compared before an answer, else 0. ``not_read`` counts, by kind, files of the sources that are
-    not in the index although they could hold text. ``left_out`` says in lines all that is left out.
+    ``in_step``: the time in UTC at which all files were last compared and nothing was left to do;
+    empty before the first.
+    ``changed_files``: the number of files that are new, changed or gone since.
+    ``changed``: the names of the first of these.
+    ``problem``: why the index cannot follow the files.
+    ``files``: how many were read at the last comparison of all.
+    ``not_compared``: how many are not compared before an answer, because they are too many.
+    ``not_read``: by kind, how many files are not in the index although they could hold text.
+    ``left_out``: lines that say all that is left out.
+    ``slow_files``: how many changed files take too long to be read before an answer.
     """
 
     index: str
@@ -74,7 +77,7 @@ class Standing:
         return Standing(self.index, in_step=self.in_step, problem=problem)
 
     def line(self) -> str:
-        """Return the line of a reply that may be one of the past; empty if the index is in step. A
+        """Return the line that a reply has if the index may be behind its files; else nothing. A
         name that makes it too long is left out."""
         if gone := self.gone:
             names = (gone[0], os.path.basename(gone[0]), "its source")

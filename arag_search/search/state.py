@@ -32,8 +32,8 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, eq=False)
 class IndexState:
-    """An open engine and the vectors of the same texts, within a scope; see ``Index``. A part is of
-    the ``whole`` state, None for that itself."""
+    """An open engine and the vectors of the same texts, within a scope; see ``Index``. ``whole`` is
+    the state that this one is a part of, if it is a part."""
 
     engine: SearchEngine
     location: str
@@ -94,7 +94,7 @@ class IndexState:
 
     @contextmanager
     def timed(self, advice: str) -> Generator[Deadline | None]:
-        """Begin the time of a query. One that takes too long is told the limit, and the advice."""
+        """Begin the time of a query. If it is too long, the error has the limit and the advice."""
         deadline = Deadline.after(self.search_timeout_s)
         try:
             yield deadline

@@ -13,7 +13,11 @@ from arag_search.search.occurrences import AnalysedTexts, Sentences
 
 
 class Judge:
-    """What hits match by the text that they carry. The words of a hit are counted once."""
+    """The judge of which hits meet a condition, by the texts and the metadata that they carry.
+
+    ``columns``: the column and the type of each metadata field.
+    ``texts``: the analysed texts, which the snippets of the search share.
+    """
 
     def __init__(self, metadata: Mapping[str, MetadataType]) -> None:
         self.columns = columns(metadata)
@@ -68,7 +72,7 @@ class _Passage:
         self.texts: dict[str, Words | Sentences] = {TITLE: heading, CONTENT: content}
 
     def matches(self, tried: Sequence[tuple[str, Pattern]]) -> bool:
-        """Return whether a text matches, of those in the given fields."""
+        """Return whether the text of a field matches its pattern, for any of the pairs."""
         return any(self.texts[name].match(pattern) for name, pattern in tried)
 
     def has_value(self, condition: Clause) -> bool:

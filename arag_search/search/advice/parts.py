@@ -1,5 +1,23 @@
 """The results of each part of a query alone: counts, and the best passage of an alternative of an
-OR that has no passage on the page."""
+OR that has no passage on the page.
+
+What parts are called, of these queries:
+
+    (opera AND rome) OR "antonio vivaldi" OR venice
+    opera AND (title:rome OR venice)
+    opera OR rome
+
+alternatives: of an OR that are not all plain words: all three of the first query.
+inner: alternatives of an OR in an AND, each with the AND narrowed to it: title:rome, as in
+    opera AND title:rome; venice, as in opera AND venice.
+words: of an OR of plain words: opera and rome of the third query.
+names: phrases and clauses on titles, wherever they are wanted: "antonio vivaldi"; title:rome.
+conjunctions: the query or alternatives, if they are an AND of several: opera AND rome.
+scarce: a conjunction that matches at most three passages; only these stay.
+dead: a conjunction that matches nothing.
+conditions: of a scarce conjunction, those worth a count: opera and rome.
+rare: conditions with so few matches that they are read: rome, if six passages have it.
+"""
 
 from __future__ import annotations
 
@@ -37,13 +55,14 @@ _MAX_READ = 6
 
 
 class Parts:
-    """The parts of a query that are worth a count of their own.
+    """The parts of a query that are worth a count or a search of their own, at most eight a kind.
 
-    Parts are the ``alternatives`` of an OR, ``names`` (phrases and clauses on titles), and the
-    conditions of an AND, at the top or in the OR (``conjunctions``), that finds next to nothing.
-    The alternatives of an OR in an AND (``inner``) have a search, but no count; ``words``, those of
-    an OR of plain words, have a count, but no search. Without ``operators``, each space is an OR,
-    and plain words beside a phrase are no parts.
+    ``alternatives``: counted and searched.
+    ``inner``: searched; each comes with the query for it.
+    ``words``, ``names``: counted.
+    ``conjunctions``: their conditions are counted.
+
+    Without ``operators``, each space is an OR, and plain words beside a phrase are no parts.
     """
 
     def __init__(self, query: Clause, *, operators: bool) -> None:
@@ -83,12 +102,11 @@ class Parts:
 
 
 def parts(subject: Subject, page: Page | None) -> Advice[Tally | None]:
-    """Ask for the counts of the parts, and the best passages of those that the page lacks.
+    """Ask for the counts of the parts, and the best passages of those that the page lacks. Return
+    None if there is nothing to ask, or the search finds nothing.
 
-    Return None if there is nothing to ask, or the search finds nothing.
-
-    A part that a known page has is not searched, and the page tells its count if it shows all. What
-    else the conditions of an AND find, if it finds next to nothing, takes a second step.
+    If the page is known, a part with a hit on it is not searched, and not counted if the page shows
+    all. Scarce conjunctions take further steps: see ``Tally.read_scarce``.
     """
     of_query = Parts(subject.query, operators=subject.asked.operators)
     searches, on_page = of_query.searches(), dict[Clause, int]()
@@ -132,7 +150,7 @@ class _Best(NamedTuple):
 
 
 class Tally:
-    """What the page of a search and the answers to questions say of the parts of its query."""
+    """The counts and the best passages of the parts of a query, as an engine answered them."""
 
     def __init__(
         self,
@@ -155,14 +173,19 @@ class Tally:
             {**counts, subject.query: page.count if self._shows_all else MAX_TOTAL}
         )
         self._conditions = list(
-            dict.fromkeys(part for group in of_query.conjunctions for part in _rare(group, counts))
+            dict.fromkeys(
+                part for group in of_query.conjunctions for part in _conditions(group, counts)
+            )
         )
         self._elsewhere: dict[Clause, list[Hit]] = {}
         self._nearest: dict[Clause, Hit] = {}
 
     def read_scarce(self) -> Advice[None]:
-        """Ask for the passages of rare conditions of an AND that finds next to nothing, and for
-        those nearest to one that finds nothing. If that takes too long, the counts remain."""
+        """Ask for the passages of rare conditions, and for those nearest to dead conjunctions.
+
+        The nearest are asked for step by step: those that miss one condition, two, and so on. If
+        that takes too long, the counts remain.
+        """
         request, judge = self._subject.request, self._subject.judge
         rare = [part for part in self._conditions if self._counts[part] <= _MAX_READ]
         dead: list[Clause] = []
@@ -194,7 +217,7 @@ class Tally:
         return {part: best.get(part) for part in self._parts.alternatives}
 
     def told(self, page: Page) -> Told:
-        """Return what is told beside a page: the one that was asked for, in its final order."""
+        """Return what is told beside the page of the search, given in its final order."""
         self._page = page
         page_ids = {hit.id for hit in page.hits}
         best = [branch for branch in self._best if branch.hit.id not in page_ids]
@@ -213,8 +236,8 @@ class Tally:
         )
 
     def _rows(self, apart: Collection[str]) -> tuple[ClauseCount, ...]:
-        """Return the counts that are told, of parts whose matches are not all of the page. Passages
-        that are shown ``apart`` are not named."""
+        """Return the counts that are told: of parts of which not all matches are on the page.
+        ``apart`` are the ids of passages beside the page, which need not be named."""
         parts, counts, hits = self._parts, self._counts, self._page.hits
         listed = [p for p in parts.alternatives if not (self._shows_all and counts[p])]
         listed += [] if self._shows_all else parts.words
@@ -245,7 +268,7 @@ def _search(request: SearchRequest, part: Clause, top_k: int) -> SearchRequest:
 def _elsewhere(
     parts: Sequence[Clause], pages: Sequence[Page], shown: Page
 ) -> dict[Clause, list[Hit]]:
-    """Return the passages of parts that the page lacks, of those that have only a few."""
+    """Return the passages that the page lacks, of each part that has at most MAX_TITLES of them."""
     ids = {hit.id for hit in shown.hits}
     others = ([hit for hit in page.hits if hit.id not in ids] for page in pages)
     of_parts = zip(parts, others, strict=False)
@@ -283,7 +306,7 @@ def _inner_alternatives(query: Clause) -> list[tuple[Clause, Clause]]:
     ]
 
 
-def _rare(group: Clause, counts: Mapping[Clause, int]) -> list[Clause]:
+def _conditions(group: Clause, counts: Mapping[Clause, int]) -> list[Clause]:
     """Return the conditions of an AND that have a count, without the most frequent one if it is a
     group."""
     parts = [part for part in group.having("wanted") if part in counts]

@@ -32,7 +32,10 @@ Counted = tuple[Clause, Granularity]
 
 
 class Questions(NamedTuple):
-    """What is counted, searched (for chunks) and read of fields; nothing waits for the page."""
+    """Counts, searches and field values to ask for.
+
+    Example: Questions(counts=[(opera, "chunk")])
+    """
 
     counts: Sequence[Counted] = ()
     pages: Sequence[SearchRequest] = ()
@@ -40,7 +43,12 @@ class Questions(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """The page of the search, and the answers to questions: the counts by what was counted."""
+    """The page of the search, and the answers to questions.
+
+    ``counts``: the number of matches of each question, by the question.
+    ``pages``: the pages of the searches, in their order.
+    ``values``: the values of fields; None if they were not asked for.
+    """
 
     page: Page
     counts: Mapping[Counted, int]
@@ -49,12 +57,14 @@ class Answers(NamedTuple):
 
 
 Advice = Generator[Questions, Any, _T]
+"""A piece of advice: it yields questions, gets their answers, and returns what it tells."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A search as advice sees it, with the judge of its hits. Of a remote ``engine``, what may be
-    needed is asked at once; any other is asked one thing after another."""
+    """A search as advice sees it: what was ``asked``, the ``request`` to the ``engine``, and the
+    ``judge`` of its hits. A remote engine is asked at once for all that advice may need, any other
+    for one thing after another."""
 
     asked: Search
     request: SearchRequest

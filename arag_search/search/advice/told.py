@@ -22,10 +22,15 @@ _CONTROL = re.compile(r"[\s\x00-\x1f\x7f]+")
 class MissingValue:
     """A metadata clause that no passage in scope satisfies, and the values that there are.
 
-    ``passages`` is the number of passages with any value of the field. ``near`` are values of a
-    keyword field that resemble the wanted value, or the most frequent ones if none does, as
-    ``resembling`` says. ``least`` and ``greatest`` are those of a number or date. ``meant`` is the
-    only value that differs from the wanted one just in case or in slashes at the ends.
+    ``passages``: the number of passages with any value of the field.
+    ``near``: values of a keyword field that resemble the wanted one; if none does, the most
+    frequent ones.
+    ``resembling``: whether ``near`` resemble the wanted value.
+    ``least``, ``greatest``: the ends of the values of a number or date.
+    ``meant``: the only value that differs from the wanted one just in case or in slashes at the
+    ends; empty if there is none.
+
+    Example: lang has no value "eng"; nearest: "en" (3 passages)
     """
 
     clause: str
@@ -91,10 +96,17 @@ def quoted_value(value: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ClauseCount:
-    """A clause and its hits on its own; ``count`` above MAX_TOTAL means "more than 1,000".
-    ``titles`` are those of its hits that are not shown, if they are few; ``is_shown`` says that
-    the page has all of its hits; ``leaf`` is the clause itself, None of a group; ``lacks`` are the
-    conditions that the passage nearest to it lacks, if it has no hits."""
+    """A part of a query and how many passages match it alone.
+
+    ``count``: above MAX_TOTAL, it means "more than 1,000".
+    ``leaf``: the part itself, if it is a leaf.
+    ``excluded``: whether the query excludes it.
+    ``titles``: the titles of matches that are not shown, if they are few.
+    ``is_shown``: whether all matches are among the hits.
+    ``lacks``: of a part without a match, the conditions that the passage nearest to it misses.
+
+    Example: "antonio vivaldi" 27
+    """
 
     clause: str
     count: int
@@ -113,12 +125,15 @@ class ClauseCount:
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """The hits of the parts of a query that matched nothing.
+    """The counts of the parts of a query that matched nothing.
 
-    ``alone`` counts each top-level clause, then each leaf within these. ``without`` counts a query
-    of more than two clauses without one, for clauses whose removal gives hits. ``in_chunks`` is, at
-    sentence granularity, the count of the whole query at chunk granularity, else None. ``missing``
-    are the metadata clauses without a match, each with the values that there are.
+    ``alone``: the counts of the clauses at the top, then of the leaves in these.
+    ``without``: the counts of a query of more than two clauses without one of them, if they are
+    above 0.
+    ``in_chunks``: at sentence granularity, the count of the query in whole passages; else None.
+    ``missing``: the metadata clauses without a match, each with the values that there are.
+
+    Example: Alone: opera 27; librettto occurs nowhere.
     """
 
     alone: tuple[ClauseCount, ...]
@@ -158,7 +173,7 @@ class Feedback:
 
 
 def notes_on(advice: Told) -> list[str]:
-    """Return the notes on words that occur nowhere, which is said once."""
+    """Return the notes on words that occur nowhere, but for those that counts of parts name."""
     alone = advice.feedback.alone if advice.feedback is not None else advice.branches
     leaves = [part.leaf for part in alone if part.leaf is not None and not part.count]
     named = {(leaf.field, leaf.typed.removeprefix(EXACT_MARK)) for leaf in leaves}
@@ -179,8 +194,11 @@ def count_text(count: int) -> str:
 
 
 class Unseen(NamedTuple):
-    """A word that occurs nowhere, the exact phrase that asks for it, if one does, and the words
-    nearest to it."""
+    """A word that occurs nowhere, the exact phrase that asks for it (empty if none does), and the
+    words nearest to it.
+
+    Example: librettto occurs nowhere; nearest: libretto 3.
+    """
 
     word: Clause
     phrase: str
@@ -189,7 +207,10 @@ class Unseen(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a piece of advice tells: see ``SearchResult``."""
+    """What advice tells beside the hits: words that occur nowhere, and parts of a SearchResult.
+
+    Example: Told(branches=(opera 27, venice 4))
+    """
 
     unseen: tuple[Unseen, ...] = ()
     feedback: Feedback | None = None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from arag_search.search.index import Index
-from tests.support.passages import VIVALDI, index_of
+from tests.support.passages import VIVALDI, chunk, index_of
 
 
 @pytest.fixture(name="index", scope="module")
@@ -56,3 +57,13 @@ def test_published_queries_have_words_instead_of_operators(index: Index) -> None
     published = index.logical_search("vivaldi DEMOTE goldoni", published=True)
     assert published.understood == r"(vivaldi OR \DEMOTE OR goldoni)"
     assert not any(hit.lowered for hit in published.hits)
+
+
+def test_a_passage_is_not_taken_for_a_sentence_that_an_id_reads_like() -> None:
+    sentences = ("An opera is sung. ",)
+    first = chunk(0, "x", "Rome", *sentences)
+    like = replace(chunk(1, "y", "Opera", *sentences), id=f"{first.id} 0")
+    index = index_of(first, like)
+    for query in ("opera", "opera DEMOTE nowhere"):
+        hits = index.logical_search(query, granularity="sentence").hits
+        assert {hit.id: hit.is_named for hit in hits} == {first.id: False, like.id: True}
