@@ -68,9 +68,9 @@ def logical_search(state: IndexState, asked: Search, *, exact: bool = False) -> 
         )
         judge = Judge(state.manifest.metadata)
         subject = Subject(asked, request, judge, engine)
-        found = _searched(engine, subject)
-        feedback_told = found.told.feedback
-        missing = feedback_told.missing if feedback_told and asked.operators else ()
+        outcome = _searched(engine, subject)
+        of_nothing = outcome.advice.feedback if asked.operators else None
+        missing = () if of_nothing is None else of_nothing.missing
         meant = [] if exact else [value for value in missing if value.meant]
         if meant:
             plan = with_values(plan, {value.clause: value.meant for value in meant})
@@ -78,24 +78,13 @@ def logical_search(state: IndexState, asked: Search, *, exact: bool = False) -> 
                 plan, engine, asked.granularity, scope, deadline, asked.query
             )
             subject = replace(subject, request=replace(request, query=resolved))
-            found = _searched(engine, subject)
-        page, advice, first_page = found
-        request = subject.request
-        listing = listed(form, engine, request, page)
+            outcome = _searched(engine, subject)
+        listing = listed(form, engine, subject.request, outcome.page)
         highlighter = Highlighter(plan, by_sentence=asked.granularity == "sentence")
         hits = _hits(state, asked, listing, subject.judge)
         if listing.request.with_text and sort is None and listing.request.from_ordinal is None:
             hits = typed_first(hits, highlighter)
-    notes = [*parsed.notes, *(value.note() for value in meant)]
-    if sort is not None or (asked.feedback and not page.count):
-        notes = [note for note in notes if note != NOTE_UNRANKED]
-    names_title = f"{TITLE}:" in plan.text and any(
-        leaf.is_text and leaf.field == TITLE for leaf in leaves(plan)
-    )
-    if names_title and not state.once(contents).has_titles:
-        notes.append("no passage of this index has a title: title: finds nothing.")
-    if page.hits and request.with_text and not asked.offset:
-        notes += unmet_preferences(subject, page)
+    advice = outcome.advice
     in_order = listing.request.from_ordinal is not None
     understood = plan.text if asked.operators else parsed.text
     return SearchResult.of(
@@ -103,7 +92,7 @@ def logical_search(state: IndexState, asked: Search, *, exact: bool = False) -> 
         asked,
         f"{understood}{within}",
         hits,
-        [*notes, *notes_on(advice)],
+        _notes(state, parsed.notes, [value.note() for value in meant], subject, outcome),
         started,
         listing.page,
         sort=CORPUS_ORDER if in_order else str(sort or ""),
@@ -111,7 +100,7 @@ def logical_search(state: IndexState, asked: Search, *, exact: bool = False) -> 
         nearest=advice.nearest,
         branches=advice.branches,
         unrepresented=advice.unrepresented,
-        first_page=first_page,
+        first_page=outcome.first_page,
         highlighter=highlighter,
     )
 
@@ -121,7 +110,7 @@ class Found(NamedTuple):
     were moved onto it, else 0."""
 
     page: Page
-    told: Told
+    advice: Told
     first_page: int = 0
 
 
@@ -148,6 +137,26 @@ def _searched(engine: SearchEngine, subject: Subject) -> Found:
             page, first_page = with_places(page, alternatives, subject.judge), request.top_k
         pieces = [tally.told(page), *pieces]
     return Found(page, Told.all(pieces), first_page)
+
+
+def _notes(
+    state: IndexState, read: Sequence[str], meant: Sequence[str], subject: Subject, outcome: Found
+) -> list[str]:
+    """Return the notes of a result, in their order: how the query was ``read``, which values were
+    ``meant``, that the index has no titles, preferences that no hit meets, and words that occur
+    nowhere."""
+    asked, request, query = subject.asked, subject.request, subject.query
+    notes = [*read, *meant]
+    if request.sort is not None or (asked.feedback and not outcome.page.count):
+        notes = [note for note in notes if note != NOTE_UNRANKED]
+    names_title = f"{TITLE}:" in query.text and any(
+        leaf.is_text and leaf.field == TITLE for leaf in leaves(query)
+    )
+    if names_title and not state.once(contents).has_titles:
+        notes.append("no passage of this index has a title: title: finds nothing.")
+    if outcome.page.hits and request.with_text and not asked.offset:
+        notes += unmet_preferences(subject, outcome.page)
+    return [*notes, *notes_on(outcome.advice)]
 
 
 def _advice(subject: Subject, page: Page) -> Iterator[Advice[Told]]:

@@ -1,4 +1,6 @@
-"""Shards without a primary copy."""
+"""The shards of an index on a server: those without a primary copy, and terms that all of them
+hold, without which BM25 would lack the statistics of some.
+"""
 
 from __future__ import annotations
 

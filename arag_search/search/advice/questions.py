@@ -124,11 +124,11 @@ def answered(
         if asked or page is None:
             page, messages = _answers(engine, request, page, asked, exact)
     assert page is not None
-    told, of_first = sorted(results.items()), len(first)
+    ordered, of_first = sorted(results.items()), len(first)
     return (
         page,
-        [result for at, result in told if at < of_first],
-        [result for at, result in told if at >= of_first],
+        [result for at, result in ordered if at < of_first],
+        [result for at, result in ordered if at >= of_first],
     )
 
 
