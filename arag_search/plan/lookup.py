@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from bisect import bisect_right
 from typing import Protocol
 
@@ -25,12 +26,13 @@ class Passage(Protocol):
 @value
 class RegexLookup:
     """A regular expression in title, content or (None) either; ``number`` counts those of a query
-    from 0, in the order typed."""
+    from 0, and ``start`` is where its clause starts in the query."""
 
     pattern: str
     ignore_case: bool
     field: TextField
     number: int = 0
+    start: int = dataclasses.field(default=0, compare=False)
 
     def matches(self, passage: Passage, watch: Stopwatch | None = None) -> bool:
         """Return whether a passage, or what a sentence makes one, matches. Raises

@@ -78,8 +78,9 @@ class _Lowering:
             case Fuzzy():
                 return self._spread(node, "fuzzy", node.edits)
             case Regex():
-                lookup = RegexLookup(node.pattern, node.ignore_case, node.field, self._lookups)
-                self._lookups += 1
+                number, self._lookups = self._lookups, self._lookups + 1
+                pattern = (node.pattern, node.ignore_case, node.field)
+                lookup = RegexLookup(*pattern, number, node.start)
                 return Clause(render(node), "lookup", field=node.field, lookup=lookup)
             case KeywordEquals():
                 return value_of(node.field, node.value)

@@ -35,7 +35,7 @@ from arag_search.query.limits import (
     MIN_WEIGHT,
 )
 from arag_search.query.operators import SPELLED
-from arag_search.query.problems import Findings, reason, shortened
+from arag_search.query.problems import Findings, NodeError, ProblemKind, shortened
 from arag_search.query.regexes import literal
 from arag_search.query.tree import (
     EXACT_MARK,
@@ -78,7 +78,7 @@ class ClauseReader:
         self.schema = options.schema
         self.has_additions = options.has_additions
         self.findings = findings
-        self.reject, self.note = findings.reject, findings.note
+        self.reject, self.refuse, self.note = findings.reject, findings.refuse, findings.note
 
     def reject_unknown(self, name: str, start: int, *, mended: bool = True) -> FieldRef | None:
         """Record that there is no such field, and return the one that a corrected query names: the
@@ -87,23 +87,23 @@ class ClauseReader:
         listed, end = f"; nearest: {', '.join(near)}" if near else "", start + len(name) + 1
         values = {"name": name, "near": listed, "fields": self.schema.describe()}
         mended = len(near) == 1 or (mended and not near)
-        self.reject(start, end, problems.UNKNOWN_FIELD, mended=mended, **values)
+        self.reject(start, end, ProblemKind.UNKNOWN_FIELD, mended=mended, **values)
         return self.schema.field(near[0]) if len(near) == 1 else None
 
     def first(self, start: int, end: int, *clauses: Callable[[], _T | None]) -> _T | None:
         """Return the first clause that can be, if it is one; why the very first cannot be is a
         problem."""
-        message = ""
+        refused: list[ArgumentError] = []
         for make in clauses:
             try:
                 clause = make()
             except ArgumentError as error:
-                message = message or reason(error)
+                refused.append(error)
                 continue
-            if message:
-                self.reject(start, end, message)
+            if refused:
+                self.refuse(start, end, refused[0])
             return clause
-        self.reject(start, end, message, mended=False)
+        self.refuse(start, end, refused[0], mended=False)
         return None
 
     # Words
@@ -122,10 +122,10 @@ class ClauseReader:
             return self._value(stem, suffix, start, end, field)
         text_field = field.text_field if field else None
         if find_special(raw, ":") >= 0:
-            self.reject(start, end, problems.SECOND_COLON)
+            self.reject(start, end, ProblemKind.SECOND_COLON)
             return self.literal(with_colon(raw), text_field)
         if suffix and (not stem or any(map(str.isalpha, suffix))):
-            self.reject(start + cut, end, problems.SUFFIX)
+            self.reject(start + cut, end, ProblemKind.SUFFIX)
             text = unescape(raw)
             return self.literal(text, text_field, Term) if any(map(str.isalpha, text)) else None
         edits, weight = self.numbers(suffix, start + cut, 1, max(MIN_FUZZY_CHARACTERS))
@@ -134,7 +134,7 @@ class ClauseReader:
         if is_pattern or (edits and not self.has_additions):
             stem, edits = stem.strip("/"), 0
             is_word = not is_pattern or stem.isalnum()
-            self.reject(start, end, problems.ADDITIONS_OFF, mended=is_word)
+            self.reject(start, end, ProblemKind.ADDITIONS_OFF, mended=is_word)
             if not is_word:
                 return None
         elif wildcard >= 0:
@@ -149,20 +149,20 @@ class ClauseReader:
         self, raw: str, wildcard: int, start: int, end: int, field: TextField, weight: float
     ) -> Node | None:
         if not raw.strip("*"):
-            self.reject(start, end, problems.BARE_STAR)
+            self.reject(start, end, ProblemKind.BARE_STAR)
             return None
         stem, rest = nfc(self._unescaped(raw[:wildcard])), raw[wildcard:]
         if rest != "*" and self.has_additions and has_token(rest if stem else raw):
             return self._inner_wildcard(raw, stem, start, end, field, weight)
         if rest != "*":
-            self.reject(start, end, problems.WILDCARD, mended=is_prefix(stem))
+            self.reject(start, end, ProblemKind.WILDCARD, mended=is_prefix(stem))
             return self.literal(stem, field, Prefix, weight) if is_prefix(stem) else None
         tokens = analysis.tokens(stem)
         is_unspaced = bool(tokens) and analysis.is_unspaced(tokens[-1].term)
         is_long = bool(tokens) and letters_of(stem) >= MIN_PREFIX_CHARACTERS
         if is_prefix(stem) or not (tokens[1:] or is_unspaced or is_long):
             return self.first(start, end, lambda: Prefix(stem, field, weight))
-        self.reject(start, end, problems.PREFIX_TOKENS)
+        self.reject(start, end, ProblemKind.PREFIX_TOKENS)
         first, last = tokens[0].start, stem[tokens[-1].start :]
         is_cut_off = not is_unspaced and tokens[-1].end == len(stem)
         ends = [first, *(token.end for token in tokens)]
@@ -181,7 +181,7 @@ class ClauseReader:
         pattern = self.first(start, end, lambda: Regex(rf"\b{''.join(words)}\b", True, field))
         if pattern is None:
             return None
-        self.reject(start, end, problems.INNER_WILDCARD, pattern=str(pattern))
+        self.reject(start, end, ProblemKind.INNER_WILDCARD, pattern=str(pattern))
         part = _PART_BEHIND_STAR.fullmatch(raw)
         word = self.literal(part[1], field, Term, weight) if part else None
         if is_prefix(stem):
@@ -194,7 +194,9 @@ class ClauseReader:
         is_program = self.has_additions and _PROGRAM.fullmatch(text)
         pattern = Regex(literal(text), field=field) if is_program else None
         shown = pattern and str(pattern)
-        self.reject(start, end, problems.SIGNS if pattern else problems.NO_TOKEN, pattern=shown)
+        self.reject(
+            start, end, ProblemKind.SIGNS if pattern else ProblemKind.NO_TOKEN, pattern=shown
+        )
         return pattern
 
     # Patterns and phrases
@@ -205,7 +207,7 @@ class ClauseReader:
         """Return the leaf of a pattern; ``match`` is that of the lexer."""
         pattern = match["pattern"]
         if suffix:
-            self.reject(end - len(suffix), end, problems.NO_SCORE)
+            self.reject(end - len(suffix), end, ProblemKind.NO_SCORE)
         if _PATH.fullmatch(pattern) and has_token(pattern):
             self.note(problems.NOTE_PATTERN, piece=match[0], text=pattern.strip("/"))
         text_field = field.text_field if field else None
@@ -220,12 +222,12 @@ class ClauseReader:
         is_escaped = (len(before) - len(before.rstrip("\\"))) % 2 == 1
         inside = raw[1:-1]
         if not before or raw[-1] != '"' or is_escaped:
-            self.reject(start, end, problems.UNCLOSED_QUOTE)
+            self.reject(start, end, ProblemKind.UNCLOSED_QUOTE)
             inside = raw[1:].strip()
         text = self._unescaped(inside)
         is_value = field is not None and field.kind not in ("text", "unknown")
         if not (text if is_value else text.strip()):
-            self.reject(start, end, problems.EMPTY_PHRASE)
+            self.reject(start, end, ProblemKind.EMPTY_PHRASE)
             is_unknown = field is not None and field.kind == "unknown"
             return self.literal(field.name) if field and is_unknown else None
         if field is not None and field.kind == "unknown":
@@ -234,7 +236,7 @@ class ClauseReader:
                 return self.literal(f"{name} {text}")
         if field is not None and field.kind != "text":
             if suffix:
-                self.reject(end - len(suffix), end, problems.NO_SCORE)
+                self.reject(end - len(suffix), end, ProblemKind.NO_SCORE)
             if not field.type.is_ordered and field.type.holds(text):
                 return self._keyword(text, field)
             if inside[:1] == "\\":  # a value, and no comparison or range
@@ -244,7 +246,7 @@ class ClauseReader:
         slop, weight = self.numbers(suffix, end - len(suffix), 0, MAX_SLOP)
         text_field = field.text_field if field else None
         if find_special(inside, "*") >= 0:
-            self.reject(start, end, problems.STAR_IN_PHRASE)
+            self.reject(start, end, ProblemKind.STAR_IN_PHRASE)
             pieces = [piece.rstrip("?") for piece in inside.split() if has_token(piece)]
             read = (self.word(piece, start + raw.index(piece), field) for piece in pieces)
             words = [word for word in read if word]
@@ -265,7 +267,7 @@ class ClauseReader:
             weight if MIN_WEIGHT <= weight <= MAX_WEIGHT else 1.0,
         )
         if kept != (number, weight) or _SUFFIX.fullmatch(suffix) is None:
-            self.reject(start, start + len(suffix), problems.SUFFIX)
+            self.reject(start, start + len(suffix), ProblemKind.SUFFIX)
         return kept
 
     def literal(
@@ -302,10 +304,12 @@ class ClauseReader:
 
     def _value(self, raw: str, suffix: str, start: int, end: int, field: FieldRef) -> Node | None:
         if suffix:
-            self.reject(end - len(suffix), end, problems.NO_SCORE)
+            self.reject(end - len(suffix), end, ProblemKind.NO_SCORE)
         if find_special(raw, "*?") >= 0:
             is_literal = "*" not in raw  # as in an address
-            self.reject(start, end, problems.WILDCARD_IN_VALUE, mended=is_literal, name=field.name)
+            self.reject(
+                start, end, ProblemKind.WILDCARD_IN_VALUE, mended=is_literal, name=field.name
+            )
             return self._keyword(unescape(raw), field) if is_literal else None
         return self._value_of(self._unescaped(raw), start, end, field)
 
@@ -330,18 +334,18 @@ class ClauseReader:
         plainly one is noted, and a time as seen from today rejected with its dates."""
         match = RANGE.fullmatch(text) or COMPARISON.fullmatch(text) or _VALUE.fullmatch(text)
         assert match is not None
-        reported = ""
+        reported: NodeError | None = None
         for group in (3, 2) if match.re is RANGE else (2,):
             bound = match[group]
-            message = "" if bound == "*" else field.type.problem(bound, field.name)
-            first = last = field.type.meant(bound) if message else ""
+            error = None if bound == "*" else field.type.problem(bound, field.name)
+            first = last = field.type.meant(bound) if error else ""
             if first:
                 self.note(problems.NOTE_VALUE, piece=bound, text=first)
-            elif message and (since := field.type.since(bound)):
+            elif error and (since := field.type.since(bound)):
                 first, last = since
-                if message != reported:  # once, if both bounds have it
-                    self.reject(start, end, message)
-                reported = message
+                if reported is None:  # once, if both bounds have it
+                    self.refuse(start, end, error)
+                reported = error
             if not first:
                 continue
             if group == 3 or text[0] == "<":
@@ -356,14 +360,14 @@ class ClauseReader:
     ) -> Node | None:
         """Return the leaf of a range in brackets. ``raw`` starts with the bracket."""
         if field is None or field.kind == "text":
-            self.reject(start, end, problems.RANGE_ON_TEXT, mended=False)
+            self.reject(start, end, ProblemKind.RANGE_ON_TEXT, mended=False)
             return None
         if field.kind == "unknown":
             before = start - len(field.name) - 1
             near = self.reject_unknown(field.name, before, mended=False)
             return near and self.range(raw, suffix, start, end, near)
         if suffix:
-            self.reject(end - len(suffix), end, problems.NO_SCORE)
+            self.reject(end - len(suffix), end, ProblemKind.NO_SCORE)
         self.note_guess(field)
         if field.type.is_ordered:
             raw = self._as_meant(raw, start, end, field)

@@ -21,7 +21,7 @@ from typing import Final, Literal
 from arag_search.corpus import MetadataScalar, is_unicode, nfc
 from arag_search.errors import ArgumentError
 from arag_search.query.limits import EXACT_INTEGER
-from arag_search.query.problems import INEXACT_NUMBER, NOT_A_VALUE, RANGE_ON_TERMS, fill
+from arag_search.query.problems import NodeError, ProblemKind
 
 MetadataType = Literal["keyword", "number", "date", "boolean"]
 Storage = Literal["term", "double", "long"]
@@ -119,16 +119,19 @@ class FieldType:
         except (ValueError, OverflowError) as error:
             raise ArgumentError(f"The value {value!r}.", where=where, allowed=str(error)) from None
 
-    def problem(self, text: str, field: str) -> str:
-        """Return why a query cannot ask whether a field has this value; empty if it can."""
+    def problem(self, text: str, field: str) -> NodeError | None:
+        """Return why a query cannot ask whether a field has this value; None if it can."""
         if not self.is_exact(text):
-            return fill(INEXACT_NUMBER, name=field)
-        allowed = self.allowed.format(name=field)
-        return "" if self.holds(text) else NOT_A_VALUE.format(field, self.name, allowed)
+            return NodeError(ProblemKind.INEXACT_NUMBER, name=field)
+        return None if self.holds(text) else self._misused(ProblemKind.NOT_A_VALUE, field)
 
-    def no_range(self, field: str) -> str:
+    def no_range(self, field: str) -> NodeError:
         """Return why a query cannot ask for a range of values of a field of terms."""
-        return RANGE_ON_TERMS.format(field, self.name, self.allowed.format(name=field))
+        return self._misused(ProblemKind.RANGE_ON_TERMS, field)
+
+    def _misused(self, kind: ProblemKind, field: str) -> NodeError:
+        allowed = self.allowed.format(name=field)
+        return NodeError(kind, name=field, type=self.name, values_are=allowed)
 
 
 # Keywords

@@ -16,7 +16,6 @@ from itertools import chain
 from typing import cast
 
 from arag_search.errors import ArgumentError
-from arag_search.query import problems
 from arag_search.query.analysis import checked_text
 from arag_search.query.field_types import scalar_text
 from arag_search.query.fields import DOC_ID, FieldRef, Schema
@@ -24,7 +23,7 @@ from arag_search.query.grammar import Options
 from arag_search.query.limits import MAX_DEPTH
 from arag_search.query.operators import NOT
 from arag_search.query.printing import quoted
-from arag_search.query.problems import Problem, QueryError, reason, shortened
+from arag_search.query.problems import Problem, ProblemKind, QueryError, shortened
 from arag_search.query.reading import error_of, findings_of
 from arag_search.query.tree import (
     KeywordEquals,
@@ -106,8 +105,9 @@ def _parts_of_text(text: str, schema: Schema) -> tuple[Node | Modifier, ...]:
     clauses = chain.from_iterable(map(leaves, nodes))
     leaf = next((leaf for leaf in clauses if not isinstance(leaf, MetadataLeaf)), None)
     if leaf and not findings.problems:
-        message = problems.TEXT_IN_SCOPE.format(fields=options.schema.describe())
-        findings.problems.append(Problem(1, shortened(str(leaf)), message))
+        values = {"fields": options.schema.describe()}
+        kind = ProblemKind.TEXT_IN_SCOPE
+        findings.problems.append(Problem.of(leaf.start + 1, str(leaf), kind, **values))
     if findings.problems:
         corrected = str(tree) if isinstance(tree, Node) and leaf is None else None
         raise error_of(findings, corrected, options)
@@ -123,7 +123,7 @@ def _parts_of_data(text: str, schema: Schema) -> tuple[Node | Modifier, ...]:
     try:
         parts = reader.parts(json.loads(text, object_pairs_hook=_once))
     except (ValueError, RecursionError) as error:
-        reader.reject(text, f"it is not JSON ({error}).")
+        reader.reject(text, ArgumentError(f"it is not JSON ({error})."))
     if reader.problems:
         refused = QueryError(text, tuple(reader.problems), None)
         refused.do = f"Write {_FORM}."
@@ -145,15 +145,15 @@ class _Reader:
         self.schema = replace(schema, metadata_only=True)
         self.problems: list[Problem] = []
 
-    def reject(self, piece: str, message: str) -> None:
+    def reject(self, piece: str, error: ArgumentError) -> None:
         """Record a problem with a piece of the data."""
-        texts = (shortened(piece), message)
-        self.problems.append(Problem(0, *(t.encode("utf-8", "replace").decode() for t in texts)))
+        self.problems.append(Problem.of_error(0, piece, error))
 
     def parts(self, data: Data, path: str = "") -> list[Node | Modifier]:
         """Return the conditions of a mapping, whose keys come after a ``path`` of outer ones."""
         if not data:
-            self.reject(path or "{}", "it is empty. Write a condition in it, or leave it out.")
+            empty = ArgumentError("it is empty.", do="Write a condition in it, or leave it out.")
+            self.reject(path or "{}", empty)
         parts: list[Node | Modifier] = []
         for name, given in data.items():
             place = f"{path}.{name}" if path else name
@@ -161,7 +161,7 @@ class _Reader:
                 is_not = name == "not"
                 parts += self._negated(given, place) if is_not else [self._clause(name, given)]
             except ArgumentError as error:
-                self.reject(place, reason(error))
+                self.reject(place, error)
         return parts
 
     def _negated(self, given: object, path: str) -> list[Node | Modifier]:

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise, product
 from typing import Literal, NamedTuple, cast
 
-from arag_search.errors import ArgumentError
 from arag_search.query.fields import FieldRef, Schema
 from arag_search.query.limits import MAX_DEPTH, MAX_DEPTH_WITHOUT_LIMITS
 from arag_search.query.operators import OR, PUBLISHED
-from arag_search.query.problems import RANGE_SYNTAX, fill
+from arag_search.query.problems import NodeError, ProblemKind
 from arag_search.query.tree import (
     KeywordEquals,
     MetadataLeaf,
@@ -114,7 +113,7 @@ def value_leaf(text: str, field: FieldRef) -> MetadataLeaf:
         if field.type.is_ordered:
             return _between(field, text, text, True, True)
         if problem := field.type.problem(text, field.name):
-            raise ArgumentError(problem)
+            raise problem
         return KeywordEquals(field.name, text)
     sign, bound = comparison[1], comparison[2]
     low, high = (bound, None) if sign[0] == ">" else (None, bound)
@@ -125,7 +124,7 @@ def range_leaf(text: str, field: FieldRef) -> Range:
     """Return the leaf of a range in brackets. Raises ArgumentError."""
     match = RANGE.fullmatch(text)
     if match is None:
-        raise ArgumentError(fill(RANGE_SYNTAX, name=field.name))
+        raise NodeError(ProblemKind.RANGE_SYNTAX, name=field.name)
     lower, upper = (None if match[at] == "*" else match[at] for at in (2, 3))
     return _between(field, lower, upper, match[1] == "[", match[4] == "]")
 

@@ -82,12 +82,3 @@ def find_special(raw: str, characters: str) -> int:
         if match.group(1) and match.group(1) in characters:
             return match.start()
     return -1
-
-
-def pattern_start(text: str, number: int) -> int:
-    """Return the offset of a pattern of a query, counted from 0; 0 if it has fewer."""
-    starts = [lexeme.start for lexeme in lex(text) if lexeme.kind == "regex"]
-    if number >= len(starts):
-        return 0
-    match = REGEX.match(text, starts[number])
-    return starts[number] if match is None else match.end("signs")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from arag_search.query.limits import DEFAULT_FACTOR
+from arag_search.query.problems import ProblemKind
 
 
 class OperatorWord(NamedTuple):
@@ -17,8 +18,8 @@ class OperatorWord(NamedTuple):
     one, each of ``prefixes`` means the same. ``needs_ranking`` says that it only changes scores,
     and ``is_addition`` that it is no word of the published language. ``factor`` is what it
     multiplies a score by if it takes a factor and none follows it; ``effect`` is what it does to
-    the scores of what matches. ``unranked`` and ``on_factor`` are the messages for one in a
-    filter, and a wrong factor.
+    the scores of what matches. ``unranked`` and ``on_factor`` are the problems of one in a
+    filter, and of a wrong factor.
     """
 
     word: str
@@ -29,8 +30,8 @@ class OperatorWord(NamedTuple):
     is_addition: bool = False
     factor: float | None = None
     effect: str = ""
-    unranked: str = ""
-    on_factor: str = ""
+    unranked: ProblemKind = ProblemKind.OPERATORS_OFF
+    on_factor: ProblemKind = ProblemKind.SUFFIX
 
 
 NOT: Final = OperatorWord("NOT", prefixes="-!")
@@ -39,8 +40,8 @@ PREFER: Final = OperatorWord(
     needs_ranking=True,
     is_addition=True,
     effect="raises",
-    unranked="a filter has no scores, so nothing is preferred in it. Write AND, or leave it out.",
-    on_factor="PREFER takes no number. Write the weight after the clause, as in PREFER x^2.",
+    unranked=ProblemKind.UNRANKED_PREFER,
+    on_factor=ProblemKind.FACTOR_OF_PREFER,
 )
 DEMOTE: Final = OperatorWord(
     "DEMOTE",
@@ -48,10 +49,8 @@ DEMOTE: Final = OperatorWord(
     is_addition=True,
     factor=DEFAULT_FACTOR,
     effect="lowers",
-    unranked="a filter has no scores to lower. Write NOT, or leave it out.",
-    on_factor=(
-        "DEMOTE takes a number more than 0 and less than 1, as in DEMOTE^0.2 x; without, it is 0.5."
-    ),
+    unranked=ProblemKind.UNRANKED_DEMOTE,
+    on_factor=ProblemKind.FACTOR_OF_DEMOTE,
 )
 AND: Final = OperatorWord("AND", joins=True, sign="&&")
 OR: Final = OperatorWord("OR", joins=True, sign="||")

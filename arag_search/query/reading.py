@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from operator import attrgetter
 from typing import NamedTuple, cast
 
@@ -42,6 +44,7 @@ from arag_search.query.operators import (
 from arag_search.query.problems import (
     EndOfReadingError,
     Findings,
+    ProblemKind,
     QueryError,
     shortened,
 )
@@ -55,6 +58,7 @@ from arag_search.query.tree import (
     TextLeaf,
     condition_of,
     leaves,
+    placed,
     render,
     scores,
     spelled_words,
@@ -131,7 +135,7 @@ def parse_checked(text: str, options: Options) -> Query:
     if isinstance(tree, tuple):
         tree = None
         if not findings.problems:
-            findings.reject(0, len(text), problems.ONLY_MODIFIERS, mended=False)
+            findings.reject(0, len(text), ProblemKind.ONLY_MODIFIERS, mended=False)
     if tree is None or findings.problems:
         raise error_of(findings, tree and render(tree, options.operators), options)
     if options.ranked and not scores(tree):
@@ -157,7 +161,7 @@ def findings_of(text: str, options: Options) -> tuple[Findings, Node | tuple[Mod
     findings = Findings(text)
     if options.limits and len(text) > MAX_CHARACTERS:
         size = {"count": len(text), "limit": MAX_CHARACTERS}
-        findings.reject(0, 40, problems.TOO_LONG, mended=False, **size)
+        findings.reject(0, 40, ProblemKind.TOO_LONG, mended=False, **size)
         return findings, None
     plain, notes = plain_signs(text, options.schema)
     if notes:
@@ -166,35 +170,42 @@ def findings_of(text: str, options: Options) -> tuple[Findings, Node | tuple[Mod
     try:
         tree = _Reader(plain, options, findings).read()
         if tree is None and not findings.problems:
-            findings.reject(0, len(text), problems.EMPTY_QUERY, mended=False)
+            findings.reject(0, len(text), ProblemKind.EMPTY_QUERY, mended=False)
         if tree is not None and not isinstance(tree, tuple):  # of a Union, it would be slow
-            for message in _exceeded(tree, plain, options):
-                findings.reject(0, len(text), message, mended=False)
+            for start, kind, count, limit in _exceeded(tree, plain, options):
+                size = {"count": count, "limit": limit}
+                findings.reject(start, len(text), kind, mended=False, **size)
     except EndOfReadingError:
         return findings, None
     return findings, tree
 
 
-def _exceeded(tree: Node, text: str, options: Options) -> list[str]:
-    """Return messages on the limits of the whole that the tree of a text exceeds."""
+def _exceeded(
+    tree: Node, text: str, options: Options
+) -> Iterator[tuple[int, ProblemKind, int, int]]:
+    """Yield the limits of the whole that the tree of a text exceeds: the offset of the first leaf
+    beyond it, the problem, how many there are and how many there may be."""
     if not options.limits:
-        return []
+        return
     spellings = 3 if has_apostrophes(text) else 1
     most_shares = _MOST_SHARES * (text.count("*") + text.count("~"))
     is_short = len(text) < 2 * MAX_LEAVES and spellings * len(text) <= MAX_WORDS
     if is_short and most_shares <= MAX_PREFIXES and text.isascii():
-        return []
-    all_leaves = leaves(tree)
+        return
+    all_leaves = sorted(leaves(tree), key=attrgetter("start"))
     texts = [leaf for leaf in all_leaves if isinstance(leaf, TextLeaf)]
-    prefixes = [leaf.text for leaf in texts if isinstance(leaf, Prefix | Fuzzy)]
-    shares = sum(PREFIX_SHARES.get(letters_of(prefix), 1) for prefix in prefixes)
+    spread = [leaf for leaf in texts if isinstance(leaf, Prefix | Fuzzy)]
     may_exceed = spellings * sum(len(leaf.text) for leaf in texts) > MAX_WORDS
-    counts = (
-        (len(all_leaves), MAX_LEAVES, problems.TOO_MANY_LEAVES),
-        (shares, MAX_PREFIXES, problems.TOO_MANY_PREFIXES),
-        (sum(map(spelled_words, texts)) if may_exceed else 0, MAX_WORDS, problems.TOO_MANY_WORDS),
-    )
-    return [m.format(count=count, limit=limit) for count, limit, m in counts if count > limit]
+    shares = [PREFIX_SHARES.get(letters_of(leaf.text), 1) for leaf in spread]
+    words = list(map(spelled_words, texts)) if may_exceed else []
+    for counted, counts, limit, kind in (
+        (all_leaves, [1] * len(all_leaves), MAX_LEAVES, ProblemKind.TOO_MANY_LEAVES),
+        (spread, shares, MAX_PREFIXES, ProblemKind.TOO_MANY_PREFIXES),
+        (texts, words, MAX_WORDS, ProblemKind.TOO_MANY_WORDS),
+    ):
+        totals = list(accumulate(counts))
+        if totals and totals[-1] > limit:
+            yield counted[bisect_right(totals, limit)].start, kind, totals[-1], limit
 
 
 class _Modifier(NamedTuple):
@@ -267,7 +278,7 @@ class _Reader:
     def read(self) -> Node | tuple[Modifier, ...] | None:
         """Return what the text is read as; None if nothing is left."""
         for half in re.finditer("[\ud800-\udfff]", self.plain):
-            self.reject(*half.span(), problems.LONE_SURROGATE, mended=False)
+            self.reject(*half.span(), ProblemKind.LONE_SURROGATE, mended=False)
         if self.findings.problems:
             return None
         kinds = {
@@ -279,7 +290,7 @@ class _Reader:
                 continue
             doubt, self.doubt, dropped = self.doubt, None, len(self.group.dropped)
             if lexeme.kind == "backslash":
-                self.reject(lexeme.start, lexeme.end, problems.TRAILING_BACKSLASH)
+                self.reject(lexeme.start, lexeme.end, ProblemKind.TRAILING_BACKSLASH)
             else:
                 kinds[lexeme.kind](lexeme, following)
             if doubt is not None and dropped == len(self.group.dropped):
@@ -288,12 +299,12 @@ class _Reader:
                 self.doubt = doubt
         end = len(self.findings.text)
         while self.outer:
-            self.reject(self.group.start, self.group.start + 1, problems.UNCLOSED_GROUP)
+            self.reject(self.group.start, self.group.start + 1, ProblemKind.UNCLOSED_GROUP)
             self._end(end, "")
         self._reject_pending()
         if not self.group.items and not self.findings.problems:
             start, end = self.group.dropped[0] if self.group.dropped else (0, end)
-            self.reject(start, end, problems.EMPTY_QUERY, mended=False)
+            self.reject(start, end, ProblemKind.EMPTY_QUERY, mended=False)
         return self._joined(self.group.items)
 
     def _note_doubt(self, note: str, word: str, field: str, lexeme: Lexeme) -> None:
@@ -311,7 +322,7 @@ class _Reader:
         has_field = self.group.field is not None or self.pending_field is not None
         if is_plain and not has_field and self._is_alone(following):
             self._doubt_case(raw)
-            self._add(Term(raw), lexeme.start, lexeme.end)
+            self._add(Term(raw, start=lexeme.start), lexeme.start, lexeme.end)
             return
         if self._is_spaced_clause(lexeme):
             return
@@ -363,13 +374,13 @@ class _Reader:
         end = lexeme.start + option.end("suffix")
         quoted = f'"{option["option"]}"'
         leaf = self.clauses.phrase(quoted, option["suffix"], start, end, field)
-        self._add(leaf, start, lexeme.end)
+        self._add_clause(leaf, start, lexeme.end)
 
     def _plain_word(self, raw: str, lexeme: Lexeme) -> None:
         """Add a word without its signs, ``raw``, as a clause."""
         start = lexeme.end - len(raw)
         field, first = self._take_field(start)
-        self._add(self.clauses.word(raw, start, field), first, lexeme.end)
+        self._add_clause(self.clauses.word(raw, start, field), first, lexeme.end)
         self._doubt_case(raw)
 
     def _operator(self, raw: str) -> OperatorWord | None:
@@ -407,12 +418,12 @@ class _Reader:
         ):
             return False
         end = match.end()
-        self.reject(lexeme.start, end, problems.SPACED_CLAUSE, clause=f"{name}:{value}")
+        self.reject(lexeme.start, end, ProblemKind.SPACED_CLAUSE, clause=f"{name}:{value}")
         start = end - len(value)
         readers = {"[": self.clauses.range, '"': self.clauses.phrase}
         take = readers.get(value[0])
         leaf = take(value, "", start, end, ref) if take else self.clauses.word(value, start, ref)
-        self._add(leaf, lexeme.start, end)
+        self._add_clause(leaf, lexeme.start, end)
         self.read_until = end
         return True
 
@@ -421,8 +432,8 @@ class _Reader:
     ) -> None:
         name, value, end = unescape(raw[:colon]), raw[colon + 1 :], lexeme.end
         if raw == "*:*":
-            self.reject(start, end, problems.BARE_STAR)
-            self._add(None, start, end)
+            self.reject(start, end, ProblemKind.BARE_STAR)
+            self._add_clause(None, start, end)
             return
         if not name:
             if not has_token(value):
@@ -442,15 +453,15 @@ class _Reader:
             self._field_without_value(ref, start, end, following)
             return
         if value[0] in "-!" and ref.kind == "text":
-            self.reject(start, end, problems.NOT_INSIDE_FIELD, name=name, value=value[1:])
+            self.reject(start, end, ProblemKind.NOT_INSIDE_FIELD, name=name, value=value[1:])
             self.group.modifiers.append(_Modifier(NOT, start, start + 1))
             value = value.lstrip("-!")
         if is_guess and is_no_field(ref.name, value):
             self._note_colon(raw)
-            self._add(self.clauses.literal(with_colon(raw)), start, end)
+            self._add_clause(self.clauses.literal(with_colon(raw)), start, end)
             return
         leaf = self.clauses.word(value, end - len(value), ref)
-        self._add(leaf, start, end)
+        self._add_clause(leaf, start, end)
         if isinstance(leaf, Term | Prefix) and ref.kind == "text":
             word = leaf.text + "*" * isinstance(leaf, Prefix)
             self.doubt = problems.NOTE_FIELD_COVERS, word, ref.name
@@ -459,7 +470,7 @@ class _Reader:
         """Return the field of a clause; reject it within the group of another field."""
         outer = self.group.field
         if outer is not None:
-            self.reject(start, start + len(name) + 1, problems.FIELD_IN_FIELD, outer=outer.name)
+            self.reject(start, start + len(name) + 1, ProblemKind.FIELD_IN_FIELD, outer=outer.name)
         return self.options.schema.field(name)
 
     def _field_without_value(
@@ -472,14 +483,14 @@ class _Reader:
         )
         if ref.kind in ("unknown", "guess") and has_token(ref.name):
             self._note_colon(f"{ref.name}:")
-            self._add(self.clauses.literal(ref.name, kind=Term), start, end)
+            self._add_clause(self.clauses.literal(ref.name, kind=Term), start, end)
         elif takes_next and following is not None:
             value = following.raw if following.kind != "open" else "(...)"
-            self.reject(start, end, problems.BLANK_AFTER_FIELD, name=ref.name, value=value)
+            self.reject(start, end, ProblemKind.BLANK_AFTER_FIELD, name=ref.name, value=value)
             self.pending_field = ref, start
         else:
-            self.reject(start, end, problems.EMPTY_FIELD, name=ref.name)
-            self._add(None, start, end)
+            self.reject(start, end, ProblemKind.EMPTY_FIELD, name=ref.name)
+            self._add_clause(None, start, end)
 
     def _note_colon(self, piece: str) -> None:
         self.note(problems.NOTE_COLON, piece=shortened(piece))
@@ -487,7 +498,7 @@ class _Reader:
     def _phrase(self, lexeme: Lexeme, _: Lexeme | None) -> None:
         field, start = self._take_field(lexeme.start)
         leaf = self.clauses.phrase(lexeme.raw, lexeme.suffix, lexeme.start, lexeme.end, field)
-        self._add(leaf, start, lexeme.end)
+        self._add_clause(leaf, start, lexeme.end)
 
     def _regex(self, lexeme: Lexeme, _: Lexeme | None) -> None:
         """Add a pattern; in the parentheses of a metadata field it is a value."""
@@ -504,7 +515,7 @@ class _Reader:
             leaf = self.clauses.word(self.plain[match.end("signs") : end], start, field)
         else:
             leaf = self.clauses.regex(match, lexeme.suffix, lexeme.end, field)
-        self._add(leaf, start, lexeme.end)
+        self._add_clause(leaf, start, lexeme.end)
 
     def _range(self, lexeme: Lexeme, _: Lexeme | None) -> None:
         raw, start = lexeme.raw, lexeme.start
@@ -514,7 +525,7 @@ class _Reader:
         name = raw[signs : bracket - 1] if bracket else ""
         field = self._field_here(name, start + signs) if name else self._take_field(start)[0]
         leaf = self.clauses.range(raw[bracket:], lexeme.suffix, start + bracket, lexeme.end, field)
-        self._add(leaf, start + signs, lexeme.end)
+        self._add_clause(leaf, start + signs, lexeme.end)
 
     def _is_dropped(self, raw: str, lexeme: Lexeme, following: Lexeme | None) -> bool:
         """Drop or reject a piece without words, and return whether that was necessary.
@@ -536,7 +547,7 @@ class _Reader:
             self.note(problems.NOTE_DROPPED, piece=raw)
             return True
         leaf = self.clauses.signs(unescape(raw), lexeme.start, lexeme.end, None)
-        self._add(leaf, lexeme.start, lexeme.end)
+        self._add_clause(leaf, lexeme.start, lexeme.end)
         return True
 
     # What is before a clause
@@ -544,7 +555,7 @@ class _Reader:
     def _before_clause(self, operator: OperatorWord, lexeme: Lexeme) -> None:
         group, start, end = self.group, lexeme.start, lexeme.end
         if not self._is_allowed(operator):
-            self.reject(start, end, operator.unranked or problems.OPERATORS_OFF)
+            self.reject(start, end, operator.unranked)
         if not operator.joins:
             suffix = lexeme.raw[len(operator.word) :]
             match = _FACTOR.fullmatch(suffix)
@@ -558,7 +569,7 @@ class _Reader:
             if group.items:
                 group.operator = lexeme
             else:
-                self.reject(start, end, problems.NOTHING_LEFT, operator=lexeme.raw)
+                self.reject(start, end, ProblemKind.NOTHING_LEFT, operator=lexeme.raw)
 
     def _is_allowed(self, operator: OperatorWord) -> bool:
         return self.options.ranked if operator.needs_ranking else self.options.operators
@@ -567,11 +578,11 @@ class _Reader:
         """Record minus, exclamation mark and plus directly before a clause."""
         for at, sign in enumerate(signs, start):
             if sign == "+":
-                self.reject(at, at + 1, problems.PLUS)
+                self.reject(at, at + 1, ProblemKind.PLUS)
                 self.group.plus = True
                 continue
             if not self.options.operators:
-                self.reject(at, at + 1, problems.OPERATORS_OFF)
+                self.reject(at, at + 1, ProblemKind.OPERATORS_OFF)
             self.group.modifiers.append(_Modifier(NOT, at, at + 1))
 
     def _take_field(self, start: int) -> tuple[FieldRef | None, int]:
@@ -585,14 +596,18 @@ class _Reader:
         for operator in (*group.modifiers, *([group.operator] if group.operator else [])):
             start, end = operator.start, operator.end
             typed = self.findings.text[start:end]
-            self.reject(start, end, problems.NOTHING_RIGHT, operator=typed)
+            self.reject(start, end, ProblemKind.NOTHING_RIGHT, operator=typed)
         group.modifiers, group.operator = [], None
 
     # Clauses and groups
 
+    def _add_clause(self, node: Node | None, start: int, end: int) -> None:
+        """Put a clause that is no group into the innermost group; None is a rejected one."""
+        self._add(node and placed(node, start), start, end)
+
     def _add(self, node: Node | tuple[Modifier, ...] | None, start: int, end: int) -> None:
-        """Put a clause into the innermost group, with what is before it; None is a rejected clause,
-        and modifiers are a group of nothing else."""
+        """Put a clause into the innermost group, with what is before it; modifiers are a group of
+        nothing else."""
         group = self.group
         connector, self.pending_field = "", None
         if group.operator is not None:
@@ -608,11 +623,11 @@ class _Reader:
         are_nots = all(modifier.operator is NOT for modifier in modifiers)
         if len(modifiers) > 1 and self.options.operators:
             end_of_all = modifiers[-1].end
-            self.reject(item.start, end_of_all, problems.SEVERAL_MODIFIERS, mended=are_nots)
+            self.reject(item.start, end_of_all, ProblemKind.SEVERAL_MODIFIERS, mended=are_nots)
             if are_nots and len(modifiers) % 2 == 0:
                 return
         if of_modifiers:
-            self.reject(start, end, problems.ONLY_MODIFIERS, mended=False)
+            self.reject(start, end, ProblemKind.ONLY_MODIFIERS, mended=False)
         is_allowed = all(self._is_allowed(modifier.operator) for modifier in modifiers)
         item.is_modifier, item.node = True, None
         if node is not None and not isinstance(node, tuple) and is_allowed:
@@ -630,7 +645,7 @@ class _Reader:
     def _open(self, lexeme: Lexeme, _: Lexeme | None) -> None:
         if len(self.outer) == self.options.max_depth:
             limit = self.options.max_depth
-            self.reject(lexeme.start, lexeme.end, problems.TOO_DEEP, mended=False, limit=limit)
+            self.reject(lexeme.start, lexeme.end, ProblemKind.TOO_DEEP, mended=False, limit=limit)
             raise EndOfReadingError
         field, start = self._take_field(lexeme.start)
         if field is not None and field.kind == "unknown":
@@ -642,7 +657,7 @@ class _Reader:
         if self.outer:
             self._end(lexeme.end, lexeme.suffix)
         else:
-            self.reject(lexeme.start, lexeme.start + 1, problems.UNOPENED_GROUP)
+            self.reject(lexeme.start, lexeme.start + 1, ProblemKind.UNOPENED_GROUP)
 
     def _end(self, end: int, suffix: str) -> None:
         """Take the innermost group off the stack and add it as a clause to the group around it."""
@@ -652,13 +667,13 @@ class _Reader:
         _, weight = self.clauses.numbers(suffix, at, 0, 0)
         is_blank = not self.findings.text[ended.start + 1 : end - 1].strip()
         if not ended.items and ended.dropped:
-            self.reject(*ended.dropped[0], problems.NO_TOKEN)
+            self.reject(*ended.dropped[0], ProblemKind.NO_TOKEN)
         elif not ended.items and (is_blank or not self.findings.problems):
-            self.reject(ended.start, end, problems.EMPTY_GROUP)
+            self.reject(ended.start, end, ProblemKind.EMPTY_GROUP)
         node = self._joined(ended.items)
         if isinstance(node, tuple):
             if weight != 1:
-                self.reject(at, end, problems.NO_SCORE)
+                self.reject(at, end, ProblemKind.NO_SCORE)
         elif node is not None and weight != 1:
             node = self._weighted(node, weight, at, end)
         self._add(node, ended.start, end)
@@ -693,7 +708,9 @@ class _Reader:
                     continue
                 of_run = [node for item in run for node in item.nodes]
                 is_not = all(isinstance(n, Modifier) and n.operator is NOT for n in of_run)
-                message = problems.NOT_ALTERNATIVE if is_not else problems.MODIFIER_ALTERNATIVE
+                message = (
+                    ProblemKind.NOT_ALTERNATIVE if is_not else ProblemKind.MODIFIER_ALTERNATIVE
+                )
                 self.reject(run[0].start, run[-1].end, message)
                 if beside is not None:
                     beside.connector = "AND"

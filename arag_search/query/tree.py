@@ -47,7 +47,7 @@ from arag_search.query.printing import (
     with_escaped_slashes,
     word_text,
 )
-from arag_search.query.problems import PREFER_WITHOUT_SCORE, SCORING_IN_CONDITION
+from arag_search.query.problems import NodeError, ProblemKind
 from arag_search.query.regexes import check_regex
 from arag_search.system.values import value
 
@@ -70,7 +70,14 @@ class _Printed:
 
 
 @value
-class Term(_Printed):
+class _Leaf(_Printed):
+    """A leaf, which knows where in the query its clause starts; equal leaves may stand anywhere."""
+
+    start: int = dataclasses.field(default=0, compare=False, repr=False, kw_only=True)
+
+
+@value
+class Term(_Leaf):
     """A word as typed. One that the analyser splits is the phrase of its tokens."""
 
     text: str
@@ -82,7 +89,7 @@ class Term(_Printed):
 
 
 @value
-class Phrase(_Printed):
+class Phrase(_Leaf):
     """Quoted text: its tokens in order, adjacent, or loosened by ``slop`` positions (0 to 20).
 
     A text that begins with EXACT_MARK is searched as it is written.
@@ -96,13 +103,13 @@ class Phrase(_Printed):
     def __post_init__(self) -> None:
         _check_text(self)
         if not 0 <= self.slop <= MAX_SLOP:
-            raise ArgumentError(f"A slop of {self.slop}.", allowed=f"0 to {MAX_SLOP}")
+            raise NodeError(ProblemKind.SLOP, allowed=f"0 to {MAX_SLOP}", slop=self.slop)
         if self.slop and len(spellings_of(self.text)[0]) < 2:
-            raise ArgumentError("A ~ after a phrase of one word.", do="Leave it out.")
+            raise NodeError(ProblemKind.SLOP_OF_ONE_WORD, do="Leave it out.")
 
 
 @value
-class Prefix(_Printed):
+class Prefix(_Leaf):
     """The beginning of a token: at least 3 characters that the analyser keeps as one token."""
 
     text: str
@@ -112,15 +119,16 @@ class Prefix(_Printed):
     def __post_init__(self) -> None:
         _check_text(self)
         if not is_prefix(self.text):
-            raise ArgumentError(
-                f'The prefix "{self.text}*".',
+            raise NodeError(
+                ProblemKind.PREFIX,
                 allowed=f"at least {MIN_PREFIX_CHARACTERS} characters (of Korean 2) of one word",
                 do="Write the whole word, or \\* for the character.",
+                text=self.text,
             )
 
 
 @value
-class Fuzzy(_Printed):
+class Fuzzy(_Leaf):
     """A token in which up to ``edits`` letters, 1 or 2, are added, left out or replaced, or two
     neighbours exchanged: of at least 3 characters with one edit, of 5 with two.
     """
@@ -133,11 +141,13 @@ class Fuzzy(_Printed):
     def __post_init__(self) -> None:
         _check_text(self)
         if self.edits not in MIN_FUZZY_CHARACTERS or not is_fuzzy(self.text, self.edits):
-            raise ArgumentError(f'The word "{self.text}~{self.edits}".', allowed=FUZZY_WORDS)
+            raise NodeError(
+                ProblemKind.FUZZY, allowed=FUZZY_WORDS, text=self.text, edits=self.edits
+            )
 
 
 @value
-class Regex(_Printed):
+class Regex(_Leaf):
     """The condition that the stored text of a passage or sentence matches a regular expression.
 
     ``pattern`` is in the syntax of the library ``regex``; a slash in it has a backslash. Engines
@@ -152,19 +162,21 @@ class Regex(_Printed):
         pattern = with_escaped_slashes(checked_text(self.pattern))
         _set(self, "pattern", pattern)
         if pattern[:1].isspace() or _BLANK_AT_END.search(pattern):
-            raise ArgumentError("A pattern with a blank at an end.", do="Write \\s.")
+            raise NodeError(ProblemKind.PATTERN_WITH_BLANK, do="Write \\s.")
         try:
             check_regex(pattern, self.ignore_case)
         except ValueError as error:
-            raise ArgumentError(
-                f"The pattern /{pattern}/: {error}.",
+            raise NodeError(
+                ProblemKind.PATTERN,
                 do="Write a regular expression of Python, a phrase for the text itself, or \\/ for "
                 "a slash at the start.",
+                pattern=pattern,
+                reason=str(error),
             ) from None
 
 
 @value
-class KeywordEquals(_Printed):
+class KeywordEquals(_Leaf):
     """The condition that a keyword field holds exactly this value (case-sensitive)."""
 
     field: str
@@ -174,13 +186,12 @@ class KeywordEquals(_Printed):
         _set(self, "value", checked_text(self.value))
         _check_field_name(self.field)
         if not self.value:
-            raise ArgumentError(
-                f"An empty value of {self.field}.", do="Write one, or leave it out."
-            )
+            do = "Write one, or leave it out."
+            raise NodeError(ProblemKind.EMPTY_VALUE, do=do, name=self.field)
 
 
 @value
-class Range(_Printed):
+class Range(_Leaf):
     """The condition that a field of an ordered type, ``kind``, is between bounds, which are values
     as typed; None is open.
 
@@ -201,19 +212,19 @@ class Range(_Printed):
         _check_field_name(self.field)
         kind = FIELD_TYPES[self.kind]
         if not kind.is_ordered:
-            raise ArgumentError(kind.no_range(self.field))
+            raise kind.no_range(self.field)
         for name in ("lower", "upper"):
             bound = getattr(self, name)
             if bound is None:
                 _set(self, f"include_{name}", True)  # so that equal ranges compare equal
             elif problem := kind.problem(bound, self.field):
-                raise ArgumentError(problem)
+                raise problem
             else:
                 _set(self, name, kind.canonical(bound))
         bounds = (self.lower, self.upper, self.include_lower, self.include_upper)
         least, greatest = kind.interval(*bounds)
         if least > greatest:
-            raise ArgumentError("A range that holds nothing.", do="Write the lower bound first.")
+            raise NodeError(ProblemKind.EMPTY_RANGE, do="Write the lower bound first.")
         _set(self, "interval", (least, greatest))
         _set(self, "column", kind.column(self.field, self.lower, self.upper))
 
@@ -232,11 +243,12 @@ class Modifier(_Printed):
         child, is_modifier = self.child, isinstance(self.child, Modifier)
         if self.operator is PREFER:
             if is_modifier or not scores(child):
-                raise ArgumentError(PREFER_WITHOUT_SCORE)
+                raise NodeError(ProblemKind.PREFER_WITHOUT_SCORE)
         elif is_modifier or _has_scoring(child) or unweighted(child) is not child:
-            raise ArgumentError(SCORING_IN_CONDITION.format(within=self.operator.word))
+            raise NodeError(ProblemKind.SCORING_IN_CONDITION, within=self.operator.word)
         if not 0 < self.factor < 1:
-            raise ArgumentError(f"A DEMOTE by {self.factor:g}.", allowed="more than 0, less than 1")
+            allowed = "more than 0, less than 1"
+            raise NodeError(ProblemKind.FACTOR, allowed=allowed, factor=self.factor)
 
 
 @value
@@ -319,7 +331,7 @@ def weighted(node: Node, weight: float) -> Node:
     if weight == 1:
         return node
     if isinstance(node, MetadataLeaf | Regex):
-        raise ArgumentError("A weight on a clause without a score.", do="Leave the weight out.")
+        raise NodeError(ProblemKind.WEIGHT_OF_CONDITION, do="Leave the weight out.")
     return dataclasses.replace(node, weight=node.weight * weight)
 
 
@@ -340,6 +352,13 @@ def leaves(node: Node | Modifier) -> list[Leaf]:
     for child in node.children:
         all_leaves += leaves(child) if isinstance(child, Compound | Modifier) else (child,)
     return all_leaves
+
+
+def placed(node: Node, start: int) -> Node:
+    """Return the node of a clause, whose leaves now know that it starts there."""
+    for leaf in leaves(node):
+        _set(leaf, "start", start)
+    return node
 
 
 def scores(node: Node | Modifier) -> bool:
@@ -434,10 +453,8 @@ def _check_text(leaf: TextLeaf) -> None:
 def _check_weights(weights: list[float]) -> None:
     for weight in (min(weights), max(weights)) if weights else ():
         if not _LEAST_WEIGHT <= weight <= _MOST_WEIGHT:
-            raise ArgumentError(
-                f"A weight, multiplied along its path, of {weight:g}.",
-                allowed=f"{MIN_WEIGHT:g} to {MAX_WEIGHT:g}",
-            )
+            allowed = f"{MIN_WEIGHT:g} to {MAX_WEIGHT:g}"
+            raise NodeError(ProblemKind.WEIGHT, allowed=allowed, weight=weight)
 
 
 def _weights(node: Node | Modifier) -> list[float]:
@@ -477,7 +494,7 @@ def _check_compound(node: And | Or, kind: type[And] | type[Or]) -> None:
     _check_weights([node.weight])  # else its text could not be parsed
     _check_weights(_weights(node))
     if not scores(node):
-        raise ArgumentError("A weight on metadata clauses.", do="Leave the weight out.")
+        raise NodeError(ProblemKind.WEIGHT_OF_METADATA, do="Leave the weight out.")
 
 
 def _check_field_name(name: str) -> None:

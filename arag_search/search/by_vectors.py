@@ -35,7 +35,7 @@ from arag_search.query import analysis
 from arag_search.query.filters import Data
 from arag_search.query.limits import MAX_CHARACTERS, MAX_LEAVES
 from arag_search.query.printing import quoted
-from arag_search.query.problems import LONE_SURROGATE, TOO_LONG, Problem, QueryError
+from arag_search.query.problems import Problem, ProblemKind, QueryError
 from arag_search.query.reading import parse
 from arag_search.query.tree import Phrase, Term, unweighted
 from arag_search.search.asked import Hybrid, Meaning, Naive, Search
@@ -53,7 +53,6 @@ FUSION_DEPTH = 100
 NO_RANKS: Mapping[int, HybridRanks] = {}
 _NARROWING_WORDS = "Write fewer words, and rarer ones."
 
-EMPTY_TEXT = "the query is empty. Write a question, or a few words."
 NO_MATCH = "no passage matches the logical query; the passages are the nearest by meaning."
 NO_WORDS = "the query holds no word to look up; the passages are the nearest by vectors."
 ONLY_FIRST_WORDS = f"only the first {MAX_LEAVES} words of the query were looked up."
@@ -104,9 +103,7 @@ class _Query:
             try:
                 parsed = parse(where, state.schema, ranked=False)
                 condition = lower(unweighted(parsed.tree), parsed.language)
-                plan = resolve_lookups(
-                    condition, state.engine, "chunk", self.scope, deadline, where
-                )
+                plan = resolve_lookups(condition, state.engine, "chunk", self.scope, deadline)
             except QueryError as error:
                 error.where = "the condition where"
                 raise
@@ -296,16 +293,18 @@ def words_query(text: str, language: str = "") -> tuple[Clause | None, list[str]
 def _checked(query: str) -> str:
     """Return a text as it is encoded. Raises QueryError for one that cannot be searched for."""
     text = nfc(query)
+    piece = text[:40]
     if not text.strip():
-        message = EMPTY_TEXT
+        problem = Problem.of(1, piece, ProblemKind.EMPTY_QUESTION)
     elif len(text) > MAX_CHARACTERS:
-        message = TOO_LONG.format(count=len(text), limit=MAX_CHARACTERS)
+        size = {"count": len(text), "limit": MAX_CHARACTERS}
+        problem = Problem.of(1, piece, ProblemKind.TOO_LONG, **size)
     elif not is_unicode(text):
-        message = LONE_SURROGATE
+        at = next(at for at, character in enumerate(query) if not is_unicode(character))
+        problem = Problem.of(at + 1, query[at], ProblemKind.LONE_SURROGATE)
     else:
         return text
-    piece = text[:40].encode("utf-8", "replace").decode("utf-8")
-    raise QueryError(query, (Problem(1, piece, message),), None)
+    raise QueryError(query, (problem,), None)
 
 
 def _hit(

@@ -52,7 +52,7 @@ def logical_search(state: IndexState, asked: Search, *, exact: bool = False) -> 
     scope, within = state.narrowed(asked.filter)
     plan = lower(parsed.tree, parsed.language)
     with state.timed(NARROWING) as deadline:
-        resolved = resolve_lookups(plan, engine, asked.granularity, scope, deadline, asked.query)
+        resolved = resolve_lookups(plan, engine, asked.granularity, scope, deadline)
         request = SearchRequest(
             resolved,
             asked.top_k,
@@ -74,9 +74,7 @@ def logical_search(state: IndexState, asked: Search, *, exact: bool = False) -> 
         meant = [] if exact else [value for value in missing if value.meant]
         if meant:
             plan = with_values(plan, {value.clause: value.meant for value in meant})
-            resolved = resolve_lookups(
-                plan, engine, asked.granularity, scope, deadline, asked.query
-            )
+            resolved = resolve_lookups(plan, engine, asked.granularity, scope, deadline)
             subject = replace(subject, request=replace(request, query=resolved))
             outcome = _searched(engine, subject)
         listing = listed(form, engine, subject.request, outcome.page)

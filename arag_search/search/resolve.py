@@ -15,14 +15,8 @@ from itertools import islice
 from arag_search.corpus import Chunk, chunk_ordinal
 from arag_search.engines.base import Deadline, Granularity, SearchEngine
 from arag_search.plan.clauses import Clause, ResolvedPlan, candidates, joined, leaves, resolved
-from arag_search.query.lexer import pattern_start
-from arag_search.query.problems import (
-    SLOW_PATTERN,
-    TOO_MANY_FOR_PATTERN,
-    Problem,
-    QueryError,
-    shortened,
-)
+from arag_search.plan.lookup import RegexLookup
+from arag_search.query.problems import Problem, ProblemKind, QueryError
 from arag_search.query.regexes import SlowPatternError, stopwatch
 
 MAX_VERIFIED = 20_000
@@ -36,12 +30,11 @@ def resolve_lookups(
     granularity: Granularity = "chunk",
     scope: ResolvedPlan | None = None,
     deadline: Deadline | None = None,
-    typed: str = "",
 ) -> ResolvedPlan:
     """Return a plan that engines can run: with the ordinals of what its lookups match.
 
-    ``typed`` is the query as typed, in which errors find a pattern. Raises QueryError if more than
-    MAX_VERIFIED texts might match, or a pattern takes too long, and QueryTimeoutError.
+    Raises QueryError if more than MAX_VERIFIED texts might match, or a pattern takes too long, and
+    QueryTimeoutError.
     """
     lookups = [(leaf, leaf.lookup) for leaf in leaves(plan) if leaf.lookup is not None]
     if not lookups:
@@ -52,8 +45,8 @@ def resolve_lookups(
     ordinals = list(islice(listed, MAX_VERIFIED + 1))
     if len(ordinals) > MAX_VERIFIED:
         unit = "sentences" if granularity == "sentence" else "passages"
-        message = TOO_MANY_FOR_PATTERN.format(limit=MAX_VERIFIED, unit=unit)
-        raise _refused(plan, lookups[0][0], message, typed)
+        size = {"limit": MAX_VERIFIED, "unit": unit}
+        raise _refused(plan, *lookups[0], ProblemKind.TOO_MANY_FOR_PATTERN, **size)
     matching: list[list[int]] = [[] for _ in lookups]
     watch = stopwatch()
     for ordinal, passage in _passages(engine, ordinals, granularity, scope):
@@ -64,7 +57,7 @@ def resolve_lookups(
                 if lookup.matches(passage, watch):
                     members.append(ordinal)
             except SlowPatternError:
-                raise _refused(plan, leaf, SLOW_PATTERN, typed) from None
+                raise _refused(plan, leaf, lookup, ProblemKind.SLOW_PATTERN) from None
     return ResolvedPlan(resolved(plan, matching))
 
 
@@ -90,7 +83,8 @@ def _passages(
                 yield ordinal, replace(chunk, content=text, sentence_ends=(len(text),))
 
 
-def _refused(plan: Clause, leaf: Clause, message: str, typed: str) -> QueryError:
-    number = 0 if leaf.lookup is None else leaf.lookup.number
-    problem = Problem(pattern_start(typed, number) + 1, shortened(leaf.text), message)
+def _refused(
+    plan: Clause, leaf: Clause, lookup: RegexLookup, kind: ProblemKind, **values: object
+) -> QueryError:
+    problem = Problem.of(lookup.start + 1, leaf.text, kind, **values)
     return QueryError(str(plan), (problem,), None)

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from arag_search.query.fields import DOC_ID
 from arag_search.query.lexer import REGEX
-from arag_search.query.problems import SLOW_PATTERN
+from arag_search.query.problems import ProblemKind
 from arag_search.query.regexes import SlowPatternError, Stopwatch
 from arag_search.query.tree import KeywordEquals, Regex
 from arag_search.search.index import Index
@@ -117,7 +117,7 @@ class Find(DocumentTool):
                 with Stopwatch():
                     occurrences = [self._occurrences(lines, pattern) for pattern in patterns]
             except SlowPatternError:
-                return not_run([SLOW_PATTERN])
+                return not_run([ProblemKind.SLOW_PATTERN.value])
             all_matches = matches_of(lines, patterns, occurrences, places, context)
         visible = read_set if self.is_guarded(read_set) else None
         reply = _Reply(lines, reference, self.max_result_tokens, visible)

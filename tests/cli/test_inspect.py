@@ -167,7 +167,15 @@ def test_the_json_of_a_check_has_the_same_keys_for_good_and_bad_queries(arag: Co
         "understood": None,
         "tree": None,
         "notes": [],
-        "problems": [{"column": 6, "piece": "NOT bb", "message": NOT_ALTERNATIVE}],
+        "problems": [
+            {
+                "column": 6,
+                "piece": "NOT bb",
+                "message": NOT_ALTERNATIVE,
+                "kind": "NOT_ALTERNATIVE",
+                "values": {},
+            }
+        ],
         "mended": "(a AND NOT bb)",
     }
 
@@ -178,7 +186,8 @@ def test_half_a_character_is_refused_and_printed_as_json(arag: Command) -> None:
     done = arag("check", "a\udcff", "--json")
     assert done.code == 2
     assert done.json["query"] == "a\udcff"
-    assert done.json["problems"] == [{"column": 2, "piece": "?", "message": surrogate}]
+    (problem,) = done.json["problems"]
+    assert (problem["column"], problem["piece"], problem["message"]) == (2, "?", surrogate)
     assert arag("search", "my-index", "a\udcff", "--json").json["query"] == "a\udcff"
     assert arag("search", "my-index", "--tool", "keyword", "a\udcff").err == (
         "arag-search: A keyword holds half of a character (a lone surrogate).\n"

@@ -127,7 +127,15 @@ def test_the_json_of_a_refused_query_holds_its_problems(arag: Command) -> None:
         "offset": 3,
         "hits": [],
         "notes": [],
-        "problems": [{"column": 12, "piece": "NOT opera", "message": NOT_ALTERNATIVE}],
+        "problems": [
+            {
+                "column": 12,
+                "piece": "NOT opera",
+                "message": NOT_ALTERNATIVE,
+                "kind": "NOT_ALTERNATIVE",
+                "values": {},
+            }
+        ],
         "mended": "(vivaldi AND NOT opera)",
         "feedback": None,
         "retrieved_tokens": 0,

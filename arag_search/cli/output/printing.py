@@ -110,7 +110,6 @@ def state_json(standing: Standing | None) -> dict[str, Any] | None:
 
 def problem_list(error: QueryError) -> list[dict[str, Any]]:
     """Return all problems of a query."""
-    return [
-        {"column": problem.column, "piece": problem.piece, "message": problem.message}
-        for problem in error.problems
-    ]
+    from dataclasses import asdict
+
+    return [asdict(problem) for problem in error.problems]

@@ -25,6 +25,7 @@ from arag_search.query.tree import (
     Prefix,
     Range,
     Term,
+    leaves,
     render,
 )
 from tests.support import strategies
@@ -395,6 +396,60 @@ def test_queries_beyond_the_limits_are_rejected_with_the_numbers() -> None:
         assert caught.value.mended is None
 
 
+@pytest.mark.parametrize(
+    ("query", "beyond"),
+    [
+        (" ".join(f"w{n}" for n in range(70)), "w64 w65"),
+        ("x NOT title:w0 " + " ".join(f"w{n}" for n in range(1, 70)), "w63 w64"),
+        ("(aaa* bbb*)^2 c ccc* lang:en ddd* title:eeeee* fff*", "title:eeeee* fff*"),
+        ('a "' + "of the " * 90 + '" "' + "in a " * 20 + '" z', '"in a in a'),
+    ],
+)
+def test_a_limit_of_the_whole_is_exceeded_at_the_first_leaf_beyond_it(
+    query: str, beyond: str
+) -> None:
+    with pytest.raises(QueryError) as caught:
+        parse(query, SCHEMA)
+    assert caught.value.problems[0].column == query.index(beyond) + 1
+
+
+def test_leaves_know_where_their_clauses_start_and_are_values_all_the_same() -> None:
+    query = 'title:a  -(bbb~1^2 OR "c d"~2 lang:"en") NOT /x/ AND year:>=5 col*^2 published:2001'
+    tree = parse(query, SCHEMA).tree
+    again = parse(str(tree), SCHEMA).tree
+    assert again == tree
+    assert repr(again) == repr(tree)
+    assert hash(again) == hash(tree)
+    pieces = [query[leaf.start :].split(" ")[0].rstrip(")") for leaf in leaves(tree)]
+    assert sorted(pieces) == sorted(
+        ["title:a", "bbb~1^2", '"c', 'lang:"en"', "/x/", "year:>=5", "col*^2", "published:2001"]
+    )
+
+
+def test_a_program_can_branch_on_the_kind_of_a_problem_and_on_its_values() -> None:
+    kinds = {
+        "author:x": ("UNKNOWN_FIELD", "name", "author"),
+        "vi*": ("PREFIX", "text", "vi"),
+        "year:z": ("NOT_A_VALUE", "type", "number"),
+        "a^5000": ("SUFFIX", None, None),
+        "/(/": ("PATTERN", "pattern", "("),
+        "year:[2 TO 1]": ("EMPTY_RANGE", None, None),
+        "a PREFER lang:en": ("PREFER_WITHOUT_SCORE", None, None),
+        "a DEMOTE^2 b": ("FACTOR_OF_DEMOTE", None, None),
+        " ".join(f"w{n}" for n in range(65)): ("TOO_MANY_LEAVES", "count", 65),
+    }
+    for query, (kind, name, value) in kinds.items():
+        with pytest.raises(QueryError) as caught:
+            parse(query, SCHEMA)
+        problem = caught.value.problems[0]
+        assert problem.kind == kind
+        assert problem.values.get(name or "") == value
+    with pytest.raises(QueryError) as caught:
+        parse_filter({"year": "x"}, SCHEMA)
+    assert caught.value.problems[0].kind == "NOT_ALLOWED"
+    assert caught.value.problems[0].values["what"] == '"x" is no value of a number field.'
+
+
 def test_a_query_at_the_limits_is_accepted() -> None:
     parse("a" * 2_000, SCHEMA)
     parse(" ".join(f"w{n}" for n in range(64)), SCHEMA)
@@ -503,7 +558,7 @@ def test_a_scope_is_of_metadata_and_may_consist_of_nots_alone() -> None:
     with pytest.raises(QueryError) as caught:
         parse_filter("lang:en AND vivaldi", SCHEMA)
     assert str(caught.value) == (
-        'Query not run: 1 problem.\n1. column 1, "vivaldi": a filter searches no text. Metadata '
+        'Query not run: 1 problem.\n1. column 13, "vivaldi": a filter searches no text. Metadata '
         "clauses are allowed, with AND, OR and NOT; fields: doc_id, year (number), lang (keyword), "
         "published (date).\nWhere: the filter"
     )
