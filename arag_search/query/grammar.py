@@ -42,7 +42,7 @@ class Options(NamedTuple):
     default_operator: Operator = "OR"
     operators: bool = True
     limits: bool = True
-    published: bool = False
+    as_written: bool = False
     ranked: bool = True
 
     @property
@@ -53,7 +53,7 @@ class Options(NamedTuple):
     @property
     def has_additions(self) -> bool:
         """Whether PREFER and DEMOTE are operators, and words match their forms."""
-        return self.operators and not self.published
+        return self.operators and not self.as_written
 
     @property
     def max_depth(self) -> int:

@@ -111,21 +111,21 @@ def parse(
     default_operator: Operator = "OR",
     operators: bool = True,
     limits: bool = True,
-    published: bool = False,
+    as_written: bool = False,
     ranked: bool = True,
 ) -> Query:
     """Parse a query.
 
     ``default_operator`` is what a space means. ``operators`` False rejects AND, OR, NOT, - and !
-    (a space is then OR). ``published`` reads the language without its later additions: PREFER and
-    DEMOTE are words, and words match as they are written; so it is without operators.
+    (a space is then OR). ``as_written``: words match as they are written and not in their normal
+    forms, and PREFER, DEMOTE, patterns and fuzzy words are off; so it is without operators.
     ``ranked`` False is for a condition, which has no scores: it rejects PREFER and DEMOTE.
     ``limits`` False lifts all limits but a depth of 100 parentheses. Raises QueryError with every
     problem (the first 2,000), never anything else, whatever the text; one of more than 4,000
     characters gets no corrected query.
     """
     return parse_checked(
-        text, Options(schema, default_operator, operators, limits, published, ranked)
+        text, Options(schema, default_operator, operators, limits, as_written, ranked)
     )
 
 

@@ -98,7 +98,7 @@ class Search(Asked):
     per_document: int | None = None
     relax: bool = False
     branches: bool = False
-    published: bool = False
+    as_written: bool = False
     show: Show = "text"
     after: str | None = None
     first_page: int = 0

@@ -234,9 +234,9 @@ class Index:
         gives the last places of that page to the best passages of alternatives without one on it,
         in the order written. What gives way comes on later pages, which need the same number.
 
-        With ``published``, the query is read as in presets that reproduce a paper: PREFER and
-        DEMOTE are words, and words match as they are written. The same applies without
-        ``operators``.
+        With ``as_written``, words match as they are written and not in their normal forms, and
+        PREFER, DEMOTE, patterns and fuzzy words are off, as in presets that reproduce a paper. The
+        same applies without ``operators``.
 
         ``show`` "titles" lists passages: it reads no text and counts all matches; "lines" lists all
         sentences that match best, or at sentence granularity those that match. Of more than

@@ -47,7 +47,7 @@ def logical_search(state: IndexState, asked: Search, *, exact: bool = False) -> 
         )
     engine, schema, form = state.engine, state.schema, asked.form
     sort = None if asked.sort is None else parse_sort(asked.sort, schema)
-    options = Options(schema, asked.default_operator, asked.operators, published=asked.published)
+    options = Options(schema, asked.default_operator, asked.operators, as_written=asked.as_written)
     parsed = parse_checked(asked.query, options)
     scope, within = state.narrowed(asked.filter)
     plan = lower(parsed.tree, parsed.language)

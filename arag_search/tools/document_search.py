@@ -294,7 +294,7 @@ class DocumentSearch(Tool):
                     top_k=PASSAGES_A_DOCUMENT * wanted,
                     per_document=PASSAGES_A_DOCUMENT,
                     filter=filter,
-                    published=self.preset.reproduces is not None,
+                    as_written=self.preset.reproduces is not None,
                 )
             if self.backend == "words":
                 words, _ = words_query(nfc(query))
@@ -304,7 +304,7 @@ class DocumentSearch(Tool):
                     per_document=PASSAGES_A_DOCUMENT,
                     filter=filter,
                     feedback=False,
-                    published=True,  # they are no logical query
+                    as_written=True,  # they are no logical query
                 )
             if self.backend == "hybrid":
                 return index.hybrid_search(

@@ -84,6 +84,6 @@ class LogicalSearch(SearchTool):
             "relax": preset.relax,
             "branches": preset.explains,
             "feedback": preset.explains,
-            "published": preset.reproduces is not None,
+            "as_written": preset.reproduces is not None,
             **(self._begin(arguments) if "after" not in self.hidden else {}),
         }

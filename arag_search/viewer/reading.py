@@ -67,14 +67,14 @@ def _logical(query: str, default_operator: Operator, step: Step, schema: Schema)
     """Parse with all operators, with those of the papers, and with none. The preset decides between
     them, and the reply shows above its passages which one applied."""
     above = parts_of(step.tool_output, step.passages).above
-    for operators, published in ((True, False), (True, True), (False, False)):
+    for operators, as_written in ((True, False), (True, True), (False, False)):
         try:
             parsed = parse(
                 query,
                 schema,
                 default_operator=default_operator,
                 operators=operators,
-                published=published,
+                as_written=as_written,
             )
         except QueryError as error:
             if step.status == "error" and step.tool_output.startswith(str(error)):

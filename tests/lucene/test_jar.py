@@ -98,7 +98,7 @@ def test_bytes_that_are_no_query_are_refused() -> None:
     ],
 )
 def test_queries_reach_java_unchanged(text: str, lucene: str) -> None:
-    tree = parse(text, published=True).tree
+    tree = parse(text, as_written=True).tree
     assert str(java("arag.Queries").read(compiled(written(tree).root)[0]).toString()) == lucene
 
 

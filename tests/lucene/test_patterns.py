@@ -137,7 +137,7 @@ def test_a_query_that_finds_nothing_counts_only_what_is_known(index: Index) -> N
 
 def test_presets_that_reproduce_a_paper_have_no_patterns(index: Index) -> None:
     with pytest.raises(QueryError, match="patterns and fuzzy words are off here"):
-        index.logical_search("/vivaldi/", published=True)
+        index.logical_search("/vivaldi/", as_written=True)
 
 
 def test_a_path_is_a_pattern_with_a_note(index: Index) -> None:

@@ -109,7 +109,7 @@ def test_a_hybrid_search_fuses_the_ranks_of_words_and_vectors(
 ) -> None:
     query = "opera by Vivaldi in Venice"
     result = index.hybrid_search(query, vectors=unit)
-    words = ids(index.logical_search("opera by vivaldi in venice", top_k=100, published=True))
+    words = ids(index.logical_search("opera by vivaldi in venice", top_k=100, as_written=True))
     near = ids(
         index.semantic_search(query, top_k=100)
         if unit == "sentence"
@@ -151,7 +151,7 @@ def test_a_hybrid_query_has_words_but_no_operators(index: Index) -> None:
     assert result.notes == ()
     word_ranks = {hit.id: hit.ranks and hit.ranks.words for hit in result.hits}
     plain = 'not opera or venice "title:x" 2 and vivaldi'
-    expected = ids(index.logical_search(plain, published=True))
+    expected = ids(index.logical_search(plain, as_written=True))
     assert [
         hit_id for hit_id, rank in sorted(word_ranks.items(), key=lambda item: item[1] or 9) if rank
     ] == expected

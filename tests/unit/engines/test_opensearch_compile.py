@@ -29,7 +29,7 @@ QUERY_KINDS = {
 
 def plan(query: str) -> ResolvedPlan:
     """Return the plan of a query of written words."""
-    return written(parse(query, SCHEMA, published=True).tree)
+    return written(parse(query, SCHEMA, as_written=True).tree)
 
 
 def dsl(query: str) -> Any:

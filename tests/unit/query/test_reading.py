@@ -318,7 +318,7 @@ def test_a_space_can_mean_and(query: str, understood: str) -> None:
 
 
 def test_published_queries_read_technical_text_as_papers_do() -> None:
-    assert parse("pg_dump -j ->>", SCHEMA, published=True).notes == (
+    assert parse("pg_dump -j ->>", SCHEMA, as_written=True).notes == (
         '"->>" was left out: it holds nothing to search.',
     )
     for query, mended in (
@@ -327,7 +327,7 @@ def test_published_queries_read_technical_text_as_papers_do() -> None:
         ('a AND "->>"', "a"),
     ):
         with pytest.raises(QueryError) as caught:
-            parse(query, SCHEMA, published=True)
+            parse(query, SCHEMA, as_written=True)
         assert caught.value.mended == mended
 
 
@@ -759,5 +759,5 @@ def test_filters_and_conditions_reject_prefer_and_demote() -> None:
 
 
 def test_prefer_and_demote_are_words_where_they_are_no_operators() -> None:
-    assert parse("a PREFER b", SCHEMA, published=True).text == r"(a OR \PREFER OR b)"
+    assert parse("a PREFER b", SCHEMA, as_written=True).text == r"(a OR \PREFER OR b)"
     assert parse("a DEMOTE b", SCHEMA, operators=False).text == r"(a \DEMOTE b)"

@@ -54,7 +54,7 @@ def test_a_preference_that_no_passage_meets_is_noted(index: Index) -> None:
 
 
 def test_published_queries_have_words_instead_of_operators(index: Index) -> None:
-    published = index.logical_search("vivaldi DEMOTE goldoni", published=True)
+    published = index.logical_search("vivaldi DEMOTE goldoni", as_written=True)
     assert published.understood == r"(vivaldi OR \DEMOTE OR goldoni)"
     assert not any(hit.lowered for hit in published.hits)
 
