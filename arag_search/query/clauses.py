@@ -117,7 +117,8 @@ class ClauseReader:
         if field is not None and field.kind == "unknown":
             name, field = field.name, self.reject_unknown(field.name, start - len(field.name) - 1)
             if field is None:
-                return self.literal(f"{name} {unescape(stem.rstrip('*'))}")
+                text = raw if any(map(str.isalpha, suffix)) else stem.rstrip("*")
+                return self.literal(f"{name} {unescape(text)}")
         if field is not None and field.kind != "text":
             return self._value(stem, suffix, start, end, field)
         text_field = field.text_field if field else None

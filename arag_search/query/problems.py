@@ -21,7 +21,7 @@ from arag_search.query.limits import (
 )
 from arag_search.query.regexes import MAX_QUERY_S, MAX_TEXT_S
 
-_MAX_PIECE = 40
+MAX_PIECE = 40
 _MAX_VALUE = 120
 _MAX_LISTED = 20
 
@@ -348,7 +348,7 @@ class Findings:
             raise EndOfReadingError
 
     def _piece(self, start: int, end: int) -> str:
-        return self.text[start : min(end, start + _MAX_PIECE + 1)]
+        return self.text[start : min(end, start + MAX_PIECE + 1)]
 
     def note(self, template: str, **values: object) -> None:
         """Record a note, filled in with ``values``, once."""
@@ -364,7 +364,7 @@ def _valid(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def shortened(piece: str, limit: int = _MAX_PIECE) -> str:
+def shortened(piece: str, limit: int = MAX_PIECE) -> str:
     """Return a piece of a query for a message, cut after ``limit`` characters."""
     return piece if len(piece) <= limit else piece[: limit - 3] + "..."
 

@@ -42,6 +42,7 @@ from arag_search.query.operators import (
     factored,
 )
 from arag_search.query.problems import (
+    MAX_PIECE,
     EndOfReadingError,
     Findings,
     ProblemKind,
@@ -635,12 +636,16 @@ class _Reader:
 
     def _modified(self, modifier: _Modifier, node: Node, start: int, end: int) -> Modifier | None:
         """Return a clause with its modifier, without what has no effect there, which is rejected;
-        None for one that is rejected itself."""
+        None for one that is rejected itself. What a problem does not show whole is not left out."""
         modified = partial(Modifier, modifier.operator, factor=modifier.factor)
         others = [lambda: None]
         if modifier.operator is not PREFER:
             others = [lambda: modified(child=unweighted(condition_of(node)))]
-        return self.clauses.first(start, end, lambda: modified(child=node), *others)
+        made = self.clauses.first(start, end, lambda: modified(child=node), *others)
+        if made is None or made.child is not node:
+            is_whole = made is not None and len(leaves(made)) == len(leaves(node))
+            self.findings.mendable &= is_whole or end - start <= MAX_PIECE
+        return made
 
     def _open(self, lexeme: Lexeme, _: Lexeme | None) -> None:
         if len(self.outer) == self.options.max_depth:
@@ -657,7 +662,7 @@ class _Reader:
         if self.outer:
             self._end(lexeme.end, lexeme.suffix)
         else:
-            self.reject(lexeme.start, lexeme.start + 1, ProblemKind.UNOPENED_GROUP)
+            self.reject(lexeme.start, lexeme.end, ProblemKind.UNOPENED_GROUP)
 
     def _end(self, end: int, suffix: str) -> None:
         """Take the innermost group off the stack and add it as a clause to the group around it."""

@@ -450,6 +450,60 @@ def test_a_program_can_branch_on_the_kind_of_a_problem_and_on_its_values() -> No
     assert caught.value.problems[0].values["what"] == '"x" is no value of a number field.'
 
 
+_PIECES = (
+    *(
+        "opera",
+        "Vivaldi",
+        "librett*",
+        "vi*",
+        "vivladi~1",
+        '"four seasons"',
+        "/born/",
+        "a:born",
+        "seen^x",
+    ),
+    *("title:", "author:born", "year:5", "lang:en", ")^2é", "x*y", "born^0drawn", "NOT", "DEMOTE"),
+    *(
+        "PREFER",
+        "(",
+        "NOT (",
+        "DEMOTE (",
+        "PREFER (",
+        ")",
+        "AND",
+        "OR",
+        "-",
+        "--all",
+        "~2",
+        '"',
+        "^0",
+    ),
+)
+
+
+def _words_of(text: str) -> set[str]:
+    names = {"and", "or", "not", "prefer", "demote", "title", "content", "year", "lang"}
+    return set(re.findall(r"[^\W\d_]+", text.lower())) - names
+
+
+@settings(max_examples=EXAMPLES)
+@given(st.lists(st.sampled_from(_PIECES), max_size=12), st.sampled_from([" ", ""]))
+@example(["opera", "NOT (", "born", "PREFER (", *["opera"] * 9, "Vivaldi"], " ")
+@example(["opera", "DEMOTE", "author:drawn^0born"], " ")
+@example(["opera", ")^2é", "Vivaldi"], " ")
+def test_a_corrected_query_holds_every_word_that_no_problem_names(
+    pieces: list[str], between: str
+) -> None:
+    typed = between.join(pieces)
+    try:
+        parse(typed, SCHEMA)
+    except QueryError as error:
+        if error.mended is not None:
+            problems = [f"{problem.piece} {problem.message}" for problem in error.problems]
+            known = " ".join([error.mended, *problems]).lower()  # the end of a piece may be cut
+            assert not [word for word in _words_of(typed) if word[:9] not in known]
+
+
 def test_a_query_at_the_limits_is_accepted() -> None:
     parse("a" * 2_000, SCHEMA)
     parse(" ".join(f"w{n}" for n in range(64)), SCHEMA)
