@@ -53,6 +53,8 @@ from arag_search.query.tree import (
     any_of,
 )
 
+is_plain_phrase = re.compile('"[A-Za-z0-9][A-Za-z0-9 ]*"').fullmatch
+"""Most phrases: quotes around letters and digits of ASCII."""
 _LITERAL_BACKSLASH = re.compile(r"(?<!\\)(?:\\\\)*\\[^\W_]")
 _PATH = re.compile(r"[\w./-]+|.*\b(?:AND|OR|NOT)\b.*", re.DOTALL)
 """A pattern that may be meant as text: a path, or words between slashes that belong to others."""
@@ -110,8 +112,9 @@ class ClauseReader:
 
     def word(self, raw: str, start: int, field: FieldRef | None) -> Node | None:
         """Return the leaf of a bare word after its field, with its prefix star and weight."""
-        if raw.isalnum() and raw.isascii() and field is None:  # as most words are
-            return Term(raw)
+        is_text = field is None or field.kind == "text"
+        if is_text and raw.isalnum() and raw.isascii():  # as most words are
+            return Term(raw, field.text_field if field else None)
         end, cut = start + len(raw), find_special(raw, "^~")
         stem, suffix = (raw, "") if cut < 0 else (raw[:cut], raw[cut:])
         if field is not None and field.kind == "unknown":

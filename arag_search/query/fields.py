@@ -85,6 +85,9 @@ class FieldRef(NamedTuple):
         return next(ordered, KEYWORD)
 
 
+_TEXT_REFS = {name: FieldRef(name, "text") for name in TEXT_FIELDS}
+
+
 @dataclass(frozen=True, slots=True)
 class Schema:
     """The fields of an index. ``metadata`` maps each declared field to its type.
@@ -134,6 +137,8 @@ class Schema:
         It is "unknown" if there is none and the schema is not open, or if no field may have this
         name.
         """
+        if name in _TEXT_REFS:
+            return _TEXT_REFS[name]
         name = self.named(name) or name
         kind = self.kind(name)
         if kind is None:

@@ -80,13 +80,7 @@ def node_of(
     first.
     """
     modifiers = [node for node in nodes if isinstance(node, Modifier)]
-    if not modifiers:
-        plain = cast("list[Node]", nodes)
-        joined = set(connectors[1:])
-        if len(joined) < 2:
-            is_or = not joined or (joined.pop() or spaces_mean) == OR.word
-            return any_of(*plain) if is_or else all_of(*plain)
-    elif len(modifiers) == len(nodes) and OR.word not in connectors:
+    if modifiers and len(modifiers) == len(nodes) and OR.word not in connectors:
         return tuple(modifiers)
     positives: list[Node] = []
     of_all: list[Modifier] = []
@@ -101,6 +95,15 @@ def node_of(
         else:
             of_all += own
     return all_of(any_of(*positives), *of_all) if positives else None
+
+
+def plain_node(nodes: Sequence[Node], connectors: Sequence[str], spaces_mean: str) -> Node:
+    """Return the node of the clauses of a group without modifiers, as ``node_of`` does."""
+    joined = set(connectors[1:])
+    if len(joined) < 2:
+        is_or = not joined or (joined.pop() or spaces_mean) == OR.word
+        return any_of(*nodes) if is_or else all_of(*nodes)
+    return cast("Node", node_of(nodes, connectors, spaces_mean))
 
 
 # Values of metadata

@@ -23,15 +23,16 @@ PATTERN = re.sub(r"\(\?P<\w+>", "(?:", REGEX.pattern)
 """The same without groups, as a part of verbose expressions."""
 _SUFFIX = r'(?:[~^][^\s()"\\]*)?'
 _INSIDE = r'[^\[\]{}()"\\]*'
-_LEXEMES = rf"""(?P<open>\()
+_LEXEMES = rf"""(?P<word>[A-Za-z0-9]++(?=[\s)]|$))
+    | (?P<open>\()
     | (?P<close>\)){_SUFFIX}
     | (?P<phrase>"[^"\\]*+(?:\\.[^"\\]*+)*"?){_SUFFIX}
     | (?P<range>(?:[-!]*+[^\W\d][\w.-]*+:[\[{{]|[\[{{](?=\s*[^\s\]}}]+\s+TO\s+[^\s\]}}]+\s*[\]}}]))
         {_INSIDE}[\]}}](?=[\s()"^~]|$)){_SUFFIX}
-    | (?P<word>(?:[^\s()"\\]++|\\.)+)
+    | (?P<other>(?:[^\s()"\\]++|\\.)+)
     | (?P<backslash>\\)"""
 """All characters but blanks are part of one. Brackets are a range after a field, and alone if a TO
-is inside."""
+is inside. Most words are plain; all others are words, too."""
 _SCANNER = re.compile(_LEXEMES, re.VERBOSE | re.DOTALL)
 _SCANNER_WITH_PATTERNS = re.compile(
     rf"(?P<regex>{PATTERN}){_SUFFIX} | {_LEXEMES}", re.VERBOSE | re.DOTALL
@@ -63,10 +64,16 @@ def lex(text: str, *, patterns: bool = True) -> list[Lexeme]:
     lexemes: list[Lexeme] = []
     end_before = 0
     for match in scanner.finditer(text):
-        kind = cast(Kind, match.lastgroup)
+        kind = match.lastgroup
         start, end = match.span()
-        suffix = text[match.end(kind) : end]
-        lexemes.append(Lexeme(kind, start, end, match[kind], suffix, start == end_before > 0))
+        raw, suffix = match[0], ""
+        if kind == "other":
+            kind = "word"
+        elif kind != "word" and kind != "open":
+            raw = match[kind or 0]
+            suffix = text[start + len(raw) : end]
+        is_joined = start == end_before > 0
+        lexemes.append(Lexeme(cast(Kind, kind), start, end, raw, suffix, is_joined))
         end_before = end
     return lexemes
 
@@ -78,6 +85,8 @@ def unescape(raw: str) -> str:
 
 def find_special(raw: str, characters: str) -> int:
     """Return the index of the first unescaped one of the characters (of ``:^~*?``), -1 for none."""
+    if len(characters) == 1 and "\\" not in raw:
+        return raw.find(characters)
     for match in _SPECIAL.finditer(raw):
         if match.group(1) and match.group(1) in characters:
             return match.start()

@@ -7,7 +7,6 @@ it is the query that runs, or the corrected one.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -19,9 +18,16 @@ from typing import NamedTuple, cast
 
 from arag_search.query import problems
 from arag_search.query.analysis import has_apostrophes, has_token, letters_of
-from arag_search.query.clauses import ClauseReader, is_no_field, with_colon
+from arag_search.query.clauses import ClauseReader, is_no_field, is_plain_phrase, with_colon
 from arag_search.query.fields import ANY_SCHEMA, FieldRef, Schema
-from arag_search.query.grammar import OTHER_CASE, Operator, Options, alternatives, node_of
+from arag_search.query.grammar import (
+    OTHER_CASE,
+    Operator,
+    Options,
+    alternatives,
+    node_of,
+    plain_node,
+)
 from arag_search.query.lexer import REGEX, Lexeme, find_special, lex, unescape
 from arag_search.query.limits import (
     DEFAULT_FACTOR,
@@ -54,6 +60,7 @@ from arag_search.query.tree import (
     Fuzzy,
     Modifier,
     Node,
+    Phrase,
     Prefix,
     Term,
     TextLeaf,
@@ -83,6 +90,8 @@ _SPACED_CLAUSE = re.compile(
       | \s+:\s*(?P<after>"[^"\\]*"|[^\s()":]+))(?=[\s)]|$)""",
     re.VERBOSE,
 )
+_COMPARING = re.compile(r"[=≥≤<>]|\sTO\s|\s:")
+"""What every text with a _SPACED_CLAUSE has."""
 _COMPARISONS = {"==": "=", "=>": ">=", "=<": "<=", "≥": ">=", "≤": "<="}
 _MAX_NOTES = 20
 _MOST_SHARES = max(PREFIX_SHARES.values())
@@ -172,8 +181,10 @@ def findings_of(text: str, options: Options) -> tuple[Findings, Node | tuple[Mod
         tree = _Reader(plain, options, findings).read()
         if tree is None and not findings.problems:
             findings.reject(0, len(text), ProblemKind.EMPTY_QUERY, mended=False)
-        if tree is not None and not isinstance(tree, tuple):  # of a Union, it would be slow
-            for start, kind, count, limit in _exceeded(tree, plain, options):
+        # isinstance(tree, Node) of a Union would be slow
+        has_limits = options.limits and _may_exceed(plain)
+        if has_limits and tree is not None and not isinstance(tree, tuple):
+            for start, kind, count, limit in _exceeded(tree, plain):
                 size = {"count": count, "limit": limit}
                 findings.reject(start, len(text), kind, mended=False, **size)
     except EndOfReadingError:
@@ -181,18 +192,18 @@ def findings_of(text: str, options: Options) -> tuple[Findings, Node | tuple[Mod
     return findings, tree
 
 
-def _exceeded(
-    tree: Node, text: str, options: Options
-) -> Iterator[tuple[int, ProblemKind, int, int]]:
+def _may_exceed(text: str) -> bool:
+    """Return whether a text is so long, or has so many prefixes, that it may exceed a limit."""
+    if not text.isascii() or len(text) >= 2 * MAX_LEAVES:
+        return True
+    is_long = 3 * len(text) > MAX_WORDS and has_apostrophes(text)
+    return is_long or _MOST_SHARES * (text.count("*") + text.count("~")) > MAX_PREFIXES
+
+
+def _exceeded(tree: Node, text: str) -> Iterator[tuple[int, ProblemKind, int, int]]:
     """Yield the limits of the whole that the tree of a text exceeds: the offset of the first leaf
     beyond it, the problem, how many there are and how many there may be."""
-    if not options.limits:
-        return
     spellings = 3 if has_apostrophes(text) else 1
-    most_shares = _MOST_SHARES * (text.count("*") + text.count("~"))
-    is_short = len(text) < 2 * MAX_LEAVES and spellings * len(text) <= MAX_WORDS
-    if is_short and most_shares <= MAX_PREFIXES and text.isascii():
-        return
     all_leaves = sorted(leaves(tree), key=attrgetter("start"))
     texts = [leaf for leaf in all_leaves if isinstance(leaf, TextLeaf)]
     spread = [leaf for leaf in texts if isinstance(leaf, Prefix | Fuzzy)]
@@ -223,9 +234,11 @@ Read = Node | Modifier | tuple[Modifier, ...] | None
 
 @dataclass(slots=True)
 class _Item:
-    """A clause in its group, with the ``connector`` before it, empty for a space. ``node`` is None
-    for one that was rejected and has no replacement; a group of nothing but modifiers is these, and
-    ``is_modifier``, too."""
+    """A clause in its group, with the ``connector`` before it, empty for a space.
+
+    ``node`` is None if it was rejected and has no replacement. A group of nothing but modifiers is
+    these, and ``is_modifier``, too.
+    """
 
     connector: str
     node: Read
@@ -241,22 +254,28 @@ class _Item:
         return node if isinstance(node, tuple) else () if node is None else (node,)
 
 
-@dataclass(slots=True)
 class _Group:
     """An open parenthesis (or the whole query) with the clauses read so far, as what it is itself
     in the group around it.
 
-    ``operator``, ``modifiers`` and ``plus`` belong to the clause that comes next. ``dropped`` are
-    the offsets of pieces that hold nothing to search.
+    ``operator``, ``modifiers`` and ``plus`` belong to the clause that comes next. ``is_plain``: no
+    clause so far has a modifier or a plus, or is rejected. ``dropped`` are the offsets of pieces
+    that hold nothing to search.
     """
 
-    start: int
-    field: FieldRef | None = None
-    items: list[_Item] = dataclasses.field(default_factory=list[_Item])
-    operator: Lexeme | None = None
-    modifiers: list[_Modifier] = dataclasses.field(default_factory=list[_Modifier])
-    plus: bool = False
-    dropped: list[tuple[int, int]] = dataclasses.field(default_factory=list[tuple[int, int]])
+    __slots__ = (
+        "dropped", "field", "is_plain", "items", "modifiers", "operator", "plus", "start"
+    )  # fmt: skip
+
+    def __init__(self, start: int, field: FieldRef | None = None) -> None:
+        self.start = start
+        self.field = field
+        self.items: list[_Item] = []
+        self.operator: Lexeme | None = None
+        self.modifiers: list[_Modifier] = []
+        self.plus = False
+        self.is_plain = True
+        self.dropped: list[tuple[int, int]] = []
 
 
 class _Reader:
@@ -268,9 +287,11 @@ class _Reader:
         self.reject, self.note = findings.reject, findings.note
         self.clauses = ClauseReader(options, findings)
         self.plain = plain
-        self.lexemes = lex(self.plain, patterns=options.has_additions)
+        self.has_additions = options.has_additions
+        self.lexemes = lex(self.plain, patterns=self.has_additions)
+        self.may_compare = _COMPARING.search(plain) is not None
         self.read_until = 0  # what is before this offset was read with an earlier lexeme
-        self.operators = SPELLED if options.has_additions else PUBLISHED
+        self.operators = SPELLED if self.has_additions else PUBLISHED
         self.group = _Group(0)
         self.outer: list[_Group] = []
         self.pending_field: tuple[FieldRef, int] | None = None  # whose value comes next
@@ -278,25 +299,22 @@ class _Reader:
 
     def read(self) -> Node | tuple[Modifier, ...] | None:
         """Return what the text is read as; None if nothing is left."""
-        for half in re.finditer("[\ud800-\udfff]", self.plain):
-            self.reject(*half.span(), ProblemKind.LONE_SURROGATE, mended=False)
-        if self.findings.problems:
-            return None
-        kinds = {
-            "word": self._word, "phrase": self._phrase, "regex": self._regex,
-            "range": self._range, "open": self._open, "close": self._close,
-        }  # fmt: skip
+        if not self.plain.isascii():
+            for half in re.finditer("[\ud800-\udfff]", self.plain):
+                self.reject(*half.span(), ProblemKind.LONE_SURROGATE, mended=False)
+            if self.findings.problems:
+                return None
         for lexeme, following in pairwise([*self.lexemes, None]):
             if lexeme is None or lexeme.start < self.read_until:
                 continue
+            if self.doubt is None:
+                self._BY_KIND[lexeme.kind](self, lexeme, following)
+                continue
             doubt, self.doubt, dropped = self.doubt, None, len(self.group.dropped)
-            if lexeme.kind == "backslash":
-                self.reject(lexeme.start, lexeme.end, ProblemKind.TRAILING_BACKSLASH)
-            else:
-                kinds[lexeme.kind](lexeme, following)
-            if doubt is not None and dropped == len(self.group.dropped):
+            self._BY_KIND[lexeme.kind](self, lexeme, following)
+            if dropped == len(self.group.dropped):
                 self._note_doubt(*doubt, lexeme)
-            elif doubt is not None:
+            else:
                 self.doubt = doubt
         end = len(self.findings.text)
         while self.outer:
@@ -306,7 +324,7 @@ class _Reader:
         if not self.group.items and not self.findings.problems:
             start, end = self.group.dropped[0] if self.group.dropped else (0, end)
             self.reject(start, end, ProblemKind.EMPTY_QUERY, mended=False)
-        return self._joined(self.group.items)
+        return self._joined(self.group)
 
     def _note_doubt(self, note: str, word: str, field: str, lexeme: Lexeme) -> None:
         """Note what may have been meant for this clause, too: a field, or an operator."""
@@ -317,17 +335,26 @@ class _Reader:
 
     # Lexemes
 
+    def _backslash(self, lexeme: Lexeme, _: Lexeme | None) -> None:
+        self.reject(lexeme.start, lexeme.end, ProblemKind.TRAILING_BACKSLASH)
+
     def _word(self, lexeme: Lexeme, following: Lexeme | None) -> None:
-        raw = lexeme.raw
-        is_plain = raw.isascii() and raw.isalnum() and raw not in self.operators
-        has_field = self.group.field is not None or self.pending_field is not None
-        if is_plain and not has_field and self._is_alone(following):
-            self._doubt_case(raw)
-            self._add(Term(raw, start=lexeme.start), lexeme.start, lexeme.end)
+        _, start, end, raw, _, _ = lexeme
+        group = self.group
+        # A comparison may follow after a blank
+        is_alone = following is None or following.raw[:1] not in ":=<>≥≤"
+        if is_alone and self.pending_field is None and raw.isalnum() and raw.isascii():
+            operator = self.operators.get(raw)
+            if operator is None and group.field is None:
+                if raw in OTHER_CASE:
+                    self._doubt_case(raw)
+                self._add(Term(raw, start=start), start, end)
+                return
+            if operator is not None:
+                self._before_clause(operator, lexeme)
+                return
+        if self.may_compare and self._is_spaced_clause(lexeme):
             return
-        if self._is_spaced_clause(lexeme):
-            return
-        raw, start = lexeme.raw, lexeme.start
         operator = self._operator(raw)
         if operator is not None and self.pending_field is None:
             self._before_clause(operator, lexeme)
@@ -340,7 +367,8 @@ class _Reader:
             return
         outer = self.group.field
         is_text = outer is None or outer.kind == "text"
-        if is_text and self.options.has_additions and (option := _OPTION.fullmatch(raw)):
+        is_option = raw[:2] == "--" and is_text and self.has_additions
+        if is_option and (option := _OPTION.fullmatch(raw)):
             self._option(option, lexeme)
             return
         signs = len(raw) - len(raw.lstrip(NOT_SIGNS))
@@ -348,20 +376,16 @@ class _Reader:
             signs = 0  # a negative number
         if raw[0] == "+" and len(raw) > 1:
             signs = 1
-        self._signs(raw[:signs], start)
-        if raw[0] == "-" and signs and raw[signs : signs + 1].isdigit():
-            self.note(problems.NOTE_MINUS_NUMBER, piece=raw, word=raw[signs:])
-        raw, start = raw[signs:], start + signs
+        if signs:
+            self._signs(raw[:signs], start)
+            if raw[0] == "-" and raw[signs : signs + 1].isdigit():
+                self.note(problems.NOTE_MINUS_NUMBER, piece=raw, word=raw[signs:])
+            raw, start = raw[signs:], start + signs
         colon = find_special(raw, ":")
         if colon >= 0 and not self._takes_colon(raw[:colon]):
             self._fielded_word(lexeme, following, raw, start, colon)
         else:
             self._plain_word(raw, lexeme)
-
-    @staticmethod
-    def _is_alone(following: Lexeme | None) -> bool:
-        """Return whether a word is no field whose comparison follows after a blank."""
-        return following is None or following.raw[:1] not in ":=<>≥≤"
 
     def _doubt_case(self, word: str) -> None:
         if word in OTHER_CASE and self.options.operators:
@@ -386,7 +410,9 @@ class _Reader:
 
     def _operator(self, raw: str) -> OperatorWord | None:
         """Return the operator that a word is, with its factor if it is PREFER or DEMOTE."""
-        operator = self.operators.get(raw) or factored(raw)
+        operator = self.operators.get(raw)
+        if operator is None and "^" in raw:
+            operator = factored(raw)
         return operator if operator is not None and operator.word in self.operators else None
 
     def _takes_colon(self, name: str) -> bool:
@@ -497,9 +523,12 @@ class _Reader:
         self.note(problems.NOTE_COLON, piece=shortened(piece))
 
     def _phrase(self, lexeme: Lexeme, _: Lexeme | None) -> None:
-        field, start = self._take_field(lexeme.start)
-        leaf = self.clauses.phrase(lexeme.raw, lexeme.suffix, lexeme.start, lexeme.end, field)
-        self._add_clause(leaf, start, lexeme.end)
+        raw, suffix, at, end = lexeme.raw, lexeme.suffix, lexeme.start, lexeme.end
+        field, start = self._take_field(at)
+        if not suffix and (field is None or field.kind == "text") and is_plain_phrase(raw):
+            self._add(Phrase(raw[1:-1], 0, field and field.text_field, start=start), start, end)
+        else:
+            self._add_clause(self.clauses.phrase(raw, suffix, at, end, field), start, end)
 
     def _regex(self, lexeme: Lexeme, _: Lexeme | None) -> None:
         """Add a pattern; in the parentheses of a metadata field it is a value."""
@@ -557,20 +586,22 @@ class _Reader:
         group, start, end = self.group, lexeme.start, lexeme.end
         if not self._is_allowed(operator):
             self.reject(start, end, operator.unranked)
-        if not operator.joins:
-            suffix = lexeme.raw[len(operator.word) :]
-            match = _FACTOR.fullmatch(suffix)
-            factor = float(match[1]) if operator.factor is not None and match else 0.0
-            if suffix and not 0 < factor < 1:
-                self.reject(start, end, operator.on_factor)
-            in_range = factor if 0 < factor < 1 else DEFAULT_FACTOR
-            group.modifiers.append(_Modifier(operator, start, end, in_range))
-        elif self.options.operators:
-            self._reject_pending()
+        if operator.joins and self.options.operators:
+            if group.modifiers or group.operator:
+                self._reject_pending()
             if group.items:
                 group.operator = lexeme
             else:
                 self.reject(start, end, ProblemKind.NOTHING_LEFT, operator=lexeme.raw)
+        if operator.joins:
+            return
+        suffix = lexeme.raw[len(operator.word) :]
+        match = _FACTOR.fullmatch(suffix)
+        factor = float(match[1]) if operator.factor is not None and match else 0.0
+        if suffix and not 0 < factor < 1:
+            self.reject(start, end, operator.on_factor)
+        in_range = factor if 0 < factor < 1 else DEFAULT_FACTOR
+        group.modifiers.append(_Modifier(operator, start, end, in_range))
 
     def _is_allowed(self, operator: OperatorWord) -> bool:
         return self.options.ranked if operator.needs_ranking else self.options.operators
@@ -594,6 +625,8 @@ class _Reader:
     def _reject_pending(self) -> None:
         """Reject operators that wait for a clause where none follows."""
         group = self.group
+        if not group.modifiers and group.operator is None:
+            return
         for operator in (*group.modifiers, *([group.operator] if group.operator else [])):
             start, end = operator.start, operator.end
             typed = self.findings.text[start:end]
@@ -609,15 +642,17 @@ class _Reader:
     def _add(self, node: Node | tuple[Modifier, ...] | None, start: int, end: int) -> None:
         """Put a clause into the innermost group, with what is before it; modifiers are a group of
         nothing else."""
-        group = self.group
-        connector, self.pending_field = "", None
-        if group.operator is not None:
-            connector = self.operators[group.operator.raw].word
-        modifiers = group.modifiers
+        group, self.pending_field = self.group, None
+        connector = "" if group.operator is None else self.operators[group.operator.raw].word
+        group.operator = None
         of_modifiers = isinstance(node, tuple)
         item = _Item(connector, node, start, end, of_modifiers, group.plus)
         group.items.append(item)
-        group.operator, group.modifiers, group.plus = None, [], False
+        modifiers = group.modifiers
+        if not modifiers and not group.plus and node is not None and not of_modifiers:  # most
+            return
+        group.is_plain = False
+        group.modifiers, group.plus = [], False
         if not modifiers:
             return
         item.start = modifiers[0].start
@@ -669,13 +704,14 @@ class _Reader:
         self._reject_pending()
         ended, self.group = self.group, self.outer.pop()
         at = end - len(suffix)
-        _, weight = self.clauses.numbers(suffix, at, 0, 0)
-        is_blank = not self.findings.text[ended.start + 1 : end - 1].strip()
-        if not ended.items and ended.dropped:
-            self.reject(*ended.dropped[0], ProblemKind.NO_TOKEN)
-        elif not ended.items and (is_blank or not self.findings.problems):
-            self.reject(ended.start, end, ProblemKind.EMPTY_GROUP)
-        node = self._joined(ended.items)
+        weight = self.clauses.numbers(suffix, at, 0, 0)[1] if suffix else 1.0
+        if not ended.items:
+            is_blank = not self.findings.text[ended.start + 1 : end - 1].strip()
+            if ended.dropped:
+                self.reject(*ended.dropped[0], ProblemKind.NO_TOKEN)
+            elif is_blank or not self.findings.problems:
+                self.reject(ended.start, end, ProblemKind.EMPTY_GROUP)
+        node = self._joined(ended)
         if isinstance(node, tuple):
             if weight != 1:
                 self.reject(at, end, ProblemKind.NO_SCORE)
@@ -686,12 +722,16 @@ class _Reader:
     def _weighted(self, node: Node, weight: float, start: int, end: int) -> Node | None:
         return self.clauses.first(start, end, lambda: weighted(node, weight), lambda: node)
 
-    def _joined(self, items: list[_Item]) -> Node | tuple[Modifier, ...] | None:
+    def _joined(self, group: _Group) -> Node | tuple[Modifier, ...] | None:
         """Return the node of the clauses of a group (see ``node_of``); None if nothing is left.
 
         A run of nothing but modifiers that would be an alternative (see ``grammar``) is rejected,
         and mended by joining it to the alternative before it, or to the next if it is the first.
         """
+        items, spaces_mean = group.items, self.options.spaces_mean
+        if group.is_plain and items:
+            plain = cast("list[Node]", [item.node for item in items])
+            return plain_node(plain, [item.connector for item in items], spaces_mean)
         kept = [item for item in items if item.node is not None]
         if not kept:
             return None
@@ -700,9 +740,6 @@ class _Reader:
             for item in kept:
                 item.connector = "AND"
         kept[0].connector = ""
-        if not any(map(attrgetter("is_modifier"), kept)):  # most
-            plain = cast("list[Node]", [item.node for item in kept])
-            return node_of(plain, [item.connector for item in kept], self.options.spaces_mean)
         if not _are_modifiers(kept):
             connectors = [item.connector for item in kept]
             for start, end in alternatives(connectors, self.options.spaces_mean):
@@ -725,6 +762,11 @@ class _Reader:
             nodes += item.nodes
             connectors += [item.connector, *[""] * (len(item.nodes) - 1)]
         return node_of(nodes, connectors, self.options.spaces_mean)
+
+    _BY_KIND = {  # noqa: RUF012
+        "word": _word, "phrase": _phrase, "regex": _regex, "range": _range, "open": _open,
+        "close": _close, "backslash": _backslash,
+    }  # fmt: skip
 
 
 def _are_modifiers(items: list[_Item]) -> bool:

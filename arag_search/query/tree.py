@@ -85,7 +85,8 @@ class Term(_Leaf):
     weight: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_text(self)
+        if self.weight != 1 or not self.text.isascii() or not self.text[:1].isalnum():
+            _check_text(self)
 
 
 @value
@@ -101,10 +102,13 @@ class Phrase(_Leaf):
     weight: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_text(self)
+        if self.weight != 1 or not self.text.isascii() or not self.text[:1].isalnum():
+            _check_text(self)
+        if not self.slop:
+            return
         if not 0 <= self.slop <= MAX_SLOP:
             raise NodeError(ProblemKind.SLOP, allowed=f"0 to {MAX_SLOP}", slop=self.slop)
-        if self.slop and len(spellings_of(self.text)[0]) < 2:
+        if len(spellings_of(self.text)[0]) < 2:
             raise NodeError(ProblemKind.SLOP_OF_ONE_WORD, do="Leave it out.")
 
 
@@ -292,6 +296,7 @@ MetadataLeaf = KeywordEquals | Range
 Leaf = TextLeaf | MetadataLeaf | Regex
 Node = Leaf | And | Or
 Compound = And | Or
+_COMPOUNDS = (And, Or)  # isinstance is faster than of a Union
 
 
 def all_of(*children: Node | Modifier) -> Node:
@@ -356,7 +361,7 @@ def leaves(node: Node | Modifier) -> list[Leaf]:
 
 def placed(node: Node, start: int) -> Node:
     """Return the node of a clause, whose leaves now know that it starts there."""
-    for leaf in leaves(node):
+    for leaf in leaves(node) if isinstance(node, _COMPOUNDS) else (node,):
         _set(leaf, "start", start)
     return node
 
@@ -443,8 +448,6 @@ def _check_text(leaf: TextLeaf) -> None:
     """Check the weight of a leaf, and that its text has words; store the text in NFC."""
     if leaf.weight != 1:
         _check_weights([leaf.weight])
-    if leaf.text.isascii() and leaf.text.isalnum():
-        return
     _set(leaf, "text", checked_text(leaf.text))
     if not has_token(leaf.text):
         raise ArgumentError(f'"{leaf.text}" holds nothing to search.', do="Use letters or digits.")
