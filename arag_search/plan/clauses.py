@@ -2,7 +2,7 @@
 explanations ask of a query.
 
 Clauses form one tree, as the query was typed. New combinations, such as a query without one of its
-conditions, are made with ``all_of`` and ``any_of``.
+conditions, are made with ``all_clauses`` and ``any_clause``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 from arag_search.plan.lookup import RegexLookup
 from arag_search.query.analysis import Spellings
 from arag_search.query.field_types import FIELD_TYPES, MetadataType, Storage
-from arag_search.query.fields import CONTENT, FORMS, TITLE, index_field, searched_fields
+from arag_search.query.fields import CONTENT, FORM_FIELDS, TITLE, index_field, searched_fields
 from arag_search.query.forms import folded
 from arag_search.query.limits import DEFAULT_FACTOR
 from arag_search.query.operators import DEMOTE, NOT, PREFER, OperatorWord
@@ -25,7 +25,7 @@ from arag_search.query.printing import keyword_text, operator_text, weight_text
 from arag_search.query.tree import TextField
 from arag_search.system.values import value
 
-Kind = Literal["word", "phrase", "prefix", "fuzzy", "lookup", "value", "range", "all", "any"]
+ClauseKind = Literal["word", "phrase", "prefix", "fuzzy", "lookup", "value", "range", "all", "any"]
 Role = Literal["wanted", "excluded", "preferred", "demoted"]
 """What a clause does in the group around it; "preferred" adds to the score, "demoted" lowers it."""
 
@@ -65,7 +65,7 @@ class Clause:
     """
 
     text: str
-    kind: Kind
+    kind: ClauseKind
     role: Role = "wanted"
     field: str | None = dataclasses.field(default=None, compare=False)
     typed: str = dataclasses.field(default="", compare=False)
@@ -115,7 +115,7 @@ class Clause:
             return [(name, terms) for name in fields for terms in self.words]
         ways: list[Way] = [(name, terms) for name in names for terms in self.words]
         if self.language:  # words match whose written or normal form is like this one
-            ways += [(FORMS[name], (folded(self.typed),)) for name in names]
+            ways += [(FORM_FIELDS[name], (folded(self.typed),)) for name in names]
         return ways
 
     @property
@@ -144,13 +144,13 @@ class ResolvedPlan:
         return " AND ".join(map(str, root.parts)) if is_open else root.text
 
 
-def leaves(clause: Clause) -> list[Clause]:
+def leaf_clauses(clause: Clause) -> list[Clause]:
     """Return all leaves of a clause, also those that are excluded, from left to right."""
     if not clause.parts:
         return [clause]
     all_leaves: list[Clause] = []
     for part in clause.parts:
-        all_leaves += leaves(part) if part.parts else (part,)
+        all_leaves += leaf_clauses(part) if part.parts else (part,)
     return all_leaves
 
 
@@ -169,7 +169,7 @@ def wanted_leaves(clause: Clause) -> list[Clause]:
 
 def has_lookups(clause: Clause) -> bool:
     """Return whether a leaf of a clause must be looked up first."""
-    return any(leaf.lookup is not None for leaf in leaves(clause))
+    return any(leaf.lookup is not None for leaf in leaf_clauses(clause))
 
 
 def wanted(clause: Clause) -> Clause:
@@ -177,7 +177,7 @@ def wanted(clause: Clause) -> Clause:
     return clause if clause.role == "wanted" else replace(clause, role="wanted")
 
 
-def all_of(parts: Sequence[Clause], weight: float = 1.0) -> Clause:
+def all_clauses(parts: Sequence[Clause], weight: float = 1.0) -> Clause:
     """Return the clause that all parts make together, each in its role: flattened, or the only
     one if there is only one, which is wanted. Its score is multiplied by ``weight``."""
     flat: list[Clause] = []
@@ -193,7 +193,7 @@ def all_of(parts: Sequence[Clause], weight: float = 1.0) -> Clause:
     return _boosted(Clause(f"({text})", "all", parts=tuple(flat)), weight)
 
 
-def any_of(parts: Sequence[Clause], weight: float = 1.0) -> Clause:
+def any_clause(parts: Sequence[Clause], weight: float = 1.0) -> Clause:
     """Return the clause that matches where one of the parts does: flattened, or the only one. Its
     score is multiplied by ``weight``."""
     flat: list[Clause] = []
@@ -222,14 +222,14 @@ def joined(first: ResolvedPlan | None, second: ResolvedPlan | None) -> ResolvedP
     """Return the plan for what both match; None matches everything."""
     if first is None or second is None:
         return first or second
-    return ResolvedPlan(all_of([first.root, second.root]))
+    return ResolvedPlan(all_clauses([first.root, second.root]))
 
 
-def condition_of(clause: Clause) -> Clause:
+def unranked(clause: Clause) -> Clause:
     """Return what a clause matches: without preferences and demotions."""
     if clause.kind == "any":
-        return with_parts(clause, [condition_of(part) for part in clause.parts])
-    kept = [condition_of(part) for part in clause.parts if part.role not in _BESIDE]
+        return with_parts(clause, [unranked(part) for part in clause.parts])
+    kept = [unranked(part) for part in clause.parts if part.role not in _BESIDE]
     return with_parts(clause, kept)
 
 
@@ -240,20 +240,20 @@ def resolved(clause: Clause, ordinals: Sequence[Sequence[int]]) -> Clause:
     return with_parts(clause, [resolved(part, ordinals) for part in clause.parts])
 
 
-def candidates(clause: Clause) -> Clause | None:
+def superset_condition(clause: Clause) -> Clause | None:
     """Return a condition that everything meets that a clause may match, with each lookup taken as
     true; None if that is everything."""
     if clause.lookup is not None:
         return None
     if clause.kind == "any":
-        parts = [candidates(part) for part in clause.parts]
-        return None if None in parts else any_of([part for part in parts if part is not None])
+        parts = [superset_condition(part) for part in clause.parts]
+        return None if None in parts else any_clause([part for part in parts if part is not None])
     if clause.kind != "all":
         return wanted(clause)
-    parts = [candidates(part) for part in clause.having("wanted")]
+    parts = [superset_condition(part) for part in clause.having("wanted")]
     kept = [part for part in parts if part is not None]
     excluded = [part for part in clause.having("excluded") if not has_lookups(part)]
-    return all_of([*kept, *excluded]) if kept else None
+    return all_clauses([*kept, *excluded]) if kept else None
 
 
 def with_values(clause: Clause, values: Mapping[str, str]) -> Clause:
@@ -268,13 +268,17 @@ def with_parts(clause: Clause, parts: Sequence[Clause]) -> Clause:
     """Return a group with other parts, and its weight; the same clause if they are the same."""
     if all(map(is_, parts, clause.parts)) and len(parts) == len(clause.parts):
         return clause
-    group = all_of(parts, clause.weight) if clause.kind == "all" else any_of(parts, clause.weight)
+    group = (
+        all_clauses(parts, clause.weight)
+        if clause.kind == "all"
+        else any_clause(parts, clause.weight)
+    )
     return replace(group, role=clause.role, factor=clause.factor)
 
 
 def values_of(field: str, values: Iterable[str]) -> ResolvedPlan:
     """Return the plan for the passages that have any of one or more values of a keyword field."""
-    return ResolvedPlan(any_of([value_of(field, value) for value in values]))
+    return ResolvedPlan(any_clause([value_of(field, value) for value in values]))
 
 
 def value_of(field: str, value: str) -> Clause:

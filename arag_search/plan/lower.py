@@ -10,11 +10,11 @@ from typing import assert_never
 from arag_search.plan.clauses import (
     ROLES,
     Clause,
+    ClauseKind,
     Interval,
-    Kind,
     ResolvedPlan,
-    all_of,
-    any_of,
+    all_clauses,
+    any_clause,
     value_of,
 )
 from arag_search.plan.lookup import RegexLookup
@@ -46,7 +46,7 @@ def lower(tree: Node, language: str = "") -> Clause:
 def lower_scope(parts: Iterable[Node | Modifier], language: str = "") -> ResolvedPlan:
     """Return the scope of the parts of a filter, which may be exclusions alone. They have no
     lookups."""
-    return ResolvedPlan(all_of(list(map(_Lowering(language).part, parts))))
+    return ResolvedPlan(all_clauses(list(map(_Lowering(language).part, parts))))
 
 
 class _Lowering:
@@ -70,9 +70,9 @@ class _Lowering:
                 is_exact = node.text.startswith(EXACT_MARK)
                 return _words(node, "phrase", "" if is_exact else self._language, node.slop)
             case And():
-                return all_of([self.part(child) for child in node.children], node.weight)
+                return all_clauses([self.part(child) for child in node.children], node.weight)
             case Or():
-                return any_of([self.clause(child) for child in node.children], node.weight)
+                return any_clause([self.clause(child) for child in node.children], node.weight)
             case Prefix():
                 return self._spread(node, "prefix", 0)
             case Fuzzy():
@@ -90,7 +90,7 @@ class _Lowering:
             case _:
                 assert_never(node)
 
-    def _spread(self, node: Prefix | Fuzzy, kind: Kind, edits: int) -> Clause:
+    def _spread(self, node: Prefix | Fuzzy, kind: ClauseKind, edits: int) -> Clause:
         spellings = tuple([words for words in spellings_of(node.text) if len(words) == 1])
         return Clause(
             render(node), kind, "wanted", node.field, node.text, spellings, self._language,
@@ -98,7 +98,7 @@ class _Lowering:
         )  # fmt: skip
 
 
-def _words(node: Term | Phrase, kind: Kind, language: str, slop: int = 0) -> Clause:
+def _words(node: Term | Phrase, kind: ClauseKind, language: str, slop: int = 0) -> Clause:
     """Return the clause of a word, or of words that stand side by side."""
     text = node.text
     spellings = normal_spellings(text, language) if language else spellings_of(text)

@@ -72,7 +72,7 @@ class Places(NamedTuple):
     ends: list[int]
 
 
-def places(text: str) -> Places:
+def token_columns(text: str) -> Places:
     """Return ``tokens(text)`` as columns, in less time for a plain text. O(len(text))."""
     low = fold(text)
     plain, special = _plain_patterns()
@@ -338,8 +338,8 @@ def units(term: str) -> list[tuple[int, int]]:
 Spellings = tuple[tuple[str, ...], ...]
 """The tokens of a text in each of its spellings."""
 
-APOSTROPHES = ("\u0027", "\u2019")
-_APOSTROPHES = tuple(map(ord, APOSTROPHES))
+SEARCHED_APOSTROPHES = ("\u0027", "\u2019")
+_APOSTROPHES = tuple(map(ord, SEARCHED_APOSTROPHES))
 _SYLLABLE = re.compile("[가-힣]")
 _ASCII_TOKEN = re.compile(r"[A-Za-z0-9]")
 
@@ -363,7 +363,10 @@ def spellings_of(text: str) -> Spellings:
         return ((text.lower(),),)
     texts = [text]
     if has_apostrophes(text):
-        texts = [*(text.translate(dict.fromkeys(_APOSTROPHES, sign)) for sign in APOSTROPHES), text]
+        texts = [
+            *(text.translate(dict.fromkeys(_APOSTROPHES, sign)) for sign in SEARCHED_APOSTROPHES),
+            text,
+        ]
     return tuple(filter(None, dict.fromkeys(tuple(terms(spelled)) for spelled in texts)))
 
 
@@ -395,7 +398,7 @@ def has_token(text: str) -> bool:
 
 def has_apostrophes(text: str) -> bool:
     """Return whether a text has an apostrophe, which may stand for two spellings."""
-    straight, curly = APOSTROPHES
+    straight, curly = SEARCHED_APOSTROPHES
     return straight in text or curly in text
 
 

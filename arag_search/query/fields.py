@@ -16,7 +16,7 @@ TITLE: Final = "title"
 CONTENT: Final = "content"
 TEXT_FIELDS = (TITLE, CONTENT)
 """The fields that BM25 scores, and in which a word without a field is searched."""
-FORMS = {TITLE: "title_forms", CONTENT: "content_forms"}
+FORM_FIELDS = {TITLE: "title_forms", CONTENT: "content_forms"}
 """The fields with the normal forms of the words of each."""
 
 
@@ -28,7 +28,7 @@ def searched_fields(field: str | None) -> tuple[str, ...]:
 def index_field(name: str, language: str) -> str:
     """Return the field of the index that has the words of a text field: their normal forms, or
     without a language the words as they are written."""
-    return FORMS[name] if language else name
+    return FORM_FIELDS[name] if language else name
 
 
 NAMES: Final = "names of documents"

@@ -45,7 +45,7 @@ from arag_search.query.typography import accents_off, has_only_letters, plain_le
 HOLE = ""
 """Stands at the positions before each group of parts."""
 
-GAP = MAX_SLOP + 2
+HOLE_COUNT = MAX_SLOP + 2
 """The number of holes: no loose phrase reaches over them."""
 
 _MAX_KNOWN = 200_000
@@ -60,7 +60,7 @@ _CODE = frozenset(
 """The endings of files of code."""
 
 
-class Form(NamedTuple):
+class NormalForm(NamedTuple):
     """A normal form, and the offsets in code points of the word that it stands for."""
 
     term: str
@@ -87,9 +87,9 @@ def is_code(doc_id: str) -> bool:
     return bool(name) and ending.lower() in _CODE
 
 
-def normal_forms(text: str, language: str, *, code: bool = False) -> list[Form]:
+def normal_forms(text: str, language: str, *, code: bool = False) -> list[NormalForm]:
     """Return the normal form of each word of a text, in order; then for each symbol and identifier
-    GAP holes, and what it also is. ``code`` says that two capitalised parts are an identifier too.
+    HOLE_COUNT holes, and what it also is. ``code`` says that two capitalised parts are an identifier too.
 
     O(len(text)). The first call for a language on a machine takes seconds (see ``dictionaries``).
     """
@@ -97,26 +97,26 @@ def normal_forms(text: str, language: str, *, code: bool = False) -> list[Form]:
         return _forms_apart(text, language, code)
     if not _UNUSUAL.search(text):
         known = _known(language)
-        return [Form(known[term], start, end) for term, start, end in _words(text)]
-    forms: list[Form] = []
-    groups: list[list[Form]] = []
+        return [NormalForm(known[term], start, end) for term, start, end in _words(text)]
+    forms: list[NormalForm] = []
+    groups: list[list[NormalForm]] = []
     for piece in _PIECE.finditer(text):
         _, its_forms, its_groups = _read_piece(piece[0], language, code)
         forms += _moved(its_forms, piece.start())
         groups += [_moved(group, piece.start()) for group in its_groups]
     for group in groups:
-        forms += [Form(HOLE, group[0].start, group[0].start)] * GAP
+        forms += [NormalForm(HOLE, group[0].start, group[0].start)] * HOLE_COUNT
         forms += group
     return forms
 
 
-def _moved(forms: list[Form], offset: int) -> list[Form]:
-    return [Form(term, offset + start, offset + end) for term, start, end in forms]
+def _moved(forms: list[NormalForm], offset: int) -> list[NormalForm]:
+    return [NormalForm(term, offset + start, offset + end) for term, start, end in forms]
 
 
 def _read_piece(
     piece: str, language: str, code: bool
-) -> tuple[list[Token], list[Form], list[list[Form]]]:
+) -> tuple[list[Token], list[NormalForm], list[list[NormalForm]]]:
     """Return the words of a text without white space as they are written, the forms of its words,
     and the groups of forms that stand behind them. No word, symbol or identifier reaches over white
     space."""
@@ -126,37 +126,37 @@ def _read_piece(
         piece = _plain_signs(piece)
         words = _words(piece)
     if not _UNUSUAL.search(piece):  # most
-        return tokens, [Form(known[term], start, end) for term, start, end in words], []
-    forms: list[Form] = []
-    groups: list[list[Form]] = []
+        return tokens, [NormalForm(known[term], start, end) for term, start, end in words], []
+    forms: list[NormalForm] = []
+    groups: list[list[NormalForm]] = []
     cut = _cut_names(piece)
     name_end = 0
     for term, start, end in words:
         if sign := _SIGNS.match(piece, end) if _is_language(term, piece, start) else None:
-            forms.append(Form(term + sign[0], start, sign.end()))
+            forms.append(NormalForm(term + sign[0], start, sign.end()))
             continue
-        forms.append(Form(known[term], start, end))
+        forms.append(NormalForm(known[term], start, end))
         word = cut.get(start, piece[start:end])
         if start < name_end or (word.islower() and not ("." in word or "_" in word)):  # most words
             continue
         name_end = start + len(word)
         parts = parts_of(word)
         if parts and (code or not _is_name(word)):
-            groups.append([Form(known[part], start, name_end) for part in parts])
+            groups.append([NormalForm(known[part], start, name_end) for part in parts])
             groups += [
-                [Form(known[inner], start, name_end) for inner in analysis.terms(name)]
+                [NormalForm(known[inner], start, name_end) for inner in analysis.terms(name)]
                 for name in _within(word)
             ]
-    groups += [[Form(match[0].lower(), *match.span())] for match in _SYMBOL.finditer(piece)]
+    groups += [[NormalForm(match[0].lower(), *match.span())] for match in _SYMBOL.finditer(piece)]
     return tokens, forms, groups
 
 
-def _forms_apart(text: str, language: str, code: bool) -> list[Form]:
-    """Return the forms of the texts before and after each HEADING_MARK, with GAP holes between."""
-    forms: list[Form] = []
+def _forms_apart(text: str, language: str, code: bool) -> list[NormalForm]:
+    """Return the forms of the texts before and after each HEADING_MARK, with HOLE_COUNT holes between."""
+    forms: list[NormalForm] = []
     start = 0
     for piece in text.split(HEADING_MARK):
-        forms += [Form(HOLE, start, start)] * GAP if start else ()
+        forms += [NormalForm(HOLE, start, start)] * HOLE_COUNT if start else ()
         forms += _moved(normal_forms(piece, language, code=code), start)
         start += len(piece) + 1
     return forms
@@ -171,7 +171,7 @@ def normal_terms(text: str, language: str, *, code: bool = False) -> list[str]:
     words, *groups = indexed(text, language, code=code).split("\n")
     terms = words.split()
     for group in groups:
-        terms += [HOLE] * GAP
+        terms += [HOLE] * HOLE_COUNT
         terms += group.split()
     return terms
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple, cast
 
-Kind = Literal["word", "phrase", "regex", "range", "open", "close", "backslash"]
+LexemeKind = Literal["word", "phrase", "regex", "range", "open", "close", "backslash"]
 
 REGEX = re.compile(
     r"""(?P<signs>[-!+]*)(?:(?P<name>title|content):)?
@@ -49,7 +49,7 @@ class Lexeme(NamedTuple):
     it.
     """
 
-    kind: Kind
+    kind: LexemeKind
     start: int
     end: int
     raw: str
@@ -73,7 +73,7 @@ def lex(text: str, *, patterns: bool = True) -> list[Lexeme]:
             raw = match[kind or 0]
             suffix = text[start + len(raw) : end]
         is_joined = start == end_before > 0
-        lexemes.append(Lexeme(cast(Kind, kind), start, end, raw, suffix, is_joined))
+        lexemes.append(Lexeme(cast(LexemeKind, kind), start, end, raw, suffix, is_joined))
         end_before = end
     return lexemes
 

@@ -17,9 +17,9 @@ from arag_search.query import analysis
 from arag_search.query.analysis import Places
 from arag_search.query.forms import folded
 
-MAX_NAME_CHARACTERS = 400
+MAX_TITLE_CHARACTERS = 400
 """A longer title or path names no document."""
-MAX_WORDS = 8
+MAX_NAME_WORDS = 8
 _IN_PARENTHESES = re.compile(r"\([^()]*\)")
 _FILE = re.compile(r"(?:[^\n]*[/\\])?([^/\\\n]+)\.[A-Za-z]\w{0,7}")
 _OF_ANY_FOLDER = frozenset(("index", "readme", "init", "main", "changelog", "license", "toc"))
@@ -46,7 +46,7 @@ _LINK = re.compile(
 def name_of(text: str) -> str:
     """Return the name that a title, or a stretch of text, stands for; empty if it has no letter, or
     is what files of any folder are called."""
-    text = "" if len(text) > MAX_NAME_CHARACTERS else _IN_PARENTHESES.sub(" ", text)
+    text = "" if len(text) > MAX_TITLE_CHARACTERS else _IN_PARENTHESES.sub(" ", text)
     name = " ".join(map(folded, analysis.terms(text)))
     return name if any(map(str.isalpha, name)) and name not in _OF_ANY_FOLDER else ""
 
@@ -54,7 +54,7 @@ def name_of(text: str) -> str:
 def names_of(title: str, doc_id: str) -> list[str]:
     """Return the names of a document, which its first passage has in an index."""
     names = [] if title and doc_id.endswith(title) else [name_of(title)]
-    if len(doc_id) <= MAX_NAME_CHARACTERS and (file := _FILE.fullmatch(doc_id)):
+    if len(doc_id) <= MAX_TITLE_CHARACTERS and (file := _FILE.fullmatch(doc_id)):
         names += [f"/{doc_id}", name_of(file[1]) and f"/{name_of(file[1])}"]
     return [name for name in names if name]
 
@@ -68,7 +68,7 @@ class Name(NamedTuple):
     surely: bool = False
 
 
-def names_in(text: str, words: Places, common: Collection[str]) -> Iterator[Name]:
+def possible_names(text: str, words: Places, common: Collection[str]) -> Iterator[Name]:
     """Yield the stretches of a text, by its words, that may be whole names, of at most MAX_WORDS.
 
     They have a letter, begin and end with a word that has a capital or a digit, and no run of words
@@ -108,7 +108,7 @@ def names_in(text: str, words: Places, common: Collection[str]) -> Iterator[Name
             if (first > 1 and goes_on[first - 2]) or not is_common:
                 continue
         start = starts[first]
-        for last in range(first, min(first + MAX_WORDS, len(terms))):
+        for last in range(first, min(first + MAX_NAME_WORDS, len(terms))):
             if may_end[last]:
                 name, end = " ".join(forms[first : last + 1]), ends[last]
                 if is_upper[last] or any(map(str.isalpha, name)):
@@ -125,7 +125,7 @@ def links_in(text: str, doc_id: str) -> Iterator[Name]:
     for match in _LINK.finditer(text):
         start, end = match.span(match.lastgroup or 0)
         if match["see"]:
-            for word in analysis.tokens(match["see"])[:MAX_WORDS]:
+            for word in analysis.tokens(match["see"])[:MAX_NAME_WORDS]:
                 yield Name(start, start + word.end, name_of(match["see"][: word.end]))
             continue
         link = unquote(text[start:end])

@@ -26,7 +26,7 @@ from arag_search.errors import QueryTimeoutError
 from arag_search.plan.clauses import (
     Clause,
     ResolvedPlan,
-    any_of,
+    any_clause,
     joined,
     wanted_leaves,
 )
@@ -287,7 +287,7 @@ def words_query(text: str, language: str = "") -> tuple[Clause | None, list[str]
     if not words:
         return None, [NO_WORDS]
     notes = [ONLY_FIRST_WORDS] if len(words) > MAX_LEAVES else []
-    return any_of([lower(Term(word), language) for word in words[:MAX_LEAVES]]), notes
+    return any_clause([lower(Term(word), language) for word in words[:MAX_LEAVES]]), notes
 
 
 def _checked(query: str) -> str:

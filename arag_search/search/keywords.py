@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from arag_search.engines.base import Deadline, KeywordRequest, Matching, SearchRequest
 from arag_search.engines.hits import Hit, LeafScore
 from arag_search.errors import QueryTimeoutError
-from arag_search.plan.clauses import ResolvedPlan, any_of
+from arag_search.plan.clauses import ResolvedPlan, any_clause
 from arag_search.plan.lower import lower
 from arag_search.plan.matching import Pattern
 from arag_search.query import analysis
@@ -49,7 +49,9 @@ def keyword_search(state: IndexState, asked: Keywords) -> SearchResult:
         )
         phrases = [lower(Phrase(word)) for word in wanted if analysis.terms(word)]
         if form.is_list and phrases:
-            counted = SearchRequest(ResolvedPlan(any_of(phrases)), scope=scope, deadline=deadline)
+            counted = SearchRequest(
+                ResolvedPlan(any_clause(phrases)), scope=scope, deadline=deadline
+            )
             page = counted_all(engine, page, counted)
     hits = [
         hit._replace(

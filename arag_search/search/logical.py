@@ -11,7 +11,7 @@ from arag_search.corpus import MAX_SENTENCES, typed_id
 from arag_search.engines.base import Page, SearchEngine, SearchRequest
 from arag_search.engines.hits import Hit
 from arag_search.errors import NotServedError
-from arag_search.plan.clauses import ResolvedPlan, leaves, with_values
+from arag_search.plan.clauses import ResolvedPlan, leaf_clauses, with_values
 from arag_search.plan.lower import lower
 from arag_search.query.fields import TITLE
 from arag_search.query.problems import NOTE_UNRANKED

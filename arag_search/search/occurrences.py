@@ -13,7 +13,7 @@ from arag_search.plan.clauses import Clause
 from arag_search.plan.matching import Pattern, Words, patterns_of, terms_of
 from arag_search.query import analysis
 from arag_search.query.analysis import Token
-from arag_search.query.forms import HOLE, Form, is_code, normal_forms
+from arag_search.query.forms import HOLE, NormalForm, is_code, normal_forms
 
 
 class Sentences:
@@ -163,7 +163,7 @@ def spans(
 
 
 @lru_cache(maxsize=2_000)
-def _words(text: str, language: str, code: bool) -> tuple[Sequence[Token | Form], list[str]]:
+def _words(text: str, language: str, code: bool) -> tuple[Sequence[Token | NormalForm], list[str]]:
     """Return the words of a text with their places, and their terms. Searches find the same
     passages again, so that the last texts are cached."""
     words = normal_forms(text, language, code=code) if language else analysis.tokens(text)

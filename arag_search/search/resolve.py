@@ -14,7 +14,14 @@ from itertools import islice
 
 from arag_search.corpus import Chunk, chunk_ordinal
 from arag_search.engines.base import Deadline, Granularity, SearchEngine
-from arag_search.plan.clauses import Clause, ResolvedPlan, candidates, joined, leaves, resolved
+from arag_search.plan.clauses import (
+    Clause,
+    ResolvedPlan,
+    joined,
+    leaf_clauses,
+    resolved,
+    superset_condition,
+)
 from arag_search.plan.lookup import RegexLookup
 from arag_search.query.problems import Problem, ProblemKind, QueryError
 from arag_search.query.regexes import SlowPatternError, stopwatch
@@ -36,10 +43,10 @@ def resolve_lookups(
     Raises QueryError if more than MAX_VERIFIED texts might match, or a pattern takes too long, and
     QueryTimeoutError.
     """
-    lookups = [(leaf, leaf.lookup) for leaf in leaves(plan) if leaf.lookup is not None]
+    lookups = [(leaf, leaf.lookup) for leaf in leaf_clauses(plan) if leaf.lookup is not None]
     if not lookups:
         return ResolvedPlan(plan)
-    within = candidates(plan)
+    within = superset_condition(plan)
     narrowed = scope if within is None else joined(scope, ResolvedPlan(within))
     listed = engine.ordinals(narrowed, deadline, granularity=granularity)
     ordinals = list(islice(listed, MAX_VERIFIED + 1))

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from arag_search.corpus import Chunk, chunk_ordinal, heading_of, split_at
 from arag_search.engines.base import Matching
 from arag_search.engines.hits import GAP, Hit, snippet_pieces
-from arag_search.plan.clauses import Clause, any_of, wanted_leaves
+from arag_search.plan.clauses import Clause, any_clause, wanted_leaves
 from arag_search.plan.lower import lower
 from arag_search.plan.matching import Pattern, Words, patterns_of, typed_patterns
 from arag_search.query import analysis
@@ -336,7 +336,7 @@ class Highlighter:
         if as_substrings:
             return Highlighter(substrings=tuple(keywords))
         phrases = [lower(Phrase(word)) for word in keywords if analysis.terms(word)]
-        return Highlighter(any_of(phrases) if phrases else None)
+        return Highlighter(any_clause(phrases) if phrases else None)
 
     def highlights(
         self,

@@ -18,10 +18,10 @@ from arag_search.errors import ArgumentError
 from arag_search.plan.clauses import (
     Clause,
     ResolvedPlan,
-    all_of,
-    any_of,
-    condition_of,
+    all_clauses,
+    any_clause,
     in_field,
+    unranked,
 )
 from arag_search.plan.lower import lower
 from arag_search.plan.matching import Words, patterns_of
@@ -79,7 +79,7 @@ def words(
     engine, parsed = state.engine, _parsed(words, state.schema)
     scope, _ = state.narrowed(filter)
     with state.timed(FEWER) as deadline:
-        conditions = [condition_of(lower(query.tree, query.language)) for query in parsed]
+        conditions = [unranked(lower(query.tree, query.language)) for query in parsed]
         plans = [resolve_lookups(clause, engine, "chunk", scope, deadline) for clause in conditions]
         clauses = [plan.root for plan in plans]
         in_fields = {
@@ -158,7 +158,7 @@ def _forms(
         exact[leaf] = list(islice({form.words: form for form in phrases}.values(), MAX_FORMS))
     clauses = list(chain(*exact.values()))
     clauses += [
-        all_of([leaf, replace(any_of(phrases), role="excluded")])
+        all_clauses([leaf, replace(any_clause(phrases), role="excluded")])
         for leaf, phrases in exact.items()
         if phrases
     ]

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from arag_search.corpus import Chunk, is_unicode, nfc, typed_id
 from arag_search.engines.hits import Hit
-from arag_search.plan.clauses import leaves, wanted_leaves
+from arag_search.plan.clauses import leaf_clauses, wanted_leaves
 from arag_search.plan.lower import lower
 from arag_search.query.fields import DOC_ID
 from arag_search.query.limits import MAX_CHARACTERS
@@ -197,7 +197,7 @@ class ConnectorSearch(ConnectorTool):
     def _is_narrowed(self, query: str) -> bool:
         plan = lower(parse(query, self.index.manifest.query_schema).tree)
         wanted = wanted_leaves(plan)
-        return len(wanted) < len(list(leaves(plan))) or not all(
+        return len(wanted) < len(list(leaf_clauses(plan))) or not all(
             leaf.kind in ("word", "phrase", "prefix") and leaf.field is None for leaf in wanted
         )
 
@@ -213,7 +213,7 @@ def _as_words(query: str) -> str | None:
     plan, _ = words_query(nfc(query[:MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8")))
     if plan is None:
         return None
-    words = [leaf.text for leaf in leaves(plan)]
+    words = [leaf.text for leaf in leaf_clauses(plan)]
     while len(" ".join(words)) > MAX_CHARACTERS:
         words.pop()
     return " ".join(words) or None

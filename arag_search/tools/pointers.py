@@ -19,7 +19,7 @@ from arag_search.plan.clauses import wanted_leaves
 from arag_search.query import analysis
 from arag_search.query.fields import TITLE
 from arag_search.query.forms import is_code
-from arag_search.query.names import Name, links_in, name_of, names_in
+from arag_search.query.names import Name, links_in, name_of, possible_names
 from arag_search.search.index import Index
 from arag_search.search.occurrences import Sentences
 from arag_search.search.results import SearchResult
@@ -50,7 +50,7 @@ def with_pointers(
     hits = [by_id[span.id] for span in reply.passages]
     spans = [span for span in reply.passages if span.kind == "hit" and span.text_start < span.end]
     texts = {span.id: span.text_in(reply.text) for span in spans[:PASSAGES]}
-    words = {id: analysis.places(text) for id, text in texts.items()}
+    words = {id: analysis.token_columns(text) for id, text in texts.items()}
     common = {
         term
         for id, places in words.items()
@@ -63,7 +63,7 @@ def with_pointers(
     names: dict[str, list[Name]] = {}
     for id, text in texts.items():
         own = _apart([*of_query, titles_of[id]])
-        both = [*links_in(text, by_id[id].doc_id), *names_in(text, words[id], common)]
+        both = [*links_in(text, by_id[id].doc_id), *possible_names(text, words[id], common)]
         names[id] = [name for name in both if name.name and f" {name.name} " not in own]
     asked = {
         name.name: "" if name.surely else texts[id][name.start : name.end]

@@ -16,7 +16,7 @@ from arag_search.corpus import Chunk
 from arag_search.engines import stored
 from arag_search.engines.lucene.jvm import java, java_array, java_string
 from arag_search.engines.lucene.writer import RAM_BUFFER_MB
-from arag_search.query.fields import CONTENT, DOC_ID, FORMS, TITLE
+from arag_search.query.fields import CONTENT, DOC_ID, FORM_FIELDS, TITLE
 from arag_search.query.forms import forms_of_chunk
 
 _DOCUMENT = "org.apache.lucene.document"
@@ -45,7 +45,7 @@ def index_bare(chunks: Iterable[Chunk], folder: Path, language: str | None) -> N
         if language is not None:
             forms = forms_of_chunk(chunk, language)
             for name, terms in ((TITLE, forms.title), (CONTENT, forms.content)):
-                add_field(text(FORMS[name], stream(java_array("byte", terms.encode()), True)))
+                add_field(text(FORM_FIELDS[name], stream(java_array("byte", terms.encode()), True)))
         add(document)
     writer.commit()
     writer.close()

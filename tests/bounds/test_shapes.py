@@ -14,7 +14,7 @@ import pytest
 from arag_search.corpus import Chunk, Document, nfc
 from arag_search.query import analysis
 from arag_search.query.forms import forms_of_chunk
-from arag_search.query.names import links_in, names_in
+from arag_search.query.names import links_in, possible_names
 from arag_search.search.documents import IndexDocument
 from arag_search.search.lines import DocumentLines
 from arag_search.search.occurrences import Sentences
@@ -87,7 +87,7 @@ STEPS: dict[str, Callable[[str], object]] = {
     "shell": lambda text: code.outline(text, "sh"),
     "words": analysis.tokens,
     "forms": lambda text: forms_of_chunk(_chunk(text), "en", written=True),
-    "names": lambda text: list(names_in(text, analysis.places(text), ())),
+    "names": lambda text: list(possible_names(text, analysis.token_columns(text), ())),
     "links": lambda text: list(links_in(text, "a/b.md")),
     "best sentence": lambda text: best_sentence("a b", Sentences(text, [len(text)]), "en"),
     "lines": lambda text: DocumentLines.of(IndexDocument((_chunk(text),)), 2_000).place(0),

@@ -16,7 +16,7 @@ import pytest
 
 from arag_search.engines.base import FieldsRequest, SearchRequest
 from arag_search.engines.opensearch import reader, values
-from arag_search.plan.clauses import leaves
+from arag_search.plan.clauses import leaf_clauses
 from arag_search.query.fields import DOC_ID
 from arag_search.query.limits import MAX_LEAVES, MAX_WORDS
 from arag_search.query.reading import parse
@@ -72,7 +72,7 @@ def test_opensearch_takes_queries_of_as_many_words_as_the_limits_allow(pairs: li
     dotted = [f"{word}.max" for word in words]  # the whole and its parts
     for text in (" ".join(threes[:MAX_LEAVES]), " ".join(dotted[:MAX_LEAVES])):
         plan = planned(parse(text, SCHEMA).tree)
-        words = [sum(map(len, leaf.words)) for leaf in leaves(plan.root)]
+        words = [sum(map(len, leaf.words)) for leaf in leaf_clauses(plan.root)]
         assert 180 <= sum(words) <= MAX_WORDS
         assert len(words) == MAX_LEAVES
         for right, tested in pairs:

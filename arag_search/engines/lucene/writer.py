@@ -26,7 +26,7 @@ from arag_search.engines.lucene.schema import ChunkPacker, PackedChunks
 from arag_search.engines.write import BulkCounts
 from arag_search.errors import AragError, BuildError, IndexDamagedError, IndexLockedError
 from arag_search.query.field_types import MetadataType, columns
-from arag_search.query.fields import CONTENT, DOC_ID, FORMS, TITLE
+from arag_search.query.fields import CONTENT, DOC_ID, FORM_FIELDS, TITLE
 
 _INDEX = "org.apache.lucene.index"
 RAM_BUFFER_MB = 64.0
@@ -208,7 +208,7 @@ class LuceneWriter:
             stored.RECORD,
             schema.TEXT,
             stored.NAME,
-            *(FORMS.values() if self.packer.language else (None, None)),
+            *(FORM_FIELDS.values() if self.packer.language else (None, None)),
         )
         own = columns(self._metadata)
         fields = [schema.lucene_field(name) for name in own]

@@ -38,7 +38,7 @@ from arag_search.query.field_types import MetadataType, Storage, columns
 from arag_search.query.fields import (
     CONTENT,
     DOC_ID,
-    FORMS,
+    FORM_FIELDS,
     NAMES,
     TEXT_FIELDS,
     TITLE,
@@ -146,7 +146,7 @@ def index_body(
         del index["similarity"]["counts"]
         for name in TEXT_FIELDS:
             del properties[name]["fields"]
-    for name in () if forms else FORMS.values():
+    for name in () if forms else FORM_FIELDS.values():
         del properties[name]
     properties[METADATA]["properties"] = metadata_properties(metadata)
     body["mappings"]["_meta"] = {META_KEY: dict(meta)}
@@ -219,7 +219,7 @@ def _record(chunk: Chunk) -> dict[str, Any]:
 
 def _forms(title: str, content: str) -> dict[str, list[str]]:
     # Between the texts of a list, positions have a gap.
-    return {FORMS[TITLE]: title.split("\n"), FORMS[CONTENT]: content.split("\n")}
+    return {FORM_FIELDS[TITLE]: title.split("\n"), FORM_FIELDS[CONTENT]: content.split("\n")}
 
 
 def _indexed(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from arag_search.plan.clauses import (
     Clause,
-    all_of,
+    all_clauses,
     has_lookups,
-    leaves,
+    leaf_clauses,
     wanted,
     wanted_leaves,
 )
@@ -44,7 +44,7 @@ def feedback(subject: Subject) -> Advice[Told]:
         leaf
         for clause in clauses
         if clause.parts
-        for leaf in map(wanted, leaves(clause))
+        for leaf in map(wanted, leaf_clauses(clause))
         if leaf.lookup is None and leaf not in parts
     )
     parts |= dict.fromkeys(list(inner)[:MAX_COUNTED_CLAUSES], False)
@@ -86,5 +86,5 @@ def _without_each(query: Clause) -> list[tuple[Clause, Clause]]:
     for dropped in range(min(len(clauses), MAX_COUNTED_CLAUSES)):
         rest = [part for at, part in enumerate(clauses) if at != dropped]
         if any(part.role == "wanted" for part in rest):
-            result.append((clauses[dropped], all_of(rest)))
+            result.append((clauses[dropped], all_clauses(rest)))
     return result

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from arag_search.corpus import split_at
 from arag_search.engines.base import Page
 from arag_search.engines.hits import Hit
-from arag_search.plan.clauses import Clause, all_of, condition_of, wanted
+from arag_search.plan.clauses import Clause, all_clauses, unranked, wanted
 from arag_search.search.advice.judging import Judge
 from arag_search.search.advice.questions import Subject
 
@@ -52,7 +52,7 @@ def _demotions(group: Clause, groups: tuple[Clause, ...]) -> list[tuple[Clause, 
         if part.parts and part.role in ("wanted", "preferred"):
             pairs += _demotions(part, (*groups, wanted(part)))
         elif part.role == "demoted":
-            pairs.append((part, all_of([*map(condition_of, groups), wanted(part)])))
+            pairs.append((part, all_clauses([*map(unranked, groups), wanted(part)])))
     return pairs
 
 

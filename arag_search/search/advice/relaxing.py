@@ -14,9 +14,9 @@ from arag_search.engines.hits import Hit
 from arag_search.plan.clauses import (
     Clause,
     ResolvedPlan,
-    any_of,
+    any_clause,
     has_lookups,
-    leaves,
+    leaf_clauses,
     wanted,
     with_parts,
 )
@@ -43,7 +43,7 @@ def relaxed_queries(query: Clause) -> list[Clause]:
     most = max(len(conditions) for _, conditions, _ in alternatives)
     if most > MAX_RELAXED_CLAUSES:
         return []
-    in_all = len(leaves(query))
+    in_all = len(leaf_clauses(query))
     queries: list[Clause] = []
     for missing in range(1, most):
         if in_all * comb(most - 1, missing) > MAX_STEP_LEAVES:  # a clause is in so many
@@ -54,7 +54,7 @@ def relaxed_queries(query: Clause) -> list[Clause]:
             if len(conditions) > missing
             for kept in combinations(conditions, len(conditions) - missing)
         ]
-        queries.append(any_of(left, query.weight if query.kind == "any" else 1.0))
+        queries.append(any_clause(left, query.weight if query.kind == "any" else 1.0))
     return queries
 
 

@@ -14,7 +14,7 @@ from typing import assert_never
 import regex
 
 from arag_search.corpus import Chunk
-from arag_search.plan.clauses import ResolvedPlan, leaves
+from arag_search.plan.clauses import ResolvedPlan, leaf_clauses
 from arag_search.plan.matching import Pattern
 from arag_search.query.field_types import FIELD_TYPES, MOMENTS, MetadataType, columns, moment_ms
 from arag_search.query.fields import DOC_ID, NAMES, TEXT_FIELDS, Schema
@@ -114,7 +114,7 @@ class Documents:
     def read(self, plan: ResolvedPlan) -> tuple[Node, str]:
         """Return the query that a plan comes from, read from its text, and the language of its
         words."""
-        languages = (leaf.language for leaf in leaves(plan.root) if leaf.language)
+        languages = (leaf.language for leaf in leaf_clauses(plan.root) if leaf.language)
         # A value of any text is asked for, as engines are asked.
         types = {
             name: "keyword" if FIELD_TYPES[type].storage == "term" else type

@@ -37,7 +37,7 @@ from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
 from arag_search.plan.clauses import ResolvedPlan
 from arag_search.query import analysis
 from arag_search.query.analysis import spellings_of
-from arag_search.query.fields import CONTENT, DOC_ID, FORMS, TEXT_FIELDS, TITLE, MetadataType
+from arag_search.query.fields import CONTENT, DOC_ID, FORM_FIELDS, TEXT_FIELDS, TITLE, MetadataType
 from arag_search.query.forms import is_code, normal_terms, steps
 from arag_search.query.operators import PREFER
 from arag_search.query.tree import And, Modifier, Node, Or, TextLeaf, render
@@ -328,7 +328,7 @@ class MemoryEngine:
                     normal_terms(text, language, code=is_code(chunk.doc_id))
                     for chunk, text in zip(owners, searched, strict=True)
                 )
-                fields[FORMS[name]] = TextField(forms, k1, b)
+                fields[FORM_FIELDS[name]] = TextField(forms, k1, b)
         return Documents(owners, contents, fields, self._manifest.metadata)
 
     def _best_sentences(

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from arag_search.plan.matching import Pattern
 from arag_search.query.analysis import spellings_of
-from arag_search.query.fields import FORMS, TEXT_FIELDS
+from arag_search.query.fields import FORM_FIELDS, TEXT_FIELDS
 from arag_search.query.forms import folded, normal_spellings
 from arag_search.query.operators import DEMOTE, NOT, PREFER, OperatorWord
 from arag_search.query.tree import (
@@ -117,7 +117,7 @@ def alternatives(leaf: TextLeaf, language: str) -> tuple[Alternative, ...]:
     return tuple(
         sorted(
             {
-                (FORMS[field] if pattern.language else field, pattern)
+                (FORM_FIELDS[field] if pattern.language else field, pattern)
                 for pattern in patterns
                 for field in fields
             }

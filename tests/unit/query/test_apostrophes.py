@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from arag_search.corpus import nfc
 from arag_search.engines.base import Granularity, KeywordRequest, SearchRequest
 from arag_search.query import analysis
-from arag_search.query.analysis import APOSTROPHES, spellings_of
+from arag_search.query.analysis import SEARCHED_APOSTROPHES, spellings_of
 from arag_search.query.operators import NOT
 from arag_search.query.tree import Modifier, Phrase, Prefix, Term, all_of
 from arag_search.search.occurrences import marks
@@ -28,7 +28,10 @@ _FRENCH = st.lists(
 
 def spelled(text: str) -> list[str]:
     """Return the text with straight and with typographic apostrophes, and as it is."""
-    return [*(text.translate(dict.fromkeys((0x27, 0x2019), sign)) for sign in APOSTROPHES), text]
+    return [
+        *(text.translate(dict.fromkeys((0x27, 0x2019), sign)) for sign in SEARCHED_APOSTROPHES),
+        text,
+    ]
 
 
 @settings(max_examples=examples(300))

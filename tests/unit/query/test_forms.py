@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from arag_search.corpus import Chunk, nfc
 from arag_search.query import analysis, dictionaries
 from arag_search.query.forms import (
-    GAP,
     HOLE,
+    HOLE_COUNT,
     NONE,
     _pieces,
     _plain_signs,
@@ -203,7 +203,7 @@ def test_two_capitalised_parts_are_parts_only_in_code() -> None:
     assert not is_code("frame.md")
     assert not is_code("py")
     (word, *holes, data, _) = normal_forms("DataFrame", "en", code=True)
-    assert [hole.term for hole in holes] == [HOLE] * GAP
+    assert [hole.term for hole in holes] == [HOLE] * HOLE_COUNT
     assert (word[1:], data[1:]) == ((0, 9), (0, 9))
 
 
