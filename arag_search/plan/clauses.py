@@ -53,15 +53,19 @@ class Interval(NamedTuple):
 
 @value
 class Clause:
-    """A clause of a query, or a group of clauses (``parts``, of kind "all" or "any").
+    """A clause of a query: a node, lowered. Clauses are equal if text, role and language are.
 
-    ``text`` is canonical, without the ``role``. ``field`` is None for title and content; a clause
-    on metadata has the name of its field. ``typed`` is the text of a leaf without signs, ``words``
-    are the terms of its spellings, in normal forms of ``language`` or, if that is empty, as they
-    are written; those of a prefix and a fuzzy word are always as written. ``slop`` is that of a
-    phrase, ``edits`` are those of a fuzzy word, ``factor`` is that of a demotion, ``interval`` that
-    of a range, and ``lookup`` is what must be looked up first: ``known`` are the ordinals that it
-    matches, None before. Clauses are equal if their text, role and language are.
+    ``text``: canonical, without the role.
+    ``kind``: what it is; "all" and "any" are groups of ``parts``, all others are leaves.
+    ``field``: of a leaf on text, None for title and content; of one on metadata, its name.
+    ``typed``: the text of a leaf, without signs.
+    ``words``: the terms of its spellings: normal forms in ``language`` or, if that is empty, and in
+    prefixes and fuzzy words, words as written.
+    ``slop``, ``edits``, ``factor``, ``interval``: of a phrase, fuzzy word, demotion and range.
+    ``lookup``: what must be looked up before an engine runs it.
+    ``known``: the ordinals that the lookup matches; None before.
+
+    Example: ``Clause("vivaldi", "word", typed="vivaldi", words=(("vivaldi",),), language="en")``
     """
 
     text: str
@@ -133,8 +137,10 @@ class Clause:
 
 @value
 class ResolvedPlan:
-    """What engines run: a clause in which nothing must be looked up first. It is the result of
-    ``search.resolve``, or a clause of one."""
+    """A clause that engines can run: nothing in it must be looked up first.
+
+    Example: ``ResolvedPlan(lower(parse("vivaldi AND venice").tree))``
+    """
 
     root: Clause
 
@@ -241,8 +247,8 @@ def resolved(clause: Clause, ordinals: Sequence[Sequence[int]]) -> Clause:
 
 
 def superset_condition(clause: Clause) -> Clause | None:
-    """Return a condition that everything meets that a clause may match, with each lookup taken as
-    true; None if that is everything."""
+    """Return a superset condition: the clause with every lookup replaced by true; None for no
+    restriction."""
     if clause.lookup is not None:
         return None
     if clause.kind == "any":

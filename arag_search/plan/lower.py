@@ -93,8 +93,8 @@ class _Lowering:
     def _spread(self, node: Prefix | Fuzzy, kind: ClauseKind, edits: int) -> Clause:
         spellings = tuple([words for words in spellings_of(node.text) if len(words) == 1])
         return Clause(
-            render(node), kind, "wanted", node.field, node.text, spellings, self._language,
-            node.weight, edits=edits,
+            render(node), kind, field=node.field, typed=node.text, words=spellings,
+            language=self._language, weight=node.weight, edits=edits,
         )  # fmt: skip
 
 
@@ -103,5 +103,6 @@ def _words(node: Term | Phrase, kind: ClauseKind, language: str, slop: int = 0) 
     text = node.text
     spellings = normal_spellings(text, language) if language else spellings_of(text)
     return Clause(
-        render(node), kind, "wanted", node.field, text, spellings, language, node.weight, slop
-    )
+        render(node), kind, field=node.field, typed=text, words=spellings, language=language,
+        weight=node.weight, slop=slop,
+    )  # fmt: skip

@@ -1,8 +1,7 @@
 """One clause of a query, as typed -> its node, or its problems.
 
-Every method returns the node of a clause, or None if there is none; for a rejected clause it
-returns the one that a mended query would hold instead. What a clause cannot be is known by the
-constructors of its node alone, whose messages are those of the problems.
+Every method returns the node of a clause. For a rejected clause it returns the node that the
+corrected query has in its place, or None. Constructors of nodes alone know what cannot be.
 """
 
 from __future__ import annotations
@@ -93,8 +92,8 @@ class ClauseReader:
         return self.schema.field(near[0]) if len(near) == 1 else None
 
     def first(self, start: int, end: int, *clauses: Callable[[], _T | None]) -> _T | None:
-        """Return the first clause that can be, if it is one; why the very first cannot be is a
-        problem."""
+        """Try the candidates in order and return the first valid one. If the first one fails, its
+        error is recorded; if all do, return None."""
         refused: list[ArgumentError] = []
         for make in clauses:
             try:

@@ -89,7 +89,7 @@ def is_code(doc_id: str) -> bool:
 
 def normal_forms(text: str, language: str, *, code: bool = False) -> list[NormalForm]:
     """Return the normal form of each word of a text, in order; then for each symbol and identifier
-    HOLE_COUNT holes, and what it also is. ``code`` says that two capitalised parts are an identifier too.
+    HOLE_COUNT holes, and what it also is. ``code``: two capitalised parts are an identifier, too.
 
     O(len(text)). The first call for a language on a machine takes seconds (see ``dictionaries``).
     """
@@ -152,7 +152,7 @@ def _read_piece(
 
 
 def _forms_apart(text: str, language: str, code: bool) -> list[NormalForm]:
-    """Return the forms of the texts before and after each HEADING_MARK, with HOLE_COUNT holes between."""
+    """Return the forms of the texts around each HEADING_MARK, with HOLE_COUNT holes between."""
     forms: list[NormalForm] = []
     start = 0
     for piece in text.split(HEADING_MARK):

@@ -36,7 +36,7 @@ COMMAS = (",", ";", "，", "；", "、")
 
 
 class Options(NamedTuple):
-    """How a text is read: the options of ``parse``."""
+    """The options of ``parse``: how a text is read."""
 
     schema: Schema
     default_operator: Operator = "OR"

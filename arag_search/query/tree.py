@@ -78,7 +78,10 @@ class _Leaf(_Printed):
 
 @value
 class Term(_Leaf):
-    """A word as typed. One that the analyser splits is the phrase of its tokens."""
+    """A word as typed. One that the analyser splits is the phrase of its tokens.
+
+    Example: ``vivaldi``, ``title:griselda^2``
+    """
 
     text: str
     field: TextField = None
@@ -94,6 +97,8 @@ class Phrase(_Leaf):
     """Quoted text: its tokens in order, adjacent, or loosened by ``slop`` positions (0 to 20).
 
     A text that begins with EXACT_MARK is searched as it is written.
+
+    Example: ``"four seasons"``, ``"vivaldi seasons"~3``
     """
 
     text: str
@@ -114,7 +119,10 @@ class Phrase(_Leaf):
 
 @value
 class Prefix(_Leaf):
-    """The beginning of a token: at least 3 characters that the analyser keeps as one token."""
+    """The beginning of a token: at least 3 characters that the analyser keeps as one token.
+
+    Example: ``librett*``
+    """
 
     text: str
     field: TextField = None
@@ -135,6 +143,8 @@ class Prefix(_Leaf):
 class Fuzzy(_Leaf):
     """A token in which up to ``edits`` letters, 1 or 2, are added, left out or replaced, or two
     neighbours exchanged: of at least 3 characters with one edit, of 5 with two.
+
+    Example: ``vivladi~1``
     """
 
     text: str
@@ -156,6 +166,8 @@ class Regex(_Leaf):
 
     ``pattern`` is in the syntax of the library ``regex``; a slash in it has a backslash. Engines
     search no patterns: what they match is looked up first (see ``search.resolve``).
+
+    Example: ``title:/^The /i``
     """
 
     pattern: str
@@ -181,7 +193,10 @@ class Regex(_Leaf):
 
 @value
 class KeywordEquals(_Leaf):
-    """The condition that a keyword field holds exactly this value (case-sensitive)."""
+    """The condition that a keyword field holds exactly this value (case-sensitive).
+
+    Example: ``lang:en``
+    """
 
     field: str
     value: str
@@ -201,6 +216,8 @@ class Range(_Leaf):
 
     A single value, such as a year of dates, is a range from it to itself. ``interval`` has the
     least and the greatest double or long that the range holds, in this ``column`` of the field.
+
+    Example: ``year:[1670 TO 1680]``, ``published:>=2001-05``
     """
 
     field: str
@@ -235,9 +252,14 @@ class Range(_Leaf):
 
 @value
 class Modifier(_Printed):
-    """What a child does within an And. NOT excludes everything that it matches; PREFER adds its
-    score where it matches; there, DEMOTE multiplies the score of the And by ``factor``, more than 0
-    and less than 1."""
+    """What a child does within an And.
+
+    NOT: it excludes everything that it matches.
+    PREFER: it adds its score where it matches.
+    DEMOTE: where it matches, the score of the And is multiplied by ``factor``, from 0 to 1.
+
+    Example: ``DEMOTE^0.2 opera``
+    """
 
     operator: OperatorWord
     child: Node
@@ -261,6 +283,8 @@ class And(_Printed):
 
     The score is the sum of those of the positive children and of the PREFERs that match, multiplied
     by the factors of the DEMOTEs that match.
+
+    Example: ``(vivaldi AND venice AND NOT opera)``
     """
 
     children: tuple[Node | Modifier, ...]
@@ -282,7 +306,10 @@ class And(_Printed):
 
 @value
 class Or(_Printed):
-    """The condition that at least one child matches."""
+    """The condition that at least one child matches.
+
+    Example: ``(libretto OR librettist)``
+    """
 
     children: tuple[Node, ...]
     weight: float = 1.0
