@@ -1,24 +1,42 @@
-"""What the parts of a query mean: its options, its groups, and the values of its metadata."""
+"""What the parts of a query mean: its options, its groups, its limits, and values of metadata."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from itertools import pairwise, product
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise, product
+from operator import attrgetter
 from typing import Literal, NamedTuple, cast
 
+from arag_search.query.analysis import has_apostrophes, letters_of
 from arag_search.query.fields import FieldRef, Schema
-from arag_search.query.limits import MAX_DEPTH, MAX_DEPTH_WITHOUT_LIMITS
-from arag_search.query.operators import OR, PUBLISHED
+from arag_search.query.lexer import Lexeme
+from arag_search.query.limits import (
+    DEFAULT_FACTOR,
+    MAX_DEPTH,
+    MAX_DEPTH_WITHOUT_LIMITS,
+    MAX_LEAVES,
+    MAX_PREFIXES,
+    MAX_WORDS,
+    PREFIX_SHARES,
+)
+from arag_search.query.operators import OR, PUBLISHED, OperatorWord
 from arag_search.query.problems import NodeError, ProblemKind
 from arag_search.query.tree import (
+    Fuzzy,
     KeywordEquals,
     MetadataLeaf,
     Modifier,
     Node,
+    Prefix,
     Range,
+    TextLeaf,
     all_of,
     any_of,
+    leaves,
+    spelled_words,
 )
 
 Operator = Literal["OR", "AND"]
@@ -104,6 +122,107 @@ def plain_node(nodes: Sequence[Node], connectors: Sequence[str], spaces_mean: st
         is_or = not joined or (joined.pop() or spaces_mean) == OR.word
         return any_of(*nodes) if is_or else all_of(*nodes)
     return cast("Node", node_of(nodes, connectors, spaces_mean))
+
+
+# Open groups
+
+
+class TypedModifier(NamedTuple):
+    """A NOT, PREFER or DEMOTE before a clause, with its offsets and the factor after it."""
+
+    operator: OperatorWord
+    start: int
+    end: int
+    factor: float = DEFAULT_FACTOR
+
+
+Read = Node | Modifier | tuple[Modifier, ...] | None
+
+
+@dataclass(slots=True)
+class GroupItem:
+    """A clause in its group, with the ``connector`` before it, empty for a space.
+
+    ``node`` is None if it was rejected and has no replacement. A group of nothing but modifiers is
+    these, and ``is_modifier``, too.
+    """
+
+    connector: str
+    node: Read
+    start: int
+    end: int
+    is_modifier: bool = False
+    plus: bool = False
+
+    @property
+    def nodes(self) -> tuple[Node | Modifier, ...]:
+        """The clause, or the modifiers of the group that it is."""
+        node = self.node
+        return node if isinstance(node, tuple) else () if node is None else (node,)
+
+
+class OpenGroup:
+    """An open parenthesis (or the whole query) with the clauses read so far, as what it is itself
+    in the group around it.
+
+    ``operator``, ``modifiers`` and ``plus`` belong to the clause that comes next. ``is_plain``: no
+    clause so far has a modifier or a plus, or is rejected. ``dropped`` are the offsets of pieces
+    that hold nothing to search.
+    """
+
+    __slots__ = (
+        "dropped", "field", "is_plain", "items", "modifiers", "operator", "plus", "start"
+    )  # fmt: skip
+
+    def __init__(self, start: int, field: FieldRef | None = None) -> None:
+        self.start = start
+        self.field = field
+        self.items: list[GroupItem] = []
+        self.operator: Lexeme | None = None
+        self.modifiers: list[TypedModifier] = []
+        self.plus = False
+        self.is_plain = True
+        self.dropped: list[tuple[int, int]] = []
+
+
+def are_modifiers(items: list[GroupItem]) -> bool:
+    """Return whether a group is nothing but NOTs, PREFERs and DEMOTEs, joined by AND or spaces."""
+    kept = [item for item in items if item.node is not None]
+    return all(item.is_modifier and item.connector != "OR" for item in kept)
+
+
+# Limits of the whole
+
+
+_MOST_SHARES = max(PREFIX_SHARES.values())
+
+
+def may_exceed(text: str) -> bool:
+    """Return whether a text is so long, or has so many prefixes, that it may exceed a limit."""
+    if not text.isascii() or len(text) >= 2 * MAX_LEAVES:
+        return True
+    is_long = 3 * len(text) > MAX_WORDS and has_apostrophes(text)
+    return is_long or _MOST_SHARES * (text.count("*") + text.count("~")) > MAX_PREFIXES
+
+
+def exceeded(tree: Node, text: str) -> Iterator[tuple[int, ProblemKind, int, int]]:
+    """Yield the limits of the whole that the tree of a text exceeds: the offset of the first leaf
+    beyond it, the problem, how many there are and how many there may be."""
+    spellings = 3 if has_apostrophes(text) else 1
+    all_leaves = sorted(leaves(tree), key=attrgetter("start"))
+    texts = [leaf for leaf in all_leaves if isinstance(leaf, TextLeaf)]
+    spread = [leaf for leaf in texts if isinstance(leaf, Prefix | Fuzzy)]
+    has_many = spellings * sum(len(leaf.text) for leaf in texts) > MAX_WORDS
+    shares = [PREFIX_SHARES.get(letters_of(leaf.text), 1) for leaf in spread]
+    words = list(map(spelled_words, texts)) if has_many else []
+    for counted, counts, limit, kind in (
+        (all_leaves, [1] * len(all_leaves), MAX_LEAVES, ProblemKind.TOO_MANY_LEAVES),
+        (spread, shares, MAX_PREFIXES, ProblemKind.TOO_MANY_PREFIXES),
+        (texts, words, MAX_WORDS, ProblemKind.TOO_MANY_WORDS),
+    ):
+        totals = list(accumulate(counts))
+        if totals and totals[-1] > limit:
+            yield counted[bisect_right(totals, limit)].start, kind, totals[-1], limit
 
 
 # Values of metadata

@@ -8,23 +8,26 @@ it is the query that runs, or the corrected one.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from operator import attrgetter
-from typing import NamedTuple, cast
+from typing import cast
 
 from arag_search.query import problems
-from arag_search.query.analysis import has_apostrophes, has_token, letters_of
+from arag_search.query.analysis import has_token
 from arag_search.query.clauses import ClauseReader, is_no_field, is_plain_phrase, with_colon
 from arag_search.query.fields import ANY_SCHEMA, FieldRef, Schema
 from arag_search.query.grammar import (
     OTHER_CASE,
+    GroupItem,
+    OpenGroup,
     Operator,
     Options,
+    TypedModifier,
     alternatives,
+    are_modifiers,
+    exceeded,
+    may_exceed,
     node_of,
     plain_node,
 )
@@ -32,11 +35,7 @@ from arag_search.query.lexer import REGEX, Lexeme, find_special, lex, unescape
 from arag_search.query.limits import (
     DEFAULT_FACTOR,
     MAX_CHARACTERS,
-    MAX_LEAVES,
     MAX_MENDED,
-    MAX_PREFIXES,
-    MAX_WORDS,
-    PREFIX_SHARES,
 )
 from arag_search.query.operators import (
     NOT,
@@ -57,19 +56,16 @@ from arag_search.query.problems import (
 )
 from arag_search.query.signs import plain_signs
 from arag_search.query.tree import (
-    Fuzzy,
     Modifier,
     Node,
     Phrase,
     Prefix,
     Term,
-    TextLeaf,
     condition_of,
     leaves,
     placed,
     render,
     scores,
-    spelled_words,
     unweighted,
     weighted,
 )
@@ -94,7 +90,6 @@ _COMPARING = re.compile(r"[=≥≤<>]|\sTO\s|\s:")
 """What every text with a _SPACED_CLAUSE has."""
 _COMPARISONS = {"==": "=", "=>": ">=", "=<": "<=", "≥": ">=", "≤": "<="}
 _MAX_NOTES = 20
-_MOST_SHARES = max(PREFIX_SHARES.values())
 
 
 @value
@@ -182,100 +177,14 @@ def findings_of(text: str, options: Options) -> tuple[Findings, Node | tuple[Mod
         if tree is None and not findings.problems:
             findings.reject(0, len(text), ProblemKind.EMPTY_QUERY, mended=False)
         # isinstance(tree, Node) of a Union would be slow
-        has_limits = options.limits and _may_exceed(plain)
+        has_limits = options.limits and may_exceed(plain)
         if has_limits and tree is not None and not isinstance(tree, tuple):
-            for start, kind, count, limit in _exceeded(tree, plain):
+            for start, kind, count, limit in exceeded(tree, plain):
                 size = {"count": count, "limit": limit}
                 findings.reject(start, len(text), kind, mended=False, **size)
     except EndOfReadingError:
         return findings, None
     return findings, tree
-
-
-def _may_exceed(text: str) -> bool:
-    """Return whether a text is so long, or has so many prefixes, that it may exceed a limit."""
-    if not text.isascii() or len(text) >= 2 * MAX_LEAVES:
-        return True
-    is_long = 3 * len(text) > MAX_WORDS and has_apostrophes(text)
-    return is_long or _MOST_SHARES * (text.count("*") + text.count("~")) > MAX_PREFIXES
-
-
-def _exceeded(tree: Node, text: str) -> Iterator[tuple[int, ProblemKind, int, int]]:
-    """Yield the limits of the whole that the tree of a text exceeds: the offset of the first leaf
-    beyond it, the problem, how many there are and how many there may be."""
-    spellings = 3 if has_apostrophes(text) else 1
-    all_leaves = sorted(leaves(tree), key=attrgetter("start"))
-    texts = [leaf for leaf in all_leaves if isinstance(leaf, TextLeaf)]
-    spread = [leaf for leaf in texts if isinstance(leaf, Prefix | Fuzzy)]
-    may_exceed = spellings * sum(len(leaf.text) for leaf in texts) > MAX_WORDS
-    shares = [PREFIX_SHARES.get(letters_of(leaf.text), 1) for leaf in spread]
-    words = list(map(spelled_words, texts)) if may_exceed else []
-    for counted, counts, limit, kind in (
-        (all_leaves, [1] * len(all_leaves), MAX_LEAVES, ProblemKind.TOO_MANY_LEAVES),
-        (spread, shares, MAX_PREFIXES, ProblemKind.TOO_MANY_PREFIXES),
-        (texts, words, MAX_WORDS, ProblemKind.TOO_MANY_WORDS),
-    ):
-        totals = list(accumulate(counts))
-        if totals and totals[-1] > limit:
-            yield counted[bisect_right(totals, limit)].start, kind, totals[-1], limit
-
-
-class _Modifier(NamedTuple):
-    """A NOT, PREFER or DEMOTE before a clause, with its offsets and the factor after it."""
-
-    operator: OperatorWord
-    start: int
-    end: int
-    factor: float = DEFAULT_FACTOR
-
-
-Read = Node | Modifier | tuple[Modifier, ...] | None
-
-
-@dataclass(slots=True)
-class _Item:
-    """A clause in its group, with the ``connector`` before it, empty for a space.
-
-    ``node`` is None if it was rejected and has no replacement. A group of nothing but modifiers is
-    these, and ``is_modifier``, too.
-    """
-
-    connector: str
-    node: Read
-    start: int
-    end: int
-    is_modifier: bool = False
-    plus: bool = False
-
-    @property
-    def nodes(self) -> tuple[Node | Modifier, ...]:
-        """The clause, or the modifiers of the group that it is."""
-        node = self.node
-        return node if isinstance(node, tuple) else () if node is None else (node,)
-
-
-class _Group:
-    """An open parenthesis (or the whole query) with the clauses read so far, as what it is itself
-    in the group around it.
-
-    ``operator``, ``modifiers`` and ``plus`` belong to the clause that comes next. ``is_plain``: no
-    clause so far has a modifier or a plus, or is rejected. ``dropped`` are the offsets of pieces
-    that hold nothing to search.
-    """
-
-    __slots__ = (
-        "dropped", "field", "is_plain", "items", "modifiers", "operator", "plus", "start"
-    )  # fmt: skip
-
-    def __init__(self, start: int, field: FieldRef | None = None) -> None:
-        self.start = start
-        self.field = field
-        self.items: list[_Item] = []
-        self.operator: Lexeme | None = None
-        self.modifiers: list[_Modifier] = []
-        self.plus = False
-        self.is_plain = True
-        self.dropped: list[tuple[int, int]] = []
 
 
 class _Reader:
@@ -292,8 +201,8 @@ class _Reader:
         self.may_compare = _COMPARING.search(plain) is not None
         self.read_until = 0  # what is before this offset was read with an earlier lexeme
         self.operators = SPELLED if self.has_additions else PUBLISHED
-        self.group = _Group(0)
-        self.outer: list[_Group] = []
+        self.group = OpenGroup(0)
+        self.outer: list[OpenGroup] = []
         self.pending_field: tuple[FieldRef, int] | None = None  # whose value comes next
         self.doubt: tuple[str, str, str] | None = None  # a note if a word follows: word and field
 
@@ -481,7 +390,7 @@ class _Reader:
             return
         if value[0] in "-!" and ref.kind == "text":
             self.reject(start, end, ProblemKind.NOT_INSIDE_FIELD, name=name, value=value[1:])
-            self.group.modifiers.append(_Modifier(NOT, start, start + 1))
+            self.group.modifiers.append(TypedModifier(NOT, start, start + 1))
             value = value.lstrip("-!")
         if is_guess and is_no_field(ref.name, value):
             self._note_colon(raw)
@@ -601,7 +510,7 @@ class _Reader:
         if suffix and not 0 < factor < 1:
             self.reject(start, end, operator.on_factor)
         in_range = factor if 0 < factor < 1 else DEFAULT_FACTOR
-        group.modifiers.append(_Modifier(operator, start, end, in_range))
+        group.modifiers.append(TypedModifier(operator, start, end, in_range))
 
     def _is_allowed(self, operator: OperatorWord) -> bool:
         return self.options.ranked if operator.needs_ranking else self.options.operators
@@ -615,7 +524,7 @@ class _Reader:
                 continue
             if not self.options.operators:
                 self.reject(at, at + 1, ProblemKind.OPERATORS_OFF)
-            self.group.modifiers.append(_Modifier(NOT, at, at + 1))
+            self.group.modifiers.append(TypedModifier(NOT, at, at + 1))
 
     def _take_field(self, start: int) -> tuple[FieldRef | None, int]:
         """Return the field of the clause whose value starts here, and where the clause starts."""
@@ -646,7 +555,7 @@ class _Reader:
         connector = "" if group.operator is None else self.operators[group.operator.raw].word
         group.operator = None
         of_modifiers = isinstance(node, tuple)
-        item = _Item(connector, node, start, end, of_modifiers, group.plus)
+        item = GroupItem(connector, node, start, end, of_modifiers, group.plus)
         group.items.append(item)
         modifiers = group.modifiers
         if not modifiers and not group.plus and node is not None and not of_modifiers:  # most
@@ -669,7 +578,9 @@ class _Reader:
         if node is not None and not isinstance(node, tuple) and is_allowed:
             item.node = self._modified(modifiers[-1], node, start, end)
 
-    def _modified(self, modifier: _Modifier, node: Node, start: int, end: int) -> Modifier | None:
+    def _modified(
+        self, modifier: TypedModifier, node: Node, start: int, end: int
+    ) -> Modifier | None:
         """Return a clause with its modifier, without what has no effect there, which is rejected;
         None for one that is rejected itself. What a problem does not show whole is not left out."""
         modified = partial(Modifier, modifier.operator, factor=modifier.factor)
@@ -691,7 +602,7 @@ class _Reader:
         if field is not None and field.kind == "unknown":
             field = self.clauses.reject_unknown(field.name, start, mended=False)
         self.outer.append(self.group)
-        self.group = _Group(lexeme.start, field)
+        self.group = OpenGroup(lexeme.start, field)
 
     def _close(self, lexeme: Lexeme, _: Lexeme | None) -> None:
         if self.outer:
@@ -722,7 +633,7 @@ class _Reader:
     def _weighted(self, node: Node, weight: float, start: int, end: int) -> Node | None:
         return self.clauses.first(start, end, lambda: weighted(node, weight), lambda: node)
 
-    def _joined(self, group: _Group) -> Node | tuple[Modifier, ...] | None:
+    def _joined(self, group: OpenGroup) -> Node | tuple[Modifier, ...] | None:
         """Return the node of the clauses of a group (see ``node_of``); None if nothing is left.
 
         A run of nothing but modifiers that would be an alternative (see ``grammar``) is rejected,
@@ -740,7 +651,7 @@ class _Reader:
             for item in kept:
                 item.connector = "AND"
         kept[0].connector = ""
-        if not _are_modifiers(kept):
+        if not are_modifiers(kept):
             connectors = [item.connector for item in kept]
             for start, end in alternatives(connectors, self.options.spaces_mean):
                 run = kept[start:end]
@@ -767,9 +678,3 @@ class _Reader:
         "word": _word, "phrase": _phrase, "regex": _regex, "range": _range, "open": _open,
         "close": _close, "backslash": _backslash,
     }  # fmt: skip
-
-
-def _are_modifiers(items: list[_Item]) -> bool:
-    """Return whether a group is nothing but NOTs, PREFERs and DEMOTEs, joined by AND or spaces."""
-    kept = [item for item in items if item.node is not None]
-    return all(item.is_modifier and item.connector != "OR" for item in kept)
