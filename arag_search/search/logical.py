@@ -148,7 +148,7 @@ def _notes(
     if request.sort is not None or (asked.feedback and not outcome.page.count):
         notes = [note for note in notes if note != NOTE_UNRANKED]
     names_title = f"{TITLE}:" in query.text and any(
-        leaf.is_text and leaf.field == TITLE for leaf in leaves(query)
+        leaf.is_text and leaf.field == TITLE for leaf in leaf_clauses(query)
     )
     if names_title and not state.once(contents).has_titles:
         notes.append("no passage of this index has a title: title: finds nothing.")

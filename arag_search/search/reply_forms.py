@@ -14,7 +14,7 @@ from arag_search.engines.base import (
     SearchRequest,
 )
 from arag_search.errors import ArgumentError
-from arag_search.plan.clauses import ResolvedPlan, condition_of, joined, values_of
+from arag_search.plan.clauses import ResolvedPlan, joined, unranked, values_of
 from arag_search.query.fields import DOC_ID
 
 MAX_REACH = 10_000
@@ -155,7 +155,7 @@ def counted_all(engine: SearchEngine, page: Page, request: SearchRequest) -> Pag
 
 def by_document(request: SearchRequest, documents: int = 0) -> FieldsRequest:
     """Return the request that counts the documents with a match, and the matches of so many."""
-    within = joined(request.scope, ResolvedPlan(condition_of(request.query.root)))
+    within = joined(request.scope, ResolvedPlan(unranked(request.query.root)))
     return FieldsRequest(
         (DOC_ID,), documents, within, deadline=request.deadline, granularity=request.granularity
     )
