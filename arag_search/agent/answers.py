@@ -316,7 +316,7 @@ _OWN = re.compile(
 """Labels that models add behind the answer."""
 _MARKS = r"[ \t>#*_`\[【+=~•·–—\u2190-\u2bff\ufe0f\U0001f000-\U0001faff-]*+"
 _LABEL = re.compile(
-    rf"(?:(?:^|(?<=answer>))(?P<marks>{_MARKS}(?:\(?\d{{1,2}}[.):]{_MARKS})?)"
+    rf"(?:(?:^|(?<=[a-z|]>))(?P<marks>{_MARKS}(?:\(?\d{{1,2}}[.):]{_MARKS})?)"
     r"|(?<=[ \t])(?P<inline>\*\*|\[\[ ?## ?))"
     r"(?P<name>[^\W\d][^\n:：*_`#\[\]【】<>(){}|\"]{0,40}?)[ \t\xa0\u202f*_`#]*+"
     r"(?P<bracket>[\]】]{1,2}[ \t*_`]*+)?+"
@@ -327,10 +327,13 @@ _LABEL = re.compile(
 """The beginning of a line that may be a label (with a colon, as a heading or in brackets), such a
 label in bold or in brackets within a line, and a tag."""
 _RULER = re.compile(r"\n[ \t]*[-*_=]{3,}\s*\Z")
-_BRACES = re.compile(r"(?:(?:\\{0,2}(?<!\w)b|\x08)oxed|\\{1,2}fbox)\s*\{|\\[{}\\]|[{}]")
-_BOX_END = re.compile(
-    r"(?:[ \t]*(?:[$*_)]|\\[\])]|\[[^\[\]\n]*\]))*+[ \t]*(?:$|[.。!](?:\W|$))", re.MULTILINE
+_BOX = re.compile(
+    r"(?<![`'\"“\\])(?:(?:\\{0,2}(?<!\w)b|\x08)oxed|\\{1,2}fbox)\s{0,9}\{"
+    r"(?P<text>(?:\\[{}]|[^{}]|\{(?:\\[{}]|[^{}]|\{[^{}]{0,500}+\}){0,500}+\}){1,500}+)\}"
+    r"(?:[ \t]*(?:[$*_)]|\\[\])]|\[[^\[\]\n]*\]))*+[ \t]*(?:$|[.。!](?:\W|$))",
+    re.MULTILINE,
 )
+"""A box of LaTeX, also where JSON has lost its backslash, that ends a line or a sentence."""
 _LATEX_TEXT = re.compile(r"\\(?:text|math)\w*\s*\{([^{}]*)\}|\\([%$&#_])|\{(,)\}")
 _NUMBER = re.compile(r"(?<!\S)[(\[]?(\d{1,2})[.)\]][ \t]+(?=([\[【]?\w\S*))")
 
@@ -564,28 +567,14 @@ def _leaves(value: object) -> Iterator[str]:
 
 
 def _boxed(text: str) -> tuple[int, str] | None:
-    """Return where the last box begins that is not empty and ends a line or a sentence, and its
-    text; None if there is none. O(text)."""
-    opened: list[tuple[int, int]] = []
-    box: tuple[int, int, int] | None = None
-    for brace in _BRACES.finditer(text):
-        if brace[0] == "}" and opened:
-            start, inner = opened.pop()
-            is_quoted = text[start - 1 : start] in tuple("`'\"“")
-            if (
-                start < inner < brace.start()
-                and not is_quoted
-                and _BOX_END.match(text, brace.end())
-            ):
-                box = (start, inner, brace.start())
-        elif brace[0][-1] == "{" and brace[0] != "\\{":
-            opened.append((brace.start(), brace.end() if len(brace[0]) > 1 else 0))
+    """Return where the last box begins, and its text; None if there is none."""
+    box = [None, *_BOX.finditer(text)][-1]
     if box is None:
         return None
-    content = text[box[1] : box[2]]
+    content = box["text"]
     for _ in range(2):  # a text in a text
         content = _LATEX_TEXT.sub(lambda match: "".join(filter(None, match.groups())), content)
-    return box[0], content.replace("~", " ").strip("$ \n")
+    return box.start(), content.replace("~", " ").strip("$ \n")
 
 
 def _without_numbers(sources: str, known: Collection[str]) -> str:

@@ -204,10 +204,8 @@ def other_models_warning(questions: Iterable[Sequence[str]]) -> str:
     if not names:
         return ""
     shown = ", ".join(map(on_one_line, names[:_MOST_NAMED_MODELS]))
-    more = (
-        "" if len(names) <= _MOST_NAMED_MODELS else f" and {len(names) - _MOST_NAMED_MODELS} more"
-    )
-    return f"Another model answered than the one that was asked: {shown}{more}."
+    more = ", ..." if len(names) > _MOST_NAMED_MODELS else "."
+    return f"Another model answered than the one that was asked: {shown}{more}"
 
 
 def hits_text(step: Step) -> str:

@@ -80,32 +80,28 @@ _REFUSAL = re.compile(
 _MOST_REFUSAL = 1_000
 """The maximum number of characters of a refusal in another language than English."""
 _CONTRAST = re.compile(r"\b(?<!nothing )(?<!anything )(?:but|however)\b")
+_COMMA = re.compile("[,，、،]")
+_UNSPACED = ("ja", "th", "zh")  # languages without spaces between words
 
 
 @functools.cache
-def _refusals() -> list[tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]]:
-    """Return for each language which words a refusal may have beside its own, how it begins without
-    them, and the words behind which there is an answer after all. English is first."""
-    refusals = [(re.compile("()(?!)"), _REFUSAL, _CONTRAST)]
-    for code, _, _, _, phrases, others, contrasts in ROWS[1:]:
-        edge = "*" if code[0] in ("ja", "th", "zh") else ""
-        begins = _pattern(phrases)
-        beside = _pattern(f"{edge}{word}{edge}" for word in others)
-        shortened = re.compile(f"({begins.pattern})|{beside.pattern}")
-        refusals.append((shortened, begins, _pattern(contrasts)))
+def _refusals() -> list[tuple[re.Pattern[str], ...]]:
+    """Return for each language but English which words a refusal may have beside its own, how it
+    begins without them, and the words behind which there is an answer after all."""
+    refusals = list[tuple[re.Pattern[str], ...]]()
+    for (code, *_), _, _, _, *cells in ROWS[1:]:
+        left, right = ("", "") if code in _UNSPACED else (r"(?<!\w)", r"(?!\w)")
+        begins, beside, contrast = (f"{left}(?:{_pattern(words)}){right}" for words in cells)
+        refusals.append(tuple(map(re.compile, (f"({begins})|{beside}", begins, contrast))))
     return refusals
 
 
-def _pattern(words: Iterable[str]) -> re.Pattern[str]:
+def _pattern(words: Iterable[str]) -> str:
     """Return a pattern for words of the table: a "*" stands for letters, "=" for the whole text."""
-    patterns = list[str]()
-    for word in words:
-        bare = re.escape(normalise(word.replace("*", "\0"))).replace("\0", r"\w*")
-        left, right = r"(?<!\w)" * (word[0] != "*"), r"(?!\w)" * (word[-1] != "*")
-        body = bare.removeprefix(r"\w*").removesuffix(r"\w*")
-        tail = r"\w*$" if word[0] == "=" and word[-1] == "*" else "$" * (word[0] == "=")
-        patterns.append(f"{left}{body}{right}{tail}")
-    return re.compile("|".join(sorted(patterns, key=len, reverse=True)))
+    escaped = (
+        re.escape(normalise(word.replace("*", "\0"))) + "$" * (word[0] == "=") for word in words
+    )
+    return "|".join(sorted(escaped, key=len, reverse=True)).replace("\0", r"\w*")
 
 
 def is_refusal(answer: str) -> bool:
@@ -117,23 +113,22 @@ def is_refusal(answer: str) -> bool:
     mentioned in the corpus, but Paris" does. In other languages a comma ends the words that it
     begins with ("No, se encontró").
     """
-    other = re.sub("[,，、،]", " ¦ ", answer) if len(answer) <= _MOST_REFUSAL else ""
-    texts = [normalise(text) or _bare(text).strip() for text in (answer, other)]
-    return not texts[0] or any(
-        _is_refusal(texts[begins is not _REFUSAL], beside, begins, contrast)
+    text = normalise(answer) or _bare(answer).strip()
+    if not text or _refuses(text, _REFUSAL, _CONTRAST):
+        return True
+    text = normalise(_COMMA.sub(" ¦ ", answer)) if len(answer) <= _MOST_REFUSAL else ""
+    return any(
+        _refuses(" ".join(beside.sub(r"\1", text).split()), begins, contrast)
         for beside, begins, contrast in _refusals()
     )
 
 
-def _is_refusal(
-    text: str, beside: re.Pattern[str], begins: re.Pattern[str], contrast: re.Pattern[str]
-) -> bool:
-    rest, is_refused = " ".join(beside.sub(r"\1", text).split()), False
-    while rest := rest.lstrip("¦ "):
+def _refuses(text: str, begins: re.Pattern[str], contrast: re.Pattern[str]) -> bool:
+    rest, refusal = text.lstrip("¦ "), None
+    while rest:
         refusal = begins.match(rest)
         if refusal is None:
             return False
-        is_refused = True
         answer = contrast.search(rest, refusal.end())
-        rest = "" if answer is None else rest[answer.end() :]
-    return is_refused
+        rest = "" if answer is None else rest[answer.end() :].lstrip("¦ ")
+    return refusal is not None

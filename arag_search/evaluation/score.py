@@ -251,6 +251,10 @@ def score_run(
         factuality={} if factuality is None else means_of(factuality.answers),
     )
     scores = tuple(outcome.score for outcome in outcomes)
+    warnings = (
+        usage_warning(record.requests for record in records.values()),
+        other_models_warning(record.other_models for record in records.values()),
+    )
     return Score(
         run=run.description,
         rows=rows_of(scores),
@@ -258,13 +262,7 @@ def score_run(
         notes=(
             *notes,
             *_notes(scores, run.description),
-            *filter(
-                None,
-                [
-                    usage_warning(record.requests for record in records.values()),
-                    other_models_warning(record.other_models for record in records.values()),
-                ],
-            ),
+            *filter(None, warnings),
             *_judge_notes(judged, factuality),
         ),
         trajectories=trajectories(

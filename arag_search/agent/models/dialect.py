@@ -69,10 +69,6 @@ class Attempt:
         """Return the options without those that were refused."""
         return {name: of for name, of in self._options.items() if name not in self._changes}
 
-    def is_refused(self, option: str) -> bool:
-        """Return whether the endpoint does not know an option."""
-        return option in self._changes
-
     def messages(self) -> list[dict[str, Any]]:
         """Return the messages of the request as JSON values."""
         self._carried = set[str]()

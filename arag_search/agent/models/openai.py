@@ -11,12 +11,7 @@ from typing import Any, Unpack
 from arag_search.agent.models.base import NO_CALL, ModelReply, ModelRequest
 from arag_search.agent.models.dialect import Attempt, Dialect
 from arag_search.agent.models.replies import is_other_model, read_reply, read_unread_call
-from arag_search.endpoints.calls import (
-    KEY_VARIABLES,
-    Endpoint,
-    EndpointOptions,
-    Request,
-)
+from arag_search.endpoints.calls import KEY_VARIABLES, Endpoint, EndpointOptions, Request
 from arag_search.endpoints.refusals import Failures, Refusal
 from arag_search.errors import (
     ContextLengthError,
@@ -99,9 +94,10 @@ class OpenAIModel:
 
         def send(client: Any) -> Any:
             # Newer models refuse the older name, and other servers do not know the newer one.
-            bound = self._bound if self._bound and attempt.is_refused(_MAX_TOKENS) else {}
+            options = attempt.options()
+            bound = {} if _MAX_TOKENS in options else self._bound
             tools = {"tools": list(request.tools)} if request.tools else {}
-            options = {**self._sampling, **tools, **attempt.options(), **bound}
+            options = {**self._sampling, **tools, **options, **bound}
             create: Any = client.chat.completions.with_raw_response.create
             return create(model=self.name, messages=attempt.messages(), stream=False, **options)
 

@@ -58,11 +58,6 @@ _THOUGHTS = (
 _FINAL = re.compile(
     r"\s*(?:<\|start\|>assistant)?<\|channel\|>final(?:<\|constrain\|>\w+)?<\|message\|>"
 )
-_WRAPPED = re.compile(
-    r"\s*(?:<(answer|final_answer|response)>(.*)</\1>|<\|begin_of_box\|>(.*)<\|end_of_box\|>)\s*",
-    re.DOTALL,
-)
-"""An answer that a model puts between marks, with nothing outside them."""
 _END_MARKS = ("<|return|>", "<|end|>", "<|eot_id|>", "<|im_end|>", "<|END_RESPONSE|>")
 _THOUGHT_PARTS = ("reasoning", "thinking", "thought", "reasoning_text", "redacted_thinking")
 
@@ -327,9 +322,6 @@ def split_thoughts(text: str, forms: list[str]) -> tuple[str, str]:
     if mark := next(filter(ended.endswith, _END_MARKS), ""):
         forms.append(f"end mark {mark}")
         rest = ended.removesuffix(mark).rstrip()
-    if wrapped := _WRAPPED.fullmatch(rest):
-        forms.append("answer between marks")
-        rest = (wrapped[2] or wrapped[3] or "").strip()
     return rest, "\n".join(filter(None, thoughts))
 
 

@@ -293,6 +293,8 @@ def test_an_index_looks_up_a_bounded_number_of_ids_per_reply() -> None:
         ),
         # AI-Hypercomputer/maxtext#4150
         ("He died. <answer>\\boxed{Paris}</answer>\nSources: a.1", "tag, box"),
+        ("<answer>Answer: Paris\nExplanation: He died.\nSources: a.1</answer>", "label"),
+        ("<|begin_of_box|>Answer: Paris [a.1]<|end_of_box|> He died.", "label"),  # GLM
         # openai/simple-evals, its answers in other languages
         ("Réponse : Paris\nExplication : He died.\nSources : a.1", "label, language"),
     ],
@@ -313,6 +315,7 @@ def test_forms_of_answers_that_models_write_are_read_and_named(text: str, form: 
         ("Source: the Nile", "Source: the Nile"),
         ('It returns {"answer": 42} as text.', 'It returns {"answer": 42} as text.'),
         ("It defines \\boxed{x}, a frame.", "It defines \\boxed{x}, a frame."),
+        ("Write `\\boxed{x}`.", "Write `\\boxed{x}`."),
         ("In seiner Antwort sagte er: nein.", "In seiner Antwort sagte er: nein."),
     ],
 )

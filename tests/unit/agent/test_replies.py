@@ -70,8 +70,6 @@ def function(name: object, arguments: object, id: object = "a") -> dict[str, obj
              "<|message|>Vivaldi<|return|>"),  # gpt-oss
         text([{"type": "reasoning", "text": "Who?"}, {"type": "text", "text": "Vivaldi"}]),
         text([{"type": "thinking", "thinking": "Who?"}, {"type": "text", "text": "Vivaldi"}]),
-        text("<think>Who?</think><answer>Vivaldi</answer>"),
-        text("<|begin_of_box|>Vivaldi<|end_of_box|>"),  # GLM
         text("Vivaldi", reasoning_content="Who?"),  # DeepSeek
         text("Vivaldi", reasoning="Who?"),  # OpenRouter, Ollama
     ],
@@ -92,7 +90,7 @@ def test_an_answer_is_its_text_without_thoughts(reply: ModelReply) -> None:
         'logical_search("vivaldi")',
         'print("Vivaldi", sep=")")',
         "find(x=1)",
-        "Vivaldi <answer>or Goldoni</answer>",
+        "<answer>Vivaldi</answer>",  # which the parser of answers reads
         "[1] Vivaldi",
         "Answer: Vivaldi\nSources: [TOOL_CALLS]",
     ],
