@@ -148,10 +148,11 @@ def read_unread_call(
         value = _json_of(text)
     value = fields_of(value).get("tool_calls", value)
     calls = _offered_calls(items_of(value) or [value], position, offered)
-    if calls or has_answer_line(text):
-        reasoning = "\n".join(filter(None, (thoughts, text if calls else "")))
-        return ModelReply("" if calls else text, calls, reasoning, forms=tuple(forms))
-    return ModelReply(text, (), thoughts, is_unread=True, problem=problem, forms=tuple(forms))
+    if calls:
+        text, thoughts = "", "\n".join(filter(None, (thoughts, text)))
+    elif not has_answer_line(text):
+        return ModelReply(text, (), thoughts, is_unread=True, problem=problem, forms=tuple(forms))
+    return ModelReply(text, calls, thoughts, forms=tuple(forms))
 
 
 def is_other_model(asked: str, answered: str) -> bool:
@@ -222,10 +223,10 @@ def _beside(
 
     kept = others(message)
     content = message.get("content")
-    is_from_text = bool(reply.tool_calls) and reply.tool_calls[0].from_text
+    is_from_text = any(call.from_text for call in reply.tool_calls)
     has_thoughts = any(form.startswith(_OWN_THOUGHTS) for form in reply.forms)
-    is_kept = content and (isinstance(content, list) or has_thoughts)
-    if is_kept and not is_from_text and "content" not in refused:
+    is_kept = not is_from_text and (isinstance(content, list) or has_thoughts)
+    if content and is_kept and "content" not in refused:
         kept["content"] = content
     calls = [fields_of(call) for call in items_of(message.get("tool_calls"))]
     beside = [others({**call, "function": others(call.get("function")) or None}) for call in calls]

@@ -70,11 +70,8 @@ def read_score(reply: str) -> str | None:
     if match is None:
         return None
     number, of, percent = match.groups()
-    score, most = _number(number), _number(of or "1") * (100 if percent else 1)
+    score, most = (float(text.replace(",", ".")) for text in (number, of or "1"))
+    most *= 100 if percent else 1
     # 0.8/10 may be of either scale.
     is_unclear = 0 < score < 1 < most or score > most
     return None if is_unclear or not most else f"{score / most:.6g}"
-
-
-def _number(text: str) -> float:
-    return float(text.replace(",", "."))

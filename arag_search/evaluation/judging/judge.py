@@ -96,15 +96,13 @@ class AnswerJudge(ABC, Generic[Opinion]):
             )
         return {question.id: opinion for question, opinion in zip(asked, opinions, strict=True)}
 
-    def to_ask(
-        self, questions: Sequence[Question], records: Mapping[str, Record]
-    ) -> tuple[int, int]:
-        """Return how many verdicts ``judge_all`` will ask for, as far as that is known before, and
-        how many of them are stored with a reply in which none is read. Asks nothing."""
+    def to_ask(self, questions: Sequence[Question], records: Mapping[str, Record]) -> list[bool]:
+        """Return for each verdict that ``judge_all`` will ask for, as far as that is known before,
+        whether it is stored with a reply in which none is read. Asks nothing."""
         counting, missing = copy(self), list[bool]()
         counting._missing = missing
         counting.judge_all(questions, records)
-        return len(missing), sum(missing)
+        return missing
 
     def votes(
         self, request: ModelRequest, read: Callable[[str], str | None], again: str

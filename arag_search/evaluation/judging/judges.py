@@ -44,11 +44,10 @@ class Judges:
     def tell_cost(self, questions: Sequence[Question], records: Mapping[str, Record]) -> None:
         """Tell how many verdicts the model will be asked for, if any."""
         for judge in filter(None, (self.verdicts, self.factuality)):
-            missing, unreadable = judge.to_ask(questions, records)
-            if missing:
-                asked = counted(missing, "verdict is", "verdicts are") + " asked of"
-                again = f", {unreadable:,} of them again: no verdict is in its stored reply"
-                self.tell(f"{asked} {judge.model.name}{again if unreadable else ''}.")
+            if missing := judge.to_ask(questions, records):
+                asked = counted(len(missing), "verdict is", "verdicts are") + " asked of"
+                again = f", {sum(missing):,} of them again: no verdict is in its stored reply"
+                self.tell(f"{asked} {judge.model.name}{again if any(missing) else ''}.")
 
 
 NO_JUDGES = Judges()

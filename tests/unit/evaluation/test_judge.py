@@ -262,7 +262,7 @@ def test_a_stored_reply_is_read_again_by_the_rules_of_today(tmp_path: Path) -> N
     reply = "Verdict: correct, it seems.\nVerdict: incorrect (another person)"
     path.write_text(json.dumps({**stored, "reply": reply}) + "\n")
     judge = Judge(ScriptedModel(fail_on_request), cache=VerdictCache(path))
-    assert judge.to_ask([QUESTION], {"q": ANSWER}) == (0, 0)
+    assert judge.to_ask([QUESTION], {"q": ANSWER}) == []
     assert judge.judge(QUESTION, ANSWER).verdict == "incorrect"
 
 
