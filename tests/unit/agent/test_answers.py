@@ -340,6 +340,15 @@ def test_a_text_without_labels_is_read_by_paragraphs(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "piece",
+    ["\\boxed{", "\\boxed{{{a}", "\\boxed{a}[", "\\boxed{a} ", "boxed{" + "{y}" * 30, "{", "<a>b:"],
+)
+def test_a_long_answer_is_read_in_steps_that_grow_with_its_length(piece: str) -> None:
+    # If they grew with its square, this would take minutes.
+    parse_answer(piece * (300_000 // len(piece)))
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "nicht gefunden", "Die Antwort wurde im Korpus nicht gefunden.", "Keine Angabe",
@@ -349,6 +358,7 @@ def test_a_text_without_labels_is_read_by_paragraphs(text: str) -> None:
         "찾을 수 없습니다", "não encontrado", "non trovato nel corpus", "niet gevonden",
         "Die Quellen enthalten keine Informationen dazu.",  # software-mansion-labs/private-mind#357
         "没有找到相关信息", "не указано, но неизвестно",
+        "申し訳ありませんが、コーパスには情報がありません。",
     ],
 )  # fmt: skip
 def test_refusals_in_other_languages_are_recognised(text: str) -> None:
