@@ -14,24 +14,24 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
-    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 11_185,
-    ("arag_search/tools/",): 4_856,
-    ("arag_search/agent/",): 4_311,
-    ("arag_search/evaluation/",): 2_970,
-    ("arag_search/vectors/", "index_jobs/embedding/"): 4_224,
-    ("arag_search/engines/opensearch/",): 4_631,
-    ("arag_search/engines/",): 7_310,
+    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 11_381,
+    ("arag_search/tools/",): 5_113,
+    ("arag_search/agent/",): 4_923,
+    ("arag_search/evaluation/",): 3_227,
+    ("arag_search/vectors/", "index_jobs/embedding/"): 4_334,
+    ("arag_search/engines/opensearch/",): 4_775,
+    ("arag_search/engines/",): 7_345,
     ("arag_search/mcp_server/",): 2_632,
-    ("arag_search/cli/",): 4_452,
-    ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_171,
-    ("arag_search/endpoints/", "arag_search/system/"): 2_213,
+    ("arag_search/cli/",): 4_474,
+    ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_179,
+    ("arag_search/endpoints/", "arag_search/system/"): 2_269,
     ("index_jobs/sources/",): 8_213,
-    ("index_jobs/",): 5_279,
+    ("index_jobs/",): 5_286,
     ("bench/",): 9_827,
-    ("tests/",): 65_770,
-    ("",): 1_199,  # what is in no other row
+    ("tests/",): 68_041,
+    ("",): 1_213,  # what is in no other row
 }
-ALL = 143_220
+ALL = 147_218
 
 
 def _counts() -> Counter[tuple[str, ...]]:
