@@ -185,7 +185,7 @@ def test_a_hybrid_query_without_words_gets_a_note_and_one_of_many_words_is_trunc
         ),
         (
             "a\ud800",
-            'column 1, "a?": this is half of a character (a lone surrogate). Text must be valid '
+            'column 2, "?": this is half of a character (a lone surrogate). Text must be valid '
             "Unicode; leave it out.",
         ),
     ],
