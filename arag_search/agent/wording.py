@@ -50,8 +50,8 @@ def normalise(text: str) -> str:
 
 
 def distinct(text: str) -> str:
-    """Return ``normalise(text)``, or what tells a text apart of which that leaves nothing: its
-    articles (a gold answer "A"), else its marks ("+")."""
+    """Return ``normalise(text)``. If that is empty, return the articles of the text (a gold answer
+    "A"); without articles, its marks ("+")."""
     return normalise(text) or " ".join((_bare(text) or _plain(text)).split())
 
 
@@ -108,9 +108,9 @@ def is_refusal(answer: str) -> bool:
     """Return whether a short answer says that there is no answer, in English or in a language of
     ``reply_words.txt``.
 
-    An answer is a refusal if it has no word, or if it begins with words such as "not found in the
-    corpus", "cannot be determined" or "keine Angabe" and does not give an answer later, as "not
-    mentioned in the corpus, but Paris" does. In other languages a comma ends the words that it
+    An answer without a word is a refusal. So is one that begins with words such as "not found in
+    the corpus", "cannot be determined" or "keine Angabe". One that gives an answer later is none:
+    "not mentioned in the corpus, but Paris". In other languages a comma ends the words that it
     begins with ("No, se encontró").
     """
     text = normalise(answer) or _bare(answer).strip()

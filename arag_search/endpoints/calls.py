@@ -90,9 +90,9 @@ class Endpoint:
     ``max_reply_bytes``. A redirect to another scheme, host or port is not followed.
 
     Rate limits, timeouts, statuses 408, 409, 425, 498 and 5xx and broken connections are retried up
-    to ``max_retries`` times: after the time in Retry-After (one above LONGEST_RETRY_AFTER_S fails
-    at once), otherwise after waits that double from FIRST_WAIT_S to LONGEST_WAIT_S, each shortened
-    by up to half at random. ``on_retry`` is called before each wait, in the waiting thread;
+    to ``max_retries`` times. The wait is the time in Retry-After; one above LONGEST_RETRY_AFTER_S
+    fails at once. Without it, waits double from FIRST_WAIT_S to LONGEST_WAIT_S, each shortened by
+    up to half at random. ``on_retry`` is called before each wait, in the waiting thread;
     ``sleep`` waits, and ``chance`` returns random numbers in [0, 1).
     """
 

@@ -114,8 +114,8 @@ class Failures:
 
 
 class ItemRefusals:
-    """The last outcomes of requests for one item each, by which a fault of every request is told
-    from a fault of an item. Safe to use from several threads."""
+    """The last outcomes of requests for a single item each. Refusals in the same words in a row are
+    a fault of all requests, not of the items. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self.has_answer = False

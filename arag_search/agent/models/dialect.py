@@ -36,9 +36,9 @@ _TEMPLATE_STATUSES = (400, 422, 500)  # llama.cpp and TGI answer 500 where a tem
 
 
 class Dialect:
-    """The changes that an endpoint needs: names of options and keys that are left out, and
-    NO_NULL, LINE_BETWEEN or a key with a plus for one that is added. ``accepted`` are the keys
-    beside text and calls that it took back. Threads may share it."""
+    """The changes that requests to an endpoint need: names of options and keys to leave out, keys
+    to add (with "+"), NO_NULL and LINE_BETWEEN. ``accepted`` are the keys beside text and calls
+    that the endpoint took back. Threads may share it."""
 
     def __init__(self) -> None:
         self.changes = frozenset[str]()

@@ -97,8 +97,8 @@ class AnswerJudge(ABC, Generic[Opinion]):
         return {question.id: opinion for question, opinion in zip(asked, opinions, strict=True)}
 
     def to_ask(self, questions: Sequence[Question], records: Mapping[str, Record]) -> list[bool]:
-        """Return for each verdict that ``judge_all`` will ask for, as far as that is known before,
-        whether it is stored with a reply in which none is read. Asks nothing."""
+        """Return an item for each verdict that ``judge_all`` will ask for, as far as that is known
+        before. True: a reply is stored, but no verdict is read in it. Asks nothing."""
         counting, missing = copy(self), list[bool]()
         counting._missing = missing
         counting.judge_all(questions, records)

@@ -21,7 +21,6 @@ from arag_search.agent.record import Record
 from arag_search.agent.state import State
 from arag_search.corpus import Chunk, ordinal_of
 from arag_search.search.index import Index
-from arag_search.tools.preset import Preset
 from tests.support.endpoint import Answer, Endpoint, completion, refusal
 from tests.support.openai_asking import KEY, SEARCH
 from tests.support.oracle.engine import MemoryEngine
@@ -37,7 +36,7 @@ THOUGHTS = "I look for the opera."
 def agent_of(endpoint: Endpoint, preset: str = "logical_read", **changes: object) -> Agent:
     """Return an agent over one passage, with a model of its own."""
     opera = Chunk("g.1", "g", "Griselda", "By Vivaldi.", 1, 1, ordinal_of(0, 0, 0), (11,), {})
-    changed: Preset = load_preset(preset).model_copy(update=changes)
+    changed = load_preset(preset).model_copy(update=changes)
     model = OpenAIModel("m", base_url=endpoint.base_url, key=KEY, max_retries=0)
     return Agent(Index(MemoryEngine([opera]), "memory"), changed, model)
 
@@ -551,8 +550,7 @@ def test_a_summary_that_is_demanded_follows_a_line_too(endpoint: Endpoint) -> No
     record = ask(endpoint, [in_order(ORDERS[0][1])], *turns, preset="agentic_rag", **budget)
     assert (record.failure, record.answer_short) == (None, "Vivaldi")
     assert "forced" in [event.kind for event in record.context]
-    demands = [message["content"] for message in endpoint.requests[2]["messages"]]
-    assert demands[-2] == "Understood."
+    assert endpoint.requests[2]["messages"][-2]["content"] == "Understood."
 
 
 # 4. A call that the server could not read
