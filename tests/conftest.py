@@ -22,9 +22,9 @@ from arag_search.engines.lucene import jvm
 from arag_search.search.index import Index
 from arag_search.system.cache import CACHE_VARIABLE, cache_folder
 from arag_search.system.processes import usable_cores
-from arag_search.tools.chunk_read import ChunkRead
-from arag_search.tools.keyword_search import KeywordSearch
-from arag_search.tools.logical_search import LogicalSearch
+from arag_search.tools.passages.keyword import KeywordSearch
+from arag_search.tools.passages.logical import LogicalSearch
+from arag_search.tools.passages.read import ChunkRead
 from arag_search.tools.preset import plain_preset
 from tests.support import parallel
 from tests.support.browser import browser  # noqa: F401

@@ -27,7 +27,7 @@ from typing import Literal, NamedTuple
 
 from arag_search.agent.wording import ROWS, is_refusal
 from arag_search.endpoints.refusals import fields_of, items_of
-from arag_search.tools.references import FORM, References
+from arag_search.tools.conversation import FORM, References
 
 MAX_CANDIDATES = 200
 """The maximum number of words of a reply that are looked up; replies name fewer passages."""

@@ -13,9 +13,9 @@ import orjson
 from arag_search.agent.models.base import ToolCall
 from arag_search.agent.record import Step
 from arag_search.agent.state import State
-from arag_search.tools.base import Tool, ToolResult, error_result, no_such_tool
 from arag_search.tools.registry import READ_TOOLS, TOOLS
-from arag_search.tools.reply_text import CALLS_LEFT, NUDGE
+from arag_search.tools.replies.parts import CALLS_LEFT, NUDGE
+from arag_search.tools.tool import Tool, ToolResult, error_result, no_such_tool
 
 STALE_STEPS = 3
 """The number of successive steps without anything new after which a line says so."""

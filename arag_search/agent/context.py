@@ -16,9 +16,9 @@ from arag_search.agent.models.base import Message
 from arag_search.agent.record import ContextEvent, ContextEventKind, Step
 from arag_search.agent.state import State
 from arag_search.tokens import count_tokens
-from arag_search.tools.base import ToolResult
-from arag_search.tools.rendering import names
-from arag_search.tools.shown.writing import shown_title
+from arag_search.tools.replies.spans import names
+from arag_search.tools.replies.writing import shown_title
+from arag_search.tools.tool import ToolResult
 
 SUMMARIZE = "summarize"
 NOTE = "Note: the conversation has "

@@ -59,10 +59,10 @@ from arag_search.agent.wording import is_refusal
 from arag_search.errors import AragError, ArgumentError, ContextLengthError
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
-from arag_search.tools.base import ToolResult, no_such_tool
-from arag_search.tools.chunk_read import ChunkRead
+from arag_search.tools.passages.read import ChunkRead
 from arag_search.tools.preset import Preset
 from arag_search.tools.registry import meant_tool
+from arag_search.tools.tool import ToolResult, no_such_tool
 
 OnStep = Callable[[Step], None]
 

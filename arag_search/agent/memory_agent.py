@@ -21,9 +21,9 @@ from arag_search.agent.prompts import prompt_text, system_prompt
 from arag_search.query.analysis import terms
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens, cut_to
-from arag_search.tools.base import ReadSet
-from arag_search.tools.chunk_read import ChunkRead
+from arag_search.tools.passages.read import ChunkRead
 from arag_search.tools.preset import Preset
+from arag_search.tools.tool import ReadSet
 
 NOTHING = "(nothing yet)"
 RECALLED = 3

@@ -19,8 +19,8 @@ from pydantic_core import ErrorDetails
 from arag_search.agent.prompts import SYSTEM_PROMPTS, system_prompt
 from arag_search.errors import ConfigError
 from arag_search.system.yaml_file import numbered, read_mapping
-from arag_search.tools.base import allowed_text
 from arag_search.tools.preset import Preset
+from arag_search.tools.tool import allowed_text
 
 DEFAULT_PRESET = "logical_read"
 EXTENDS = "extends"

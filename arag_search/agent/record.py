@@ -18,11 +18,11 @@ from arag_search.agent.answers import Citation, CitedDocument
 from arag_search.agent.models.usage import RequestTokens, Usage
 from arag_search.agent.wording import is_refusal
 from arag_search.errors import RunError, on_one_line
-from arag_search.tools.base import Status
-from arag_search.tools.references import ShownReference
+from arag_search.tools.conversation import ShownReference
 from arag_search.tools.registry import READ_TOOLS
-from arag_search.tools.rendering import PassageSpan, check_spans
-from arag_search.tools.reply_text import ShownPassage, passages_at
+from arag_search.tools.replies.parts import ShownPassage, passages_at
+from arag_search.tools.replies.spans import PassageSpan, check_spans
+from arag_search.tools.tool import Status
 
 Outcome = Literal["answered", "forced", "failed"]
 _MOST_NAMED_MODELS = 5

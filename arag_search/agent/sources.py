@@ -10,8 +10,8 @@ from typing import Any
 from arag_search.agent.record import Record
 from arag_search.corpus import MetadataValue
 from arag_search.search.index import Index
-from arag_search.tools.references import FORM
-from arag_search.tools.shown.writing import one_line, shown_title
+from arag_search.tools.conversation import FORM
+from arag_search.tools.replies.writing import one_line, shown_title
 
 _REFERENCE = re.compile(rf"\[({FORM.pattern})\]")
 

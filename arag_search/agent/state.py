@@ -16,7 +16,7 @@ from arag_search.agent.models.base import Message, ModelReply, ToolCall
 from arag_search.agent.models.usage import RequestTokens, Usage, most_reported
 from arag_search.agent.record import ContextEvent, Route, Step
 from arag_search.tokens import count_tokens
-from arag_search.tools.base import ReadSet
+from arag_search.tools.tool import ReadSet
 
 _TOKENS_A_MESSAGE = 4  # role and separators, about what chat templates spend on them
 

@@ -11,13 +11,13 @@ from arag_search.errors import ConfigError, NotServedError, VectorsNotFoundError
 from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.search.index import Index
 from arag_search.tokens import cut_to
-from arag_search.tools.base import Tool, tool_class
-from arag_search.tools.document_search import DocumentSearch
-from arag_search.tools.document_tool import reference_line
+from arag_search.tools.conversation import References
+from arag_search.tools.documents.lines import reference_line
+from arag_search.tools.documents.search import DocumentSearch
+from arag_search.tools.passages.vectors import NaiveEmbeddingSearch
 from arag_search.tools.preset import GIVEN_PASSAGES, Preset
-from arag_search.tools.references import References
 from arag_search.tools.registry import CONNECTOR_TOOLS, TOOLS
-from arag_search.tools.vector_search import NaiveEmbeddingSearch
+from arag_search.tools.tool import Tool, tool_class
 from arag_search.vectors.base import EncoderIdentity
 
 

@@ -20,7 +20,7 @@ from arag_search.questions.files import load_questions
 from arag_search.search.index import Index
 from arag_search.search.opening import open_index
 from arag_search.system.cache import cache_folder
-from arag_search.tools.base import ReadSet
+from arag_search.tools.tool import ReadSet
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.sources.metadata import parse_metadata

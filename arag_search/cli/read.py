@@ -29,19 +29,19 @@ from arag_search.errors import (
     UnknownChunkError,
     UnknownDocumentError,
 )
-from arag_search.search.documents import IndexDocument
 from arag_search.search.index import Index
-from arag_search.search.lines import DocumentLines
 from arag_search.search.opening import open_index
+from arag_search.search.reading.documents import IndexDocument
+from arag_search.search.reading.lines import DocumentLines
 from arag_search.system.progress import counted, open_progress
-from arag_search.tools.base import ReadSet
-from arag_search.tools.chunk_read import chunk_header
-from arag_search.tools.open_lines import OpenLines
+from arag_search.tools.conversation import NamedDocuments
+from arag_search.tools.documents.open import OpenLines
+from arag_search.tools.passages.read import chunk_header
 from arag_search.tools.preset import plain_preset
-from arag_search.tools.references import NamedDocuments
-from arag_search.tools.rendering import metadata_text
-from arag_search.tools.shown.apart import marked, safe_signs
-from arag_search.tools.shown.writing import header_line, shown_id
+from arag_search.tools.replies.apart import marked, safe_signs
+from arag_search.tools.replies.spans import metadata_text
+from arag_search.tools.replies.writing import header_line, shown_id
+from arag_search.tools.tool import ReadSet
 from index_jobs.build.export import build_command, record_of
 
 _PLACE = re.compile(r"(.+?):([1-9]\d{0,8})(?::([1-9]\d{0,8}))?")

@@ -24,7 +24,7 @@ from arag_search.runs.predictions import PREDICTIONS_FILE, write_predictions
 from arag_search.runs.prices import Prices
 from arag_search.runs.run import RunOptions, RunOutcome, run
 from arag_search.system.progress import Progress, counted, duration, open_progress
-from arag_search.tools.document_tool import vector_units
+from arag_search.tools.documents.lines import vector_units
 from arag_search.tools.preset import Preset
 
 if TYPE_CHECKING:

@@ -37,11 +37,11 @@ from arag_search.search.asked import (
     Search,
 )
 from arag_search.search.results import SearchResult
-from arag_search.tools.base import ReadSet
-from arag_search.tools.document_search import DocumentSearch
+from arag_search.tools.conversation import NamedDocuments
+from arag_search.tools.documents.search import DocumentSearch
+from arag_search.tools.passages.search import WHOLE_UP_TO_TOKENS, reply
 from arag_search.tools.preset import FULL_TEXT_RESULT_TOKENS, plain_preset
-from arag_search.tools.references import NamedDocuments
-from arag_search.tools.search import WHOLE_UP_TO_TOKENS, reply
+from arag_search.tools.tool import ReadSet
 
 _KINDS: Mapping[str, type[Any]] = {
     "logical": Search,

@@ -13,7 +13,7 @@ from arag_search.engines.hits import join_sentences
 from arag_search.query import analysis
 from arag_search.search.index import Index
 from arag_search.tokens import cut_to
-from arag_search.tools.shown.writing import header_line, one_line
+from arag_search.tools.replies.writing import header_line, one_line
 
 MAX_EVIDENCE_TOKENS = 80
 _EVIDENCE_SENTENCES = 2

@@ -13,10 +13,10 @@ from arag_search.cli.options.index import IndexFolder, Json, ScopeFilter, locate
 from arag_search.cli.output.printing import NOT_FOUND, print_result, state_json, with_state
 from arag_search.query.field_types import FIELD_TYPES
 from arag_search.search.advice.told import values_json
-from arag_search.search.fields import FieldSummary
+from arag_search.search.counting.fields import FieldSummary
+from arag_search.search.counting.words import WordSummary
 from arag_search.search.opening import open_index
-from arag_search.search.words import WordSummary
-from arag_search.tools.words import fields_text, words_text
+from arag_search.tools.passages.words import fields_text, words_text
 
 
 def words_command(

@@ -13,9 +13,9 @@ from arag_search.query import analysis
 from arag_search.query.limits import MAX_LEAVES
 from arag_search.search.asked import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS
 from arag_search.search.index import Index
-from arag_search.tools.base import Tool, tool_class
-from arag_search.tools.document_tool import vector_units
+from arag_search.tools.documents.lines import vector_units
 from arag_search.tools.registry import TOOLS
+from arag_search.tools.tool import Tool, tool_class
 
 
 class Interface(NamedTuple):

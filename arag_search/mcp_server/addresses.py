@@ -12,11 +12,11 @@ from urllib.parse import unquote
 
 from arag_search.errors import ArgumentError, UnknownDocumentError
 from arag_search.mcp_server.served import ServedIndex
-from arag_search.search.documents import unknown_chunks
 from arag_search.search.index import Index
+from arag_search.search.reading.documents import unknown_chunks
 from arag_search.system.progress import counted
-from arag_search.tools.chunk_read import IN_BRACKETS, MAX_IDS, ChunkRead
-from arag_search.tools.connector import KINDS, AddressKind, address_start, document_ids
+from arag_search.tools.passages.connector import KINDS, AddressKind, address_start, document_ids
+from arag_search.tools.passages.read import IN_BRACKETS, MAX_IDS, ChunkRead
 from arag_search.tools.preset import FULL_TEXT_RESULT_TOKENS, plain_preset
 
 _SHOWN_CHARACTERS = 80

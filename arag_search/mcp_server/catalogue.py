@@ -12,15 +12,15 @@ import mcp.types as types
 
 from arag_search.mcp_server.served import ServedIndex
 from arag_search.query.problems import QueryError
-from arag_search.tools.base import (
+from arag_search.tools.preset import Preset
+from arag_search.tools.registry import meant_tool
+from arag_search.tools.tool import (
     ToolResult,
     missing_argument,
     no_such_tool,
     not_run,
     wrong_argument,
 )
-from arag_search.tools.preset import Preset
-from arag_search.tools.registry import meant_tool
 
 INDEX = "index"
 """The argument that names an index if there are several."""

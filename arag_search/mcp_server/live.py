@@ -16,8 +16,8 @@ from arag_search.mcp_server.served import ServedIndex
 from arag_search.search.following import Follower
 from arag_search.search.index import Index
 from arag_search.search.opening import IndexOpening
-from arag_search.tools.base import ReadSet, Tool, ToolResult
 from arag_search.tools.preset import Preset
+from arag_search.tools.tool import ReadSet, Tool, ToolResult
 
 if TYPE_CHECKING:
     from arag_search.mcp_server.folders import Coming, ServedFolder

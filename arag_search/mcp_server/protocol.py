@@ -42,9 +42,9 @@ from arag_search.mcp_server.addresses import KINDS, read_address, template_of
 from arag_search.mcp_server.catalogue import FOREIGN
 from arag_search.mcp_server.live import LiveIndexes, Session
 from arag_search.mcp_server.workers import Workers
-from arag_search.tools.base import ToolResult, error_result
 from arag_search.tools.preset import Preset
 from arag_search.tools.registry import CONNECTOR_TOOLS
+from arag_search.tools.tool import ToolResult, error_result
 
 if TYPE_CHECKING:
     from arag_search.mcp_server.folders import Coming

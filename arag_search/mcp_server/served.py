@@ -14,9 +14,9 @@ from arag_search.agent.toolbox import tools_of
 from arag_search.engines.opensearch.address import is_address, parse_address
 from arag_search.errors import ArgumentError, ConfigError
 from arag_search.search.index import Index
-from arag_search.tools.base import Tool
 from arag_search.tools.preset import Preset
 from arag_search.tools.registry import CONNECTOR_TOOLS, TOOLS
+from arag_search.tools.tool import Tool
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 _NAMED = re.compile(rf"({_NAME})=(.*)", re.DOTALL)

@@ -16,7 +16,7 @@ from arag_search.errors import ArgumentError
 from arag_search.query.filters import Data, filter_text
 from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.query.reading import Operator
-from arag_search.search.reply_forms import (
+from arag_search.search.counting.reply_forms import (
     LIST_HITS,
     MAX_REACH,
     REPLY_FORMS,

@@ -23,13 +23,15 @@ from arag_search.manifest import Manifest
 from arag_search.plan.clauses import ResolvedPlan
 from arag_search.query.filters import Data, filter_text
 from arag_search.query.regexes import Stopwatch
-from arag_search.search import by_vectors, documents, fields, lines, named, words
 from arag_search.search.asked import Hybrid, Keywords, Meaning, Naive, Search
-from arag_search.search.by_vectors import hybrid_search, vector_search
-from arag_search.search.fields import Contents, FieldSummary
+from arag_search.search.counting import fields, words
+from arag_search.search.counting.fields import Contents, FieldSummary
+from arag_search.search.finding import by_vectors, named
+from arag_search.search.finding.by_vectors import hybrid_search, vector_search
+from arag_search.search.finding.keywords import keyword_search
+from arag_search.search.finding.logical import logical_search
 from arag_search.search.following import OneState, PartStates, States
-from arag_search.search.keywords import keyword_search
-from arag_search.search.logical import logical_search
+from arag_search.search.reading import documents, lines
 from arag_search.search.results import SearchResult
 from arag_search.search.standing import Standing
 from arag_search.search.state import IndexState

@@ -14,7 +14,7 @@ from arag_search.query.problems import NOTE_UNMARKED
 from arag_search.query.regexes import stopwatch
 from arag_search.search.advice.told import ClauseCount, Feedback
 from arag_search.search.asked import Keywords, Meaning, Search
-from arag_search.search.snippets import Highlighter, Highlights
+from arag_search.search.reading.snippets import Highlighter, Highlights
 from arag_search.search.standing import Standing
 from arag_search.search.state import IndexState
 from arag_search.system.values import value

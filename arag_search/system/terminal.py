@@ -4,7 +4,7 @@ A terminal obeys some characters as commands: they move the cursor, set the titl
 clipboard, or reverse the order of letters. ``guard_terminals`` puts a stream in front of each
 terminal that escapes such characters as JSON does (``\\u001b``), so that JSON output keeps its
 meaning. Pipes and files receive what a command writes unchanged; it writes replies with safe signs
-(``arag_search/tools/shown/apart.py``).
+(``arag_search/tools/replies/apart.py``).
 """
 
 from __future__ import annotations

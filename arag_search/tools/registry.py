@@ -26,23 +26,22 @@ class RegisteredTool:
     A tool of ``kind`` "search" finds passages, "read" shows text by the id of a passage or
     document, and "control" does neither. ``query_form`` is None for a tool without a single query
     of one form. A tool for ``documents`` needs a conversation that remembers references; a tool
-    that ``knows_repeats`` says itself what it showed before. ``module`` is the name of its module,
-    if that is not the name of the tool. ``part`` is the part of an index that the tool needs and a
-    build may leave out; ``vectors`` are those that it ranks by. ``connector_name`` is the name that
-    clients of the MCP server see, for the tools that connectors require: these reply in JSON, and
-    our agent does not use them. A tool ``of_loop`` changes the conversation, which servers leave to
-    their clients.
+    that ``knows_repeats`` says itself what it showed before. ``defined_as`` is the module and the
+    name of its class, such as ``documents.find.Find``. ``part`` is the part of an index that the
+    tool needs and a build may leave out; ``vectors`` are those that it ranks by. ``connector_name``
+    is the name that clients of the MCP server see, for the tools that connectors require: these
+    reply in JSON, and our agent does not use them. A tool ``of_loop`` changes the conversation,
+    which servers leave to their clients.
     """
 
     name: str
-    class_name: str
+    defined_as: str
     query_form: QueryForm | None
     kind: Kind = "search"
     part: Literal["sentences", "exact"] | None = None
     vectors: VectorUnit | None = None
     documents: bool = False
     knows_repeats: bool = False
-    module: str | None = None
     connector_name: str | None = None
     of_loop: bool = False
 
@@ -59,50 +58,68 @@ class RegisteredTool:
 
 
 _TOOLS = (
-    RegisteredTool("logical_search", "LogicalSearch", "logical"),
-    RegisteredTool("keyword_search", "KeywordSearch", "keywords", part="exact"),
     RegisteredTool(
-        "semantic_search", "SemanticSearch", "meaning", vectors="sentence", module="vector_search"
+        "logical_search",
+        "passages.logical.LogicalSearch",
+        "logical",
+    ),
+    RegisteredTool("keyword_search", "passages.keyword.KeywordSearch", "keywords", part="exact"),
+    RegisteredTool(
+        "semantic_search",
+        "passages.vectors.SemanticSearch",
+        "meaning",
+        vectors="sentence",
     ),
     RegisteredTool(
-        "hybrid_search", "HybridSearch", "words", vectors="passage", module="vector_search"
+        "hybrid_search",
+        "passages.vectors.HybridSearch",
+        "words",
+        vectors="passage",
     ),
     RegisteredTool(
         "naive_embedding_search",
-        "NaiveEmbeddingSearch",
+        "passages.vectors.NaiveEmbeddingSearch",
         "meaning",
         vectors="passage",
-        module="vector_search",
     ),
-    RegisteredTool("chunk_read", "ChunkRead", None, kind="read", knows_repeats=True),
-    RegisteredTool("words", "Words", None, kind="control"),
+    RegisteredTool("chunk_read", "passages.read.ChunkRead", None, kind="read", knows_repeats=True),
+    RegisteredTool("words", "passages.words.Words", None, kind="control"),
     RegisteredTool(
         "connector_search",
-        "ConnectorSearch",
+        "passages.connector.ConnectorSearch",
         "logical",
         connector_name="search",
-        module="connector",
     ),
     RegisteredTool(
         "connector_fetch",
-        "ConnectorFetch",
+        "passages.connector.ConnectorFetch",
         None,
         kind="control",
         connector_name="fetch",
-        module="connector",
     ),
-    RegisteredTool("search", "DocumentSearch", None, documents=True, module="document_search"),
-    RegisteredTool("find", "Find", None, kind="read", documents=True),
+    RegisteredTool(
+        "search",
+        "documents.search.DocumentSearch",
+        None,
+        documents=True,
+    ),
+    RegisteredTool("find", "documents.find.Find", None, kind="read", documents=True),
     RegisteredTool(
         "open",
-        "OpenLines",
+        "documents.open.OpenLines",
         None,
         kind="read",
         documents=True,
         knows_repeats=True,
-        module="open_lines",
     ),
-    RegisteredTool("summarize", "Summarize", None, kind="control", documents=True, of_loop=True),
+    RegisteredTool(
+        "summarize",
+        "documents.summarize.Summarize",
+        None,
+        kind="control",
+        documents=True,
+        of_loop=True,
+    ),
 )
 TOOLS = {tool.name: tool for tool in _TOOLS}
 CONNECTOR_TOOLS = {tool.name: tool for tool in _TOOLS if tool.connector_name is not None}

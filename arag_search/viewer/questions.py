@@ -17,8 +17,8 @@ from arag_search.evaluation.trajectories import arguments_of
 from arag_search.plan.clauses import Clause
 from arag_search.query.fields import Schema
 from arag_search.questions.question import Question
-from arag_search.search.occurrences import Mark, marks
-from arag_search.tools.reply_text import ReplyPart, parts_of
+from arag_search.search.reading.occurrences import Mark, marks
+from arag_search.tools.replies.parts import ReplyPart, parts_of
 from arag_search.viewer.reading import Reading, reading_of
 
 

@@ -17,10 +17,10 @@ from arag_search.query.printing import quoted
 from arag_search.query.problems import Problem, QueryError
 from arag_search.query.reading import Operator, parse
 from arag_search.query.tree import Phrase
-from arag_search.search.by_vectors import words_query
+from arag_search.search.finding.by_vectors import words_query
+from arag_search.tools.passages.search import is_as_written
 from arag_search.tools.registry import TOOLS
-from arag_search.tools.reply_text import parts_of
-from arag_search.tools.search import is_as_written
+from arag_search.tools.replies.parts import parts_of
 from arag_search.viewer.pieces import Piece, pieces
 
 

@@ -18,8 +18,8 @@ from arag_search.agent.toolbox import tools_of
 from arag_search.evaluation.interfaces import words_query
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
-from arag_search.tools.base import Arguments, ReadSet, Tool, ToolResult, error_result
 from arag_search.tools.preset import Preset, plain_preset
+from arag_search.tools.tool import Arguments, ReadSet, Tool, ToolResult, error_result
 from bench.agents.policy import Reading, stem
 
 HEAD_LINES = 100

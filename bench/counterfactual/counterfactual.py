@@ -34,7 +34,7 @@ from bench.gold_chain.policy import ORDERS
 from bench.gold_chain.searcher import Searcher
 from bench.report.fingerprints import questions_of
 from bench.report.rows import Figure, Row, Target, circumstances, show
-from index_jobs.sources.records import CorpusFile
+from index_jobs.sources.lines.files import CorpusFile
 
 NAME = "counterfactual"
 _LINES = 'JSON lines of {"title", "text"} or {"title", "sentences"}, in UTF-8'

@@ -6,9 +6,9 @@ from arag_search.agent.toolbox import tools_of
 from arag_search.search.asked import Keywords, Meaning, Search
 from arag_search.search.index import Index
 from arag_search.search.results import SearchResult
-from arag_search.tools.base import ReadSet
 from arag_search.tools.preset import FULL_TEXT_RESULT_TOKENS, Preset
-from arag_search.tools.reply_text import offers_more, shown_tokens
+from arag_search.tools.replies.parts import offers_more, shown_tokens
+from arag_search.tools.tool import ReadSet
 from arag_search.vectors.opening import OpenVectors
 from bench import BenchError
 from bench.ablation.suite import Interface

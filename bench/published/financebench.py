@@ -13,7 +13,7 @@ from pathlib import Path
 from arag_search.questions.files import load_questions
 from bench.published.made import Downloaded, made_set
 from index_jobs.build.options import BuildOptions
-from index_jobs.sources.selection import FileSelection
+from index_jobs.sources.folders.selection import FileSelection
 
 GET = "git clone https://github.com/patronus-ai/financebench FOLDER"
 SOURCE = "data/financebench_open_source.jsonl"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.published.made import Downloaded, made_set
 from index_jobs.build.options import BuildOptions
-from index_jobs.sources.records import Fields
+from index_jobs.sources.lines.files import Fields
 
 GET = "hf download Wix/WixQA --repo-type dataset --local-dir FOLDER"
 CORPUS = "wix_kb_corpus/wix_kb_corpus.jsonl"

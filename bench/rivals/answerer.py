@@ -33,12 +33,12 @@ from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.search.index import Index
 from arag_search.system.yaml_file import numbered
 from arag_search.tokens import cut_to
-from arag_search.tools.base import ToolResult, error_result
-from arag_search.tools.blocks import fit, retrieved_tokens
-from arag_search.tools.paper_replies import paper_block
 from arag_search.tools.preset import Preset, plain_preset
-from arag_search.tools.reply_text import ShownPassage, passages_at
-from arag_search.tools.shown.apart import marked, safe_signs
+from arag_search.tools.replies.apart import marked, safe_signs
+from arag_search.tools.replies.block import fit, retrieved_tokens
+from arag_search.tools.replies.papers import paper_block
+from arag_search.tools.replies.parts import ShownPassage, passages_at
+from arag_search.tools.tool import ToolResult, error_result
 from bench import BenchError
 from bench.rivals import RIVALS, RivalName
 from bench.workbench import Building

@@ -21,7 +21,7 @@ from pydantic import Field
 
 from arag_search.agent.models.base import ModelReply
 from arag_search.agent.state import State
-from arag_search.tools.reply_text import ShownPassage
+from arag_search.tools.replies.parts import ShownPassage
 from bench.rivals.answerer import NOTHING, Answerer, Settings, items, searched
 
 SEARCH = "fact_alignment"

@@ -28,7 +28,7 @@ from arag_search.agent.models.base import ModelReply
 from arag_search.agent.models.offline import capitalised_spans
 from arag_search.agent.state import State
 from arag_search.search.index import Index
-from arag_search.tools.reply_text import ShownPassage
+from arag_search.tools.replies.parts import ShownPassage
 from arag_search.vectors.base import VectorUnit
 from bench.rivals.answerer import DENSE, SENTENCES, Answerer, Settings, searched
 from bench.rivals.entity_graph import EntityGraph, Weights

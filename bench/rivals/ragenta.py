@@ -27,7 +27,7 @@ from arag_search.agent.models.base import ModelReply
 from arag_search.agent.state import State
 from arag_search.evaluation.interfaces import words_query
 from arag_search.search.results import SearchResult
-from arag_search.tools.reply_text import ShownPassage
+from arag_search.tools.replies.parts import ShownPassage
 from bench.rivals.answerer import DENSE, NOTHING, WORDS, Answerer, Settings, items, searched
 
 SEARCH = "weighted_search"

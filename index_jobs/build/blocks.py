@@ -13,7 +13,7 @@ from index_jobs.build.report import BuildState
 from index_jobs.cutting.chunking import Work
 from index_jobs.cutting.counts import Counts
 from index_jobs.sources.metadata import MetadataReader
-from index_jobs.sources.reading import CorpusReader, Position, SeenIds, SourcePart
+from index_jobs.sources.source import CorpusReader, Position, SeenIds, SourcePart
 
 BLOCK_BYTES = 16 << 20
 """The usual size of a block on disk. A resumed build repeats the blocks that were under way."""

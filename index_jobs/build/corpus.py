@@ -11,9 +11,9 @@ from typing import Any
 from arag_search.errors import BuildError, EngineError, SourceError, WorkerLostError
 from arag_search.system.durable import FULL_DISK
 from index_jobs.build.report import left_out_kinds, unread_lines
+from index_jobs.sources.folders.selection import SHOWN_LARGE_FILES
 from index_jobs.sources.metadata import MetadataReader
-from index_jobs.sources.reading import SHOWN_EXAMPLES, Batch, Position, Source
-from index_jobs.sources.selection import SHOWN_LARGE_FILES
+from index_jobs.sources.source import SHOWN_EXAMPLES, Batch, Position, Source
 from index_jobs.workers.executor import Executor
 from index_jobs.workers.pool import default_workers
 

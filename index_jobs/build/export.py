@@ -9,11 +9,11 @@ from arag_search.corpus import NO_OUTLINE, Chunk, Document
 from arag_search.engines.hits import metadata_dict
 from arag_search.engines.write import DEFAULT_B, DEFAULT_K1
 from arag_search.manifest import FOLD_CHARACTERS, Manifest
-from arag_search.search.documents import IndexDocument
+from arag_search.search.reading.documents import IndexDocument
 from index_jobs.build.options import FOLD_OPTION
 from index_jobs.cutting.chunking import DEFAULT_CHUNK_TOKENS, PASSAGE_KIND, cut
 from index_jobs.cutting.sentences import sentence_ends
-from index_jobs.sources.formats import PASSAGE_OUTLINES, PRE_CHUNKED_MARK, SENTENCE_ENDS
+from index_jobs.sources.lines.formats import PASSAGE_OUTLINES, PRE_CHUNKED_MARK, SENTENCE_ENDS
 
 
 def record_of(document: IndexDocument, manifest: Manifest) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import regex
 from arag_search.query import analysis
 from arag_search.query.lemmas import NONE, languages
 from index_jobs.sources.metadata import MetadataReader
-from index_jobs.sources.reading import CorpusReader, Position, SeenIds, Source
+from index_jobs.sources.source import CorpusReader, Position, SeenIds, Source
 
 AUTO = "auto"
 _SAMPLED_SOURCES = 8

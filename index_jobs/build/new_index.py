@@ -40,11 +40,11 @@ from index_jobs.build.options import BuildOptions, check_location
 from index_jobs.build.report import CHECKPOINT_VERSION, BuildReport, BuildState, index_counts
 from index_jobs.cutting.chunking import Packed, Work, pack
 from index_jobs.cutting.counts import Counts
-from index_jobs.sources.file_table import FileTable, Following, note_read
+from index_jobs.sources.folders.selection import STDIN
+from index_jobs.sources.folders.table import FileTable, Following, note_read
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import are_already_chunked, open_sources
-from index_jobs.sources.reading import Batch, CorpusReader, SeenIds
-from index_jobs.sources.selection import STDIN
+from index_jobs.sources.source import Batch, CorpusReader, SeenIds
 from index_jobs.workers.cluster import Cluster
 from index_jobs.workers.pool import open_executor
 

@@ -15,10 +15,10 @@ from arag_search.query.fields import MetadataType
 from arag_search.query.lemmas import NONE, languages
 from index_jobs.build.language import AUTO
 from index_jobs.cutting.chunking import DEFAULT_CHUNK_TOKENS, program_version
+from index_jobs.sources.folders.selection import USUAL_FILES, FileSelection
+from index_jobs.sources.lines.files import Fields
 from index_jobs.sources.metadata import check_metadata
-from index_jobs.sources.records import Fields
 from index_jobs.sources.registry import FORMATS, Format
-from index_jobs.sources.selection import USUAL_FILES, FileSelection
 
 DEFAULT_FIELDS = Fields()
 MAX_WORKERS = 64

@@ -15,9 +15,9 @@ from arag_search.query.fields import MetadataType
 from arag_search.system.progress import counted, duration
 from index_jobs.cutting.counts import Counts
 from index_jobs.sources.converters.registry import EXTRA, file_type_of
+from index_jobs.sources.folders.selection import NOT_READ, TOO_LARGE
 from index_jobs.sources.metadata import MISFIT
-from index_jobs.sources.reading import SHOWN_EXAMPLES, Position, Unread
-from index_jobs.sources.selection import NOT_READ, TOO_LARGE
+from index_jobs.sources.source import SHOWN_EXAMPLES, Position, Unread
 
 SHOWN_FIELDS = 20
 """How many new fields a report names in words."""

@@ -12,7 +12,7 @@ from arag_search.errors import ArgumentError, SourceError
 from arag_search.query.field_types import FIELD_TYPES, KEYWORD, MAX_KEYWORD_BYTES, MetadataType
 from arag_search.query.fields import RESERVED_FIELDS, is_field_name
 from arag_search.query.tree import KeywordEquals
-from index_jobs.sources.records import SKIP
+from index_jobs.sources.lines.files import SKIP
 
 MAX_METADATA_FIELDS = 100
 FILE_FIELDS: Mapping[str, MetadataType] = {

@@ -15,12 +15,10 @@ from pathlib import Path
 
 from arag_search.corpus import SHARD_BITS
 from arag_search.errors import ArgumentError, SourceError
-from index_jobs.sources.anserini import LuceneIndexFolder, is_lucene_index
 from index_jobs.sources.conversion import Conversions
 from index_jobs.sources.converters.registry import file_type_of
 from index_jobs.sources.encodings import stream_encoding
-from index_jobs.sources.files import FileSource
-from index_jobs.sources.listing import (
+from index_jobs.sources.folders.listing import (
     PLAIN_TEXT,
     FolderListing,
     SourceFile,
@@ -28,11 +26,14 @@ from index_jobs.sources.listing import (
     listed,
     one_file,
 )
+from index_jobs.sources.folders.safe_open import Place
+from index_jobs.sources.folders.selection import STDIN, USUAL_FILES, FileSelection
+from index_jobs.sources.folders.source import FileSource
+from index_jobs.sources.lines.anserini import LuceneIndexFolder, is_lucene_index
+from index_jobs.sources.lines.files import Fields, readable
+from index_jobs.sources.lines.source import LOOKED_AT_BYTES, RecordFile, holds_passages
+from index_jobs.sources.lines.stdin import spooled_input
 from index_jobs.sources.metadata import MetadataReader
-from index_jobs.sources.place import Place
-from index_jobs.sources.reading import Source
-from index_jobs.sources.record_file import LOOKED_AT_BYTES, RecordFile, holds_passages
-from index_jobs.sources.records import Fields, readable
 from index_jobs.sources.registry import (
     ANSERINI,
     BEIR,
@@ -44,8 +45,7 @@ from index_jobs.sources.registry import (
     Format,
     folder_help,
 )
-from index_jobs.sources.selection import STDIN, USUAL_FILES, FileSelection
-from index_jobs.sources.standard_input import spooled_input
+from index_jobs.sources.source import Source
 
 MAX_SOURCES = 1 << SHARD_BITS
 _ROW_ENDINGS = frozenset((".csv", ".tsv", ".tab"))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from index_jobs.sources.collections import Beir, Dpr, Kilt
-from index_jobs.sources.formats import (
+from index_jobs.sources.lines.collections import Beir, Dpr, Kilt
+from index_jobs.sources.lines.formats import (
     AragChunks,
     Documents,
     GraphragBench,

@@ -32,9 +32,9 @@ from index_jobs.build.corpus import Corpus, is_being_packed
 from index_jobs.build.report import AddReport, index_counts
 from index_jobs.cutting.chunking import cut_all, program_version
 from index_jobs.cutting.counts import Counts, Cut
+from index_jobs.sources.folders.selection import FileSelection
 from index_jobs.sources.opening import open_sources
-from index_jobs.sources.reading import CorpusReader, Position, SeenIds
-from index_jobs.sources.selection import FileSelection
+from index_jobs.sources.source import CorpusReader, Position, SeenIds
 from index_jobs.updates.options import AddOptions, check_formats, check_options, metadata_reader
 from index_jobs.updates.ordinals import Ordinals
 from index_jobs.updates.tally import (

@@ -12,7 +12,7 @@ from arag_search.errors import ArgumentError, SourceError, UnknownDocumentError
 from arag_search.system.arguments import checked
 from arag_search.system.progress import Progress, counted
 from index_jobs.build.report import IndexReport, index_counts, shown_ids
-from index_jobs.sources.formats import checked_id
+from index_jobs.sources.lines.formats import checked_id
 from index_jobs.updates.tally import (
     Tally,
     check_not_empty,

@@ -44,7 +44,7 @@ from arag_search.system.progress import Progress
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import SourcesReport
 from index_jobs.cutting.chunking import program_version
-from index_jobs.sources.selection import FileSelection
+from index_jobs.sources.folders.selection import FileSelection
 from index_jobs.updates.watching import Watcher
 
 MAX_CACHE_BYTES = 20_000_000_000

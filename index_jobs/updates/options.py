@@ -14,8 +14,8 @@ from index_jobs.build.language import AUTO
 from index_jobs.build.options import ReadingOptions
 from index_jobs.build.report import SHOWN_EXAMPLES
 from index_jobs.sources.metadata import MetadataReader
-from index_jobs.sources.reading import Source
 from index_jobs.sources.registry import PRE_CHUNKED
+from index_jobs.sources.source import Source
 
 _Property = int | str | tuple[float, float] | tuple[str, ...] | Mapping[str, MetadataType]
 

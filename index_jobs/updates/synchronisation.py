@@ -19,11 +19,11 @@ from arag_search.system.arguments import checked
 from arag_search.system.progress import Progress, counted
 from index_jobs.build.report import AddReport, shown_ids, unread_lines
 from index_jobs.cutting.counts import Cut
-from index_jobs.sources.file_ids import path_id
-from index_jobs.sources.file_table import FileTable, Following, Look, note_read
-from index_jobs.sources.reading import KEPT_FILES, Unread, count_unread
-from index_jobs.sources.secret_files import TO_READ
-from index_jobs.sources.selection import SHOWN_LARGE_FILES, FileSelection
+from index_jobs.sources.folders.ids import path_id
+from index_jobs.sources.folders.secret_files import TO_READ
+from index_jobs.sources.folders.selection import SHOWN_LARGE_FILES, FileSelection
+from index_jobs.sources.folders.table import FileTable, Following, Look, note_read
+from index_jobs.sources.source import KEPT_FILES, Unread, count_unread
 from index_jobs.updates.addition import Addition, updated
 from index_jobs.updates.options import AddOptions, Followed
 from index_jobs.updates.tally import check_not_empty, existing_chunks

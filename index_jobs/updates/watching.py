@@ -45,9 +45,9 @@ from arag_search.system.progress import Progress
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import AddReport, BuildReport
-from index_jobs.sources.file_ids import path_id
-from index_jobs.sources.file_table import MOST_FILES, Comparison, FileTable, Following
-from index_jobs.sources.selection import IGNORE_FILE, IGNORED_FOLDERS, REPOSITORY
+from index_jobs.sources.folders.ids import path_id
+from index_jobs.sources.folders.selection import IGNORE_FILE, IGNORED_FOLDERS, REPOSITORY
+from index_jobs.sources.folders.table import MOST_FILES, Comparison, FileTable, Following
 from index_jobs.updates.options import AddOptions, Followed
 from index_jobs.updates.synchronisation import sync_documents
 

@@ -20,7 +20,7 @@ from typing import Any, Self
 from arag_search.errors import BuildError, WorkerLostError
 from arag_search.system.processes import usable_cores
 from index_jobs.cutting.chunking import Numbered
-from index_jobs.sources.reading import Batch
+from index_jobs.sources.source import Batch
 from index_jobs.workers.executor import Done, Executor, Item, ThisProcess
 from index_jobs.workers.worker import dumped
 

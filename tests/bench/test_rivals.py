@@ -17,7 +17,7 @@ import yaml
 from arag_search.agent.models.base import ChatModel, ModelReply, ModelRequest, Usage
 from arag_search.agent.record import Record
 from arag_search.runs.folder import read_records
-from arag_search.tools.reply_text import ShownPassage
+from arag_search.tools.replies.parts import ShownPassage
 from bench.ablate import main
 from bench.ablation.suite import ModelEntry
 from bench.rivals import process

@@ -15,10 +15,10 @@ from arag_search.corpus import Chunk, Document, nfc
 from arag_search.query import analysis
 from arag_search.query.forms import forms_of_chunk
 from arag_search.query.names import links_in, possible_names
-from arag_search.search.documents import IndexDocument
-from arag_search.search.lines import DocumentLines
-from arag_search.search.occurrences import Sentences
-from arag_search.search.snippets import best_sentence
+from arag_search.search.reading.documents import IndexDocument
+from arag_search.search.reading.lines import DocumentLines
+from arag_search.search.reading.occurrences import Sentences
+from arag_search.search.reading.snippets import best_sentence
 from arag_search.tokens import count_tokens, cut_to
 from index_jobs.cutting.chunking import cut
 from index_jobs.cutting.sentences import sentence_ends

@@ -9,10 +9,10 @@ import pytest
 
 from arag_search.corpus import Document
 from arag_search.errors import SourceError
-from index_jobs.sources import records
+from index_jobs.sources.lines import files as records
+from index_jobs.sources.lines.files import Fields
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import open_source
-from index_jobs.sources.records import Fields
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.corpus_files import FIX, documents, source_at
 

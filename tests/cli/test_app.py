@@ -225,7 +225,8 @@ def test_a_process_starts_light_and_writes_to_any_terminal() -> None:
     script = (
         "import sys; from arag_search.cli.app import main, run; run(['search', '--help'])\n"
         "heavy = {'jpype', 'regex', 'rich', 'numpy', 'bpe_openai', 'index_jobs.build'}\n"
-        "heavy |= {'index_jobs.sources.formats', 'index_jobs.updates', 'index_jobs.workers'}\n"
+        "heavy |= {'index_jobs.sources.lines.formats', 'index_jobs.updates'}\n"
+        "heavy |= {'index_jobs.workers'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
         "main()"
     )

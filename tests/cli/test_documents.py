@@ -16,7 +16,7 @@ import arag_search
 from arag_search.agent.presets import load_preset
 from arag_search.agent.toolbox import tools_of
 from arag_search.corpus import Chunk
-from arag_search.tools.base import ReadSet
+from arag_search.tools.tool import ReadSet
 from tests.support.commands import Command
 from tests.support.patience import PATIENCE_S
 

@@ -10,7 +10,7 @@ import pytest
 
 from arag_search.tokens import count_tokens
 from arag_search.tools.preset import DEFAULT_RESULT_TOKENS
-from arag_search.tools.shown.apart import MARK
+from arag_search.tools.replies.apart import MARK
 from tests.support.commands import NOT_ALTERNATIVE, Command, CommandResult
 from tests.support.hostile_passages import FORGED
 

@@ -13,7 +13,7 @@ from arag_search.engines.lucene.jvm import java
 from arag_search.errors import SourceError
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.sources.records import Fields
+from index_jobs.sources.lines.files import Fields
 from tests.support.corpus_files import FIX, documents, in_own_folder, problems, resumes, source_at  # noqa: F401
 
 TABLES = Path(__file__).parents[1] / "support" / "tables"

@@ -12,7 +12,8 @@ from docx import Document
 from arag_search.search.opening import open_index
 from arag_search.search.standing import Standing, standing_of
 from index_jobs.build.new_index import build_index
-from index_jobs.sources import conversion, files
+from index_jobs.sources import conversion
+from index_jobs.sources.folders import source as files
 from index_jobs.updates import watching
 from index_jobs.updates.folder_index import OPTIONS
 from index_jobs.updates.watching import Watcher

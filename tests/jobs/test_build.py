@@ -20,8 +20,8 @@ from arag_search.system.progress import Progress
 from arag_search.tokens import count_tokens
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions, parse_bm25, parse_names
-from index_jobs.sources.reading import SeenIds
-from index_jobs.sources.records import Fields
+from index_jobs.sources.lines.files import Fields
+from index_jobs.sources.source import SeenIds
 from tests.support.builds import OVERWRITE, PLAIN, contents, corpus, in_own_folder  # noqa: F401
 from tests.support.shared_data import DATA
 

@@ -17,7 +17,7 @@ from arag_search.system.progress import Progress
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.cutting.chunking import pack
-from index_jobs.sources.reading import Batch, Position
+from index_jobs.sources.source import Batch, Position
 from index_jobs.workers.executor import ThisProcess
 from index_jobs.workers.pool import WORTHWHILE_BYTES, ProcessPool, default_workers
 from tests.support.builds import (  # noqa: F401

@@ -13,8 +13,8 @@ import pytest
 
 from index_jobs.sources.conversion import Conversions, FileLimits
 from index_jobs.sources.converters.child import Request
-from index_jobs.sources.place import Place
-from index_jobs.sources.records import Fields
+from index_jobs.sources.folders.safe_open import Place
+from index_jobs.sources.lines.files import Fields
 from tests.support.converted import written
 
 PARENT = """
@@ -22,8 +22,8 @@ import sys, threading
 from pathlib import Path
 from index_jobs.sources.conversion import Conversions, FileLimits
 from index_jobs.sources.converters.child import Request
-from index_jobs.sources.place import Place
-from index_jobs.sources.records import Fields
+from index_jobs.sources.folders.safe_open import Place
+from index_jobs.sources.lines.files import Fields
 conversions = Conversions(FileLimits(3_600.0, 1 << 30))
 begun = conversions.begin(Request("html", Place(sys.argv[1]), "a.html", Fields()))
 print(begun.child._process.pid, flush=True)

@@ -19,12 +19,12 @@ from arag_search.corpus import Document
 from arag_search.errors import ArgumentError, BadFileError, SourceError
 from index_jobs.sources.conversion import Conversions, FileLimits
 from index_jobs.sources.converters.child import Request
+from index_jobs.sources.folders.safe_open import Place
+from index_jobs.sources.folders.selection import FileSelection, parse_limits
+from index_jobs.sources.lines.files import MAX_COLUMNS, Fields
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import open_source
-from index_jobs.sources.place import Place
-from index_jobs.sources.reading import Source
-from index_jobs.sources.records import MAX_COLUMNS, Fields
-from index_jobs.sources.selection import FileSelection, parse_limits
+from index_jobs.sources.source import Source
 from tests.support.converted import archive, document_of, pdf_bytes, refusal_of, written
 
 LIMITS = FileLimits(2.0, 256 << 20)
@@ -161,7 +161,7 @@ def test_a_child_starts_fast_and_alone(tmp_path: Path) -> None:
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.6
     loaded = set(done.stdout.split())
-    assert not loaded & {"pydantic", "jpype", "numpy", "index_jobs.sources.files"}
+    assert not loaded & {"pydantic", "jpype", "numpy", "index_jobs.sources.folders.source"}
 
 
 def test_a_child_that_is_killed_is_replaced(tmp_path: Path) -> None:

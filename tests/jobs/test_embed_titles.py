@@ -8,7 +8,7 @@ import pytest
 
 from arag_search.errors import VectorsMismatchError
 from arag_search.search.opening import open_index
-from arag_search.search.snippets import NearPassage
+from arag_search.search.reading.snippets import NearPassage
 from arag_search.vectors.base import row_key, rows_of
 from index_jobs.build.new_index import build_index
 from index_jobs.embedding.job import embed_index

@@ -15,11 +15,11 @@ from index_jobs.build.new_index import BuildReport, build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.sources import conversion
 from index_jobs.sources.conversion import FileLimits
-from index_jobs.sources.files import FileSource
+from index_jobs.sources.folders.selection import FileSelection
+from index_jobs.sources.folders.source import FileSource
+from index_jobs.sources.lines.files import Fields
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import open_source
-from index_jobs.sources.records import Fields
-from index_jobs.sources.selection import FileSelection
 from index_jobs.updates.folder_index import OPTIONS
 from index_jobs.updates.options import AddOptions
 from index_jobs.updates.synchronisation import sync_documents

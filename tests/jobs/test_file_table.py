@@ -12,8 +12,10 @@ from arag_search.search.opening import open_index
 from arag_search.search.standing import Standing, standing_of
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.sources import file_table, files, listing
-from index_jobs.sources.selection import FileSelection
+from index_jobs.sources.folders import listing
+from index_jobs.sources.folders import source as files
+from index_jobs.sources.folders import table as file_table
+from index_jobs.sources.folders.selection import FileSelection
 from index_jobs.updates import synchronisation, watching
 from index_jobs.updates.addition import AddReport, add_documents
 from index_jobs.updates.deletion import delete_documents

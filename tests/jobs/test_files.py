@@ -12,7 +12,7 @@ from arag_search import open_index
 from arag_search.manifest import Manifest
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.sources.selection import FileSelection
+from index_jobs.sources.folders.selection import FileSelection
 from index_jobs.updates.addition import add_documents
 from index_jobs.updates.options import AddOptions
 from index_jobs.updates.synchronisation import sync_documents

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from index_jobs.sources.listing import FolderListing, LeftOut
-from index_jobs.sources.selection import USUAL_FILES
+from index_jobs.sources.folders.listing import FolderListing, LeftOut
+from index_jobs.sources.folders.selection import USUAL_FILES
 from tests.support.corpus_files import in_own_folder  # noqa: F401
 from tests.support.examples import examples
 

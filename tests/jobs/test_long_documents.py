@@ -13,13 +13,13 @@ from arag_search.errors import BadFileError, SourceError
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.cutting.chunking import cut, cut_up
-from index_jobs.sources import reading
+from index_jobs.sources import source as reading
 from index_jobs.sources.converters.registry import LARGE_BYTES
+from index_jobs.sources.folders.selection import FileSelection
+from index_jobs.sources.lines.files import Fields
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import open_sources
-from index_jobs.sources.reading import CorpusReader, Position, SeenIds
-from index_jobs.sources.records import Fields
-from index_jobs.sources.selection import FileSelection
+from index_jobs.sources.source import CorpusReader, Position, SeenIds
 from index_jobs.updates.addition import add_documents
 from index_jobs.updates.options import AddOptions
 from tests.support.converted import written

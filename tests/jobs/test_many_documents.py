@@ -12,11 +12,11 @@ from arag_search.corpus import Document
 from arag_search.errors import BadFileError, SourceError
 from index_jobs.sources.conversion import FileLimits, _Child
 from index_jobs.sources.converters.child import BYTE_S, Request
+from index_jobs.sources.folders.safe_open import Place
+from index_jobs.sources.folders.selection import FileSelection
+from index_jobs.sources.lines.files import Fields
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import open_source
-from index_jobs.sources.place import Place
-from index_jobs.sources.records import Fields
-from index_jobs.sources.selection import FileSelection
 from tests.support.converted import written
 
 

@@ -16,11 +16,11 @@ from zipfile import ZipFile
 import pytest
 
 from index_jobs.sources.converters.registry import FILE_TYPES
+from index_jobs.sources.folders.selection import FileSelection
+from index_jobs.sources.lines.files import Fields
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import open_source
-from index_jobs.sources.reading import CorpusReader, Position, SeenIds
-from index_jobs.sources.records import Fields
-from index_jobs.sources.selection import FileSelection
+from index_jobs.sources.source import CorpusReader, Position, SeenIds
 from tests.support.converted import archive, pdf_bytes
 from tests.support.examples import examples
 

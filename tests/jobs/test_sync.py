@@ -12,8 +12,8 @@ from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import AddReport
 from index_jobs.sources.converters.registry import FileType
-from index_jobs.sources.records import Fields
-from index_jobs.sources.selection import FileSelection
+from index_jobs.sources.folders.selection import FileSelection
+from index_jobs.sources.lines.files import Fields
 from index_jobs.updates.addition import add_documents
 from index_jobs.updates.options import AddOptions
 from index_jobs.updates.synchronisation import sync_documents

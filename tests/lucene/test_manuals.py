@@ -11,10 +11,10 @@ import pytest
 from arag_search.agent.presets import DEFAULT_PRESET, load_preset
 from arag_search.agent.toolbox import tools_of
 from arag_search.search.opening import open_index
-from arag_search.tools.base import ReadSet
+from arag_search.tools.tool import ReadSet
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.sources.selection import FileSelection
+from index_jobs.sources.folders.selection import FileSelection
 
 pytestmark = pytest.mark.long
 

@@ -9,7 +9,7 @@ import pytest
 
 from arag_search.query.problems import NOTE_UNMARKED, QueryError
 from arag_search.query.regexes import Stopwatch
-from arag_search.search import resolve
+from arag_search.search.finding import resolve
 from arag_search.search.index import Index
 from arag_search.search.opening import open_index
 from index_jobs.build.new_index import build_index

@@ -30,7 +30,7 @@ from arag_search.mcp_server.catalogue import Catalogue
 from arag_search.mcp_server.listening import Listening, listen
 from arag_search.mcp_server.served import ServedIndex
 from arag_search.search.index import Index
-from arag_search.tools.base import ReadSet
+from arag_search.tools.tool import ReadSet
 from tests.support.commands import Command
 from tests.support.examples import examples
 from tests.support.hostile_values import random_values

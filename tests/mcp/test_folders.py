@@ -22,7 +22,7 @@ from arag_search.search.following import FollowedState, Follower
 from arag_search.search.standing import standing_of
 from index_jobs.build.new_index import build_index
 from index_jobs.embedding.job import embed_index
-from index_jobs.sources import files
+from index_jobs.sources.folders import source as files
 from index_jobs.updates.synchronisation import sync_documents
 from tests.support.commands import Command
 from tests.support.guides import ROOT, blocks_of, guide_text

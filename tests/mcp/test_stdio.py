@@ -42,7 +42,7 @@ MAIN = "from arag_search.cli.app import main; main()"
 NOISE = """
 import logging, os, subprocess, sys, warnings
 from arag_search.engines.lucene import jvm
-from arag_search.tools.logical_search import LogicalSearch
+from arag_search.tools.passages.logical import LogicalSearch
 
 def noisy(run):
     def call(*arguments):
@@ -70,7 +70,7 @@ jvm._start = noisy_start(jvm._start)
 SLOW = """
 import time
 from arag_search.mcp_server.workers import Workers
-from arag_search.tools.logical_search import LogicalSearch
+from arag_search.tools.passages.logical import LogicalSearch
 Workers.close.__defaults__ = (0.2,)
 
 def slow(*arguments):
@@ -422,7 +422,7 @@ def test_the_server_of_a_killed_wrapper_ends_though_its_pipes_are_held(is_read: 
 
 
 def test_a_call_that_runs_is_answered_before_the_server_of_a_killed_wrapper_ends() -> None:
-    before = "from arag_search.tools.logical_search import LogicalSearch as L; run = L._call\n"
+    before = "from arag_search.tools.passages.logical import LogicalSearch as L; run = L._call\n"
     after = "LogicalSearch._call = lambda *given: slow() or run(*given)\n"
     with Wrapped(before + SLOW.replace("600", "3") + after) as server:
         server.send(BEGINNING + SEARCH)

@@ -12,7 +12,7 @@ from arag_search.agent.toolbox import tools_of
 from arag_search.corpus import Chunk
 from arag_search.engines.base import SearchEngine
 from arag_search.search.index import Index
-from arag_search.tools.base import ReadSet
+from arag_search.tools.tool import ReadSet
 from bench.data import SAMPLE
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions

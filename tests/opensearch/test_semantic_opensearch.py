@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from arag_search.engines.opensearch.reader import OpenSearchEngine
-from arag_search.search import by_vectors
+from arag_search.search.finding import by_vectors
 from arag_search.search.index import Index
 from arag_search.search.results import SearchResult
 from arag_search.vectors.encoders.hashing import HashingEncoder

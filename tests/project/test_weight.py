@@ -14,8 +14,8 @@ ENDINGS = (".py", ".java", ".js", ".sh")
 
 # The first row that names the beginning of a path has its lines.
 CEILINGS = {
-    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 11_381,
-    ("arag_search/tools/",): 5_113,
+    ("arag_search/query/", "arag_search/plan/", "arag_search/search/"): 11_386,
+    ("arag_search/tools/",): 5_139,
     ("arag_search/agent/",): 4_923,
     ("arag_search/evaluation/",): 3_227,
     ("arag_search/vectors/", "index_jobs/embedding/"): 4_334,
@@ -25,13 +25,13 @@ CEILINGS = {
     ("arag_search/cli/",): 4_474,
     ("arag_search/runs/", "arag_search/questions/", "arag_search/viewer/"): 4_179,
     ("arag_search/endpoints/", "arag_search/system/"): 2_269,
-    ("index_jobs/sources/",): 8_213,
+    ("index_jobs/sources/",): 8_221,
     ("index_jobs/",): 5_286,
     ("bench/",): 9_827,
-    ("tests/",): 68_041,
+    ("tests/",): 68_045,
     ("",): 1_213,  # what is in no other row
 }
-ALL = 147_218
+ALL = 147_261
 
 
 def _counts() -> Counter[tuple[str, ...]]:

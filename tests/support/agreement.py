@@ -57,9 +57,9 @@ from arag_search.search.advice.relaxing import (
     relaxed_queries,
     relaxed_requests,
 )
+from arag_search.search.counting.reply_forms import REPLY_FORMS, by_document, listed
+from arag_search.search.finding.resolve import resolve_lookups
 from arag_search.search.index import Index
-from arag_search.search.reply_forms import REPLY_FORMS, by_document, listed
-from arag_search.search.resolve import resolve_lookups
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from arag_search.vectors.opening import VectorSource
 from tests.support.examples import FULL, examples, is_long

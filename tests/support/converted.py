@@ -8,7 +8,7 @@ import pytest
 
 from arag_search.errors import SourceError
 from index_jobs.sources.converters.registry import ConvertedDocument, file_type_of
-from index_jobs.sources.records import Fields
+from index_jobs.sources.lines.files import Fields
 
 FILES = Path(__file__).parent / "files"
 

@@ -8,11 +8,11 @@ import pytest
 
 from arag_search.corpus import Document
 from arag_search.errors import SourceError
+from index_jobs.sources.lines.files import Fields
 from index_jobs.sources.metadata import MetadataReader, parse_metadata
 from index_jobs.sources.opening import open_source
-from index_jobs.sources.reading import Source
-from index_jobs.sources.records import Fields
 from index_jobs.sources.registry import Format
+from index_jobs.sources.source import Source
 
 USUAL = Fields()
 FIX = "Fix it, or skip it with --skip-bad-lines."

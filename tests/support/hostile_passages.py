@@ -13,7 +13,7 @@ from arag_search.agent.presets import load_preset
 from arag_search.agent.record import Record
 from arag_search.corpus import Chunk
 from arag_search.search.index import Index
-from arag_search.tools.reply_text import CALLS_LEFT
+from arag_search.tools.replies.parts import CALLS_LEFT
 from tests.support.asking import call, calls
 from tests.support.passages import chunk
 from tests.support.scripted_model import ScriptedModel

@@ -7,11 +7,11 @@ from random import Random
 
 from arag_search.corpus import Chunk
 from arag_search.search.index import Index
-from arag_search.tools.base import ReadSet
-from arag_search.tools.logical_search import LogicalSearch
-from arag_search.tools.pointers import POINTED
+from arag_search.tools.passages.logical import LogicalSearch
 from arag_search.tools.preset import plain_preset
-from arag_search.tools.rendering import check_spans
+from arag_search.tools.replies.pointers import POINTED
+from arag_search.tools.replies.spans import check_spans
+from arag_search.tools.tool import ReadSet
 from tests.support.passages import chunk
 
 NAMES = ("Antonio Vivaldi", "Venice", "Carlo Goldoni", "La Griselda", "Opera House")

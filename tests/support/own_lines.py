@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from arag_search.tools.base import ToolResult
-from arag_search.tools.shown.apart import MARK, marked
+from arag_search.tools.replies.apart import MARK, marked
+from arag_search.tools.tool import ToolResult
 
 _TEXT = "\N{WHITE SQUARE}"
 """Stands for the text of a passage."""

@@ -8,7 +8,7 @@ from random import Random
 from arag_search.agent.presets import changed_preset, load_preset
 from arag_search.agent.toolbox import tools_of
 from arag_search.search.index import Index
-from arag_search.tools.base import ReadSet
+from arag_search.tools.tool import ReadSet
 
 _MORE = re.compile(r"More: after=(\S+)\.\Z")
 LEAVES = (

@@ -19,7 +19,7 @@ from arag_search.query.printing import quoted
 from arag_search.query.reading import parse
 from arag_search.search.index import Index
 from arag_search.search.results import SearchResult
-from arag_search.tools.base import ReadSet
+from arag_search.tools.tool import ReadSet
 from tests.support.drawn_queries import keyword_sets, logical_queries
 
 TOP_K = 10

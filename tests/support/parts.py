@@ -25,10 +25,10 @@ from arag_search.query.fields import MetadataType
 from arag_search.search.advice.relaxing import MAX_NEAREST
 from arag_search.search.index import Index
 from arag_search.search.results import SearchResult
-from arag_search.tools.base import ReadSet, ToolResult
-from arag_search.tools.pointers import PASSAGES, POINTED
+from arag_search.tools.conversation import References
 from arag_search.tools.preset import SearchBackend
-from arag_search.tools.references import References
+from arag_search.tools.replies.pointers import PASSAGES, POINTED
+from arag_search.tools.tool import ReadSet, ToolResult
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from arag_search.vectors.opening import VectorSource
 from tests.support.long_documents import long_document

@@ -29,7 +29,7 @@ from index_jobs.build.report import BuildReport
 from index_jobs.embedding.encoding import Encoding
 from index_jobs.embedding.job import embed_index
 from index_jobs.embedding.options import EmbedOptions
-from index_jobs.sources.selection import FileSelection
+from index_jobs.sources.folders.selection import FileSelection
 from index_jobs.workers import cluster
 from tests.support.builds import PLAIN, InterruptingProgress, corpus, same_index
 from tests.support.commands import process

@@ -7,8 +7,8 @@ from typing import Any
 
 from arag_search.agent.models.base import Usage
 from arag_search.agent.record import Outcome, Record, Step
-from arag_search.tools.base import Status
-from arag_search.tools.reply_text import read_spans
+from arag_search.tools.replies.parts import read_spans
+from arag_search.tools.tool import Status
 
 
 def search(

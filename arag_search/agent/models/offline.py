@@ -19,11 +19,11 @@ from arag_search.agent.answers import has_answer_line
 from arag_search.agent.models.base import Message, ModelReply, ModelRequest, ToolCall
 from arag_search.agent.prompts import PASSAGES_ABOVE, QUESTION_BELOW, prompt_text
 from arag_search.agent.wording import NOT_FOUND
-from arag_search.tools.document_search import GO_DEEPER
-from arag_search.tools.references import FORM
+from arag_search.tools.conversation import FORM
+from arag_search.tools.documents.search import GO_DEEPER
 from arag_search.tools.registry import DOCUMENT_TOOLS, FOUND_BY_SEARCH, READ_TOOLS, TOOLS
-from arag_search.tools.rendering import NOT_SHOWN
-from arag_search.tools.reply_text import leaves_out, passages_at, read_spans
+from arag_search.tools.replies.parts import leaves_out, passages_at, read_spans
+from arag_search.tools.replies.spans import NOT_SHOWN
 
 VERSION = "3"
 """The version of the rules; increase it if the same question may get another answer."""

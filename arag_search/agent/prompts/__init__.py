@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.resources import files
 from pathlib import Path
 
-from arag_search.tools.index_description import with_features
+from arag_search.tools.descriptions import with_features
 from arag_search.tools.preset import Preset
 from arag_search.tools.registry import TOOLS
 

@@ -200,13 +200,13 @@ class CorpusOptions(NamedTuple):
     def reading(self) -> dict[str, Any]:
         """Return how sources are read, as a build and an update take it. Raises ArgumentError."""
         from index_jobs.sources.conversion import USUAL_LIMITS
-        from index_jobs.sources.records import Fields
-        from index_jobs.sources.selection import (
+        from index_jobs.sources.folders.selection import (
             MAX_FILE_BYTES,
             FileSelection,
             parse_limits,
             parse_size,
         )
+        from index_jobs.sources.lines.files import Fields
 
         size, limits = self.max_file_size, self.file_limits
         return {

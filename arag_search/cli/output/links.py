@@ -15,7 +15,7 @@ from arag_search.cli.output.printing import print_text, terminal_text
 from arag_search.corpus import MetadataValue, PassageOutline
 from arag_search.manifest import Manifest
 from arag_search.system.terminal import TerminalStream
-from arag_search.tools.shown.writing import shown_id
+from arag_search.tools.replies.writing import shown_id
 
 _PATH = "path"
 _HEADER = re.compile(r"^\[([^\]\n]+)\]", re.MULTILINE)

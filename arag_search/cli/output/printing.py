@@ -93,7 +93,7 @@ def print_result(text: str, values: object, json: bool, *, pretty: bool = True) 
 def with_state(text: str, standing: Standing | None, *, is_absent: bool = False) -> str:
     """Return text, with safe signs, that ends with lines on the files of its index, where there is
     something to say, and with what reads those that have changed."""
-    from arag_search.tools.shown.apart import safe_signs
+    from arag_search.tools.replies.apart import safe_signs
 
     lines = [] if standing is None else standing.lines(is_absent=is_absent)
     if standing is not None and standing.changed_files and standing.folder and not standing.problem:

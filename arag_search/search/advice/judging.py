@@ -9,7 +9,7 @@ from arag_search.plan.clauses import Clause
 from arag_search.plan.matching import Pattern, Words, patterns_of
 from arag_search.query.field_types import MetadataType, Storage, columns
 from arag_search.query.fields import CONTENT, DOC_ID, TITLE, searched_fields
-from arag_search.search.occurrences import AnalysedTexts, Sentences
+from arag_search.search.reading.occurrences import AnalysedTexts, Sentences
 
 
 class Judge:

@@ -44,7 +44,7 @@ from arag_search.search.advice.relaxing import (
     relaxed_requests,
 )
 from arag_search.search.advice.told import ClauseCount, Told
-from arag_search.search.snippets import Snippets
+from arag_search.search.reading.snippets import Snippets
 
 MAX_COUNTED = 8
 """The most parts of each kind: alternatives, names, conditions."""

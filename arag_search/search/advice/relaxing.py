@@ -23,7 +23,7 @@ from arag_search.plan.clauses import (
 from arag_search.search.advice.judging import Judge
 from arag_search.search.advice.questions import Advice, Answers, Questions, Subject
 from arag_search.search.advice.told import Told
-from arag_search.search.snippets import Snippets
+from arag_search.search.reading.snippets import Snippets
 
 MAX_RELAXED_CLAUSES = 8
 """Queries with more clauses at the top are not relaxed."""

@@ -23,7 +23,7 @@ from arag_search.plan.clauses import (
 )
 from arag_search.query.fields import DOC_ID
 from arag_search.search.advice.told import MissingValue, quoted_value
-from arag_search.search.fields import bound_text
+from arag_search.search.counting.fields import bound_text
 
 MAX_FIELDS = 4
 """The maximum number of clauses whose values are looked up."""

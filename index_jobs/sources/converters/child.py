@@ -25,8 +25,8 @@ from arag_search.errors import AragError, SourceError
 from arag_search.system.processes import end_with, read_ahead
 from arag_search.system.terminal import guard_terminals
 from index_jobs.sources.converters.registry import FILE_TYPES, LARGE_BYTES, ConvertedDocument
-from index_jobs.sources.place import Place
-from index_jobs.sources.records import Fields
+from index_jobs.sources.folders.safe_open import Place
+from index_jobs.sources.lines.files import Fields
 
 OUT_OF_MEMORY = 77
 """The exit code of a child that gets no more memory."""
@@ -103,8 +103,8 @@ def _entries(request: Request) -> Iterator[ConvertedDocument | SourceError]:
 def _cut(entry: ConvertedDocument, request: Request) -> ConvertedDocument | SourceError:
     """Cut the text of a document. Raises SourceError if the whole file cannot be read."""
     from index_jobs.cutting.chunking import cut_up
-    from index_jobs.sources.file_ids import usual_title
-    from index_jobs.sources.formats import clean, title_of
+    from index_jobs.sources.folders.ids import usual_title
+    from index_jobs.sources.lines.formats import clean, title_of
 
     is_file = not (entry.suffix or entry.id)
     where = request.where if is_file else f"{request.where}#{entry.suffix}"

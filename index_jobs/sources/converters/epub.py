@@ -19,7 +19,7 @@ from index_jobs.sources.converters.registry import (
     reading,
     sensible_title,
 )
-from index_jobs.sources.records import Fields
+from index_jobs.sources.lines.files import Fields
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element

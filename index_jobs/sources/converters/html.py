@@ -15,7 +15,7 @@ from arag_search.corpus import MAX_NAME_CHARACTERS, Outline, UnitKind
 from index_jobs.sources.converters.outline import INDEX_LINES, Part, outline_of
 from index_jobs.sources.converters.registry import ConvertedDocument, whole_file
 from index_jobs.sources.encodings import Decoded, decoded
-from index_jobs.sources.records import Fields
+from index_jobs.sources.lines.files import Fields
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode

@@ -15,7 +15,7 @@ from arag_search.errors import SourceError
 from index_jobs.sources.converters.html import page_of
 from index_jobs.sources.converters.registry import ConvertedDocument, reading, whole_file
 from index_jobs.sources.encodings import Decoded, decoded
-from index_jobs.sources.records import SKIP, CorpusFile, Fields, readable
+from index_jobs.sources.lines.files import SKIP, CorpusFile, Fields, readable
 
 MAX_MESSAGE_BYTES = 1 << 26
 """The largest message of a mailbox (64 MiB)."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from index_jobs.sources.converters.registry import ConvertedDocument, in_lines, reading, whole_text
 from index_jobs.sources.converters.text import markdown
-from index_jobs.sources.records import Fields
+from index_jobs.sources.lines.files import Fields
 
 _FENCE = re.compile(r"`{3,}")
 

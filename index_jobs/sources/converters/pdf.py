@@ -15,7 +15,7 @@ from index_jobs.sources.converters.registry import (
     reading,
     sensible_title,
 )
-from index_jobs.sources.records import Fields, readable
+from index_jobs.sources.lines.files import Fields, readable
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument

@@ -21,7 +21,7 @@ from arag_search.system.extras import check_extra
 
 if TYPE_CHECKING:
     from index_jobs.sources.encodings import Decoded
-    from index_jobs.sources.records import Fields
+    from index_jobs.sources.lines.files import Fields
 
 MAX_FILE_BYTES = 1 << 28
 """The largest file that is read as a whole (256 MiB). Tables and mailboxes are streamed."""
@@ -95,7 +95,7 @@ def in_lines(text: str) -> str:
 
 def whole_file(path: Path, where: str) -> bytes:
     """Return the bytes of a file. Raises SourceError if it cannot be read, or is too large."""
-    from index_jobs.sources.records import readable
+    from index_jobs.sources.lines.files import readable
 
     with readable(where), path.open("rb") as file:
         # A read reserves what it is asked for, so the size is asked first; the file may be growing.

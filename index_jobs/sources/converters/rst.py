@@ -9,7 +9,7 @@ from pathlib import Path
 from arag_search.corpus import Outline
 from index_jobs.sources.converters.outline import INDEX_LINES, Part, ends_by_indent, outline_of
 from index_jobs.sources.converters.registry import ConvertedDocument, whole_text
-from index_jobs.sources.records import Fields
+from index_jobs.sources.lines.files import Fields
 
 _ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1+")
 _DIRECTIVE = re.compile(r"\.\. ([\w:.+-]+)::(?: +(.*))?$")

@@ -19,7 +19,7 @@ from typing import IO, Any, cast
 from arag_search.errors import SourceError
 from index_jobs.sources.converters.registry import ConvertedDocument, reading
 from index_jobs.sources.encodings import stream_encoding
-from index_jobs.sources.records import (
+from index_jobs.sources.lines.files import (
     MAX_COLUMNS,
     SKIP,
     CorpusFile,

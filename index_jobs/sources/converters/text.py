@@ -22,7 +22,7 @@ from index_jobs.sources.converters.registry import (
     whole_text,
 )
 from index_jobs.sources.encodings import Decoded, decoded
-from index_jobs.sources.records import Fields, readable
+from index_jobs.sources.lines.files import Fields, readable
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

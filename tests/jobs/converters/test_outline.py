@@ -13,7 +13,7 @@ from index_jobs.sources.converters.html import page_of
 from index_jobs.sources.converters.outline import Part, outline_of
 from index_jobs.sources.converters.registry import ConvertedDocument
 from index_jobs.sources.converters.text import convert, markdown
-from index_jobs.sources.records import Fields
+from index_jobs.sources.lines.files import Fields
 from tests.support.converted import archive, document_of, written
 from tests.support.odd_files import FOLDER
 

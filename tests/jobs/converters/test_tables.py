@@ -14,7 +14,7 @@ from pyarrow import parquet
 from arag_search.errors import SourceError
 from index_jobs.sources import encodings
 from index_jobs.sources.converters.registry import FILE_TYPES, ConvertedDocument
-from index_jobs.sources.records import Fields
+from index_jobs.sources.lines.files import Fields
 from tests.support.converted import documents_of, entries_of, refusal_of, written
 
 ROWS = 8_000
@@ -151,7 +151,7 @@ def test_tabs_alone_delimit_a_tsv_file(tmp_path: Path) -> None:
 def test_a_field_that_is_too_long_is_an_error_of_its_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("index_jobs.sources.records.MAX_ROW_BYTES", 1 << 16)
+    monkeypatch.setattr("index_jobs.sources.lines.files.MAX_ROW_BYTES", 1 << 16)
     text = f"name,note\nAda,x\nBo,{'long ' * 20_000}\nCy,y\n"
     first, error, last = entries_of(written(tmp_path / "a.csv", text))
     assert isinstance(error, SourceError)

@@ -17,7 +17,7 @@ from arag_search.agent.state import State
 from arag_search.errors import ArgumentError
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
-from arag_search.tools.open_lines import OpenLines
+from arag_search.tools.documents.open import OpenLines
 from arag_search.tools.preset import Preset
 from tests.support.asking import call, calls
 from tests.support.long_documents import index_of_documents, long_document, report

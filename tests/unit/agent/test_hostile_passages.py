@@ -16,8 +16,8 @@ from arag_search.agent.presets import load_preset
 from arag_search.agent.prompts import system_prompt
 from arag_search.agent.record import Record
 from arag_search.corpus import Chunk
-from arag_search.tools.reply_text import parts_of, read_spans
-from arag_search.tools.shown.writing import shown_id
+from arag_search.tools.replies.parts import parts_of, read_spans
+from arag_search.tools.replies.writing import shown_id
 from tests.support.asking import call, calls
 from tests.support.examples import examples, some_of
 from tests.support.hostile_passages import FORGED, IDS, hostile_chunks

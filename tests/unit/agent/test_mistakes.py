@@ -14,7 +14,7 @@ from arag_search.agent.prompts import prompt_text
 from arag_search.agent.record import Record
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
-from arag_search.tools.reply_text import CALLS_LEFT, read_spans
+from arag_search.tools.replies.parts import CALLS_LEFT, read_spans
 from tests.support.asking import FINAL, QUESTION, Ask, call, calls, read, search
 from tests.support.scripted_model import ScriptedModel
 

@@ -17,7 +17,7 @@ from arag_search.agent.presets import load_preset
 from arag_search.agent.record import Record
 from arag_search.corpus import Chunk, ordinal_of
 from arag_search.search.index import Index
-from arag_search.tools.logical_search import LogicalSearch
+from arag_search.tools.passages.logical import LogicalSearch
 from index_jobs.cutting.sentences import sentence_ends
 from tests.support.oracle.engine import MemoryEngine
 

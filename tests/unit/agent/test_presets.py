@@ -25,8 +25,8 @@ from arag_search.cli.run import run_command
 from arag_search.errors import ConfigError
 from arag_search.search.index import Index
 from arag_search.tools import registry
-from arag_search.tools.base import Tool
 from arag_search.tools.preset import Preset
+from arag_search.tools.tool import Tool
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import VIVALDI, index_of
 from tests.support.semantic_indexes import vector_index

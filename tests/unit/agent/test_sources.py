@@ -12,7 +12,7 @@ from arag_search.agent.models.base import ModelReply
 from arag_search.agent.presets import load_preset
 from arag_search.agent.sources import Source, sources_of, with_titles
 from arag_search.cli.trajectories import answer_text
-from arag_search.tools.references import FORM, References
+from arag_search.tools.conversation import FORM, References
 from tests.support.asking import call, calls
 from tests.support.long_documents import index_of_documents, long_document
 from tests.support.scripted_model import ScriptedModel

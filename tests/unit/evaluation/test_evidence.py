@@ -16,7 +16,7 @@ from arag_search.evaluation.evidence import (
 )
 from arag_search.evaluation.resolution import EvidencePiece
 from arag_search.questions.question import Hop, Question
-from arag_search.tools.reply_text import ShownPassage
+from arag_search.tools.replies.parts import ShownPassage
 from tests.support.records import read, record, search
 
 ANN = "1 of 3 passages for ann\n[a.1] Ann, part 1 of 2\nAnn was a singer. ...\nMore: offset=1."

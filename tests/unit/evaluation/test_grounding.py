@@ -16,7 +16,7 @@ from arag_search.evaluation.resolution import EvidencePiece, LocatedEvidence, Pa
 from arag_search.questions.files import load_questions
 from arag_search.questions.question import Question
 from arag_search.search.opening import open_index
-from arag_search.tools.references import ShownReference
+from arag_search.tools.conversation import ShownReference
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from tests.support.records import record, search

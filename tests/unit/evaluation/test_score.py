@@ -16,7 +16,7 @@ from arag_search.evaluation.question_score import score_question
 from arag_search.evaluation.score import Row, score
 from arag_search.questions.files import Question, load_questions, questions_fingerprint
 from arag_search.runs.folder import RECORDS_FILE, RunDescription, RunFolder
-from arag_search.tools.reply_text import read_spans
+from arag_search.tools.replies.parts import read_spans
 from tests.support.records import record
 
 QUESTIONS = (

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arag_search.errors import SourceError
-from index_jobs.sources.records import MAX_DEPTH, CorpusFile, array_records
+from index_jobs.sources.lines.files import MAX_DEPTH, CorpusFile, array_records
 from tests.support.corpus_files import FIX, documents, in_own_folder, problems, resumes, source_of  # noqa: F401
 
 values = st.recursive(

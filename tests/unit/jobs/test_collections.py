@@ -11,7 +11,7 @@ from arag_search.corpus import Document
 from arag_search.errors import SourceError
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.sources.records import Fields
+from index_jobs.sources.lines.files import Fields
 from tests.support.corpus_files import (
     FIX,
     ROWS,

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from arag_search.corpus import Document, Unit, nfc
 from arag_search.errors import SourceError
 from arag_search.manifest import Manifest
-from arag_search.search.documents import IndexDocument
+from arag_search.search.reading.documents import IndexDocument
 from index_jobs.build.export import build_command, record_of
 from index_jobs.cutting.chunking import cut
-from index_jobs.sources.formats import Documents, PreChunked, joined
+from index_jobs.sources.lines.files import Fields
+from index_jobs.sources.lines.formats import Documents, PreChunked, joined
 from index_jobs.sources.metadata import MetadataReader
-from index_jobs.sources.records import Fields
 from tests.support.oracle.engine import MemoryEngine
 
 METADATA: Any = {"year": "number", "lang": "keyword", "day": "date", "draft": "boolean"}

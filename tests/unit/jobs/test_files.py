@@ -23,17 +23,17 @@ from arag_search.errors import (
 )
 from index_jobs.build.report import left_out_kinds
 from index_jobs.sources.converters.registry import ConvertedDocument, FileType
-from index_jobs.sources.file_ids import path_id
-from index_jobs.sources.files import FileSource
-from index_jobs.sources.formats import checked_id
-from index_jobs.sources.listing import LeftOut, SourceFile
+from index_jobs.sources.folders.ids import path_id
+from index_jobs.sources.folders.listing import LeftOut, SourceFile
+from index_jobs.sources.folders.safe_open import Place
+from index_jobs.sources.folders.selection import FileSelection, parse_size, shown_size
+from index_jobs.sources.folders.source import FileSource
+from index_jobs.sources.lines.files import Fields
+from index_jobs.sources.lines.formats import checked_id
 from index_jobs.sources.metadata import FILE_FIELDS, MetadataReader
 from index_jobs.sources.opening import open_source, open_sources
-from index_jobs.sources.place import Place
-from index_jobs.sources.reading import CorpusReader, Position, SeenIds, Source
-from index_jobs.sources.records import Fields
 from index_jobs.sources.registry import FORMATS, RECORDS
-from index_jobs.sources.selection import FileSelection, parse_size, shown_size
+from index_jobs.sources.source import CorpusReader, Position, SeenIds, Source
 from tests.support.corpus_files import documents, in_own_folder, problems, resumes, source_at  # noqa: F401
 from tests.support.examples import examples
 

@@ -7,8 +7,8 @@ import pytest
 from arag_search.engines.lucene.location import hold_live, published_state
 from arag_search.engines.open import is_folder_of_files
 from arag_search.errors import IndexDamagedError
-from index_jobs.sources.listing import FolderListing, LeftOut
-from index_jobs.sources.selection import USUAL_FILES
+from index_jobs.sources.folders.listing import FolderListing, LeftOut
+from index_jobs.sources.folders.selection import USUAL_FILES
 from tests.support.hostile_files import put_hostile
 
 HOSTILE = ["pipe", "link to a device", "link", "folder", "large", "deep"]

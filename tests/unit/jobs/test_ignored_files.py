@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from index_jobs.sources.listing import FolderListing, LeftOut
-from index_jobs.sources.selection import HIDDEN, IGNORED, FileSelection
+from index_jobs.sources.folders.listing import FolderListing, LeftOut
+from index_jobs.sources.folders.selection import HIDDEN, IGNORED, FileSelection
 from tests.support.corpus_files import in_own_folder  # noqa: F401
 
 

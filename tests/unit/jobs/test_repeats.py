@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 
 from index_jobs import build_index
-from index_jobs.sources.repeats import MAX_FILES, Repeats
+from index_jobs.sources.folders.repeats import MAX_FILES, Repeats
 
 
 def page(seed: int, words: int = 600) -> list[str]:

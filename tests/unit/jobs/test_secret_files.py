@@ -6,7 +6,7 @@ import string
 
 import pytest
 
-from index_jobs.sources.secret_files import (
+from index_jobs.sources.folders.secret_files import (
     NAMED,
     SEED_WORDS,
     Suspicion,

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from index_jobs.sources.folders.selection import FileSelection
+from index_jobs.sources.lines.files import Fields
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import open_source
-from index_jobs.sources.reading import Source, SourcePart
-from index_jobs.sources.records import Fields
-from index_jobs.sources.selection import FileSelection
+from index_jobs.sources.source import Source, SourcePart
 from tests.support.corpus_files import in_own_folder  # noqa: F401
 
 Read = tuple[int, int, str]

@@ -11,11 +11,11 @@ import pytest
 from arag_search.corpus import Document, nfc, split_at
 from arag_search.errors import AragError, ArgumentError, SourceError
 from index_jobs.build.report import left_out_kinds
+from index_jobs.sources.lines.files import Fields
 from index_jobs.sources.metadata import FILE_FIELDS, MetadataReader, parse_metadata
 from index_jobs.sources.opening import open_source, open_sources
-from index_jobs.sources.reading import CorpusReader, Position, SeenIds
-from index_jobs.sources.records import Fields
 from index_jobs.sources.registry import FORMATS
+from index_jobs.sources.source import CorpusReader, Position, SeenIds
 from tests.support.corpus_files import FIX, documents, in_own_folder, problems, source_of  # noqa: F401
 from tests.support.shared_data import DATA
 

@@ -11,7 +11,7 @@ from arag_search.query import analysis
 from arag_search.query.analysis import SEARCHED_APOSTROPHES, spellings_of
 from arag_search.query.operators import NOT
 from arag_search.query.tree import Modifier, Phrase, Prefix, Term, all_of
-from arag_search.search.occurrences import marks
+from arag_search.search.reading.occurrences import marks
 from tests.support.examples import examples
 from tests.support.passages import chunk, index_of
 from tests.support.plans import written

@@ -12,7 +12,7 @@ from arag_search.errors import ArgumentError
 from arag_search.query.field_types import MetadataType
 from arag_search.query.filters import parse_filter
 from arag_search.search.advice.values import nearest_values
-from arag_search.search.fields import FieldSummary
+from arag_search.search.counting.fields import FieldSummary
 from arag_search.search.index import Index
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import VIVALDI, chunk, index_of

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arag_search.search.documents import IndexDocument
-from arag_search.search.lines import DocumentLines
+from arag_search.search.reading.documents import IndexDocument
+from arag_search.search.reading.lines import DocumentLines
 from tests.support.examples import examples
 from tests.support.long_documents import index_of_documents, long_document, random_text
 from tests.support.strategies import WORDS

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arag_search.query.filters import parse_filter
-from arag_search.search.by_vectors import MAX_QUERY_NAMES, likely_names, missing_names
-from arag_search.tools.base import ReadSet
+from arag_search.search.finding.by_vectors import MAX_QUERY_NAMES, likely_names, missing_names
+from arag_search.tools.passages.search import reply
 from arag_search.tools.preset import plain_preset
-from arag_search.tools.search import reply
+from arag_search.tools.tool import ReadSet
 from tests.support.passages import SCHEMA, VIVALDI, index_of
 from tests.support.plans import scoped
 

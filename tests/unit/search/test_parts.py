@@ -12,8 +12,8 @@ from arag_search.engines.base import FieldsPage, FieldsRequest, Page, SearchRequ
 from arag_search.errors import ArgumentError, IndexClosedError, UnknownDocumentError
 from arag_search.plan.clauses import ResolvedPlan
 from arag_search.query.problems import QueryError
-from arag_search.search import documents
 from arag_search.search.index import Index
+from arag_search.search.reading import documents
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import SCHEMA, VIVALDI, index_of
 from tests.support.semantic_indexes import vector_index

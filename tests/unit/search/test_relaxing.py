@@ -11,7 +11,7 @@ from arag_search.query.reading import parse
 from arag_search.search.advice.parts import Parts
 from arag_search.search.advice.relaxing import MAX_RELAXED_CLAUSES, relaxed_queries
 from arag_search.search.index import Index
-from arag_search.tools.base import ReadSet, ToolResult
+from arag_search.tools.tool import ReadSet, ToolResult
 from tests.support.passages import SCHEMA, VIVALDI, chunk, index_of
 from tests.support.plans import planned
 

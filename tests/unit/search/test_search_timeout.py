@@ -9,8 +9,8 @@ from arag_search.engines.opensearch.faults import fault_of_answer, fault_of_repl
 from arag_search.errors import ArgumentError, QueryTimeoutError
 from arag_search.search.index import Index
 from arag_search.search.opening import open_index
-from arag_search.tools.keyword_search import KeywordSearch
-from arag_search.tools.logical_search import LogicalSearch
+from arag_search.tools.passages.keyword import KeywordSearch
+from arag_search.tools.passages.logical import LogicalSearch
 from arag_search.tools.preset import plain_preset
 from tests.support.lucene_indexes import METADATA, chunk
 from tests.support.oracle.engine import MemoryEngine

@@ -18,8 +18,8 @@ from arag_search.query.analysis import is_prefix
 from arag_search.query.fields import Schema
 from arag_search.query.reading import parse
 from arag_search.query.tree import Phrase, Prefix, Term
-from arag_search.search.occurrences import Sentences
-from arag_search.search.snippets import (
+from arag_search.search.reading.occurrences import Sentences
+from arag_search.search.reading.snippets import (
     Snippets,
     best_sentence,
     keyword_sentences,

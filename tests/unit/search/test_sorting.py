@@ -9,7 +9,7 @@ import pytest
 from arag_search.engines.base import SortBy
 from arag_search.errors import ArgumentError
 from arag_search.query.fields import Schema
-from arag_search.search.fields import parse_sort
+from arag_search.search.counting.fields import parse_sort
 from arag_search.search.index import Index
 from tests.support.passages import SCHEMA
 

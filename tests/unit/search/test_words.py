@@ -10,8 +10,8 @@ import pytest
 from arag_search.engines.base import Deadline, Page, SearchRequest
 from arag_search.errors import ArgumentError
 from arag_search.query.problems import QueryError
+from arag_search.search.counting.words import MAX_COUNTED_WORDS, WordSummary
 from arag_search.search.index import Index
-from arag_search.search.words import MAX_COUNTED_WORDS, WordSummary
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import chunk, index_of
 
@@ -61,7 +61,7 @@ def test_every_number_is_exact_beyond_a_thousand() -> None:
 def test_forms_beyond_the_passages_that_are_read_are_counted_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("arag_search.search.words._READ", 4)
+    monkeypatch.setattr("arag_search.search.counting.words._READ", 4)
     index = index_of(*PASSAGES)
     film, librett, *_ = index.words("film", "librett*", "silen*", "vival*")
     assert (film.forms, film.other_forms) == ({"films": 2, "film": 1}, 1)
@@ -109,7 +109,7 @@ def test_where_the_nearest_words_take_too_long_they_are_left_out(
         raise Deadline(1).exceeded()
         yield
 
-    monkeypatch.setattr("arag_search.search.words.nearest_words", slow)
+    monkeypatch.setattr("arag_search.search.counting.words.nearest_words", slow)
     assert index_of(*PASSAGES).words("vivladi", "film")[0] == WordSummary("vivladi", 0, 0, 0)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from arag_search.tools.base import ReadSet, Tool, ToolResult
+from arag_search.tools.tool import ReadSet, Tool, ToolResult
 from tests.support.own_lines import has_our_form, own_lines
 
 _OF_COUNTS = ("words", "find", "open", "summarize")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arag_search.tools.shown.apart import MARK, cut_marked, marked, safe_signs, unmarked
+from arag_search.tools.replies.apart import MARK, cut_marked, marked, safe_signs, unmarked
 from tests.support.examples import examples
 from tests.support.hostile_passages import FORGED
 from tests.support.shared_data import DATA

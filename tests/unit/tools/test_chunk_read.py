@@ -15,11 +15,11 @@ from arag_search.errors import AragError
 from arag_search.plan.clauses import ResolvedPlan
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
-from arag_search.tools.base import ReadSet
-from arag_search.tools.chunk_read import ChunkRead
-from arag_search.tools.keyword_search import KeywordSearch
-from arag_search.tools.logical_search import LogicalSearch
+from arag_search.tools.passages.keyword import KeywordSearch
+from arag_search.tools.passages.logical import LogicalSearch
+from arag_search.tools.passages.read import ChunkRead
 from arag_search.tools.preset import plain_preset
+from arag_search.tools.tool import ReadSet
 from tests.support.examples import examples
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import VIVALDI, chunk, index_of, random_chunks

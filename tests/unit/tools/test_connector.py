@@ -9,9 +9,9 @@ import pytest
 from arag_search.corpus import Chunk
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
-from arag_search.tools.base import ToolResult
-from arag_search.tools.connector import RESULTS, ConnectorFetch, ConnectorSearch
+from arag_search.tools.passages.connector import RESULTS, ConnectorFetch, ConnectorSearch
 from arag_search.tools.preset import plain_preset
+from arag_search.tools.tool import ToolResult
 from tests.support.passages import VIVALDI, chunk, index_of
 
 QUESTION = "Who revised the libretto of Griselda?"

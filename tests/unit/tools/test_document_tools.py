@@ -19,12 +19,12 @@ from arag_search.agent.toolbox import tools_of
 from arag_search.query.filters import parse_filter
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens, cut_to
-from arag_search.tools.base import ReadSet, Tool, ToolResult
-from arag_search.tools.find import matches_of
-from arag_search.tools.open_lines import OpenLines
+from arag_search.tools.conversation import FORM, References
+from arag_search.tools.documents.find import matches_of
+from arag_search.tools.documents.open import OpenLines
 from arag_search.tools.preset import Preset
-from arag_search.tools.references import FORM, References
-from arag_search.tools.rendering import check_spans
+from arag_search.tools.replies.spans import check_spans
+from arag_search.tools.tool import ReadSet, Tool, ToolResult
 from tests.support.examples import examples
 from tests.support.long_documents import (
     index_of_documents,

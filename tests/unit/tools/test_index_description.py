@@ -18,16 +18,16 @@ from arag_search.errors import QueryTimeoutError
 from arag_search.field_counts import counts_of_fields, kept_counts
 from arag_search.query.fields import MetadataType
 from arag_search.query.filters import parse_filter
-from arag_search.search.fields import FieldSummary
+from arag_search.search.counting.fields import FieldSummary
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
-from arag_search.tools.chunk_read import ChunkRead
-from arag_search.tools.index_description import MAX_FIELDS_TOKENS, TEXTS, fields_within
-from arag_search.tools.keyword_search import KeywordSearch
-from arag_search.tools.logical_search import LogicalSearch
+from arag_search.tools.descriptions import MAX_FIELDS_TOKENS, TEXTS, fields_within
+from arag_search.tools.passages.keyword import KeywordSearch
+from arag_search.tools.passages.logical import LogicalSearch
+from arag_search.tools.passages.read import ChunkRead
+from arag_search.tools.passages.vectors import SemanticSearch
 from arag_search.tools.preset import plain_preset
 from arag_search.tools.registry import TOOLS
-from arag_search.tools.vector_search import SemanticSearch
 from tests.support.examples import examples
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import SCHEMA, VIVALDI, chunk, index_of

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from arag_search.corpus import Chunk, PassageOutline, PassageUnit
-from arag_search.tools.keyword_search import KeywordSearch
-from arag_search.tools.logical_search import LogicalSearch
+from arag_search.tools.passages.keyword import KeywordSearch
+from arag_search.tools.passages.logical import LogicalSearch
 from arag_search.tools.preset import plain_preset
-from arag_search.tools.shown.writing import header_line
+from arag_search.tools.replies.writing import header_line
 from tests.support.passages import chunk, index_of
 
 RESTART = "It is read at server start.\n"

@@ -12,7 +12,7 @@ from arag_search.agent.presets import load_preset
 from arag_search.agent.toolbox import tools_of
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
-from arag_search.tools.base import ReadSet, Tool
+from arag_search.tools.tool import ReadSet, Tool
 from tests.support.passages import VIVALDI, chunk
 from tests.support.scripted_model import ScriptedModel
 from tests.support.semantic_indexes import vector_index

@@ -9,11 +9,11 @@ import pytest
 from arag_search.corpus import Chunk
 from arag_search.query.names import name_of, names_of
 from arag_search.tokens import count_tokens
-from arag_search.tools.base import ReadSet, ToolResult
-from arag_search.tools.logical_search import LogicalSearch
-from arag_search.tools.pointers import POINTED, SENTENCE_TOKENS
+from arag_search.tools.passages.logical import LogicalSearch
 from arag_search.tools.preset import plain_preset
-from arag_search.tools.reply_text import read_spans
+from arag_search.tools.replies.parts import read_spans
+from arag_search.tools.replies.pointers import POINTED, SENTENCE_TOKENS
+from arag_search.tools.tool import ReadSet, ToolResult
 from tests.support.hostile_passages import hostile_chunks
 from tests.support.named_passages import check_pointers, chunks_with_names
 from tests.support.passages import chunk, index_of

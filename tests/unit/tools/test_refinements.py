@@ -8,11 +8,11 @@ import pytest
 
 from arag_search.errors import ArgumentError
 from arag_search.search.index import Index
-from arag_search.tools.base import ReadSet, ToolResult
-from arag_search.tools.keyword_search import KeywordSearch
-from arag_search.tools.logical_search import LogicalSearch
+from arag_search.tools.passages.keyword import KeywordSearch
+from arag_search.tools.passages.logical import LogicalSearch
+from arag_search.tools.passages.search import reply
 from arag_search.tools.preset import plain_preset
-from arag_search.tools.search import reply
+from arag_search.tools.tool import ReadSet, ToolResult
 from tests.support.passages import chunk, index_of
 
 
@@ -121,7 +121,7 @@ def test_counts_are_of_logical_queries_and_of_all_passages_of_a_document(index: 
 def test_a_list_of_more_than_can_be_paged_through_is_in_corpus_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("arag_search.search.reply_forms.MAX_REACH", 450)
+    monkeypatch.setattr("arag_search.search.counting.reply_forms.MAX_REACH", 450)
     many = [chunk(n, f"d[{n}]", "T", "opera " * (n % 7 + 1)) for n in range(451)]
     index = index_of(*many)
     tool = LogicalSearch(index, plain_preset(loop_guards=True))

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from arag_search.cli.search import ToolName
-from arag_search.tools.base import tool_class
-from arag_search.tools.index_description import TEXTS
+from arag_search.tools.descriptions import TEXTS
+from arag_search.tools.passages.search import SearchTool
 from arag_search.tools.registry import (
     CONNECTOR_TOOLS,
     READ_TOOLS,
     TOOLS,
     RegisteredTool,
 )
-from arag_search.tools.search import SearchTool
+from arag_search.tools.tool import tool_class
 
 SEARCH_TOOLS = [
     name

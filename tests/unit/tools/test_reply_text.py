@@ -8,17 +8,17 @@ import pytest
 
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
-from arag_search.tools.base import ReadSet
-from arag_search.tools.chunk_read import ChunkRead
-from arag_search.tools.keyword_search import KeywordSearch
-from arag_search.tools.logical_search import LogicalSearch
+from arag_search.tools.passages.keyword import KeywordSearch
+from arag_search.tools.passages.logical import LogicalSearch
+from arag_search.tools.passages.read import ChunkRead
 from arag_search.tools.preset import plain_preset
-from arag_search.tools.reply_text import (
+from arag_search.tools.replies.parts import (
     ShownPassage,
     offers_more,
     passages_at,
     read_spans,
 )
+from arag_search.tools.tool import ReadSet
 from tests.support.passages import index_of, random_chunks
 
 

@@ -10,9 +10,9 @@ from arag_search.agent.presets import load_preset
 from arag_search.agent.toolbox import tools_of
 from arag_search.corpus import Chunk
 from arag_search.search.index import Index
-from arag_search.tools.base import ReadSet, Tool, ToolResult
-from arag_search.tools.rendering import check_spans
-from arag_search.tools.rules import begins_with_pronoun
+from arag_search.tools.replies.chosen import begins_with_pronoun
+from arag_search.tools.replies.spans import check_spans
+from arag_search.tools.tool import ReadSet, Tool, ToolResult
 from tests.support.passages import VIVALDI, chunk, index_of, random_chunks
 
 FILLER = [

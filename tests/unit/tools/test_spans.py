@@ -29,14 +29,14 @@ from arag_search.evaluation.text_match import stands_in, whole_words
 from arag_search.query.fields import ANY_SCHEMA
 from arag_search.questions.question import Question
 from arag_search.search.index import Index
-from arag_search.tools.base import ReadSet, ToolResult
-from arag_search.tools.chunk_read import ChunkRead
-from arag_search.tools.logical_search import LogicalSearch
+from arag_search.tools.passages.logical import LogicalSearch
+from arag_search.tools.passages.read import ChunkRead
 from arag_search.tools.preset import plain_preset
-from arag_search.tools.rendering import PassageSpan, clipped
-from arag_search.tools.reply_text import ShownPassage
-from arag_search.tools.shown.apart import MARK
-from arag_search.tools.shown.writing import shown_id, shown_title
+from arag_search.tools.replies.apart import MARK
+from arag_search.tools.replies.parts import ShownPassage
+from arag_search.tools.replies.spans import PassageSpan, clipped
+from arag_search.tools.replies.writing import shown_id, shown_title
+from arag_search.tools.tool import ReadSet, ToolResult
 from arag_search.viewer.questions import Steps, Texts
 from tests.support.asking import call, calls
 from tests.support.examples import examples

@@ -10,13 +10,13 @@ from arag_search.agent.presets import load_preset
 from arag_search.agent.toolbox import tools_of
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
-from arag_search.tools.base import ReadSet, ToolResult
-from arag_search.tools.connector import ConnectorFetch, ConnectorSearch
-from arag_search.tools.document_search import DocumentSearch
-from arag_search.tools.keyword_search import KeywordSearch
-from arag_search.tools.logical_search import LogicalSearch
+from arag_search.tools.documents.search import DocumentSearch
+from arag_search.tools.passages.connector import ConnectorFetch, ConnectorSearch
+from arag_search.tools.passages.keyword import KeywordSearch
+from arag_search.tools.passages.logical import LogicalSearch
+from arag_search.tools.passages.words import Words
 from arag_search.tools.preset import MIN_RESULT_TOKENS, plain_preset
-from arag_search.tools.words import Words
+from arag_search.tools.tool import ReadSet, ToolResult
 from tests.support.passages import VIVALDI, chunk, index_of
 from tests.support.standings import LINE, MISSING, SECRET, note
 

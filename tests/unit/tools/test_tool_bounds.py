@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens, cut_to
-from arag_search.tools.base import ReadSet, Tool
-from arag_search.tools.keyword_search import KeywordSearch
-from arag_search.tools.logical_search import LogicalSearch
+from arag_search.tools.passages.keyword import KeywordSearch
+from arag_search.tools.passages.logical import LogicalSearch
 from arag_search.tools.preset import MIN_RESULT_TOKENS, plain_preset
-from arag_search.tools.shown.writing import MAX_TITLE_TOKENS, shown_title
+from arag_search.tools.replies.writing import MAX_TITLE_TOKENS, shown_title
+from arag_search.tools.tool import ReadSet, Tool
 from tests.support.examples import examples
 from tests.support.passages import VIVALDI, chunk, index_of, random_chunks
 

@@ -6,11 +6,11 @@ import pytest
 
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
-from arag_search.tools.base import ReadSet
-from arag_search.tools.chunk_read import ChunkRead
-from arag_search.tools.keyword_search import KeywordSearch
-from arag_search.tools.logical_search import LogicalSearch
+from arag_search.tools.passages.keyword import KeywordSearch
+from arag_search.tools.passages.logical import LogicalSearch
+from arag_search.tools.passages.read import ChunkRead
 from arag_search.tools.preset import Description, plain_preset
+from arag_search.tools.tool import ReadSet
 from tests.support.passages import VIVALDI, chunk, index_of
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
+from arag_search.tools.passages.words import MAX_FIELDS_TOKENS, Words
 from arag_search.tools.preset import MIN_RESULT_TOKENS, plain_preset
-from arag_search.tools.words import MAX_FIELDS_TOKENS, Words
 from tests.support.passages import chunk, index_of
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from arag_search.query.filters import parse_filter
-from arag_search.search.by_vectors import LOGICAL_K, Fused, fuse
-from arag_search.search.snippets import NearPassage, NearPassages, near_passages
+from arag_search.search.finding.by_vectors import LOGICAL_K, Fused, fuse
+from arag_search.search.reading.snippets import NearPassage, NearPassages, near_passages
 from arag_search.vectors.base import FloatArray, Selection, VectorUnit, row_key, rows_of
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from tests.support.oracle.vectors import MemoryVectors

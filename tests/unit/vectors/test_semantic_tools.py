@@ -11,10 +11,10 @@ from arag_search.agent.toolbox import tools_of
 from arag_search.corpus import Chunk
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
-from arag_search.tools.base import ReadSet
+from arag_search.tools.passages.search import SearchTool
+from arag_search.tools.passages.vectors import HybridSearch, NaiveEmbeddingSearch, SemanticSearch
 from arag_search.tools.preset import plain_preset
-from arag_search.tools.search import SearchTool
-from arag_search.tools.vector_search import HybridSearch, NaiveEmbeddingSearch, SemanticSearch
+from arag_search.tools.tool import ReadSet
 from tests.support.examples import examples
 from tests.support.passages import VIVALDI, chunk, random_chunks
 from tests.support.semantic_indexes import TableEncoder, vector_index

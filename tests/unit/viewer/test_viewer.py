@@ -21,7 +21,7 @@ from arag_search.evaluation.judging.judges import Judges
 from arag_search.evaluation.judging.verdict_cache import VerdictCache
 from arag_search.query.fields import ANY_SCHEMA
 from arag_search.runs.folder import RECORDS_FILE, StoredRecords, read_records
-from arag_search.tools.open_lines import OpenLines
+from arag_search.tools.documents.open import OpenLines
 from arag_search.viewer.questions import Steps, Texts, utf16_places
 from arag_search.viewer.reading import reading_of
 from arag_search.viewer.view import SCRIPTS, json_in_html, page, view
@@ -166,7 +166,7 @@ def test_each_tool_looks_for_the_words_of_its_query(
 
 def test_a_rejected_query_has_its_problems_if_they_are_those_of_the_reply() -> None:
     typed = "vivaldi OR NOT opera"
-    from arag_search.tools.logical_search import LogicalSearch
+    from arag_search.tools.passages.logical import LogicalSearch
 
     rejected = LogicalSearch(index_of(*VIVALDI)).run({"query": typed})
     step = search(text=rejected.text, tool_input={"query": typed}, status="error")

@@ -1,0 +1,1 @@
+"""The counts of an index: words, fields, and the forms of a reply that count."""

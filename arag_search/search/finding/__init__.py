@@ -1,0 +1,1 @@
+"""The searches: logical, by keywords and by vectors."""

@@ -1,0 +1,116 @@
+"""The search of A-RAG for keywords (Eq. 1 and Eq. 2)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+
+from arag_search.engines.base import Deadline, KeywordRequest, Matching, SearchRequest
+from arag_search.engines.hits import Hit, LeafScore
+from arag_search.errors import QueryTimeoutError
+from arag_search.plan.clauses import ResolvedPlan, any_clause
+from arag_search.plan.lower import lower
+from arag_search.plan.matching import Pattern
+from arag_search.query import analysis
+from arag_search.query.analysis import spellings_of
+from arag_search.query.fields import CONTENT, TITLE
+from arag_search.query.tree import Phrase
+from arag_search.search.advice.parts import MAX_COUNTED
+from arag_search.search.advice.told import ClauseCount
+from arag_search.search.asked import Keywords
+from arag_search.search.counting.reply_forms import counted_all
+from arag_search.search.reading.snippets import Highlighter, keyword_sentences
+from arag_search.search.results import SearchResult
+from arag_search.search.state import IndexState
+
+_NARROWING: Mapping[Matching, str] = {
+    "token": "Give fewer keywords, and shorter phrases.",
+    "substring": "Use token matching: substring matching reads every passage.",
+}
+
+
+def keyword_search(state: IndexState, asked: Keywords) -> SearchResult:
+    """See ``Index.keyword_search``."""
+    started = time.perf_counter()
+    engine, form, wanted, matching = state.engine, asked.form, asked.keywords, asked.matching
+    shows_text = asked.snippets and form.reads_text
+    scope, within = state.narrowed(asked.filter)
+    with state.timed(_NARROWING[matching]) as deadline:
+        page = engine.keyword_search(
+            KeywordRequest(
+                tuple(wanted),
+                asked.top_k,
+                asked.offset,
+                matching,
+                scope,
+                shows_text or asked.explain,
+                deadline,
+            )
+        )
+        phrases = [lower(Phrase(word)) for word in wanted if analysis.terms(word)]
+        if form.is_list and phrases:
+            counted = SearchRequest(
+                ResolvedPlan(any_clause(phrases)), scope=scope, deadline=deadline
+            )
+            page = counted_all(engine, page, counted)
+    hits = [
+        hit._replace(
+            sentences=tuple(keyword_sentences(hit, wanted, matching)) if shows_text else (),
+            explanation=tuple(keyword_scores(hit, wanted, matching)) if asked.explain else None,
+        )
+        for hit in page.hits
+    ]
+    has_counts = asked.branches and matching == "token" and bool(hits)
+    return SearchResult.of(
+        state,
+        asked,
+        f"{asked.query}{within}",
+        hits,
+        keyword_notes(wanted) if matching == "token" else [],
+        started,
+        page,
+        branches=_counts(state, asked, scope, deadline) if has_counts else (),
+        highlighter=Highlighter.of_keywords(wanted, as_substrings=matching == "substring"),
+    )
+
+
+def _counts(
+    state: IndexState, asked: Keywords, scope: ResolvedPlan | None, deadline: Deadline | None
+) -> tuple[ClauseCount, ...]:
+    """Return how many passages have each keyword, of the first MAX_COUNTED; none if there is only
+    one, or no time left."""
+    words = [word for word in dict.fromkeys(asked.keywords) if analysis.terms(word)]
+    if len(words) < 2:
+        return ()
+    phrases = [ResolvedPlan(lower(Phrase(word))) for word in words[:MAX_COUNTED]]
+    try:
+        counts = state.engine.counts([(phrase, "chunk") for phrase in phrases], scope, deadline)
+    except QueryTimeoutError:
+        return ()
+    return tuple(
+        ClauseCount(str(phrase), count, phrase.root)
+        for phrase, count in zip(phrases, counts, strict=True)
+    )
+
+
+def keyword_notes(keywords: Sequence[str]) -> list[str]:
+    """Return notes on keywords that token matching cannot search."""
+    empty = [keyword for keyword in dict.fromkeys(keywords) if not analysis.terms(keyword)]
+    return [f'"{keyword}" holds nothing to search.' for keyword in empty]
+
+
+def keyword_scores(hit: Hit, keywords: Sequence[str], matching: Matching) -> Iterator[LeafScore]:
+    """Yield the score of each keyword by field: count times length (A-RAG Eq. 1)."""
+    for keyword in keywords:
+        scores: dict[str, float] = {}
+        for name, text in ((TITLE, hit.title), (CONTENT, hit.content)):
+            count = _count(keyword, text, matching)
+            if count:
+                scores[name] = float(count * len(keyword))
+        yield LeafScore(f'"{keyword}"', scores)
+
+
+def _count(keyword: str, text: str, matching: Matching) -> int:
+    if matching == "substring":
+        return text.lower().count(keyword.lower())
+    return sum(1 for _ in Pattern(spellings_of(keyword)).runs(analysis.terms(text)))

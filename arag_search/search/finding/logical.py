@@ -1,0 +1,200 @@
+"""A logical search, from the text of a query to its result."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from arag_search.corpus import MAX_SENTENCES, typed_id
+from arag_search.engines.base import Page, SearchEngine, SearchRequest
+from arag_search.engines.hits import Hit
+from arag_search.errors import NotServedError
+from arag_search.plan.clauses import ResolvedPlan, leaf_clauses, with_values
+from arag_search.plan.lower import lower
+from arag_search.query.fields import TITLE
+from arag_search.query.problems import NOTE_UNRANKED
+from arag_search.query.reading import Options, parse_checked
+from arag_search.search.advice.feedback import feedback
+from arag_search.search.advice.judging import Judge
+from arag_search.search.advice.parts import Parts, parts
+from arag_search.search.advice.preferences import lowered_by, unmet_preferences
+from arag_search.search.advice.questions import Advice, Subject, answered
+from arag_search.search.advice.relaxing import relaxed
+from arag_search.search.advice.spelling import spelling
+from arag_search.search.advice.told import Told, notes_on
+from arag_search.search.asked import Search
+from arag_search.search.counting.fields import contents, parse_sort
+from arag_search.search.counting.reply_forms import Listing, listed
+from arag_search.search.finding.ranking import page_after, typed_first, with_places
+from arag_search.search.finding.resolve import resolve_lookups
+from arag_search.search.reading.documents import unknown_chunks
+from arag_search.search.reading.snippets import Highlighter, Snippets
+from arag_search.search.results import CORPUS_ORDER, SearchResult
+from arag_search.search.state import NARROWING, IndexState
+
+
+def logical_search(state: IndexState, asked: Search, *, exact: bool = False) -> SearchResult:
+    """See ``Index.logical_search``; an ``exact`` search is for no other values than asked for."""
+    started = time.perf_counter()
+    if asked.granularity == "sentence" and not state.manifest.has_sentences:
+        raise NotServedError(
+            "The index has no sentences.",
+            where=state.location,
+            allowed="granularity chunk",
+            do="Build it again without --without sentences.",
+        )
+    engine, schema, form = state.engine, state.schema, asked.form
+    sort = None if asked.sort is None else parse_sort(asked.sort, schema)
+    options = Options(schema, asked.default_operator, asked.operators, as_written=asked.as_written)
+    parsed = parse_checked(asked.query, options)
+    scope, within = state.narrowed(asked.filter)
+    plan = lower(parsed.tree, parsed.language)
+    with state.timed(NARROWING) as deadline:
+        resolved = resolve_lookups(plan, engine, asked.granularity, scope, deadline)
+        request = SearchRequest(
+            resolved,
+            asked.top_k,
+            asked.offset,
+            asked.granularity,
+            scope,
+            asked.snippets and form.reads_text,
+            asked.full_text or form.reads_whole,
+            deadline,
+            sort,
+            1 if form.of_documents else asked.per_document,
+            None if asked.after is None else _ordinal_after(state, asked.after, scope),
+        )
+        judge = Judge(state.manifest.metadata)
+        subject = Subject(asked, request, judge, engine)
+        outcome = _searched(engine, subject)
+        of_nothing = outcome.advice.feedback if asked.operators else None
+        missing = () if of_nothing is None else of_nothing.missing
+        meant = [] if exact else [value for value in missing if value.meant]
+        if meant:
+            plan = with_values(plan, {value.clause: value.meant for value in meant})
+            resolved = resolve_lookups(plan, engine, asked.granularity, scope, deadline)
+            subject = replace(subject, request=replace(request, query=resolved))
+            outcome = _searched(engine, subject)
+        listing = listed(form, engine, subject.request, outcome.page)
+        highlighter = Highlighter(plan, by_sentence=asked.granularity == "sentence")
+        hits = _hits(state, asked, listing, subject.judge)
+        if listing.request.with_text and sort is None and listing.request.from_ordinal is None:
+            hits = typed_first(hits, highlighter)
+    advice = outcome.advice
+    in_order = listing.request.from_ordinal is not None
+    understood = plan.text if asked.operators else parsed.text
+    return SearchResult.of(
+        state,
+        asked,
+        f"{understood}{within}",
+        hits,
+        _notes(state, parsed.notes, [value.note() for value in meant], subject, outcome),
+        started,
+        listing.page,
+        sort=CORPUS_ORDER if in_order else str(sort or ""),
+        feedback=advice.feedback if asked.after is None else None,
+        nearest=advice.nearest,
+        branches=advice.branches,
+        unrepresented=advice.unrepresented,
+        first_page=outcome.first_page,
+        highlighter=highlighter,
+    )
+
+
+class Found(NamedTuple):
+    """A page with what advice tells of it. ``first_page`` is the size of page one if alternatives
+    were moved onto it, else 0."""
+
+    page: Page
+    advice: Told
+    first_page: int = 0
+
+
+def _searched(engine: SearchEngine, subject: Subject) -> Found:
+    """Return the page of a search, in its final order, with what advice tells of it. If
+    alternatives were moved onto page one, a later page has what that does not show."""
+    asked, request = subject.asked, subject.request
+    if asked.offset and asked.first_page:
+        first = replace(request, top_k=asked.first_page, offset=0)
+        if _is_plain(first) and Parts(subject.query, operators=asked.operators).alternatives:
+            of_first = replace(asked, top_k=asked.first_page, offset=0)
+            shown = _searched(engine, replace(subject, asked=of_first, request=first))
+            if shown.first_page:
+                return Found(page_after(engine, request, shown.page), Told(), shown.first_page)
+    page = None if engine.is_remote else engine.search(request)
+    of_parts = [parts(subject, page)] if asked.branches and _is_plain(request) else []
+    page, tallies, pieces = answered(
+        engine, request, page, of_parts, lambda known: _advice(subject, known)
+    )
+    first_page = 0
+    for tally in filter(None, tallies):
+        alternatives = tally.alternatives
+        if asked.first_page == request.top_k and any(alternatives.values()):
+            page, first_page = with_places(page, alternatives, subject.judge), request.top_k
+        pieces = [tally.told(page), *pieces]
+    return Found(page, Told.all(pieces), first_page)
+
+
+def _notes(
+    state: IndexState, read: Sequence[str], meant: Sequence[str], subject: Subject, outcome: Found
+) -> list[str]:
+    """Return the notes of a result, in their order: how the query was ``read``, which values were
+    ``meant``, that the index has no titles, preferences that no hit meets, and words that occur
+    nowhere."""
+    asked, request, query = subject.asked, subject.request, subject.query
+    notes = [*read, *meant]
+    if request.sort is not None or (asked.feedback and not outcome.page.count):
+        notes = [note for note in notes if note != NOTE_UNRANKED]
+    names_title = f"{TITLE}:" in query.text and any(
+        leaf.is_text and leaf.field == TITLE for leaf in leaf_clauses(query)
+    )
+    if names_title and not state.once(contents).has_titles:
+        notes.append("no passage of this index has a title: title: finds nothing.")
+    if outcome.page.hits and request.with_text and not asked.offset:
+        notes += unmet_preferences(subject, outcome.page)
+    return [*notes, *notes_on(outcome.advice)]
+
+
+def _advice(subject: Subject, page: Page) -> Iterator[Advice[Told]]:
+    """Yield the pieces of advice on a page that a search asks for, in the order of their notes."""
+    asked, with_text, is_list = subject.asked, subject.request.with_text, subject.asked.form.is_list
+    if not page.count and asked.feedback:
+        yield feedback(subject)
+    if not page.count and asked.relax and with_text:
+        yield relaxed(subject)
+    if asked.feedback and not asked.offset and (with_text or (is_list and not page.hits)):
+        yield spelling(subject, page)
+
+
+def _is_plain(request: SearchRequest) -> bool:
+    """Return whether a search is for the first passages by score, with their text."""
+    is_first = not (request.offset or request.sort or request.per_document)
+    return is_first and request.granularity == "chunk" and request.with_text
+
+
+def _ordinal_after(state: IndexState, id: str, scope: ResolvedPlan | None) -> int:
+    """Return the first ordinal after the passage with an id; 0 for an empty id."""
+    id = typed_id(id)
+    (passage,) = state.engine.read([id], scope) if id else (None,)
+    if passage is None and id:
+        raise unknown_chunks([id], state.location)
+    return 0 if passage is None else passage.ordinal + MAX_SENTENCES
+
+
+def _hits(state: IndexState, asked: Search, listing: Listing, judge: Judge) -> Sequence[Hit]:
+    request, hits, query = listing.request, listing.page.hits, listing.request.query.root
+    if request.with_text and hits:
+        lowered = lowered_by(query, hits, judge)
+        chooser, every = Snippets(query, judge.texts), asked.form.is_list
+        hits = [chooser.shown(hit, every=every, lowered=lowered.get(hit.id, ())) for hit in hits]
+    if asked.explain:
+        explained = state.engine.explain(request, [hit.id for hit in hits])
+        hits = [
+            hit._replace(explanation=tuple(of)) for hit, of in zip(hits, explained, strict=True)
+        ]
+    if listing.matches:
+        counted = zip(hits, listing.matches, strict=True)
+        hits = [hit._replace(matches=matches) for hit, matches in counted]
+    return hits

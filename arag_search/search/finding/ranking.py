@@ -1,0 +1,47 @@
+"""The order of a page beyond the scores of an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from arag_search.engines.base import Page, SearchEngine, SearchRequest
+from arag_search.engines.hits import Hit
+from arag_search.plan.clauses import Clause
+from arag_search.search.advice.judging import Judge
+from arag_search.search.reading.snippets import Highlighter
+
+
+def with_places(page: Page, alternatives: Mapping[Clause, Hit | None], judge: Judge) -> Page:
+    """Return a page whose last places have the best passages of the alternatives without a hit.
+
+    ``alternatives`` has these passages, None for an alternative with a hit. The last hits give way,
+    but the first one of each alternative stays.
+    """
+    met = judge.meeting(page.hits, list(alternatives))
+    firsts = {next((hit.id for hit in page.hits if hit.id in ids), "") for ids in met}
+    free = [hit for hit in page.hits if hit.id not in firsts]
+    lacking = {hit.id: hit for hit in alternatives.values() if hit is not None}
+    taken = list(lacking.values())[: len(free)]
+    given = free[len(free) - len(taken) :]
+    return replace(page, hits=(*(hit for hit in page.hits if hit not in given), *taken))
+
+
+def page_after(engine: SearchEngine, request: SearchRequest, first: Page) -> Page:
+    """Return what a request asks for of page one and all that this does not show."""
+    offset, top_k = request.offset, request.top_k
+    page = engine.search(replace(request, top_k=offset + top_k, offset=0))
+    shown = {hit.id for hit in first.hits}
+    hits = (*first.hits, *(hit for hit in page.hits if hit.id not in shown))
+    return replace(page, hits=hits[offset : offset + top_k])
+
+
+def typed_first(hits: Sequence[Hit], highlighter: Highlighter) -> Sequence[Hit]:
+    """Return the hits of a page, those of equal score with more words as they were typed first. All
+    matches of a score would have to be read to order them across pages."""
+    ordered: list[Hit] = []
+    for _, equal in groupby(hits, lambda hit: hit.score):
+        group = list(equal)
+        ordered += sorted(group, key=highlighter.typed_in, reverse=True) if group[1:] else group
+    return ordered

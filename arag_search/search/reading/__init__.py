@@ -1,0 +1,1 @@
+"""The texts of an index: passages, documents, lines, and the sentences to show."""

@@ -1,0 +1,1 @@
+"""The tools of AgenticRAG for documents: search, find, open and summarize."""

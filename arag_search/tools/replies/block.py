@@ -1,0 +1,412 @@
+"""A passage in a reply, or a document with some of its passages: lines above, text, and what they
+say about what is left out. Several blocks are fitted to a bound of tokens.
+
+The bound is hard. Every hit that is shown keeps at least one sentence. The longest texts lose their
+last sentences first, then sentences that are too long are cut, then hits are dropped from the end
+and named. Blocks record where their passages are, so that no reader has to guess.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, chain
+from typing import Any, NamedTuple
+
+from arag_search.corpus import NO_OUTLINE, Chunk, PassageOutline
+from arag_search.engines.hits import Hit, join_sentences
+from arag_search.tokens import (
+    CHARACTERS_PER_TOKEN,
+    CUT_MARK,
+    count_all,
+    count_tokens,
+    count_with,
+    cut_to,
+)
+from arag_search.tools.replies.apart import cut_marked, marked
+from arag_search.tools.replies.spans import NOT_SHOWN, Kind, LeftOut, PassageSpan, names
+from arag_search.tools.replies.writing import shown_id, shown_title
+from arag_search.tools.tool import ReadSet
+
+WHOLE_DOCUMENT = "whole document"
+WHOLE_PART = "whole part"
+SHOWN_BEFORE = "shown before"
+MATCHES_BEFORE = "its matches were shown before"
+PARTLY_SHOWN = "partly shown before"
+LEFT_OUT = "left out"
+NO_TEXT = "no text"
+LOWERED = "lowered"
+SAME = "Nearly the same text: "
+"""The beginning of the line with the ids of near copies of the passage above it."""
+UNIT_MARK = "> "
+"""The beginning of the line with the name of the unit of the sentence below it."""
+LEAST_TOKENS = 16
+"""The minimum to which the text of a hit is cut."""
+_TOKENS_OF_CHARACTER = 4  # no more than its bytes
+_SHARE_OF_NAMES = 8  # names of what was left out take at most an eighth of a reply
+
+
+class NearCopy(NamedTuple):
+    """A hit whose text is nearly that of another one, and its place among the hits, from 0."""
+
+    id: str
+    title: str
+    at: int
+
+
+class Paragraph(NamedTuple):
+    """The text of one passage in a block, after a ``label``. ``sentences`` are the numbers, from 1,
+    of those of which anything is shown; ``whole`` is whether they are all of the passage's text.
+    ``lines`` are those of the document, as in a PassageSpan."""
+
+    id: str
+    text: str
+    sentences: tuple[int, ...]
+    whole: bool
+    label: str = ""
+    lines: tuple[int, int] | None = None
+
+
+@dataclass(slots=True)
+class Block:
+    """One passage or document in a reply: a header line, and sentences of which ``shown`` are
+    written out, by ``write``, as the paragraphs of passages.
+
+    ``title`` is the full title, of which the header shows the beginning and ``retrieved_title``
+    what counts as retrieved. ``left_out`` says why a passage with text is shown as a header only;
+    ``whole`` is what the header calls it if nothing is left out, None if it says nothing of that.
+    ``before`` are the numbers (from 0) of the sentences that were shown earlier, ``about`` is a
+    line between header and text, ``intro`` one above the header, ``rank`` says why the passage has
+    its rank, ``at`` is its place among the hits, and ``same`` are its near copies, which share a
+    line below it. ``by_sentence`` says that only what matches of it was to be shown. A document has
+    a ``reference``. ``cut`` is the text to show instead if the only
+    remaining sentence is too long.
+    """
+
+    id: str
+    title: str
+    header: str
+    sentences: Sequence[str]
+    shown: list[int]
+    write: Callable[[Block], list[Paragraph]]
+    retrieved_title: str = ""
+    left_out: LeftOut | None = None
+    whole: str | None = None
+    before: frozenset[int] = frozenset()
+    about: str = ""
+    intro: str = ""
+    rank: str = ""
+    kind: Kind = "hit"
+    at: int = 0
+    same: list[NearCopy] = field(default_factory=list[NearCopy])
+    outline: PassageOutline = NO_OUTLINE
+    by_sentence: bool = False
+    reference: str | None = None
+    cut: str | None = None
+    _written: tuple[int, list[Paragraph], str] = (-1, [], "")
+
+    def paragraphs(self) -> list[Paragraph]:
+        """Return the paragraphs of the sentences to show, before any cut."""
+        if self._written[0] != len(self.shown):  # sentences are only ever taken off the end
+            written = self.write(self)
+            if self.kind != "lines":  # whose lines begin with numbers
+                written = [p if p.label else p._replace(text=marked(p.text)) for p in written]
+            text = "\n".join([label + text for _, text, _, _, label, _ in written])
+            self._written = len(self.shown), written, text
+        return self._written[1]
+
+    @property
+    def body(self) -> str:
+        """The text under the header."""
+        if self.cut is not None:
+            return self.cut
+        self.paragraphs()
+        return self._written[2]
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of the hits that the block stands for."""
+        return [self.id, *(other.id for other in self.same)]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of the passage's text is shown here."""
+        complete = self.left_out is None and len(self.shown) == len(self.sentences)
+        return complete and self.cut is None
+
+    def above(self) -> str:
+        """Return the lines above the text."""
+        mark = ", ".join([part for part in (self._mark(), self.rank) if part])
+        header = f"{self.header} ({mark})" if mark else self.header
+        return "\n".join([line for line in (self.intro, header, self.about) if line])
+
+    def below(self) -> str:
+        """Return the line of the near copies; empty if there are none."""
+        if not self.same:
+            return ""
+        return f"{SAME}{', '.join(f'[{shown_id(other.id)}]' for other in self.same)}."
+
+    def __str__(self) -> str:
+        return "\n".join([text for text in (self.above(), self.body, self.below()) if text])
+
+    def place(self, start: int, length: int) -> tuple[int, int]:
+        """Return where the text begins and ends in a reply, as ``spans`` does."""
+        stop = start + length - len(self.below()) - bool(self.same)
+        return stop - len(self.body), stop
+
+    def spans(self, start: int, length: int) -> Iterator[PassageSpan]:
+        """Yield the spans of the passages, and of near copies, in a reply in which the block has
+        its ``length`` from ``start`` on."""
+        begin = start + len(self.intro) + bool(self.intro)
+        place, stop = self.place(start, length)
+        text_stop = stop
+        if self.cut is not None and self.reference is not None:
+            text_stop = place + len(self.cut.removesuffix(CUT_MARK).rstrip())
+        for id, text, sentences, whole, label, lines in self.paragraphs():
+            end = min(place + len(label) + len(text), stop)
+            if self.cut is not None and (end == stop or self.reference is None):
+                end = text_stop
+            yield PassageSpan(
+                id=id,
+                title=self.title,
+                start=min(begin, end),
+                text_start=min(place + len(label), end),
+                end=end,
+                sentences=sentences,
+                whole=whole and self.cut is None,
+                left_out=self.left_out,
+                kind=self.kind,
+                reference=self.reference,
+                lines=lines,
+            )
+            place = begin = place + len(label) + len(text) + 1
+            if place > stop:
+                break
+        place = stop + 1 + len(SAME)
+        for other in self.same:
+            end = place + len(other.id) + 2
+            yield PassageSpan(other.id, other.title, place, end, end, (), False, "same")
+            place = end + 2
+
+    def _mark(self) -> str:
+        """Return what the header says about the text below it; empty if the gaps say it."""
+        if self.whole is None:
+            return ""
+        if not self.sentences:
+            return "" if self.kind == "title" else NO_TEXT
+        if self.left_out == "shown":
+            new = len(self.sentences) - len(self.before)
+            if new and self.by_sentence:
+                return MATCHES_BEFORE
+            return f"{SHOWN_BEFORE}, {new} {LEFT_OUT}" if new else SHOWN_BEFORE
+        marks = [self.whole] if self.is_whole else []
+        if self.before.issuperset(self.shown):
+            marks.append(SHOWN_BEFORE)
+        elif not self.before.isdisjoint(self.shown):
+            marks.append(PARTLY_SHOWN)
+        return ", ".join(marks)
+
+
+def passage_block(
+    passage: Hit | Chunk, header: str, sentences: Sequence[str], **fields: Any
+) -> Block:
+    """Return the block of a passage whose header and gaps say what they leave out. None of its
+    sentences is chosen yet."""
+    whole = WHOLE_PART if passage.parts > 1 else WHOLE_DOCUMENT
+    title = shown_title(passage.title)
+    start = (passage.id, passage.title, header, sentences)
+    return Block(*start, [], with_gaps, retrieved_title=title, whole=whole, **fields)
+
+
+def one_paragraph(block: Block, text: str) -> list[Paragraph]:
+    """Return a text as the only paragraph of a block, with the sentences that it shows."""
+    sentences = tuple([number + 1 for number in block.shown])
+    whole = block.left_out is None and len(block.shown) == len(block.sentences)
+    return [Paragraph(block.id, text, sentences, whole)]
+
+
+def joined(block: Block) -> list[Paragraph]:
+    """Write sentences with ``...`` for others that are left out."""
+    return one_paragraph(block, join_sentences(block.sentences, block.shown))
+
+
+def with_gaps(block: Block) -> list[Paragraph]:
+    """Write sentences as in the passage, with a count at each gap, and the name of the unit that
+    the sentence after it is in."""
+    shown, sentences = block.shown, block.sentences
+    pieces: list[str] = []
+    expected = 0
+    name = ""
+    for at, number in enumerate(shown):
+        unit = block.outline.unit_of(number) if block.outline.units else None
+        before, name = name, unit.name if unit else ""
+        text = sentences[number]
+        if number > expected:
+            is_new = unit is not None and unit.first < number and name != before
+            then = f"\n{UNIT_MARK}{name}\n" if is_new else " "
+            pieces += [" " if at else "", _gap(block, expected, number), then]
+        if not at or number > expected:
+            text = text.lstrip()
+        expected = number + 1
+        is_last = at + 1 == len(shown) or shown[at + 1] != expected
+        pieces.append(text.rstrip() if is_last else text)
+    if shown and expected < len(sentences):
+        pieces += [" ", _gap(block, expected, len(sentences))]
+    return one_paragraph(block, "".join(pieces))
+
+
+def _gap(block: Block, start: int, end: int) -> str:
+    before = len(block.before.intersection(range(start, end))) if block.before else 0
+    counts = ((end - start - before, LEFT_OUT), (before, SHOWN_BEFORE))
+    return f"({', '.join([f'{count} {why}' for count, why in counts if count])})"
+
+
+def without_visible(block: Block, chosen: Sequence[int], read_set: ReadSet) -> Block:
+    """Give a block the chosen sentences but those that are still visible, and return it."""
+    if seen := read_set.seen.get(block.id):
+        block.before = frozenset(
+            n for n, text in enumerate(block.sentences) if text and checksum(text) in seen
+        )
+    hidden = block.before if read_set.is_kept else ()
+    block.shown = [number for number in chosen if number not in hidden]
+    block.left_out = "shown" if chosen and not block.shown else None
+    return block
+
+
+def note_seen(block: Block, read_set: ReadSet) -> None:
+    """Record the sentences that a block shows in full."""
+    texts = [block.sentences[number] for number in block.shown]
+    if block.cut is not None:
+        texts = [text for text in texts if text.strip() in block.cut]
+    read_set.note(block.id, map(checksum, texts))
+
+
+def checksum(sentence: str) -> int:
+    """Return a checksum that distinguishes the sentences of a passage, without surrounding white
+    space."""
+    return zlib.crc32(sentence.strip().encode("utf-8", "replace"))
+
+
+Frame = Callable[[Sequence[Block]], tuple[str, str]]
+"""The text above and below the hits, given those that are shown."""
+
+
+class Fitted(NamedTuple):
+    """A reply, the blocks in it, and where each of them is."""
+
+    text: str
+    blocks: list[Block]
+    spans: tuple[PassageSpan, ...]
+
+
+def fit(frame: Frame, blocks: Sequence[Block], max_tokens: int, *, whole: bool = False) -> Fitted:
+    """Return the reply and the blocks that are in it, which are changed in place.
+
+    With ``whole``, blocks are shown unchanged or not at all, except for a single block that is too
+    long. The frame is kept if it leaves room.
+    """
+    for block in blocks:
+        _trim(block, max_tokens)
+    ids = [id for block in blocks for id in block.ids]
+    kept = list(blocks)
+    shrink = _shrink_alone if whole else _shrink
+    while True:
+        above, below = _surroundings(frame, kept, ids, max_tokens)
+        texts = list(map(str, kept))
+        text = "\n".join([*above, *texts, *below])
+        starts = accumulate([len(part) + 1 for part in (*above, *texts)], initial=0)
+        placed = kept, list(starts)[len(above) :], list(map(len, texts))
+        over = count_with(text, map(Block.place, *placed)) - max_tokens
+        if over <= 0:
+            return Fitted(text, kept, tuple(chain.from_iterable(map(Block.spans, *placed))))
+        if not kept:
+            return Fitted(cut_to(text, max_tokens), kept, ())
+        if not shrink(kept, over):
+            dropped = kept.pop()
+            for block in kept:  # nor name copies that came after it
+                block.same = [other for other in block.same if other.at < dropped.at]
+
+
+def _trim(block: Block, max_tokens: int) -> None:
+    # What could not be shown even if the block were alone is counted once.
+    characters = sum([len(block.sentences[number]) for number in block.shown])
+    if characters * _TOKENS_OF_CHARACTER <= max_tokens:
+        return
+    used = 0
+    for at, number in enumerate(block.shown):
+        used += count_tokens(block.sentences[number][: CHARACTERS_PER_TOKEN * max_tokens])
+        if used > max_tokens:
+            del block.shown[max(at, 1) :]
+            break
+    if used > max_tokens and len(block.shown) == 1:
+        block.cut = cut_marked(block.body, max_tokens)
+
+
+def _surroundings(
+    frame: Frame, kept: Sequence[Block], ids: Sequence[str], max_tokens: int
+) -> tuple[list[str], list[str]]:
+    head, foot = frame(kept)
+    below: list[str] = []
+    shown = {id for block in kept for id in block.ids}
+    dropped = [id for id in ids if id not in shown]
+    if dropped:
+        shown_ids = [shown_id(id) for id in dropped]
+        named = names(shown_ids, max_tokens // _SHARE_OF_NAMES, "[{}]")
+        below.append(f"{NOT_SHOWN}{named}.")
+    return [head] if head else [], [*below, foot] if foot else below
+
+
+def _shrink(blocks: Sequence[Block], over: int) -> bool:
+    """Shorten bodies by about ``over`` tokens in all; return False, without a change, if that is
+    impossible."""
+    lengths = [count_tokens(block.body) for block in blocks]
+    target = sum(lengths) - over
+    if target < sum(map(_least_tokens, blocks)):
+        return False
+    costs = [[count_tokens(block.sentences[n]) for n in block.shown] for block in blocks]
+    changed = False
+    while sum(lengths) > target:
+        longest = max(
+            (at for at, block in enumerate(blocks) if len(block.shown) > 1 and block.cut is None),
+            key=lambda at: lengths[at],
+            default=None,
+        )
+        if longest is None:
+            break
+        blocks[longest].shown.pop()
+        lengths[longest] -= costs[longest].pop()
+        changed = True
+    return _level_lengths(blocks, target) or changed
+
+
+def _least_tokens(block: Block) -> int:
+    shortest = block.body if block.cut else join_sentences(block.sentences, block.shown[:1])
+    return min(count_tokens(shortest), LEAST_TOKENS)
+
+
+def _level_lengths(blocks: Sequence[Block], target: int) -> bool:
+    """Cut the longest bodies to the same length, so that all together have ``target`` tokens.
+
+    Returns whether any was cut.
+    """
+    lengths = [count_tokens(block.body) for block in blocks]
+    level = max(lengths)
+    while level > LEAST_TOKENS and sum(min(length, level) for length in lengths) > target:
+        level -= 1
+    for block, length in zip(blocks, lengths, strict=True):
+        if length > level:
+            block.cut = cut_marked(block.body, level)
+    return level < max(lengths)
+
+
+def _shrink_alone(blocks: Sequence[Block], over: int) -> bool:
+    with_text = [block for block in blocks if block.body]
+    if len(with_text) != 1:
+        return False
+    return _level_lengths(with_text, count_tokens(with_text[0].body) - over)
+
+
+def retrieved_tokens(blocks: Sequence[Block]) -> int:
+    """Return the tokens of titles and text in the blocks."""
+    return count_all(text for block in blocks for text in (block.retrieved_title, block.body))

@@ -1,0 +1,1 @@
+"""Folders of files as a source: which files are read, and what is known of them."""

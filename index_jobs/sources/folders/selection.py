@@ -1,0 +1,209 @@
+"""The options for which files of a folder a build reads, and the names of what is left out."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from arag_search.errors import ArgumentError
+from index_jobs.sources.conversion import USUAL_LIMITS, FileLimits
+from index_jobs.sources.folders.secret_files import Suspicion, suspicion_of
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+IGNORE_FILE = ".gitignore"
+REPOSITORY = ".git"
+
+
+@lru_cache(maxsize=8)
+def spec_of(option: str, patterns: tuple[str, ...]) -> GitIgnoreSpec | None:
+    """Return the patterns of --include or --exclude, or None if there are none. Raises
+    ArgumentError for a pattern that is not valid."""
+    from pathspec import GitIgnoreSpec
+
+    for pattern in patterns:
+        try:
+            is_valid = bool(pattern.strip()) and not pattern.startswith("#")
+            GitIgnoreSpec.from_lines([pattern])
+        except (ValueError, re.error):
+            is_valid = False
+        if not is_valid:
+            raise ArgumentError(
+                f'{option}: "{pattern}" is not a pattern.',
+                allowed="a name or path with *, ? and **, as in .gitignore: '*.py', 'src/**/*.sql'",
+            )
+    return GitIgnoreSpec.from_lines(patterns) if patterns else None
+
+
+LINK_OUT = "links out of the folder"
+LINK_TO_FOLDER = "links to folders"
+LINK_TO_NOTHING = "links to nothing"
+SPECIAL = "pipes, sockets and devices"
+HIDDEN = "hidden"
+LOCK_FILE = "lock files of Office"
+IGNORED = "ignored by .gitignore"
+EXCLUDED = "matched by --exclude"
+GENERATED = "lock files of packages and minified code"
+LARGE_DATA = "logs and data above 1 MB without --include"
+INDEX = "indexes of this program"
+TOO_LARGE = "too large"
+SHOWN_LARGE_FILES = 20
+"""How many of the files that are too large a report names."""
+
+IGNORED_FOLDERS = frozenset(("node_modules", "__pycache__"))
+"""The folders that are left out because programs, not people, fill them."""
+
+NOT_READ = IGNORED_FOLDERS | {
+    *(LINK_OUT, LINK_TO_FOLDER, LINK_TO_NOTHING, SPECIAL),
+    *(HIDDEN, LOCK_FILE, IGNORED, EXCLUDED, GENERATED, LARGE_DATA, INDEX, TOO_LARGE),
+}
+"""The names that reports give to entries that are left out whatever the endings of their names."""
+
+
+MAX_FILE_BYTES = 50_000_000
+"""The size above which files of a folder are left out by default. A document is held in memory
+several times while it is converted, cut and packed; text of this size is a hundred novels."""
+
+MAX_FILE_S = 86_400
+_LEAST_MEMORY = 256_000_000
+
+STDIN = "-"
+"""The name of standard input as a source."""
+
+_OPTIONS = {
+    "--include": "include",
+    "--exclude": "exclude",
+    "--no-ignore": "no_ignore",
+    "--max-file-size": "max_bytes",
+    "--root": "root",
+}
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)\s*([kmgt]?)b?", re.ASCII | re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class FileSelection:
+    """The selection of files to read from folders, and the ids that they get.
+
+    ``include`` are patterns, as in .gitignore, of files that are read as text although their ending
+    is not known, ``exclude`` those of files and folders that are not read in any case. With
+    ``no_ignore``, hidden entries are read, and those that .gitignore files or IGNORED_FOLDERS
+    exclude. Files of folders that are larger than ``max_bytes`` are left out; None
+    is no limit. Ids are paths relative to ``root``; None stands for the folder that all sources
+    have in common. With ``skip_bad``, a file that cannot be read is counted, and no part of it is
+    indexed. ``only``, which an update by changed paths sets, are absolute paths without links
+    above their last part: nothing but these and what is below them is listed. The
+    conversion of a file by a library may take what ``limits`` say, and that of all files together
+    ``within_s`` seconds, which such an update sets too. Raises ArgumentError for a value that is
+    not allowed.
+    """
+
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    no_ignore: bool = False
+    max_bytes: int | None = MAX_FILE_BYTES
+    root: str | None = None
+    skip_bad: bool = False
+    only: frozenset[str] | None = None
+    limits: FileLimits = USUAL_LIMITS
+    within_s: float = math.inf
+
+    def __post_init__(self) -> None:
+        spec_of("--include", self.include)
+        spec_of("--exclude", self.exclude)
+        if self.max_bytes is not None and self.max_bytes < 0:
+            raise ArgumentError(
+                f"--max-file-size: {self.max_bytes:,} is outside of the bounds.",
+                allowed="bytes, 0 or more",
+            )
+
+    def suspicion(self, relative: str) -> Suspicion:
+        """Return what can leave a file out as one of passwords or keys; "none" with ``no_ignore``,
+        or if ``include`` has its name without a wildcard."""
+        name = os.path.basename(relative)
+        named = tuple(entry for entry in self.include if os.path.basename(entry) == name)
+        spec = spec_of("--include", named)
+        is_wanted = self.no_ignore or (spec is not None and spec.match_file(relative))
+        return "none" if is_wanted else suspicion_of(name)
+
+    def signature(self) -> dict[str, Any]:
+        """Return the options by their names, except those that do not change what is indexed."""
+        values = {option: getattr(self, name) for option, name in _OPTIONS.items()}
+        return {**values, "--include": list(self.include), "--exclude": list(self.exclude)}
+
+    def rooted(self, names: Sequence[str]) -> FileSelection:
+        """Return the selection with the root of these sources as an absolute path.
+
+        A single folder is its own root, and a single file lies in it. The root of several sources
+        is the common folder of their paths. Only their names count, so the root is the same even
+        where only some of them exist. Raises ArgumentError if a source is outside of the root that
+        was given.
+        """
+        paths = [os.path.abspath(name) for name in names if name != STDIN]
+        if self.root is not None:
+            root = os.path.abspath(self.root)
+            outside = [path for path in paths if os.path.commonpath((root, path)) != root]
+            if outside:
+                raise ArgumentError(
+                    "--root: a source is outside of it.",
+                    where=outside[0],
+                    allowed=f"sources below {root}",
+                    do="Name a folder that holds all sources.",
+                )
+        elif len(paths) == 1:
+            root = paths[0] if os.path.isdir(paths[0]) else os.path.dirname(paths[0])
+        else:
+            root = os.path.commonpath(paths) if paths else os.getcwd()
+        return replace(self, root=root)
+
+    def relative(self, name: str) -> str:
+        """Return the path of a source below the root, with slashes; empty for the root itself."""
+        relative = os.path.relpath(os.path.abspath(name), self.root)
+        return "" if relative == os.curdir else relative.replace(os.sep, "/")
+
+
+USUAL_FILES = FileSelection()
+
+
+def parse_size(text: str) -> int | None:
+    """Parse a size such as ``50MB``, ``1.5 GB`` or ``none``, in units of 1,000. Raises
+    ArgumentError."""
+    if text.strip().lower() == "none":
+        return None
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise ArgumentError(
+            f'--max-file-size: "{text}" is not a size.',
+            allowed="bytes, kB, MB or GB, such as 50MB or 1.5GB; none for no limit",
+        )
+    return math.floor(float(match[1]) * _UNITS[match[2].lower()])
+
+
+def parse_limits(text: str) -> FileLimits:
+    """Parse what a file may take, such as ``300,4GB``. Raises ArgumentError."""
+    seconds, _, memory = text.partition(",")
+    try:
+        limits = FileLimits(float(seconds), parse_size(memory) or 0)
+    except ValueError:
+        limits = FileLimits(0)
+    if not 0 < limits.seconds <= MAX_FILE_S or limits.memory < _LEAST_MEMORY:
+        raise ArgumentError(
+            f'--file-limits: "{text}" are no limits.',
+            allowed=f"seconds up to {MAX_FILE_S:,} and memory from {shown_size(_LEAST_MEMORY)} on,"
+            " such as 300,4GB",
+        )
+    return limits
+
+
+def shown_size(size: int) -> str:
+    """Format a size: ``120 MB``, ``1.5 kB``, ``7 bytes``."""
+    for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if size >= unit:
+            return f"{size / unit:,.1f}".removesuffix(".0") + f" {name}"
+    return "1 byte" if size == 1 else f"{size} bytes"

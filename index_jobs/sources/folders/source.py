@@ -1,0 +1,429 @@
+"""Files as a source: those below a folder, a single one, or standard input. A file is one document,
+or has several.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from copy import copy
+from datetime import UTC, datetime
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from arag_search.corpus import Document, MetadataValue
+from arag_search.errors import (
+    BadFileError,
+    FileLimitError,
+    LeftOutError,
+    NotInTimeError,
+    SourceError,
+)
+from index_jobs.sources.conversion import Conversion, Conversions
+from index_jobs.sources.converters.child import Request
+from index_jobs.sources.converters.registry import (
+    ConvertedDocument,
+    Converter,
+)
+from index_jobs.sources.folders.ids import folders_of, path_id, usual_title
+from index_jobs.sources.folders.listing import (
+    PLAIN_TEXT,
+    TICK_NS,
+    LeftOut,
+    Listing,
+    SourceFile,
+    listed,
+)
+from index_jobs.sources.folders.repeats import Repeats
+from index_jobs.sources.folders.secret_files import TO_READ, secrets_in
+from index_jobs.sources.folders.selection import STDIN, FileSelection
+from index_jobs.sources.lines.files import SKIP, SKIP_FILE, Fields, readable
+from index_jobs.sources.lines.formats import checked_id, clean, title_of
+from index_jobs.sources.lines.stdin import SpooledInput
+from index_jobs.sources.metadata import MetadataReader
+from index_jobs.sources.registry import Format
+from index_jobs.sources.source import Entry, FileState, SourcePart
+
+HELD_CHARACTERS = 1 << 22
+"""The maximum part of a file with many documents that is held in memory until all of it has been
+read."""
+_MOST_PART_FILES = 1_000
+_ROW_BITS = 32
+_CHECKED_ROWS = 4_096
+_FREE_DOCUMENTS = 1_000
+_AHEAD = 8
+"""How many files are looked at before they are needed, so that their conversion can begin."""
+
+
+class FileSource:
+    """Files, which converters turn into documents.
+
+    A position in the source (see ``source.Entry``) is the number of the file, and the number of
+    entries read from it in the lower 32 bits: to resume, the files before it need not be read.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        format: Format,
+        listing: Listing,
+        fields: Fields,
+        metadata: MetadataReader,
+        files: FileSelection,
+        *,
+        recognised: bool,
+    ) -> None:
+        self.name = name
+        self.format = format
+        self.recognised = recognised
+        self.bytes_read = 0
+        self._identity = os.path.abspath(name) if name != STDIN else SpooledInput.where
+        self._listing = listing
+        self._files_before = 0
+        self._fields = fields
+        self._named = frozenset(filter(None, (fields.id, fields.title, fields.text)))
+        self._converters: dict[str, Converter] = {}
+        self._metadata = metadata
+        self.at_once = 1
+        self.chunk_tokens = 0
+        self.conversions = Conversions(files.limits, files.within_s)
+        self._is_hurried = files.within_s < math.inf
+        self._checks_files = files.skip_bad
+        self._is_watched = files.only is not None  # changes while it is read will be heard of
+        self._options = files.signature()
+        self.damaged: set[str] = set()
+        self.left_out_files: dict[str, str] = {}
+        self.over_limits: dict[str, FileLimitError] = {}
+        self.repeats = Repeats()
+        metadata.expect_files()
+        left_out = LeftOut()
+        seen, states = self._look(left_out)
+        self._first_signature: dict[str, Any] | None = seen
+        self.states: Mapping[str, FileState] | None = states
+        self.size = int(seen["size"])
+        self.left_out: Mapping[str, int] = left_out.counts
+        self.large_files: Sequence[str] = left_out.large
+
+    def signature(self) -> dict[str, Any]:
+        # Listing 100,000 files takes seconds, so the first call has what opening has seen.
+        seen = self._first_signature or self._look(LeftOut())[0]
+        if not self._is_watched:
+            self._first_signature = None
+        return {**seen, "fields": sorted(self._metadata.fields)}
+
+    def prose(self) -> FileSource:
+        files = self._listing
+        prose = self._of(lambda left_out: (f for f in files(left_out) if not f.type.most_bytes))
+        prose.chunk_tokens = 0
+        return prose
+
+    def front_matter(self) -> Iterator[Mapping[str, tuple[str, ...]]]:
+        from index_jobs.sources.converters.text import front_values
+
+        for file in self._listing(LeftOut()):
+            if file.problem is None and file.type is PLAIN_TEXT:
+                with suppress(SourceError):  # reading the documents reports it
+                    with file.place.opened(file.where) as path:
+                        values = front_values(path, file.where)
+                    if values:
+                        yield values
+
+    def _look(self, left_out: LeftOut) -> tuple[dict[str, Any], dict[str, FileState]]:
+        """List the files, and return their signature and their states.
+
+        A file that changed just now may change again at the same time: what is read later than a
+        tick of the clock is sure, and that tick is waited for where it is short.
+        """
+        digest = hashlib.sha256()
+        states: dict[str, FileState] = {}
+        now_ns, size, wait_ns = time.time_ns(), 0, 0
+        for file in self._listing(left_out):
+            size += file.size
+            line = f"{file.relative}\0{file.size}\0{file.state}\n"
+            digest.update(line.encode("utf-8", "surrogateescape"))
+            state = file.state
+            if file.changed_ns > now_ns - (tick_ns := file.tick_ns):
+                wait_ns = min(tick_ns, TICK_NS)
+                state = state if tick_ns <= TICK_NS else ""
+            states[file.relative] = file.size, state
+        time.sleep(wait_ns / 10**9)
+        signature = {
+            "source": self._identity,
+            "files": len(states),
+            "size": size,
+            "digest": digest.hexdigest(),
+            "options": self._options,
+        }
+        return signature, states
+
+    def documents(self, skip: int = 0) -> Iterator[Entry]:
+        first, rows = skip >> _ROW_BITS, skip & ((1 << _ROW_BITS) - 1)
+        self.bytes_read = 0
+        self.repeats = Repeats()  # of what this reading sees: a resumed one compares the rest
+        left_out = LeftOut()
+        for number, file, begun in self._begun(self._listing(left_out), first):
+            if number >= first:
+                done = rows if number == first else 0
+                position = (number << _ROW_BITS) + done
+                for entry in self._entries(file, done, begun):
+                    position += entry is not None
+                    yield position, entry
+            self.bytes_read += file.size
+        self.damaged |= left_out.existing
+
+    def _begun(
+        self, listing: Iterator[SourceFile], first: int
+    ) -> Iterator[tuple[int, SourceFile, Conversion | None]]:
+        """Yield each file with its number and, from ``first`` on, its conversion, which was begun
+        while those before it were read."""
+        numbered = enumerate(listing, self._files_before + 1)
+        ahead: deque[tuple[int, SourceFile, Conversion | None]] = deque()
+        try:
+            while True:
+                for number, file in islice(numbered, _AHEAD - len(ahead)):
+                    is_wanted = number >= first and file.problem is None and file.is_limited
+                    begun = self._begin(file) if is_wanted else None
+                    ahead.append((number, file, begun))
+                if not ahead:
+                    return
+                yield ahead[0]
+                self._drop(ahead.popleft()[2])
+        finally:
+            for _, _, begun in ahead:
+                self._drop(begun)
+
+    def _drop(self, begun: Conversion | None) -> None:
+        if begun is not None:
+            self.conversions.drop(begun)
+
+    def _begin(self, file: SourceFile) -> Conversion:
+        how = self._fields, file.size, path_id(file.relative), self.chunk_tokens
+        request = Request(file.type.name, file.place, file.where, *how)
+        return self.conversions.begin(request, self.at_once)
+
+    def parts(self, position: int, entries: int, most_bytes: int) -> Iterator[SourcePart]:
+        """See Source. The documents of a file that may have many are counted."""
+        first, done = position >> _ROW_BITS, position & ((1 << _ROW_BITS) - 1)
+        files: list[SourceFile] = []
+        size = read_bytes = number = 0
+        for number, file in enumerate(self._listing(LeftOut()), 1):
+            if number >= first:
+                is_full = size + file.size > most_bytes or len(files) >= _MOST_PART_FILES
+                if files and is_full:
+                    counts = [*map(self._entry_count, files)]
+                    last = (number - 1 << _ROW_BITS) + counts[-1]
+                    after = entries + sum(counts) - done
+                    part = self._only(files, number - 1)
+                    yield SourcePart(part, position, entries, last, after, read_bytes)
+                    position, entries, done = last, after, 0
+                    files, size = [], 0
+                files.append(file)
+                size += file.size
+            read_bytes += file.size
+        yield SourcePart.rest(self._only(files, number), position, entries)
+
+    def _only(self, files: Sequence[SourceFile], last: int) -> FileSource:
+        """Return a source of these files, the last of which has the number ``last``."""
+        source = self._of(partial(listed, files))
+        source._files_before = last - len(files)
+        return source
+
+    def _of(self, listing: Listing) -> FileSource:
+        source = copy(self)
+        source._listing = listing
+        source._converters = {}
+        source.states = None
+        return source
+
+    def _entry_count(self, file: SourceFile) -> int:
+        if not file.type.has_many:
+            return 1
+        count = 0
+        try:
+            for entry in self._checked(file) if self._checks_files else self._converted(file):
+                count += entry is not None
+        except SourceError as error:
+            self._note_limit(path_id(file.relative), error)
+            count += 1
+        return count
+
+    def _note_limit(self, identifier: str, error: SourceError) -> None:
+        if isinstance(error, FileLimitError):
+            error.__context__ = None  # its frames would keep this source, and so its children
+            self.over_limits[identifier] = error.with_traceback(None)
+
+    def _entries(
+        self, file: SourceFile, skip: int, begun: Conversion | None
+    ) -> Iterator[Document | SourceError | None]:
+        """Yield the documents of a file and its bad records after the first ``skip`` of them, or
+        the error of the file."""
+        identifier = path_id(file.relative)
+        try:
+            if file.problem is not None:
+                raise file.problem
+            if identifier in self.over_limits:  # when its language or its number was asked
+                raise self.over_limits[identifier]
+            own: dict[str, MetadataValue] | None = None
+            read = self._checked if self._checks_files else self._converted
+            for entry in read(file, begun):
+                if entry is None:
+                    yield None
+                    continue
+                if skip:
+                    skip -= 1
+                    continue
+                own = own if own is not None else self._file_values(file, identifier)
+                document = self._document(file, identifier, entry, own)
+                if isinstance(document, SourceError):
+                    self.damaged.add(identifier)
+                elif document.is_file:
+                    self.repeats.add(document.id, document.text)
+                yield document
+        except LeftOutError as error:
+            if error.do:
+                self.left_out_files[identifier] = error.kind
+            if not skip:
+                yield LeftOutError(error.what, where=identifier, do=error.do)
+        except SourceError as error:
+            self.damaged.add(identifier)
+            self._note_limit(identifier, error)
+            is_late = isinstance(error, NotInTimeError)
+            if not skip and not (is_late and self._is_hurried):
+                yield error if is_late else bad_file(error)
+
+    def _converted(
+        self, file: SourceFile, begun: Conversion | None = None
+    ) -> Iterator[ConvertedDocument | SourceError]:
+        """Yield what the converter of a file yields. Raises what it raises, and SourceError for
+        more documents than a file of this size can have: repetitions are stored in no space."""
+        most = file.size + _FREE_DOCUMENTS
+        for number, entry in enumerate(self._unbounded(file, begun)):
+            if number == most:
+                raise SourceError(
+                    f"The file has more than {most:,} documents.",
+                    where=file.where,
+                    allowed=f"a document for each byte, and {_FREE_DOCUMENTS:,} more",
+                    do="Leave it out, or write its rows as CSV.",
+                )
+            yield entry
+
+    def _unbounded(
+        self, file: SourceFile, begun: Conversion | None
+    ) -> Iterator[ConvertedDocument | SourceError]:
+        if file.is_limited:
+            yield from self.conversions.entries(begun or self._begin(file))
+            return
+        converter = self._converters.get(file.type.name)
+        if converter is None:
+            converter = self._converters[file.type.name] = file.type.converter()
+        with readable(file.where), file.place.opened(file.where) as path:
+            yield from converter(path, file.where, self._fields)
+
+    def _checked(
+        self, file: SourceFile, begun: Conversion | None = None
+    ) -> Iterator[ConvertedDocument | SourceError | None]:
+        """Yield the contents of a file only if all of it can be read: a skipped file must not leave
+        its first documents in the index.
+
+        A file too large to be held in memory is read twice, and not in a hurry. Raises SourceError.
+        """
+        documents: list[ConvertedDocument | SourceError] = []
+        characters = 0
+        entries = self._converted(file, begun)
+        for entry in entries:
+            documents.append(entry)
+            characters += 0 if isinstance(entry, SourceError) else len(entry.text)
+            if characters > HELD_CHARACTERS:
+                if self._is_hurried and file.is_limited:
+                    raise NotInTimeError(file.where, is_slow=True)
+                break
+        else:
+            yield from documents
+            return
+        documents.clear()
+        for number, _ in enumerate(entries):
+            if number % _CHECKED_ROWS == 0:
+                yield None
+        yield from self._converted(file)
+
+    def _file_values(self, file: SourceFile, identifier: str) -> dict[str, MetadataValue]:
+        if file.modified_s is None:
+            return {}
+        name = identifier.rpartition("/")[2]
+        ending = os.path.splitext(name)[1].lower()[1:]
+        values: dict[str, MetadataValue] = {
+            "file": name,
+            "type": ending or PLAIN_TEXT.name,
+            "path": (*folders_of(identifier), identifier),
+        }
+        if moment := _moment(file.modified_s):
+            values["modified"] = moment
+        return self._metadata.of_file(values)
+
+    def _document(
+        self,
+        file: SourceFile,
+        identifier: str,
+        converted: ConvertedDocument | SourceError,
+        own: Mapping[str, MetadataValue],
+    ) -> Document | SourceError:
+        """Return a document of a file, or the error of a bad record. Raises SourceError if the
+        whole file cannot be read."""
+        if isinstance(converted, SourceError):
+            return converted
+        is_file = not (converted.suffix or converted.id)
+        where = f"{file.where}#{converted.suffix}" if converted.suffix else file.where
+        try:
+            text = clean(converted.text, "text", where)
+            if is_file and file.suspicion != "none":
+                front = (f"{key}: {value}" for key, own in converted.front.items() for value in own)
+                whole = "\n".join((*front, text)) if converted.front else text
+                is_data = file.type.most_bytes is not None
+                if what := secrets_in(whole, file.suspicion, is_data=is_data):
+                    raise LeftOutError(what, where=where, do=TO_READ)
+            title = title_of(converted.title or usual_title(identifier), "title", where)
+            metadata, left = self._metadata.read(converted.metadata, self._named, where)
+            front, in_extra = self._metadata.read_front(converted.front)
+            if not is_file:
+                row_id = converted.id or f"{identifier}#{converted.suffix}"
+                identifier = checked_id(row_id, where)
+        except SourceError as error:
+            if is_file:
+                raise
+            return error
+        return Document(
+            identifier,
+            title,
+            text,
+            {**own, **metadata, **front},
+            where=where,
+            is_file=is_file,
+            unread={**converted.unread, **in_extra, **left},
+            outline=converted.outline,
+            sentence_ends=converted.sentence_ends,
+            passages=converted.passages,
+        )
+
+
+def bad_file(error: SourceError) -> BadFileError:
+    """Return an error as one of a whole file."""
+    do = error.do.replace(SKIP, "").strip()
+    if "--skip-bad-files" not in do:
+        do = f"{do} {SKIP_FILE}".strip()
+    return BadFileError(error.what, where=error.where, allowed=error.allowed, do=do)
+
+
+def _moment(seconds: float) -> str:
+    """Return the second of a time stamp in UTC, empty for one that is not in the years 1 to
+    9999."""
+    try:
+        moment = datetime.fromtimestamp(seconds // 1, UTC)
+        return moment.replace(tzinfo=None).isoformat() + "Z"
+    except (ValueError, OverflowError, OSError):
+        return ""

@@ -1,0 +1,1 @@
+"""Files and streams of records as a source."""
