@@ -21,7 +21,7 @@ EXPENSIVE = {
 }
 """What a session starts or loads once: all modules whose tests ask for it run in one worker."""
 
-LONG = ("opensearch", "jobs", "vectors", "bench", "viewer", "mcp", "cli", "lucene", "project")
+LONG = ("opensearch", "jobs", "vectors", "bench", "viewer", "mcp", "cli", "lucene")
 """Folders whose modules take long, longest first, so that both workers end at about one time."""
 
 
