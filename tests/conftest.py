@@ -26,7 +26,7 @@ from arag_search.tools.passages.keyword import KeywordSearch
 from arag_search.tools.passages.logical import LogicalSearch
 from arag_search.tools.passages.read import ChunkRead
 from arag_search.tools.preset import plain_preset
-from tests.support import parallel
+from tests.support import absent, parallel
 from tests.support.browser import browser  # noqa: F401
 from tests.support.commands import SAMPLE, Command, CommandResult
 from tests.support.examples import examples
@@ -99,7 +99,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
     return parallel.ModuleScheduling(config, log)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    absent.mark(items)
     if parallel.is_worker():
         parallel.longest_first(items)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from importlib.resources import files as resources
@@ -25,6 +24,7 @@ from bench.agents.policy import MAX_CALLS, Reading, ask
 from bench.agents.tools import HEAD_LINES, WHOLE, ReadLines, Ripgrep, RipgrepHands
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
+from tests.support.absent import cannot_run
 from tests.support.scripted_model import ScriptedModel
 
 SUITES = Path(__file__).parents[2] / "bench" / "suites"
@@ -34,10 +34,7 @@ SUITES = Path(__file__).parents[2] / "bench" / "suites"
 def ripgrep() -> None:
     """Skip where ripgrep is not installed, which in CI is a failure."""
     if shutil.which("rg") is None:
-        reason = "ripgrep is not installed: apt-get install ripgrep"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
+        cannot_run("ripgrep is not installed: apt-get install ripgrep")
 
 
 def test_notes_are_the_same_for_a_seed_and_answer_every_need_once(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ from arag_search.search.index import Index
 from tests.support.commands import Command, file_of, process
 from tests.support.examples import examples, some_of
 
+pytestmark = pytest.mark.long
+
 NEW = "new"
 COMMANDS = {
     "build with workers": ("index", "first.jsonl", "--to", "{}", "--workers", "2"),

@@ -16,6 +16,8 @@ from arag_search.system.cache import CACHE_VARIABLE
 from tests.support.examples import some_of
 from tests.support.patience import PATIENCE_S
 
+pytestmark = pytest.mark.long
+
 CREATE = ("-c", "from arag_search.engines.lucene.aot_cache import create; create()")
 """Create a cache at once; as a module, the program leaves the processors to others."""
 BUILD = """

@@ -18,6 +18,7 @@ from arag_search.errors import BuildError, JvmError
 from arag_search.query.reading import parse
 from arag_search.query.tree import KeywordEquals
 from arag_search.system.cache import CACHE_VARIABLE, cache_folder
+from tests.support.absent import cannot_run
 from tests.support.patience import PATIENCE_S
 from tests.support.plans import written
 
@@ -28,9 +29,7 @@ def compiler() -> None:
     try:
         verified_jar(jar.COMPILER, cache_folder())
     except JvmError as error:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(f"no compiler: {error.what}")
+        cannot_run(f"no compiler: {error.what}")
 
 
 def test_the_jar_records_the_sources_and_the_compiler_it_was_built_with() -> None:

@@ -32,6 +32,7 @@ def index_of_slow_passages(tmp_path_factory: pytest.TempPathFactory) -> LuceneEn
     return build(folder, [chunk(0, "quick\n"), *slow])
 
 
+@pytest.mark.long
 def test_lucene_stops_between_documents(slow_passages: LuceneEngine) -> None:
     with pytest.raises(QueryTimeoutError):
         slow_passages.search(SearchRequest(written(LOOSE), deadline=Deadline(0.05)))

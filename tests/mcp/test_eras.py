@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import anyio
 import httpx2
@@ -26,6 +26,7 @@ from arag_search.agent.presets import load_preset
 from arag_search.mcp_server.listening import Listening
 from arag_search.mcp_server.protocol import LIST_LIFETIME_MS, STRUCTURED
 from arag_search.system.cache import CACHE_VARIABLE, cache_folder
+from tests.support.absent import cannot_run
 from tests.support.examples import some_of
 from tests.support.mcp_http import ENVELOPE, HEADERS, MODERN, modern_client, over_http, web_client
 from tests.support.mcp_servers import LocalServer, text_of
@@ -80,13 +81,6 @@ def http_server(*options: str) -> Iterator[str]:
             process.terminate()
             errors = process.communicate(timeout=PATIENCE_S)[1]
         assert errors == ""
-
-
-def cannot_run(reason: str) -> NoReturn:
-    """Skip a test that needs a network, and fail it where everything must run."""
-    if os.environ.get("CI"):
-        pytest.fail(reason)
-    pytest.skip(reason)
 
 
 @cache
@@ -146,6 +140,7 @@ def inspected(era: str, target: Sequence[str], *call: str) -> Any:
     return json.loads(done.stdout)["result"]
 
 
+@pytest.mark.server
 @pytest.mark.parametrize(("transport", "era"), some_of([("stdio", "modern"), ("http", "legacy")]))
 def test_the_inspector_of_the_protocol_is_served(transport: str, era: str) -> None:
     with contextlib.ExitStack() as stack:
@@ -161,6 +156,7 @@ def test_the_inspector_of_the_protocol_is_served(transport: str, era: str) -> No
         assert WHOLE in content["text"]
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("transport", some_of(["http", "stdio"]))
 def test_a_client_of_the_sdk_1_is_served(transport: str) -> None:
     with contextlib.ExitStack() as stack:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.support.absent import cannot_run
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Route
@@ -28,10 +29,7 @@ def browser() -> Iterator[Browser]:
 
     path = next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
-        reason = f"no Chromium is installed ({', '.join(NAMES)}): apt-get install chromium"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
+        cannot_run(f"no Chromium is installed ({', '.join(NAMES)}): apt-get install chromium")
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=path)
         yield chromium

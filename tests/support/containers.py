@@ -20,6 +20,7 @@ import pytest
 from mcp.types import TextContent
 
 from bench.nodes import OPENSEARCH_VERSION
+from tests.support.absent import cannot_run
 from tests.support.faults import Known
 from tests.support.mcp_http import connected
 from tests.support.patience import PATIENCE_S
@@ -27,7 +28,6 @@ from tests.support.patience import PATIENCE_S
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "opensearch"
 STAND_IN = Path(__file__).parent / "stand_in"
-REQUIRE_VARIABLE = "ARAG_REQUIRE_DOCKER"
 IMAGE = "arag-search"
 TOKEN = "correct-horse-battery-staple"
 PASSAGES = 6_000
@@ -75,10 +75,9 @@ def build_images() -> None:
     Skips the test without an engine, or fails it where one is required.
     """
     if shutil.which("docker") is None or docker("compose", "ls", check=False).returncode:
-        reason = 'no Docker engine with compose runs; eval "$(.ci/docker up)" starts one on Debian'
-        if os.environ.get(REQUIRE_VARIABLE) == "1":
-            pytest.fail(reason, pytrace=False)
-        pytest.skip(reason)
+        cannot_run(
+            'no Docker engine with compose runs; eval "$(.ci/docker up)" starts one on Debian'
+        )
     docker("compose", "-f", str(FOLDER / "docker-compose.image.yml"), "build", timeout_s=900)
     labels = docker("image", "inspect", "-f", "{{json .Config.Labels}}", _OPENSEARCH, check=False)
     if labels.returncode or "arag-search.stand-in" in (json.loads(labels.stdout) or {}):

@@ -11,13 +11,11 @@ from typing import Any
 import pytest
 
 from bench import BenchError, nodes
+from tests.support.absent import cannot_run
 from tests.support.cluster import LocalCluster, local_cluster
 
 URL_VARIABLE = "ARAG_OPENSEARCH_URL"
 """A cluster to test against, ``http://host:port``; tests only create ``arag-test-<uuid>-*``."""
-
-REQUIRE_VARIABLE = "ARAG_REQUIRE_OPENSEARCH"
-"""If it is 1, a test fails where it would otherwise be skipped."""
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +29,7 @@ def opensearch_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     try:
         started = nodes.up(data, 1, nodes.SHORT_LIVED, owned=True)
     except BenchError as error:
-        no_server(str(error))
+        cannot_run(f"no OpenSearch: {error}")
     else:
         yield nodes.address(started)
         nodes.down(data, kept=False)
@@ -45,7 +43,7 @@ def opensearch_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loc
             place = tmp_path_factory.mktemp("three-nodes")
             three_nodes = stack.enter_context(local_cluster(place))
         except BenchError as error:
-            no_server(str(error))
+            cannot_run(f"no OpenSearch: {error}")
         else:
             yield three_nodes
 
@@ -66,14 +64,7 @@ def opensearch_jars() -> None:
     try:
         nodes.class_path()
     except BenchError as error:
-        no_server(str(error))
-
-
-def no_server(reason: str) -> None:
-    """Skip a test that needs a server, with the reason; fail it if a server is required."""
-    if os.environ.get(REQUIRE_VARIABLE) == "1":
-        pytest.fail(f"No OpenSearch: {reason}", pytrace=False)
-    pytest.skip(f"no OpenSearch: {reason.splitlines()[0]}")
+        cannot_run(f"no OpenSearch: {error}")
 
 
 def get_json(url: str) -> Any:

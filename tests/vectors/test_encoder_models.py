@@ -24,6 +24,8 @@ from tests.support.examples import examples
 from tests.support.patience import PATIENCE_S
 from tests.support.real_model import MINILM as PACKAGE
 
+pytestmark = pytest.mark.server
+
 WEIGHTS = "model.safetensors"
 TEXTS = [
     "Antonio Vivaldi wrote the opera Griselda.",
