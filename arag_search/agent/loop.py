@@ -35,10 +35,10 @@ from arag_search.agent.models.base import (
 )
 from arag_search.agent.models.usage import Usage, usage_warning
 from arag_search.agent.no_answer import cut_off_error, no_answer_error
-from arag_search.agent.presets import preset_fingerprint
 from arag_search.agent.prompts import (
     PASSAGES_ABOVE,
     QUESTION_BELOW,
+    preset_fingerprint,
     prompt_text,
     system_prompt,
 )

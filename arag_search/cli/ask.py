@@ -21,7 +21,6 @@ from arag_search.agent.conversation import (
 )
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.choose import OFFLINE, OFFLINE_NOTE
-from arag_search.agent.presets import DEFAULT_PRESET, load_preset
 from arag_search.agent.record import Record, Step
 from arag_search.agent.sources import sources_of
 from arag_search.agent.wording import is_refusal
@@ -32,6 +31,7 @@ from arag_search.cli.output.printing import print_json, print_text, say, state_j
 from arag_search.cli.trajectories import answer_text, step_line, totals_line
 from arag_search.errors import ArgumentError, RunError
 from arag_search.search.following import Follower
+from arag_search.tools.preset_files import DEFAULT_PRESET, load_preset
 
 ENDING = ".json"
 DOCUMENT_PRESET = "agentic_rag"

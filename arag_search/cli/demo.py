@@ -11,7 +11,6 @@ import typer
 
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.choose import HOW_TO_SET, OFFLINE, choose_model
-from arag_search.agent.presets import DEFAULT_PRESET, load_preset
 from arag_search.agent.toolbox import tools_of
 from arag_search.cli.output.printing import print_text
 from arag_search.cli.trajectories import answer_text, step_line, totals_line
@@ -20,6 +19,7 @@ from arag_search.questions.files import load_questions
 from arag_search.search.index import Index
 from arag_search.search.opening import open_index
 from arag_search.system.cache import cache_folder
+from arag_search.tools.preset_files import DEFAULT_PRESET, load_preset
 from arag_search.tools.tool import ReadSet
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions

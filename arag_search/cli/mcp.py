@@ -143,9 +143,9 @@ def mcp_command(
     from arag_search.system.extras import check_extra
 
     check_extra("mcp", "mcp")
-    from arag_search.agent.presets import DEFAULT_PRESET, load_preset
     from arag_search.mcp_server.live import LiveIndexes
     from arag_search.mcp_server.served import check_count, descriptions
+    from arag_search.tools.preset_files import DEFAULT_PRESET, load_preset
 
     settings = load_preset(DEFAULT_PRESET if preset is None else preset)
     locations = _locations(indexes, opening.vectors)

@@ -6,22 +6,21 @@ from typing import Annotated, cast
 
 import typer
 
-from arag_search.agent.presets import (
-    DEFAULT_PRESET,
-    allowed_values,
-    load_preset,
-    preset_fingerprint,
-    preset_folder,
-    preset_names,
-    preset_yaml,
-)
-from arag_search.agent.prompts import system_prompt
+from arag_search.agent.prompts import preset_fingerprint, system_prompt
 from arag_search.agent.toolbox import tools_of
 from arag_search.cli.options.index import located
 from arag_search.cli.options.parser import suggest_presets, without_effect
 from arag_search.cli.output.printing import print_bytes, print_text
 from arag_search.search.opening import open_index
 from arag_search.tools.preset import Preset
+from arag_search.tools.preset_files import (
+    DEFAULT_PRESET,
+    allowed_values,
+    load_preset,
+    preset_folder,
+    preset_names,
+    preset_yaml,
+)
 
 
 def presets_command(

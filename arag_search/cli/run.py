@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from arag_search.agent.models.choose import OFFLINE, OFFLINE_NOTE, REPLAY_PREFIX
-from arag_search.agent.presets import DEFAULT_PRESET, load_preset
 from arag_search.cli.options.index import Opening
 from arag_search.cli.options.model import ModelOptions, RecordReplies
 from arag_search.cli.options.parser import suggest_presets, with_groups
@@ -26,6 +25,7 @@ from arag_search.runs.run import RunOptions, RunOutcome, run
 from arag_search.system.progress import Progress, counted, duration, open_progress
 from arag_search.tools.documents.lines import vector_units
 from arag_search.tools.preset import Preset
+from arag_search.tools.preset_files import DEFAULT_PRESET, load_preset
 
 if TYPE_CHECKING:
     from arag_search.search.index import Index

@@ -8,10 +8,10 @@ from typing import Any, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from arag_search.agent.presets import changed_preset
 from arag_search.errors import ConfigError
 from arag_search.system.yaml_file import numbered, read_mapping
 from arag_search.tools.preset import Preset
+from arag_search.tools.preset_files import changed_preset
 
 INDEX_NAME = "arag-search"
 """The name of our index in A-RAG's ``index_dir``, which may hold A-RAG's own."""

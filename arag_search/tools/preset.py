@@ -1,6 +1,6 @@
 """Preset: which tools a model gets, how they work and reply, and the bounds of their loop.
 
-``arag_search.agent.presets`` loads presets from files. Models and endpoints are not part of them.
+``preset_files`` loads presets from files. Models and endpoints are not part of them.
 """
 
 from __future__ import annotations
@@ -20,6 +20,21 @@ Paper = Literal["A-RAG", "LogicalRAG", "AgenticRAG"]
 ReplyPaper = Literal["A-RAG", "LogicalRAG"]
 """The papers in whose style tools can reply."""
 SearchBackend = Literal["auto", "words", "hybrid", "semantic", "logical"]
+
+SYSTEM_PROMPTS = (
+    "arag",
+    "arag_paper",
+    "logical_read",
+    "logicalrag",
+    "agentic_hybrid",
+    "naive_rag",
+    "direct_answer",
+    "agentic_rag",
+    "agentic_logical",
+    "single_shot",
+    "memory_agent",
+)
+"""The prompts that a preset may name; the other files are parts that the loop adds."""
 
 MIN_RESULT_TOKENS = 200
 DEFAULT_RESULT_TOKENS = 4_000

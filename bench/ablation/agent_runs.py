@@ -15,7 +15,6 @@ from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ChatModel
 from arag_search.agent.models.choose import MODEL_VARIABLE, choose_model
 from arag_search.agent.models.offline import OfflineModel
-from arag_search.agent.presets import changed_preset, load_preset
 from arag_search.agent.prompts import system_prompt
 from arag_search.agent.record import Record
 from arag_search.endpoints.calls import first_set
@@ -31,6 +30,7 @@ from arag_search.search.opening import open_index
 from arag_search.system.progress import open_progress
 from arag_search.system.yaml_file import numbered
 from arag_search.tools.preset import Preset
+from arag_search.tools.preset_files import changed_preset, load_preset
 from bench import BenchError
 from bench.ablation.cells import Cell, CellRow
 from bench.ablation.estimate import Estimate, estimate, estimate_judge, estimate_rival

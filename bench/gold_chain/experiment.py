@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from functools import cache, lru_cache
 from typing import cast
 
-from arag_search.agent.presets import preset_fingerprint
+from arag_search.agent.prompts import preset_fingerprint
 from arag_search.evaluation.evidence import EVIDENCE_CAP_TOKENS
 from arag_search.questions.files import load_questions, questions_fingerprint
 from arag_search.questions.question import Question

@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from arag_search.agent.loop import Agent, Ended, add_step
 from arag_search.agent.models.base import ChatModel, Message, ModelReply
-from arag_search.agent.presets import preset_fingerprint
+from arag_search.agent.prompts import preset_fingerprint
 from arag_search.agent.record import Step
 from arag_search.agent.state import State
 from arag_search.errors import ConfigError, ModelReplyError

@@ -15,11 +15,11 @@ from pathlib import Path
 from arag_search.agent.calls import CallRunner
 from arag_search.agent.loop import Agent, Ended
 from arag_search.agent.models.base import ChatModel
-from arag_search.agent.presets import DEFAULT_PRESET, load_preset
 from arag_search.agent.record import Step
 from arag_search.agent.state import State
 from arag_search.search.index import Index
 from arag_search.tools.preset import Preset
+from arag_search.tools.preset_files import DEFAULT_PRESET, load_preset
 from bench import BenchError
 from bench.agents.tools import ReadLines, Ripgrep
 from bench.rivals.answerer import Answerer, Built, Settings, prompt

@@ -24,9 +24,9 @@ from random import Random
 
 from arag_search import Index, open_index
 from arag_search.agent.models.offline import OfflineModel
-from arag_search.agent.presets import DEFAULT_PRESET, load_preset
 from arag_search.questions.files import load_questions
 from arag_search.runs.run import run as answer
+from arag_search.tools.preset_files import DEFAULT_PRESET, load_preset
 from bench.arguments import BenchParser, names_from, positive
 from bench.data import corpus_in, questions_in
 from bench.report.rows import Figure, circumstances, show

@@ -10,7 +10,6 @@ import pytest
 
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall, Usage
-from arag_search.agent.presets import load_preset
 from arag_search.agent.record import Record
 from arag_search.cli.trajectories import trajectory_text
 from arag_search.evaluation.judging.judge import Judge
@@ -20,6 +19,7 @@ from arag_search.runs.folder import read_records
 from arag_search.runs.prices import Price, Prices
 from arag_search.runs.run import RunOptions, run
 from arag_search.search.index import Index
+from arag_search.tools.preset_files import load_preset
 from tests.support.passages import VIVALDI, index_of
 from tests.support.records import record
 from tests.support.scripted_model import ScriptedModel

@@ -21,7 +21,6 @@ from arag_search.agent.models.choose import choose_model
 from arag_search.agent.models.offline import OfflineModel
 from arag_search.agent.models.openai import OpenAIModel
 from arag_search.agent.models.replay import RecordingModel, ReplayModel
-from arag_search.agent.presets import load_preset
 from arag_search.agent.record import Record
 from arag_search.corpus import Chunk, ordinal_of
 from arag_search.endpoints.calls import OPENAI_URL, Retry
@@ -35,6 +34,7 @@ from arag_search.errors import (
     RunError,
 )
 from arag_search.search.index import Index
+from arag_search.tools.preset_files import load_preset
 from tests.support.endpoint import completion, refusal, running_endpoint
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import chunk

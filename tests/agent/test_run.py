@@ -17,7 +17,7 @@ import pytest
 
 from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall, Usage
 from arag_search.agent.models.offline import OfflineModel
-from arag_search.agent.presets import load_preset, preset_fingerprint
+from arag_search.agent.prompts import preset_fingerprint
 from arag_search.errors import (
     ArgumentError,
     ConfigError,
@@ -31,6 +31,7 @@ from arag_search.runs.prices import Price, Prices
 from arag_search.runs.run import RunOptions, RunOutcome, Tally, run
 from arag_search.search.index import Index
 from arag_search.tools.preset import Preset
+from arag_search.tools.preset_files import load_preset
 from tests.support.examples import examples
 from tests.support.patience import PATIENCE_S
 from tests.support.runs import TEXTS, RecordingProgress, index_of, questions, without_times
@@ -405,7 +406,7 @@ def test_records_truncated_anywhere_and_resumed_equal_those_of_one_run(
 CHILD = """
 import os, signal, sys, time
 from pathlib import Path
-from arag_search.agent.presets import load_preset
+from arag_search.tools.preset_files import load_preset
 from tests.support import runs
 from arag_search.agent.models.offline import OfflineModel
 from arag_search.runs.run import RunOptions, run

@@ -12,11 +12,11 @@ import pytest
 
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.openai import OpenAIModel
-from arag_search.agent.presets import load_preset
 from arag_search.endpoints.refusals import Secrets
 from arag_search.engines.opensearch.address import ConnectionOptions, parse_address
 from arag_search.engines.opensearch.client import Client
 from arag_search.errors import AragError, ModelAccessError
+from arag_search.tools.preset_files import load_preset
 from arag_search.vectors.encoders.endpoint import EndpointEncoder
 from tests.support.commands import Command
 from tests.support.endpoint import Answer as Reply

@@ -12,7 +12,7 @@ import yaml
 
 import index_jobs
 from arag_search.agent.models.base import ChatModel, ModelReply, ModelRequest, ToolCall, Usage
-from arag_search.agent.presets import changed_preset, load_preset
+from arag_search.tools.preset_files import changed_preset, load_preset
 from bench.ablate import changed_suite, main, parser_of
 from bench.ablation.estimate import estimate, estimate_judge
 from bench.ablation.suite import AgentRuns, ModelEntry, Suite, load_suite

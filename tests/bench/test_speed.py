@@ -9,12 +9,12 @@ import orjson
 import pytest
 
 from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall
-from arag_search.agent.presets import load_preset
 from arag_search.evaluation.bootstrap import Interval
 from arag_search.questions.files import Question
 from arag_search.runs.run import run
 from arag_search.search.index import Index
 from arag_search.search.opening import open_index
+from arag_search.tools.preset_files import load_preset
 from bench import BenchError, processes
 from bench.report.rounds import (
     Timings,

@@ -15,10 +15,11 @@ import pytest
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply, ToolCall
 from arag_search.agent.models.replay import RecordingModel
-from arag_search.agent.presets import load_preset, preset_fingerprint
+from arag_search.agent.prompts import preset_fingerprint
 from arag_search.cli.app import run
 from arag_search.errors import ModelAccessError
 from arag_search.search.opening import open_index
+from arag_search.tools.preset_files import load_preset
 from tests.support.commands import SAMPLE, Command, CommandResult, file_of
 from tests.support.endpoint import completion, running_endpoint
 from tests.support.scripted_model import ScriptedModel

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from arag_search.agent.presets import preset_names
 from arag_search.cli.app import run
+from arag_search.tools.preset_files import preset_names
 from tests.support.commands import Command
 
 

@@ -20,7 +20,6 @@ import pytest
 import yaml
 from mcp import ClientSession, MCPError
 
-from arag_search.agent.presets import load_preset
 from arag_search.agent.toolbox import tools_of
 from arag_search.corpus import Chunk, nfc
 from arag_search.errors import AccessError, ConfigError
@@ -30,6 +29,7 @@ from arag_search.mcp_server.catalogue import Catalogue
 from arag_search.mcp_server.listening import Listening, listen
 from arag_search.mcp_server.served import ServedIndex
 from arag_search.search.index import Index
+from arag_search.tools.preset_files import load_preset
 from arag_search.tools.tool import ReadSet
 from tests.support.commands import Command
 from tests.support.examples import examples

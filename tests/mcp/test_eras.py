@@ -22,10 +22,10 @@ from anyio.abc import SocketStream
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from arag_search.agent.presets import load_preset
 from arag_search.mcp_server.listening import Listening
 from arag_search.mcp_server.protocol import LIST_LIFETIME_MS, STRUCTURED
 from arag_search.system.cache import CACHE_VARIABLE, cache_folder
+from arag_search.tools.preset_files import load_preset
 from tests.support.absent import cannot_run
 from tests.support.examples import some_of
 from tests.support.mcp_http import ENVELOPE, HEADERS, MODERN, modern_client, over_http, web_client

@@ -13,13 +13,13 @@ import anyio
 import pytest
 from mcp import ClientSession, MCPError
 
-from arag_search.agent.presets import load_preset
 from arag_search.mcp_server import protocol
 from arag_search.mcp_server.folders import Coming
 from arag_search.mcp_server.live import LiveIndexes
 from arag_search.mcp_server.served import ServedIndex
 from arag_search.search.following import FollowedState, Follower
 from arag_search.search.standing import standing_of
+from arag_search.tools.preset_files import load_preset
 from index_jobs.build.new_index import build_index
 from index_jobs.embedding.job import embed_index
 from index_jobs.sources.folders import source as files

@@ -8,11 +8,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from arag_search.agent.presets import load_preset
 from arag_search.agent.toolbox import tools_of
 from arag_search.search.opening import open_index
 from arag_search.search.standing import Standing, note_standing, standing_of
 from arag_search.tokens import count_tokens
+from arag_search.tools.preset_files import load_preset
 from index_jobs.build.new_index import build_index
 from index_jobs.updates.folder_index import OPTIONS
 from tests.support.commands import Command

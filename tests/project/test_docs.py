@@ -15,12 +15,12 @@ import pytest
 import yaml
 
 from arag_search import QueryError, parse
-from arag_search.agent.presets import load_preset, preset_names
 from arag_search.cli.app import run
 from arag_search.mcp_server.access import read_grants
 from arag_search.query.fields import Schema
 from arag_search.query.filters import parse_filter
 from arag_search.runs.prices import Prices
+from arag_search.tools.preset_files import load_preset, preset_names
 from bench.__main__ import BENCHES
 from bench.report.verify import read_expected
 from tests.support.commands import SAMPLE

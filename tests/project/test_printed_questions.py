@@ -10,8 +10,8 @@ import pytest
 
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.choose import choose_model
-from arag_search.agent.presets import load_preset
 from arag_search.search.opening import open_index
+from arag_search.tools.preset_files import load_preset
 from tests.support.commands import Command
 from tests.support.guides import GUIDES, guide_text
 

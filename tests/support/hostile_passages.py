@@ -9,10 +9,10 @@ from random import Random
 from arag_search.agent.calls import NOTHING_NEW
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply
-from arag_search.agent.presets import load_preset
 from arag_search.agent.record import Record
 from arag_search.corpus import Chunk
 from arag_search.search.index import Index
+from arag_search.tools.preset_files import load_preset
 from arag_search.tools.replies.parts import CALLS_LEFT
 from tests.support.asking import call, calls
 from tests.support.passages import chunk

@@ -12,7 +12,6 @@ import anyio
 from mcp import Client, ClientSession, types
 from mcp.server.lowlevel import Server
 
-from arag_search.agent.presets import load_preset
 from arag_search.corpus import Chunk
 from arag_search.engines.base import Page, SearchRequest
 from arag_search.errors import UnavailableError
@@ -25,6 +24,7 @@ from arag_search.plan.clauses import ResolvedPlan
 from arag_search.search.following import FollowedState, Follower
 from arag_search.search.index import Index
 from arag_search.tools.preset import Preset
+from arag_search.tools.preset_files import load_preset
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import SCHEMA, VIVALDI
 from tests.support.patience import PATIENCE_S

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from arag_search.agent.presets import load_preset
 from arag_search.agent.toolbox import tools_of
 from arag_search.corpus import Chunk
 from arag_search.engines.base import Granularity
@@ -19,6 +18,7 @@ from arag_search.query.printing import quoted
 from arag_search.query.reading import parse
 from arag_search.search.index import Index
 from arag_search.search.results import SearchResult
+from arag_search.tools.preset_files import load_preset
 from arag_search.tools.tool import ReadSet
 from tests.support.drawn_queries import keyword_sets, logical_queries
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from arag_search.agent.presets import changed_preset, load_preset
 from arag_search.agent.toolbox import tools_of
 from arag_search.corpus import Chunk
 from arag_search.engines.base import SearchEngine
@@ -27,6 +26,7 @@ from arag_search.search.index import Index
 from arag_search.search.results import SearchResult
 from arag_search.tools.conversation import References
 from arag_search.tools.preset import SearchBackend
+from arag_search.tools.preset_files import changed_preset, load_preset
 from arag_search.tools.replies.pointers import PASSAGES, POINTED
 from arag_search.tools.tool import ReadSet, ToolResult
 from arag_search.vectors.encoders.hashing import HashingEncoder

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from importlib.resources import files
 from pathlib import Path
 
+import orjson
+
 from arag_search.tools.descriptions import with_features
-from arag_search.tools.preset import Preset
+from arag_search.tools.preset import SYSTEM_PROMPTS, Preset
 from arag_search.tools.registry import TOOLS
 
-SYSTEM_PROMPTS = (
-    "arag",
-    "arag_paper",
-    "logical_read",
-    "logicalrag",
-    "agentic_hybrid",
-    "naive_rag",
-    "direct_answer",
-    "agentic_rag",
-    "agentic_logical",
-    "single_shot",
-    "memory_agent",
-)
-"""The prompts that a preset may name; the other files are parts that the loop adds."""
+REPLIES_VERSION = 3
+"""The version of replies: increase it when tools answer the same call, or describe themselves,
+differently."""
 
 PASSAGES_ABOVE = "Passages:\n"
 QUESTION_BELOW = "\n\nQuestion: "
@@ -55,3 +47,17 @@ def system_prompt(preset: Preset) -> str:
             budget = f"{preset.max_loops} turns of tool calls, up to {calls} calls in each"
         parts.append(prompt_text("answer_form").replace("{budget}", budget))
     return "\n\n".join(parts)
+
+
+def preset_fingerprint(preset: Preset) -> str:
+    """Return name and hash, which are equal for two presets with the same requests to a model. The
+    hash leaves out the description and the place of the prompt, and includes the version of the
+    replies."""
+    keys = preset.model_dump(mode="json", exclude={"description", "prompt"})
+    for key, field in type(preset).model_fields.items():
+        if not field.is_required() and getattr(preset, key) == field.default:
+            del keys[key]
+    keys["replies"] = REPLIES_VERSION
+    keys["system_prompt"] = system_prompt(preset)
+    digest = hashlib.sha256(orjson.dumps(keys, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    return f"{preset.name}-{digest[:16]}"

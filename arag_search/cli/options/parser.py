@@ -109,6 +109,6 @@ def complete(command: Any, name: str) -> int | None:
 
 def suggest_presets(incomplete: str) -> list[str]:
     """Return the presets of this release whose names begin with a text."""
-    from arag_search.agent.presets import preset_names
+    from arag_search.tools.preset_files import preset_names
 
     return [name for name in preset_names() if name.startswith(incomplete)]

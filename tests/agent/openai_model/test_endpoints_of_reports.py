@@ -16,11 +16,11 @@ from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import Message, ModelRequest, ToolCall
 from arag_search.agent.models.openai import OpenAIModel
 from arag_search.agent.models.replay import RecordingModel, ReplayModel
-from arag_search.agent.presets import load_preset
 from arag_search.agent.record import Record
 from arag_search.agent.state import State
 from arag_search.corpus import Chunk, ordinal_of
 from arag_search.search.index import Index
+from arag_search.tools.preset_files import load_preset
 from tests.support.endpoint import Answer, Endpoint, completion, refusal
 from tests.support.openai_asking import KEY, SEARCH
 from tests.support.oracle.engine import MemoryEngine

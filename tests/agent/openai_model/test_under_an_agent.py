@@ -9,11 +9,11 @@ import pytest
 
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.openai import OpenAIModel
-from arag_search.agent.presets import load_preset
 from arag_search.cli.trajectories import trajectory_text
 from arag_search.corpus import Chunk, ordinal_of
 from arag_search.errors import ConfigError
 from arag_search.search.index import Index
+from arag_search.tools.preset_files import load_preset
 from tests.support.endpoint import Endpoint, completion, refusal
 from tests.support.oracle.engine import MemoryEngine
 

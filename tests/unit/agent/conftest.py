@@ -6,9 +6,9 @@ import pytest
 
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply
-from arag_search.agent.presets import load_preset
 from arag_search.search.index import Index
 from arag_search.tools.preset import Preset
+from arag_search.tools.preset_files import load_preset
 from tests.support.asking import CHUNKS, QUESTION, Ask, AskedQuestion
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.scripted_model import ScriptedModel

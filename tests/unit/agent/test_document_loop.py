@@ -11,7 +11,6 @@ import pytest
 from arag_search.agent import context
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall
-from arag_search.agent.presets import changed_preset, load_preset
 from arag_search.agent.record import Record, Step
 from arag_search.agent.state import State
 from arag_search.errors import ArgumentError
@@ -19,6 +18,7 @@ from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.documents.open import OpenLines
 from arag_search.tools.preset import Preset
+from arag_search.tools.preset_files import changed_preset, load_preset
 from tests.support.asking import call, calls
 from tests.support.long_documents import index_of_documents, long_document, report
 from tests.support.scripted_model import ScriptedModel

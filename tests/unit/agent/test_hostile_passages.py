@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply
-from arag_search.agent.presets import load_preset
 from arag_search.agent.prompts import system_prompt
 from arag_search.agent.record import Record
 from arag_search.corpus import Chunk
+from arag_search.tools.preset_files import load_preset
 from arag_search.tools.replies.parts import parts_of, read_spans
 from arag_search.tools.replies.writing import shown_id
 from tests.support.asking import call, calls

@@ -11,7 +11,6 @@ import pytest
 
 from arag_search.agent.loop import LEFT_OUT, Agent
 from arag_search.agent.models.base import Message, ModelReply, ModelRequest, ToolCall, Usage
-from arag_search.agent.presets import load_preset
 from arag_search.agent.prompts import prompt_text
 from arag_search.agent.record import Record, Step, citation_warning
 from arag_search.agent.state import State, message_tokens
@@ -24,6 +23,7 @@ from arag_search.errors import (
 from arag_search.manifest import Manifest
 from arag_search.search.index import Index
 from arag_search.tools.preset import Preset
+from arag_search.tools.preset_files import load_preset
 from tests.support.asking import CHUNKS, FINAL, QUESTION, Ask, call, calls, read, search
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.plans import scoped

@@ -11,13 +11,13 @@ import pytest
 from arag_search.agent.loop import Agent
 from arag_search.agent.memory_agent import MemoryReader, TfIdf
 from arag_search.agent.models.base import ModelReply, ModelRequest
-from arag_search.agent.presets import load_preset
 from arag_search.agent.record import Record, Step
 from arag_search.agent.state import State
 from arag_search.errors import ConfigError
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.preset import Preset
+from arag_search.tools.preset_files import load_preset
 from tests.support.asking import CHUNKS, FINAL, QUESTION, Ask
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.scripted_model import ScriptedModel

@@ -13,11 +13,11 @@ import pytest
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import Message, ModelReply, ModelRequest, ToolCall
 from arag_search.agent.models.offline import OfflineModel
-from arag_search.agent.presets import load_preset
 from arag_search.agent.record import Record
 from arag_search.corpus import Chunk, ordinal_of
 from arag_search.search.index import Index
 from arag_search.tools.passages.logical import LogicalSearch
+from arag_search.tools.preset_files import load_preset
 from index_jobs.cutting.sentences import sentence_ends
 from tests.support.oracle.engine import MemoryEngine
 

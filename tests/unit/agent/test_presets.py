@@ -10,14 +10,7 @@ from pathlib import Path
 import pytest
 from pydantic import Field
 
-from arag_search.agent.presets import (
-    DEFAULT_PRESET,
-    load_preset,
-    preset_fingerprint,
-    preset_folder,
-    preset_names,
-)
-from arag_search.agent.prompts import SYSTEM_PROMPTS, prompt_text, system_prompt
+from arag_search.agent.prompts import preset_fingerprint, prompt_text, system_prompt
 from arag_search.agent.toolbox import tools_of
 from arag_search.cli.app import run
 from arag_search.cli.ask import ask_command
@@ -25,7 +18,8 @@ from arag_search.cli.run import run_command
 from arag_search.errors import ConfigError
 from arag_search.search.index import Index
 from arag_search.tools import registry
-from arag_search.tools.preset import Preset
+from arag_search.tools.preset import SYSTEM_PROMPTS, Preset
+from arag_search.tools.preset_files import DEFAULT_PRESET, load_preset, preset_folder, preset_names
 from arag_search.tools.tool import Tool
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import VIVALDI, index_of

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from arag_search.agent.answers import cited_documents, parse_answer, split_scores
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply
-from arag_search.agent.presets import load_preset
 from arag_search.agent.sources import Source, sources_of, with_titles
 from arag_search.cli.trajectories import answer_text
 from arag_search.tools.conversation import FORM, References
+from arag_search.tools.preset_files import load_preset
 from tests.support.asking import call, calls
 from tests.support.long_documents import index_of_documents, long_document
 from tests.support.scripted_model import ScriptedModel

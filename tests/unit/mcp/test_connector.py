@@ -8,11 +8,11 @@ import pytest
 from mcp import ClientSession
 
 from arag_search.agent.loop import Agent
-from arag_search.agent.presets import load_preset
 from arag_search.errors import ArgumentError, ConfigError
 from arag_search.mcp_server.served import check_count, descriptions
 from arag_search.search.index import Index
 from arag_search.tools.preset import Preset
+from arag_search.tools.preset_files import load_preset
 from tests.support.mcp_servers import PRESET, LocalServer, MoodyEngine, text_of
 from tests.support.passages import VIVALDI, index_of
 from tests.support.scripted_model import ScriptedModel

@@ -10,7 +10,6 @@ import anyio
 import pytest
 from mcp import ClientSession, MCPError, types
 
-from arag_search.agent.presets import changed_preset, load_preset
 from arag_search.agent.prompts import system_prompt
 from arag_search.mcp_server.http import IDLE_SESSION_S
 from arag_search.mcp_server.messages import MAX_MESSAGE_BYTES
@@ -18,6 +17,7 @@ from arag_search.mcp_server.protocol import LIST_LIFETIME_MS, MAX_SESSIONS, Sess
 from arag_search.mcp_server.workers import AT_ONCE, TIMEOUT_S, WAITING, Workers
 from arag_search.query.filters import parse_filter
 from arag_search.tokens import count_tokens
+from arag_search.tools.preset_files import changed_preset, load_preset
 from tests.support.guides import guide_text
 from tests.support.mcp_servers import (
     DOWN,

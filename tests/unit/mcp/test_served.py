@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from arag_search.agent.presets import load_preset
 from arag_search.errors import ArgumentError, ConfigError, NotServedError
 from arag_search.mcp_server.catalogue import merged_description
 from arag_search.mcp_server.served import ServedIndex, named_locations
+from arag_search.tools.preset_files import load_preset
 from tests.support.passages import VIVALDI, index_of
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from arag_search.agent.presets import load_preset
 from arag_search.errors import ConfigError
 from arag_search.runs.arag_config import AragConfig
+from arag_search.tools.preset_files import load_preset
 
 TEXT = """
 llm:

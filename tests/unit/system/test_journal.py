@@ -11,7 +11,6 @@ import pytest
 from arag_search.agent.models.base import ModelReply
 from arag_search.agent.models.offline import OfflineModel
 from arag_search.agent.models.replay import RecordingModel, read_recording
-from arag_search.agent.presets import load_preset
 from arag_search.corpus import Chunk, ordinal_of
 from arag_search.errors import AragError, RunError
 from arag_search.evaluation.judging.verdict_cache import VerdictCache
@@ -21,6 +20,7 @@ from arag_search.runs.run import run
 from arag_search.search.index import Index
 from arag_search.system.durable import write_atomically
 from arag_search.system.journal import JsonLinesFile
+from arag_search.tools.preset_files import load_preset
 from tests.support.openai_asking import QUESTION
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.records import record

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from arag_search.agent.models.base import Usage
-from arag_search.agent.presets import load_preset
 from arag_search.errors import ConfigError
 from arag_search.runs.prices import Prices
+from arag_search.tools.preset_files import load_preset
 from bench.ablation.suite import load_suite
 
 LOADERS: tuple[Callable[[Path], object], ...] = (Prices.load, lambda path: load_preset(str(path)))

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from arag_search.agent.presets import changed_preset, load_preset
 from arag_search.agent.state import State
 from arag_search.agent.toolbox import tools_of
 from arag_search.query.filters import parse_filter
@@ -23,6 +22,7 @@ from arag_search.tools.conversation import FORM, References
 from arag_search.tools.documents.find import matches_of
 from arag_search.tools.documents.open import OpenLines
 from arag_search.tools.preset import Preset
+from arag_search.tools.preset_files import changed_preset, load_preset
 from arag_search.tools.replies.spans import check_spans
 from arag_search.tools.tool import ReadSet, Tool, ToolResult
 from tests.support.examples import examples

@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
-from arag_search.agent.presets import load_preset
 from arag_search.agent.toolbox import tools_of
 from arag_search.corpus import Chunk
 from arag_search.search.index import Index
+from arag_search.tools.preset_files import load_preset
 from arag_search.tools.replies.chosen import begins_with_pronoun
 from arag_search.tools.replies.spans import check_spans
 from arag_search.tools.tool import ReadSet, Tool, ToolResult

@@ -17,7 +17,6 @@ from arag_search.agent.answers import CitedText
 from arag_search.agent.calls import NOTHING_NEW
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply
-from arag_search.agent.presets import load_preset
 from arag_search.agent.record import Record, Step, hits_text
 from arag_search.corpus import Chunk
 from arag_search.evaluation.evidence import (
@@ -32,6 +31,7 @@ from arag_search.search.index import Index
 from arag_search.tools.passages.logical import LogicalSearch
 from arag_search.tools.passages.read import ChunkRead
 from arag_search.tools.preset import plain_preset
+from arag_search.tools.preset_files import load_preset
 from arag_search.tools.replies.apart import MARK
 from arag_search.tools.replies.parts import ShownPassage
 from arag_search.tools.replies.spans import PassageSpan, clipped

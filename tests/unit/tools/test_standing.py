@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from arag_search.agent.presets import load_preset
 from arag_search.agent.toolbox import tools_of
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
@@ -16,6 +15,7 @@ from arag_search.tools.passages.keyword import KeywordSearch
 from arag_search.tools.passages.logical import LogicalSearch
 from arag_search.tools.passages.words import Words
 from arag_search.tools.preset import MIN_RESULT_TOKENS, plain_preset
+from arag_search.tools.preset_files import load_preset
 from arag_search.tools.tool import ReadSet, ToolResult
 from tests.support.passages import VIVALDI, chunk, index_of
 from tests.support.standings import LINE, MISSING, SECRET, note

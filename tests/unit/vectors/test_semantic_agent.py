@@ -10,7 +10,6 @@ import pytest
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall, Usage
 from arag_search.agent.models.choose import choose_model
-from arag_search.agent.presets import load_preset, preset_names
 from arag_search.agent.record import hits_text
 from arag_search.agent.state import State
 from arag_search.errors import NotServedError, RunError
@@ -18,6 +17,7 @@ from arag_search.questions.files import Question
 from arag_search.runs.folder import read_description, read_records
 from arag_search.runs.run import run
 from arag_search.search.index import Index
+from arag_search.tools.preset_files import load_preset, preset_names
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from tests.support.passages import VIVALDI, chunk, index_of
 from tests.support.scripted_model import ScriptedModel

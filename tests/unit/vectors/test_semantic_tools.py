@@ -6,7 +6,6 @@ import random
 
 import pytest
 
-from arag_search.agent.presets import load_preset
 from arag_search.agent.toolbox import tools_of
 from arag_search.corpus import Chunk
 from arag_search.search.index import Index
@@ -14,6 +13,7 @@ from arag_search.tokens import count_tokens
 from arag_search.tools.passages.search import SearchTool
 from arag_search.tools.passages.vectors import HybridSearch, NaiveEmbeddingSearch, SemanticSearch
 from arag_search.tools.preset import plain_preset
+from arag_search.tools.preset_files import load_preset
 from arag_search.tools.tool import ReadSet
 from tests.support.examples import examples
 from tests.support.passages import VIVALDI, chunk, random_chunks

@@ -15,13 +15,13 @@ import pytest
 from arag_search.agent import context
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply, ModelRequest
-from arag_search.agent.presets import changed_preset, load_preset
 from arag_search.errors import AragError, ArgumentError, QuestionsError
 from arag_search.evaluation.judging.judges import Judges
 from arag_search.evaluation.judging.verdict_cache import VerdictCache
 from arag_search.query.fields import ANY_SCHEMA
 from arag_search.runs.folder import RECORDS_FILE, StoredRecords, read_records
 from arag_search.tools.documents.open import OpenLines
+from arag_search.tools.preset_files import changed_preset, load_preset
 from arag_search.viewer.questions import Steps, Texts, utf16_places
 from arag_search.viewer.reading import reading_of
 from arag_search.viewer.view import SCRIPTS, json_in_html, page, view

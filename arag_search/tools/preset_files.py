@@ -7,7 +7,6 @@ the keys that it leaves out. Models and endpoints are not part of a preset.
 from __future__ import annotations
 
 import difflib
-import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -16,36 +15,18 @@ import orjson
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from arag_search.agent.prompts import SYSTEM_PROMPTS, system_prompt
 from arag_search.errors import ConfigError
 from arag_search.system.yaml_file import numbered, read_mapping
-from arag_search.tools.preset import Preset
+from arag_search.tools.preset import SYSTEM_PROMPTS, Preset
 from arag_search.tools.tool import allowed_text
 
 DEFAULT_PRESET = "logical_read"
 EXTENDS = "extends"
 """The key of a file that names the preset to take the other keys from; a Preset has no such key."""
-REPLIES_VERSION = 3
-"""The version of replies: increase it when tools answer the same call, or describe themselves,
-differently."""
 _ENDINGS = (".yaml", ".yml")
 _COMPARE = f"Compare with a complete one: arag-search presets {DEFAULT_PRESET} --yaml"
 _EXTEND = f'Write "{EXTENDS}: {DEFAULT_PRESET}" to take the missing keys from there.'
 _ABSENT = object()
-
-
-def preset_fingerprint(preset: Preset) -> str:
-    """Return name and hash, which are equal for two presets with the same requests to a model. The
-    hash leaves out the description and the place of the prompt, and includes the version of the
-    replies."""
-    keys = preset.model_dump(mode="json", exclude={"description", "prompt"})
-    for key, field in type(preset).model_fields.items():
-        if not field.is_required() and getattr(preset, key) == field.default:
-            del keys[key]
-    keys["replies"] = REPLIES_VERSION
-    keys["system_prompt"] = system_prompt(preset)
-    digest = hashlib.sha256(orjson.dumps(keys, option=orjson.OPT_SORT_KEYS)).hexdigest()
-    return f"{preset.name}-{digest[:16]}"
 
 
 def preset_folder() -> Path:
