@@ -35,7 +35,8 @@ from arag_search.system.yaml_file import numbered
 from arag_search.tokens import cut_to
 from arag_search.tools.preset import Preset, plain_preset
 from arag_search.tools.replies.apart import marked, safe_signs
-from arag_search.tools.replies.block import fit, retrieved_tokens
+from arag_search.tools.replies.block import retrieved_tokens
+from arag_search.tools.replies.fit import fit
 from arag_search.tools.replies.papers import paper_block
 from arag_search.tools.replies.parts import ShownPassage, passages_at
 from arag_search.tools.tool import ToolResult, error_result

@@ -33,9 +33,9 @@ from arag_search.tools.replies.block import (
     Block,
     Paragraph,
     checksum,
-    fit,
     retrieved_tokens,
 )
+from arag_search.tools.replies.fit import fit
 from arag_search.tools.replies.spans import metadata_text
 from arag_search.tools.replies.writing import shown_title
 from arag_search.tools.tool import Arguments, Mistake, ReadSet, Tool, ToolResult

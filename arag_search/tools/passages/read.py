@@ -15,13 +15,13 @@ from arag_search.search.reading.snippets import best_sentence
 from arag_search.tokens import count_tokens, cut_to
 from arag_search.tools.replies.apart import cut_marked
 from arag_search.tools.replies.block import (
-    LEAST_TOKENS,
     Block,
     note_seen,
     passage_block,
     retrieved_tokens,
     without_visible,
 )
+from arag_search.tools.replies.fit import LEAST_TOKENS
 from arag_search.tools.replies.papers import read_reply
 from arag_search.tools.replies.spans import NOT_SHOWN, PassageSpan, metadata_text, names
 from arag_search.tools.replies.writing import header_line, meant_id

@@ -18,13 +18,10 @@ from arag_search.search.results import CORPUS_ORDER, SearchResult
 from arag_search.system.progress import counted
 from arag_search.tokens import count_tokens, cut_to
 from arag_search.tools.preset import PLAIN, Preset, ReplyPaper
-from arag_search.tools.replies.block import LOWERED, Block, Fitted, fit, note_seen, retrieved_tokens
-from arag_search.tools.replies.chosen import (
-    blocks_beside,
-    blocks_of,
-    branch_counts,
-    list_other_titles,
-)
+from arag_search.tools.replies.beside import blocks_beside, branch_counts, list_other_titles
+from arag_search.tools.replies.block import LOWERED, Block, note_seen, retrieved_tokens
+from arag_search.tools.replies.chosen import blocks_of
+from arag_search.tools.replies.fit import Fitted, fit
 from arag_search.tools.replies.lists import list_blocks
 from arag_search.tools.replies.papers import NOT_READABLE, NOTHING_FOUND, paper_block
 from arag_search.tools.replies.pointers import with_pointers

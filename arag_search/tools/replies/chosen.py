@@ -1,30 +1,19 @@
-"""What a search shows of its passages, and beside them: the nearest ones if nothing matches, and
-the best ones of branches without a hit on the page, under a line that says why they are there.
-"""
+"""The sentences of each passage that a search shows."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import cached_property
 from typing import NamedTuple
 
 from arag_search.corpus import split_at
 from arag_search.engines.hits import Hit
 from arag_search.query import analysis
-from arag_search.query.fields import TITLE
-from arag_search.query.forms import normal_terms
-from arag_search.query.problems import shortened
-from arag_search.search.advice.told import ClauseCount, count_text
 from arag_search.search.results import SearchResult
-from arag_search.tokens import count_tokens, count_up_to, cut_to
-from arag_search.tools.replies.block import (
-    Block,
-    NearCopy,
-    passage_block,
-    without_visible,
-)
-from arag_search.tools.replies.writing import header_line, shown_title
+from arag_search.tokens import count_tokens, count_up_to
+from arag_search.tools.replies.block import Block, passage_block, without_visible
+from arag_search.tools.replies.copies import NearCopy, near_copies
+from arag_search.tools.replies.writing import header_line
 from arag_search.tools.tool import ReadSet
 
 SNIPPET_TOKENS = 48
@@ -34,12 +23,6 @@ ENTRY_TOKENS = 200
 NAMED_TOKENS = 256
 NAMED_SENTENCES = 9
 NAMED_ROOM = 384
-ALIKE = 0.85
-"""Texts whose word runs have at least this Jaccard similarity are near copies."""
-_RUN_WORDS = 4
-_COPIED_WORDS = 50
-_COMPARED_CHARACTERS = 20_000
-_MAX_SAME_TOKENS = 200
 
 _NAME = re.compile(r"\W*([A-Z][^\W\d_]{2,})\b")
 _PRONOUNS = frozenset({
@@ -203,163 +186,11 @@ def block_of(passage: Passage, at: int, read_set: ReadSet) -> Block:
 
 def blocks_of(result: SearchResult, read_set: ReadSet, whole_up_to: int | None) -> list[Block]:
     """Return the blocks of hits, in order. A near copy has none; the passage beside it names it."""
-    passages = with_copies(passages_of(result.hits, whole_up_to), result.typed_in)
+    copies = near_copies(result.hits, result.typed_in)
     return [
-        block_of(passage, at, read_set)
-        for at, passage in enumerate(passages)
-        if passage.copies is not None
+        block_of(passage._replace(copies=same), at, read_set)
+        for at, (passage, same) in enumerate(
+            zip(passages_of(result.hits, whole_up_to), copies, strict=True)
+        )
+        if same is not None
     ]
-
-
-class _Text:
-    """The words of a passage, and their runs, read when they are compared."""
-
-    def __init__(self, passage: Passage) -> None:
-        self.hit = passage.hit
-
-    @cached_property
-    def words(self) -> list[str]:
-        return normal_terms(self.hit.content[:_COMPARED_CHARACTERS], "")
-
-    @cached_property
-    def folded(self) -> list[str]:
-        text = " ".join(self.words)
-        return self.words if text.isascii() else text.casefold().split()
-
-    @cached_property
-    def kinds(self) -> frozenset[str]:
-        return frozenset(self.folded)
-
-    @cached_property
-    def runs(self) -> frozenset[tuple[str, ...]]:
-        # A text of fewer words is similar only to itself.
-        return frozenset(zip(*(self.folded[start:] for start in range(_RUN_WORDS)), strict=False))
-
-    def copies(self, other: _Text) -> bool:
-        """Return whether this is nearly the same text as another one."""
-        if not self.words or not (len(self.words) >= _COPIED_WORDS or self._is_of_page(other)):
-            return False
-        if self.words == other.words:
-            return True
-        # A word that only one of them has is in a run that only this one has, with three more.
-        most = _RUN_WORDS * (1 - ALIKE) * min(len(self.folded), len(other.folded))
-        apart = len(self.kinds) + len(other.kinds) - 2 * len(self.kinds & other.kinds)
-        if ALIKE * apart > most:
-            return False
-        shared = len(self.runs & other.runs)
-        return shared > 0 and shared >= ALIKE * len(self.runs | other.runs)
-
-    def _is_of_page(self, other: _Text) -> bool:
-        mine, its = (hit.id.rpartition("/")[2].partition(".")[0] for hit in (self.hit, other.hit))
-        return mine == its and analysis.terms(self.hit.title) == analysis.terms(other.hit.title)
-
-
-def with_copies(passages: Sequence[Passage], typed_in: Callable[[Hit], int]) -> list[Passage]:
-    """Return passages with their near copies. The first passage has them, or the first of those
-    with most of what was typed (``typed_in``).
-
-    Texts are compared by their words alone, so that other markup of a page is no difference. A few
-    words that different pages share are no copy: short texts are compared only with those of the
-    same page, by its title and the name of its file. O(passages^2) comparisons of
-    sets of at most as many runs as a text has words.
-    """
-    texts = list(map(_Text, passages))
-    copies: dict[int, list[NearCopy]] = {}
-    for at, text in enumerate(texts):
-        above = copies if text.hit.content else ()
-        original = next((place for place in above if text.copies(texts[place])), None)
-        copies[at] = []
-        if original is not None:
-            first, second = original, at
-            if typed_in(text.hit) > typed_in(texts[original].hit):
-                first, second = second, first
-            hit = texts[second].hit
-            named = [*copies[original], NearCopy(hit.id, hit.title, second)]
-            if _can_be_named(named):
-                del copies[second]
-                copies[first] = named
-    return [passage._replace(copies=copies.get(at)) for at, passage in enumerate(passages)]
-
-
-def _can_be_named(copies: Sequence[NearCopy]) -> bool:
-    ids = ", ".join(copy.id for copy in copies)
-    return "\n" not in copies[-1].id and count_tokens(ids) <= _MAX_SAME_TOKENS
-
-
-MAX_INTRO_TOKENS = 100
-MAX_PART_CHARACTERS = 40
-IN_NO_SENTENCE = "In no single sentence, but in these passages:"
-BEST_FOR = "Best for "
-NEAREST = "Nearest, without "
-OTHER_TITLES = "Other titles:"
-
-
-def blocks_beside(result: SearchResult, read_set: ReadSet, whole_up_to: int | None) -> list[Block]:
-    """Return the passages beside the hits, in the order in which they are shown."""
-    blocks: list[Block] = []
-    lacks: tuple[str, ...] | None = None
-    of_part = whole_up_to and not result.hits and whole_up_to  # only a snippet beside hits
-    nearest = passages_of(result.nearest, of_part)
-    for near, passage in zip(result.nearest, nearest, strict=True):
-        block = block_of(passage, 0, read_set)
-        block.kind = "nearest"
-        if near.lacks != lacks:
-            missing = " and ".join(near.lacks)
-            block.intro = _intro(f"{NEAREST}{missing}") if near.lacks else IN_NO_SENTENCE
-        lacks = near.lacks
-        blocks.append(block)
-    others = passages_of(result.unrepresented, whole_up_to)
-    for other, passage in zip(result.unrepresented, others, strict=True):
-        block = block_of(passage, 0, read_set)
-        block.kind = "branch"
-        block.intro = _intro(f"{BEST_FOR}{other.branch}")
-        blocks.append(block)
-    return blocks
-
-
-def list_other_titles(result: SearchResult, blocks: Sequence[Block]) -> None:
-    """Leave only the titles of what a search for a title alone finds beside the passages that have
-    exactly this title, if the first has it."""
-    query = None if result.highlighter is None else result.highlighter.query
-    if query is None or query.field != TITLE or not result.hits or result.offset:
-        return
-    wanted = analysis.terms(query.typed)
-    if query.kind not in ("word", "phrase") or analysis.terms(result.hits[0].title) != wanted:
-        return
-    others = [block for block in blocks if analysis.terms(block.title) != wanted]
-    for block in others:
-        block.shown, block.kind, block.left_out, block.whole = [], "title", None, None
-    if others:
-        others[0].intro = OTHER_TITLES
-
-
-def branch_counts(result: SearchResult, shown: int) -> str:
-    """Return the line with the counts of the parts of a query that find less than the passages
-    ``shown``; empty if there are none."""
-    nowhere = [part.clause for part in result.branches if part.leaf and not part.count]
-    few = [
-        part
-        for part in result.branches
-        if (part.count < shown or part.titles) and not {part.clause, *part.lacks} & {*nowhere}
-    ]
-    counts = [_count(part) for part in few if not part.is_shown]
-    whole = [_count(part) for part in few if part.is_shown]
-    if nowhere:
-        counts.append(f"{', '.join(nowhere)} {'occurs' if len(nowhere) == 1 else 'occur'} nowhere")
-    kinds = {"Alone": counts, "All shown": whole}
-    return " ".join(f"{kind}: {'; '.join(texts)}." for kind, texts in kinds.items() if texts)
-
-
-def _count(part: ClauseCount) -> str:
-    clause = shortened(part.clause, MAX_PART_CHARACTERS)
-    if part.lacks and clause != part.clause:  # what failed is not cut off
-        clause = f"(... AND {' AND '.join(part.lacks)})"
-    text = f"{clause} {count_text(part.count)}"
-    if not part.titles:
-        return text
-    also = "" if len(part.titles) == part.count else "also "
-    return f"{text}: {also}{', '.join(map(shown_title, part.titles))}"
-
-
-def _intro(text: str) -> str:
-    return f"{cut_to(' '.join(text.split()), MAX_INTRO_TOKENS)}:"

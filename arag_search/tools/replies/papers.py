@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from arag_search.corpus import Chunk, split_at
 from arag_search.engines.hits import Hit
 from arag_search.tools.preset import ReplyPaper
-from arag_search.tools.replies.block import Block, fit, joined, retrieved_tokens
+from arag_search.tools.replies.block import Block, joined, retrieved_tokens
+from arag_search.tools.replies.fit import fit
 from arag_search.tools.replies.spans import names
 from arag_search.tools.replies.writing import shown_id, shown_title
 from arag_search.tools.tool import ReadSet, ToolResult, error_result

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from arag_search.tokens import count_tokens
 from arag_search.tools.passages.read import IN_BRACKETS, SHOWN_UP_TO, UNKNOWN
+from arag_search.tools.replies.beside import BEST_FOR, IN_NO_SENTENCE, NEAREST, OTHER_TITLES
 from arag_search.tools.replies.block import (
     LEFT_OUT,
     LOWERED,
@@ -23,7 +24,6 @@ from arag_search.tools.replies.block import (
     WHOLE_DOCUMENT,
     WHOLE_PART,
 )
-from arag_search.tools.replies.chosen import BEST_FOR, IN_NO_SENTENCE, NEAREST, OTHER_TITLES
 from arag_search.tools.replies.pointers import POINTED
 from arag_search.tools.replies.spans import FURTHER, NOT_SHOWN, LeftOut, PassageSpan
 from arag_search.tools.replies.writing import shown_title

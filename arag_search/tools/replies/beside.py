@@ -1,0 +1,96 @@
+"""What stands beside the hits of a search: the nearest passages if nothing matches, the best ones
+of branches without a hit on the page, other titles, and the counts of the parts of a query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from arag_search.query import analysis
+from arag_search.query.fields import TITLE
+from arag_search.query.problems import shortened
+from arag_search.search.advice.told import ClauseCount, count_text
+from arag_search.search.results import SearchResult
+from arag_search.tokens import cut_to
+from arag_search.tools.replies.block import Block
+from arag_search.tools.replies.chosen import block_of, passages_of
+from arag_search.tools.replies.writing import shown_title
+from arag_search.tools.tool import ReadSet
+
+MAX_INTRO_TOKENS = 100
+MAX_PART_CHARACTERS = 40
+IN_NO_SENTENCE = "In no single sentence, but in these passages:"
+BEST_FOR = "Best for "
+NEAREST = "Nearest, without "
+OTHER_TITLES = "Other titles:"
+
+
+def blocks_beside(result: SearchResult, read_set: ReadSet, whole_up_to: int | None) -> list[Block]:
+    """Return the passages beside the hits, in the order in which they are shown."""
+    blocks: list[Block] = []
+    lacks: tuple[str, ...] | None = None
+    of_part = whole_up_to and not result.hits and whole_up_to  # only a snippet beside hits
+    nearest = passages_of(result.nearest, of_part)
+    for near, passage in zip(result.nearest, nearest, strict=True):
+        block = block_of(passage, 0, read_set)
+        block.kind = "nearest"
+        if near.lacks != lacks:
+            missing = " and ".join(near.lacks)
+            block.intro = _intro(f"{NEAREST}{missing}") if near.lacks else IN_NO_SENTENCE
+        lacks = near.lacks
+        blocks.append(block)
+    others = passages_of(result.unrepresented, whole_up_to)
+    for other, passage in zip(result.unrepresented, others, strict=True):
+        block = block_of(passage, 0, read_set)
+        block.kind = "branch"
+        block.intro = _intro(f"{BEST_FOR}{other.branch}")
+        blocks.append(block)
+    return blocks
+
+
+def list_other_titles(result: SearchResult, blocks: Sequence[Block]) -> None:
+    """Leave only the titles of what a search for a title alone finds beside the passages that have
+    exactly this title, if the first has it."""
+    query = None if result.highlighter is None else result.highlighter.query
+    if query is None or query.field != TITLE or not result.hits or result.offset:
+        return
+    wanted = analysis.terms(query.typed)
+    if query.kind not in ("word", "phrase") or analysis.terms(result.hits[0].title) != wanted:
+        return
+    others = [block for block in blocks if analysis.terms(block.title) != wanted]
+    for block in others:
+        block.shown, block.kind, block.left_out, block.whole = [], "title", None, None
+    if others:
+        others[0].intro = OTHER_TITLES
+
+
+def branch_counts(result: SearchResult, shown: int) -> str:
+    """Return the line with the counts of the parts of a query that find less than the passages
+    ``shown``; empty if there are none."""
+    nowhere = [part.clause for part in result.branches if part.leaf and not part.count]
+    few = [
+        part
+        for part in result.branches
+        if (part.count < shown or part.titles) and not {part.clause, *part.lacks} & {*nowhere}
+    ]
+    counts = [_count(part) for part in few if not part.is_shown]
+    whole = [_count(part) for part in few if part.is_shown]
+    if nowhere:
+        counts.append(f"{', '.join(nowhere)} {'occurs' if len(nowhere) == 1 else 'occur'} nowhere")
+    kinds = {"Alone": counts, "All shown": whole}
+    return " ".join(f"{kind}: {'; '.join(texts)}." for kind, texts in kinds.items() if texts)
+
+
+def _count(part: ClauseCount) -> str:
+    clause = shortened(part.clause, MAX_PART_CHARACTERS)
+    if part.lacks and clause != part.clause:  # what failed is not cut off
+        clause = f"(... AND {' AND '.join(part.lacks)})"
+    text = f"{clause} {count_text(part.count)}"
+    if not part.titles:
+        return text
+    also = "" if len(part.titles) == part.count else "also "
+    return f"{text}: {also}{', '.join(map(shown_title, part.titles))}"
+
+
+def _intro(text: str) -> str:
+    return f"{cut_to(' '.join(text.split()), MAX_INTRO_TOKENS)}:"
