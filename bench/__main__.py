@@ -19,10 +19,10 @@ ROOT = Path(__file__).parents[1]
 
 BENCHES = {
     "ablate": "bench.ablate",
-    "agents": "bench.agents.agents",
     "counterfactual": "bench.counterfactual.counterfactual",
     "prepare": "bench.published.prepare",
     "retrieval": "bench.retrieval",
+    "ripgrep": "bench.ripgrep.ripgrep",
     "scale": "bench.scale.scale",
     "sets": "bench.sets.sets",
     "speed": "bench.speed.speed",

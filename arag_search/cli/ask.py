@@ -27,8 +27,8 @@ from arag_search.agent.wording import is_refusal
 from arag_search.cli.options.index import Json, Opening
 from arag_search.cli.options.model import ModelOptions, RecordReplies
 from arag_search.cli.options.parser import suggest_presets, with_groups
+from arag_search.cli.output.answers import answer_text, step_line, totals_line
 from arag_search.cli.output.printing import print_json, print_text, say, state_json, with_state
-from arag_search.cli.trajectories import answer_text, step_line, totals_line
 from arag_search.errors import ArgumentError, RunError
 from arag_search.search.following import Follower
 from arag_search.tools.preset_files import DEFAULT_PRESET, load_preset

@@ -12,8 +12,8 @@ import typer
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.choose import HOW_TO_SET, OFFLINE, choose_model
 from arag_search.agent.toolbox import tools_of
+from arag_search.cli.output.answers import answer_text, step_line, totals_line
 from arag_search.cli.output.printing import print_text
-from arag_search.cli.trajectories import answer_text, step_line, totals_line
 from arag_search.errors import BuildError, IndexExistsError
 from arag_search.questions.files import load_questions
 from arag_search.search.index import Index

@@ -11,8 +11,8 @@ import typer
 from arag_search.cli.options.index import SearchedIndex
 from arag_search.cli.options.judge import JudgeOptions
 from arag_search.cli.options.parser import check_one_given, with_groups, without_effect
+from arag_search.cli.output.answers import trajectory_text
 from arag_search.cli.output.printing import print_result, print_text
-from arag_search.cli.trajectories import trajectory_text
 from arag_search.errors import RunError
 from arag_search.runs.folder import RECORDS_FILE, RUN_FILE, read_description, read_records
 from arag_search.search.opening import open_index

@@ -21,7 +21,7 @@ from arag_search.engines.hits import Hit, LeafScore
 from arag_search.errors import ArgumentError, IndexClosedError, IndexProblemError, QueryTimeoutError
 from arag_search.manifest import Manifest
 from arag_search.plan.clauses import ResolvedPlan, float32
-from arag_search.system.values import value
+from arag_search.system.value_class import value
 
 if TYPE_CHECKING:
     import numpy as np

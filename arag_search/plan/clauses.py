@@ -23,7 +23,7 @@ from arag_search.query.limits import DEFAULT_FACTOR
 from arag_search.query.operators import DEMOTE, NOT, PREFER, OperatorWord
 from arag_search.query.printing import keyword_text, operator_text, weight_text
 from arag_search.query.tree import TextField
-from arag_search.system.values import value
+from arag_search.system.value_class import value
 
 ClauseKind = Literal["word", "phrase", "prefix", "fuzzy", "lookup", "value", "range", "all", "any"]
 Role = Literal["wanted", "excluded", "preferred", "demoted"]

@@ -9,7 +9,7 @@ from typing import Protocol
 from arag_search.query.fields import CONTENT, TITLE
 from arag_search.query.regexes import Stopwatch, is_found, stopwatch
 from arag_search.query.tree import TextField
-from arag_search.system.values import value
+from arag_search.system.value_class import value
 
 
 class Passage(Protocol):

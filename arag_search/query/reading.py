@@ -70,7 +70,7 @@ from arag_search.query.tree import (
     weighted,
 )
 from arag_search.system.arguments import checked
-from arag_search.system.values import value
+from arag_search.system.value_class import value
 
 _FACTOR = re.compile(r"\^(\d*\.\d+|\d+)")
 _OPTION = re.compile(

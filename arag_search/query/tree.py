@@ -49,7 +49,7 @@ from arag_search.query.printing import (
 )
 from arag_search.query.problems import NodeError, ProblemKind
 from arag_search.query.regexes import check_regex
-from arag_search.system.values import value
+from arag_search.system.value_class import value
 
 TextField = Literal["title", "content"] | None
 

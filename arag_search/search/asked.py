@@ -24,7 +24,7 @@ from arag_search.search.counting.reply_forms import (
     Show,
     shows,
 )
-from arag_search.system.values import value
+from arag_search.system.value_class import value
 from arag_search.vectors.base import VectorUnit
 
 MAX_KEYWORDS = 20

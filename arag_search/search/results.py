@@ -17,7 +17,7 @@ from arag_search.search.asked import Keywords, Meaning, Search
 from arag_search.search.reading.snippets import Highlighter, Highlights
 from arag_search.search.standing import Standing
 from arag_search.search.state import IndexState
-from arag_search.system.values import value
+from arag_search.system.value_class import value
 from arag_search.tokens import count_tokens
 
 CORPUS_ORDER = "corpus order"

@@ -21,7 +21,7 @@ from arag_search.search.index import Index
 from arag_search.tools.preset import Preset
 from arag_search.tools.preset_files import DEFAULT_PRESET, load_preset
 from bench import BenchError
-from bench.agents.tools import ReadLines, Ripgrep
+from bench.ripgrep.tools import ReadLines, Ripgrep
 from bench.rivals.answerer import Answerer, Built, Settings, prompt
 
 _NAME = re.compile(r"[\w.()-][\w. ()-]*")

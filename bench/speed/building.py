@@ -23,7 +23,7 @@ from bench.processes import Cost, run
 from bench.report.rounds import Side, Timings, interleaved, timed
 from bench.report.rows import Figure, Row, Target
 from bench.speed.bare import index_bare, word_counts
-from bench.speed.rivals import Passages
+from bench.speed.peers import Passages
 from bench.workbench import command_line, say, size_of
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions

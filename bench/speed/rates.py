@@ -12,7 +12,7 @@ from arag_search.errors import AragError
 from bench import BenchError
 from bench.report.rounds import Played, interleaved, percentile, timed
 from bench.report.rows import Figure, Row, Target
-from bench.speed.rivals import RIVALS, SIDES, Passages, Setup, Side, check_hits
+from bench.speed.peers import RIVALS, SIDES, Passages, Setup, Side, check_hits
 from bench.workbench import say, without_query_cache
 
 

@@ -32,9 +32,9 @@ from bench.data import corpus_in, questions_in
 from bench.report.rows import Figure, circumstances, show
 from bench.scale import synthetic
 from bench.speed import building
+from bench.speed.peers import RIVALS, Passages, Setup
 from bench.speed.rates import Rates
 from bench.speed.recorded import RecordedQuery, generated, read_queries
-from bench.speed.rivals import RIVALS, Passages, Setup
 from bench.workbench import check_room, say
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions

@@ -11,7 +11,7 @@ import pytest
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall, Usage
 from arag_search.agent.record import Record
-from arag_search.cli.trajectories import trajectory_text
+from arag_search.cli.output.answers import trajectory_text
 from arag_search.evaluation.judging.judge import Judge
 from arag_search.evaluation.question_score import score_question
 from arag_search.questions.question import Question

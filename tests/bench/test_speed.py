@@ -26,9 +26,9 @@ from bench.report.rounds import (
 from bench.report.rows import Figure, Row, Target, table, write_results
 from bench.speed import building, speed
 from bench.speed.bare import scan
+from bench.speed.peers import SIDES, Passages, Pyserini, Setup, check_hits, searched_text
 from bench.speed.rates import Rates
 from bench.speed.recorded import generated, read_queries
-from bench.speed.rivals import SIDES, Passages, Pyserini, Setup, check_hits, searched_text
 from bench.workbench import check_room
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions

@@ -83,10 +83,6 @@ MARKS: Mapping[tuple[str, str], str] = {
         "reads data that is not in the repository, and the second command needs a model key",
     ("bench/studies/agent.md", "python -m bench ablate bench/suites/rules.yaml"):
         "takes half a minute, and reads data that is not in the repository",
-    ("bench/studies/agents.md", "apt-get install ripgrep"):
-        "needs ripgrep and two packages, and takes minutes",
-    ("bench/studies/agents.md", "python -m bench ablate bench/suites/ripgrep.yaml"):
-        "asks a model",
     ("bench/studies/counterfactual.md", "python -m bench counterfactual"):
         "reads data that is not in the repository",
     ("bench/studies/gold_chain.md", "python -m bench ablate bench/suites/gold_chain.yaml"):
@@ -102,6 +98,10 @@ MARKS: Mapping[tuple[str, str], str] = {
         "reads data that is not in the repository",
     ("bench/studies/replay.md", "uv venv --python 3.12"): "downloads 6 GB, and needs a JDK",
     ("bench/studies/retrieval.md", "python -m bench retrieval"): SLOW,
+    ("bench/studies/ripgrep.md", "apt-get install ripgrep"):
+        "needs ripgrep and two packages, and takes minutes",
+    ("bench/studies/ripgrep.md", "python -m bench ablate bench/suites/ripgrep.yaml"):
+        "asks a model",
     ("bench/studies/rivals.md", "python -m bench ablate bench/suites/arag_rivals.yaml"):
         "reads data that is not in the repository; the second command needs a key and costs money",
     ("bench/studies/sets.md", "python -m bench sets --limit ../shared/data/limit"): SLOW,

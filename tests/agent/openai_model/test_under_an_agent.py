@@ -9,7 +9,7 @@ import pytest
 
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.openai import OpenAIModel
-from arag_search.cli.trajectories import trajectory_text
+from arag_search.cli.output.answers import trajectory_text
 from arag_search.corpus import Chunk, ordinal_of
 from arag_search.errors import ConfigError
 from arag_search.search.index import Index

@@ -10,7 +10,7 @@ from arag_search.agent.answers import cited_documents, parse_answer, split_score
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply
 from arag_search.agent.sources import Source, sources_of, with_titles
-from arag_search.cli.trajectories import answer_text
+from arag_search.cli.output.answers import answer_text
 from arag_search.tools.conversation import FORM, References
 from arag_search.tools.preset_files import load_preset
 from tests.support.asking import call, calls

@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 
 from arag_search.evaluation.interfaces import content_words
-from bench.agents.notes import Need
+from bench.ripgrep.notes import Need
 
 _ENTRY = re.compile(
     r'<dt[^>]*\bid="([\w.-]+)"[^>]*>(?:(?!<dt).)*?</dt>\s*<dd>(.*?)</dd>', re.DOTALL

@@ -18,10 +18,10 @@ from arag_search.search.opening import open_index
 from arag_search.tokens import count_tokens
 from bench.__main__ import main
 from bench.ablate import main as ablate
-from bench.agents.manuals import copy_pages, postgresql_needs, python_needs
-from bench.agents.notes import texts, write_notes
-from bench.agents.policy import MAX_CALLS, Reading, ask
-from bench.agents.tools import HEAD_LINES, WHOLE, ReadLines, Ripgrep, RipgrepHands
+from bench.ripgrep.manuals import copy_pages, postgresql_needs, python_needs
+from bench.ripgrep.notes import texts, write_notes
+from bench.ripgrep.policy import MAX_CALLS, Reading, ask
+from bench.ripgrep.tools import HEAD_LINES, WHOLE, ReadLines, Ripgrep, RipgrepHands
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from tests.support.absent import cannot_run
@@ -199,9 +199,9 @@ def test_a_suite_lets_a_model_call_ripgrep_over_the_passages_as_files(
 def test_both_tools_are_measured_over_the_same_needs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    results = tmp_path / "agents.json"
+    results = tmp_path / "ripgrep.json"
     options = ("--notes", "200", "--needs", "8", "--work", str(tmp_path / "work"))
-    assert main(["agents", *options, "--json", str(results)]) == 0
+    assert main(["ripgrep", *options, "--json", str(results)]) == 0
     (figure,) = orjson.loads(results.read_bytes())["figures"].values()
     values = {row["what"].partition(": ")[2]: row["value"] for row in figure["rows"]}
     assert figure["details"]["needs"] == 8
@@ -214,5 +214,5 @@ def test_without_ripgrep_the_bench_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("shutil.which", lambda name: None)
-    assert main(["agents"]) == 1
+    assert main(["ripgrep"]) == 1
     assert "ripgrep is not installed.\nDo: Install it" in capsys.readouterr().err

@@ -20,7 +20,7 @@ from arag_search.tokens import count_tokens
 from arag_search.tools.preset import Preset, plain_preset
 from arag_search.tools.preset_files import DEFAULT_PRESET, load_preset
 from arag_search.tools.tool import Arguments, ReadSet, Tool, ToolResult, error_result
-from bench.agents.policy import Reading, stem
+from bench.ripgrep.policy import Reading, stem
 
 HEAD_LINES = 100
 """Lines of output that are shown; tools of agents stop at 100 to 250."""

@@ -1,12 +1,12 @@
 """What an agent reads with ripgrep and with logical_search, over the same files.
 
-    python -m bench agents --notes 1000,10000
-    python -m bench agents --postgresql FOLDER --python FOLDER --notes 1000
+    python -m bench ripgrep --notes 1000,10000
+    python -m bench ripgrep --postgresql FOLDER --python FOLDER --notes 1000
 
 A script with one policy has either tool in its hands, and no model is asked. Measured are the share
 of needs of which all evidence was read, calls, tokens of their output, and seconds. --postgresql
 and --python are the folders html of Debian's postgresql-doc-NN, and html/library of python3.NN-doc.
-See bench/studies/agents.md.
+See bench/studies/ripgrep.md.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from random import Random
 from arag_search.evaluation.bootstrap import SEED
 from arag_search.search.opening import open_index
 from bench import BenchError
-from bench.agents.manuals import copy_pages, postgresql_needs, python_needs, without_tags
-from bench.agents.notes import Need, write_notes
-from bench.agents.policy import Hands, ask
-from bench.agents.tools import LogicalHands, RipgrepHands
 from bench.arguments import BenchParser, positive
 from bench.report.estimates import mean_rows
 from bench.report.rows import Figure, circumstances, corpus_of, show
+from bench.ripgrep.manuals import copy_pages, postgresql_needs, python_needs, without_tags
+from bench.ripgrep.notes import Need, write_notes
+from bench.ripgrep.policy import Hands, ask
+from bench.ripgrep.tools import LogicalHands, RipgrepHands
 from bench.workbench import check_room, say
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 
-NAME = "agents"
+NAME = "ripgrep"
 FILE_BYTES = 8 << 10
 """What a note takes on the disk with its share of the index, about."""
 
