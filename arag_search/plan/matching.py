@@ -147,8 +147,11 @@ class Words:
 
 
 def within_edits(word: str, other: str, most: int) -> bool:
-    """Return whether a word becomes another by at most so many letters that are added, left out or
-    replaced, or neighbours exchanged, none of them twice (optimal string alignment)."""
+    """Return whether at most so many edits make a word of another (optimal string alignment).
+
+    An edit adds, leaves out or replaces a letter, or exchanges two neighbours. No letter is edited
+    twice.
+    """
     if abs(len(word) - len(other)) > most:
         return False
     before: list[int] = []

@@ -1,12 +1,12 @@
 """The words of a text exactly as Lucene's StandardAnalyzer finds them, without Lucene.
 
-The terms and offsets are those of Lucene 10.5's ``StandardAnalyzer()`` (StandardTokenizer with
-tokens of at most 255 UTF-16 units, then LowerCaseFilter; no stop words) for every string of
-Unicode characters, whatever version of Unicode this Python knows: the tokenizer's grammar is
-pinned to Unicode 12.1, and so is the table below. Nothing is normalised.
+The terms and offsets are those of Lucene 10.5's ``StandardAnalyzer()``: StandardTokenizer with
+tokens of at most 255 UTF-16 units, then LowerCaseFilter, and no stop words. They are the same for
+every string, whatever version of Unicode this Python knows: the tokenizer's grammar is pinned to
+Unicode 12.1, and so is the table below. Nothing is normalised.
 
-One difference remains: a lone surrogate is never part of a word, here as in Lucene, but two that
-follow each other as separate characters of a Python string would be one character to Java.
+One difference remains. A lone surrogate is never part of a word, here as in Lucene. But Java takes
+two that follow each other for one character, and Python does not.
 
 How it works: characters fall into some twenty classes (``_RUNS``), and a word is a pattern over
 the string of their classes (``_word_patterns``). Most text has only letters, digits and
@@ -136,9 +136,9 @@ def _stretches(low: str, special: re.Pattern[str]) -> Iterator[tuple[int, int, b
 def _plain_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return the patterns of a word of plain folded text (its only group), and of a special one.
 
-    A character is plain if it is in the ranges below, which the Latin, Greek and Cyrillic scripts
-    use, never joins the character before it, and is no underscore, emoji or Hebrew letter. All
-    other characters are special.
+    A plain character is in the ranges below, which the Latin, Greek and Cyrillic scripts use. It
+    never joins the character before it, and is no underscore, emoji or Hebrew letter. All other
+    characters are special.
     """
     sets: dict[str, str] = {}
     classes = _classes()
@@ -322,8 +322,11 @@ def is_unspaced(term: str) -> bool:
 
 
 def units(term: str) -> list[tuple[int, int]]:
-    """Return where each character with its marks starts and ends in a run of Thai, Lao, Khmer,
-    Burmese or a script like these, which the analyser keeps whole; none for another term."""
+    """Return where each character with its marks starts and ends; an empty list for most terms.
+
+    Only runs of Thai, Lao, Khmer, Burmese and scripts like these, which the analyser keeps whole,
+    have such places.
+    """
     if term[0].translate(_classes()) not in "SV":
         return []
     return [unit.span() for unit in _UNIT.finditer(term.translate(_classes()))]

@@ -1,8 +1,8 @@
 """The dictionaries of languages that simplemma ships, as tables that are mapped.
 
-To unpack a dictionary takes up to seconds, and a hundred megabytes. So each is made a table once, a
-trie of marisa-trie in the cache folder, which opens in less than a millisecond, and whose memory
-all processes share. Where the cache cannot be written, a process has tables of its own.
+To unpack a dictionary takes up to seconds, and a hundred megabytes. So each becomes a table once: a
+trie of marisa-trie in the cache folder. It opens in less than a millisecond, and all processes
+share its memory. If the cache cannot be written, each process has tables of its own.
 """
 
 from __future__ import annotations

@@ -36,25 +36,31 @@ MAX_KEYWORD_BYTES = 4_096
 class FieldType:
     """A type of metadata fields.
 
-    ``read`` makes a value of what a record or front matter has, None if it is empty; ``stored``
-    returns it as engines keep and compare it. Both raise ValueError, which says what is allowed.
-    In a filter as data, a value is of one of the types ``given``, which ``in_data`` names.
-    ``holds`` says whether a text in a query is a value, ``is_exact`` whether it is told apart from
-    all others, and ``allowed`` how values of a field ``{name}`` are written. ``meant`` returns the
-    value that a text plainly means which is none, empty if there is no such value. ``since``
-    returns the first and the last value of the time that a text means as seen from today, the last
-    empty if it is open; None for another text.
+    Values of records and of filters:
+    ``read``: makes a value of what a record or front matter has; None if it is empty.
+    ``stored``: returns a value as engines keep and compare it. ``read`` and it raise ValueError,
+    which says what is allowed.
+    ``given``: the Python types of a value in a filter as data; ``in_data`` names them.
 
-    Of an ordered type, ``ends`` returns the first and the last double or long that a value in a
-    query stands for, ``canonical`` this value as it is printed, and ``written`` a double or long
-    as a query writes it.
+    Values in the text of a query:
+    ``holds``: whether a text is a value.
+    ``is_exact``: whether the value is told apart from all others.
+    ``allowed``: how values of a field ``{name}`` are written.
+    ``meant``: the value that a text plainly stands for although it is not written as one, or "".
+    ``since``: the first and the last value of a time seen from today; the last is "" if it is open.
+    None for another text.
 
-    A range with a bound that has a zone compares points in time, as the type ``moments`` stores
-    them, where other ranges compare what is written.
+    Values of an ordered type:
+    ``ends``: the first and the last double or long that a value in a query stands for.
+    ``canonical``: the value as it is printed.
+    ``written``: a double or long as a query writes it.
+    ``moments``: the type that stores points in time. A range with a bound that has a zone compares
+    these; other ranges compare what is written.
 
-    A key of front matter gets a field of this type if a ``share`` of its values are of the type,
-    and ``is_likely`` to be meant as such. ``keeps`` says whether one of these texts, once read, is
-    written as before: if not, it is a code or a version, and no value of the type.
+    Front matter:
+    ``share``: how many of the values of a key must be of the type to make it a field of the type.
+    ``is_likely``: whether a text is meant as a value of the type.
+    ``keeps``: whether a text, once read, is written as before. If not, it is a code or a version.
     """
 
     name: MetadataType
@@ -316,8 +322,10 @@ _BACK = re.compile(r"(?:(?:now|today)? ?-|(?:last|past|previous) )(\d{1,3}) ?([a
 
 
 def relative_dates(text: str, today: date) -> tuple[str, str] | None:
-    """Return the first and the last date of the time that a text such as ``now-7d``, ``yesterday``
-    or ``last month`` means on a day, the last empty if it is open; None for another text."""
+    """Return the first and the last date of a time such as ``now-7d`` or ``last month``, on a day.
+
+    The last date is empty if the time is open. None: the text is no such time.
+    """
     words = " ".join(re.sub(r"(?<=\d)M\b", "month", text).lower().split())
     if (days := _DAYS.get(words.partition("/")[0])) is not None:
         return _before(today, days), _before(today, days)

@@ -4,19 +4,20 @@
 and the oracle of the tests ask it, and engines index and search what it returns. Its steps, which
 ``steps`` and manifests name:
 
-1. The words are those of StandardAnalyzer in the text as it is (see ``analysis``), but any sign of
-   ``typography`` is an apostrophe between letters, and digits above a short word, as in ``m²``, or
-   below a letter are its own. Of scripts without blanks, each character with its marks is a word.
+1. The words are those of StandardAnalyzer in the text as it is (see ``analysis``), but for three
+   things. Any sign of ``typography`` is an apostrophe between letters. Digits above a short word,
+   as in ``m²``, or below a letter belong to it. In scripts without blanks, each character with its
+   marks is a word.
 2. ``C++``, ``C#`` and ``F#`` keep their signs. ``--flag``, ``-j``, ``$HOME``, ``@decorator`` and
    ``.NET`` are their word in its place, and themselves as well.
 3. Letters of another width, ligatures and other compatibility forms are the letters, and digits of
-   any script those of ASCII. Apostrophes and a possessive 's go, and so do soft hyphens, joiners,
-   points of Arabic and Hebrew, the hamza on an alif, the difference of Persian kaf and yeh and,
-   where articles are elided, these.
-4. A word of the dictionary of the language (simplemma) is its lemma, and a lemma that is a form of
-   another, such as a participle, is that (see ``lemmas``). A word that the dictionary does not
-   know is looked up with other accents and without an ending, or loses a regular one; of a Finnish
-   compound, the last part is looked up. All that depends on the word in lower case alone.
+   any script those of ASCII. These go: apostrophes, a possessive 's, soft hyphens, joiners, points
+   of Arabic and Hebrew, the hamza on an alif, the difference of Persian kaf and yeh, and elided
+   articles.
+4. A word of the dictionary of the language (simplemma) becomes its lemma. A lemma that is a form of
+   another one, such as a participle, becomes that one (see ``lemmas``). A word that the dictionary
+   does not know is looked up with other accents and without an ending, or loses a regular one. Of a
+   Finnish compound, the last part is looked up. All this depends on the word in lower case alone.
    A Korean word, in any language, loses its particles.
 5. Accents of Latin and Greek letters, and final forms go.
 6. An identifier (``pg_stat_statements.max``, ``getUserById``) is itself in its place; its parts,
@@ -117,9 +118,10 @@ def _moved(forms: list[NormalForm], offset: int) -> list[NormalForm]:
 def _read_piece(
     piece: str, language: str, code: bool
 ) -> tuple[list[Token], list[NormalForm], list[list[NormalForm]]]:
-    """Return the words of a text without white space as they are written, the forms of its words,
-    and the groups of forms that stand behind them. No word, symbol or identifier reaches over white
-    space."""
+    """Read a text without white space, over which no word, symbol or identifier reaches.
+
+    Return its words as they are written, their forms, and the groups of forms behind them.
+    """
     known = _known(language)
     tokens = words = analysis.tokens(piece)
     if (not piece.isascii() or "`" in piece) and _MARKED.search(piece):

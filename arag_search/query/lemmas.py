@@ -160,8 +160,8 @@ _OF_NOUNS: Mapping[str, _Rules] = {
         ("ien", "i"),
     ),
 }
-"""The rules for words that the dictionary has as lemmas or as forms of a verb, and that are also
-forms of a noun, which is the lemma then: case endings."""
+"""Case endings of words that are lemmas or forms of a verb in the dictionary, and also forms of a
+noun. The noun is then the lemma."""
 
 _UNINFLECTED: Mapping[str, frozenset[str]] = {
     "de": frozenset(("während",)),

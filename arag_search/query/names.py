@@ -71,9 +71,9 @@ class Name(NamedTuple):
 def possible_names(text: str, words: Places, common: Collection[str]) -> Iterator[Name]:
     """Yield the stretches of a text, by its words, that may be whole names, of at most MAX_WORDS.
 
-    They have a letter, begin and end with a word that has a capital or a digit, and no run of words
-    with capitals goes on before or after them. A word that is ``common``, because it occurs in
-    lower case, is no part of a run whose sentence it begins.
+    A name has a letter. Its first and last words have a capital or a digit. The words before and
+    after it have no capital. A ``common`` word, which also occurs in lower case, begins no name at
+    the beginning of its sentence.
     """
     terms, starts, ends = words
     forms = list(map(folded, terms))

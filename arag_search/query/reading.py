@@ -636,8 +636,8 @@ class _Reader:
     def _joined(self, group: OpenGroup) -> Node | tuple[Modifier, ...] | None:
         """Return the node of the clauses of a group (see ``node_of``); None if nothing is left.
 
-        A run of nothing but modifiers that would be an alternative (see ``grammar``) is rejected,
-        and mended by joining it to the alternative before it, or to the next if it is the first.
+        An alternative of nothing but modifiers (see ``grammar``) is rejected. In the corrected
+        query, it joins the alternative before it, or the next one if it is the first.
         """
         items, spaces_mean = group.items, self.options.spaces_mean
         if group.is_plain and items:

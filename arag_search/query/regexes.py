@@ -86,8 +86,10 @@ def written_nodes(pattern: str) -> int:
 
 
 def longest_way(pattern: str) -> int:
-    """Return how many characters and classes the longest way through the alternatives of a pattern
-    has, at least as many as any text that a match must hold. O(length)."""
+    """Return the number of characters and classes on the longest way through the alternatives.
+
+    No text that a match must hold is longer. O(length of the pattern).
+    """
     way = 0
     open_groups = [(0, 0)]  # for each, the way before it, and the longest through its alternatives
     for piece in _PIECES.finditer(pattern):

@@ -52,8 +52,10 @@ _T = TypeVar("_T")
 def _asks(
     function: Callable[Concatenate[IndexState, _P], _T],
 ) -> Callable[Concatenate[Index, _P], _T]:
-    """Return a method that answers as a function does of one state of the index, which stays open
-    to the end of an iterator that it returns."""
+    """Make a method of a function that asks one state of the index.
+
+    The state stays open until the function returns or, if it returns an iterator, until its end.
+    """
 
     @wraps(function)
     def method(self: Index, *arguments: _P.args, **options: _P.kwargs) -> _T:
@@ -77,15 +79,17 @@ def _held(items: Iterator[_T], state: ExitStack) -> Iterator[_T]:
 class Index:
     """An open index. Safe to use from several threads; close it, or use it as a context manager.
 
-    ``scope`` is a filter that every search, count and read obeys. ``vectors`` opens the vectors of
-    the index; without it, searches by vectors raise NotServedError. A query whose execution in the
-    engine takes longer than ``search_timeout_s`` seconds is stopped, and raises QueryTimeoutError;
-    None is no limit. ``manifest`` describes the index. ``is_outdated`` returns whether another
-    state of the index has been published since it was opened.
+    ``scope``: a filter that every search, count and read obeys.
+    ``vectors``: opens the vectors of the index; without it, searches by vectors raise
+    NotServedError.
+    ``search_timeout_s``: seconds after which a query of the engine is stopped with
+    QueryTimeoutError. None: no limit.
+    ``is_outdated``: returns whether another state of the index was published since it was opened.
+    ``manifest``: describes the index.
 
-    An index that follows builds and updates (see ``open_index``) answers every call from one state
-    of it, from the beginning of the call to its end, and so are the chunks of a ``scan`` and the
-    ``documents``. Its attributes are those of the newest state.
+    An index that follows builds and updates (see ``open_index``) answers each call from one state,
+    from the beginning of the call to its end. This holds for ``scan`` and ``documents`` too. Its
+    attributes are those of the newest state.
     """
 
     def __init__(
@@ -228,23 +232,23 @@ class Index:
         With ``relax``, an AND that matches nothing gets ``nearest``: at most five passages, those
         that miss the fewest of its conditions, ranked by the score of the others. Exclusions and
         scope still apply. They are found in the same request as the counts of the parts.
-        ``branches`` counts, in the request of the search itself, the phrases, title clauses and
-        alternatives of a query that has several, and adds to a first page the best passage of each
-        alternative of an OR that has none on it, unless it is a frequent word; with ``relax`` an
+        ``branches`` counts the phrases, title clauses and alternatives of a query that has several,
+        in the request of the search itself. To a first page it adds the best passage of each
+        alternative of an OR that has none there, but not of a frequent word. With ``relax``, an
         alternative that matches nothing gets ``nearest``, too. None of these are hits.
-        With ``first_page``, the number of passages on the page from offset 0, an OR at the top
-        gives the last places of that page to the best passages of alternatives without one on it,
-        in the order written. What gives way comes on later pages, which need the same number.
+        ``first_page`` is the number of passages on the page from offset 0. With it, an OR at the
+        top gives the last places of that page to the best passages of alternatives without one, in
+        the order written. The passages that give way come on later pages, which need the same number.
 
-        With ``as_written``, words match as they are written and not in their normal forms, and
-        PREFER, DEMOTE, patterns and fuzzy words are off, as in presets that reproduce a paper. The
+        With ``as_written``, words match as they are written and not in their normal forms. PREFER,
+        DEMOTE, patterns and fuzzy words are then off, as in presets that reproduce a paper. The
         same applies without ``operators``.
 
-        ``show`` "titles" lists passages: it reads no text and counts all matches; "lines" lists all
-        sentences that match best, or at sentence granularity those that match. Of more than
-        10,000, the list is in corpus order, unless another order, an offset or ``per_document`` is
-        asked for, and goes on ``after`` the id of its last passage. With one passage per document,
-        ``passages`` of the result is the number of documents.
+        ``show`` "titles" lists passages: it reads no text and counts all matches. "lines" lists all
+        sentences that match best, or at sentence granularity those that match. A list of more than
+        10,000 is in corpus order, unless another order, an offset or ``per_document`` is asked for.
+        It goes on ``after`` the id of its last passage. With one passage per document, ``passages``
+        of the result is the number of documents.
 
         Raises QueryError for a query or filter with problems, ArgumentError, NotServedError if the
         index was built without sentences, QueryTimeoutError and IndexClosedError.
@@ -279,17 +283,17 @@ class Index:
         ``where``, with its feedback, and with ``relax`` the passages that miss the fewest
         conditions.
 
-        Raises QueryError for a query that is empty or too long, for the filter and for the
-        condition, ArgumentError, NotServedError if there are no sentence vectors,
-        QueryTimeoutError for the condition, IndexClosedError, and what opening the vectors raises.
+        Raises QueryError for the filter, the condition, and a query that is empty or too long;
+        NotServedError if there are no sentence vectors; QueryTimeoutError for the condition;
+        ArgumentError, IndexClosedError, and what opening the vectors raises.
         """
         return self.search(asked)
 
     @takes(Hybrid)
     def hybrid_search(self, asked: Hybrid) -> SearchResult:
-        """Return passages by BM25 of the query's words and by vectors (Agentic Hybrid), with the
-        sentences that have most of its words, or with all of them if ``full_text``.
+        """Return passages by BM25 of the query's words and by vectors (Agentic Hybrid).
 
+        They have the sentences with most of its words, or all sentences if ``full_text``.
         The rankings are merged by reciprocal rank fusion, as in LogicalRAG. The first 100 of both
         are merged, so that there are 200 passages at most; each hit has its ranks in both.
         With ``meaning``, ``query`` is a logical query, and ``meaning`` a sentence for the vectors;

@@ -116,8 +116,8 @@ def open_index(opening: IndexOpening) -> Index:
     None is no limit.
 
     An open index stays as it was when it was opened. With ``refresh`` "auto" it follows builds and
-    updates (on a server, within a second): every call is answered from one state of the index, the
-    newest, and further pages of a result (``offset``, ``after``) from the state of its first page.
+    updates, on a server within a second. Every call is then answered from one state of the index,
+    the newest. Further pages of a result (``offset``, ``after``) come from the state of its first.
 
     Raises IndexNotFoundError, IndexVersionError, IndexDamagedError, QueryError for the filter,
     JvmError, VectorsError, and for a server ArgumentError, AccessError, UnavailableError,

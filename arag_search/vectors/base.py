@@ -134,11 +134,12 @@ class Nearest(NamedTuple):
 class Selection(NamedTuple):
     """A scope, with functions that ask an engine about it.
 
-    ``mark`` returns, for chunks with some ordinals, whether each is in the scope: for all chunks,
-    always with the same array, or only for the nearest, if ``share`` returns the share of all
-    chunks that are in the scope; it returns None where all may be asked about. The answers are
-    kept: a chunk with an ordinal never changes, and one that is deleted is left out when the
-    passages are read.
+    ``mark``: returns whether each chunk, given by ordinals, is in the scope.
+    ``share``: returns the share of all chunks that are in the scope. ``mark`` is then asked about
+    the nearest chunks only. None: it is asked about all chunks, always with the same array.
+
+    The answers are kept: a chunk with an ordinal never changes, and a deleted one is left out when
+    the passages are read.
     """
 
     scope: ResolvedPlan
@@ -279,9 +280,9 @@ def check_same_encoder(
 def probe_vectors(encoder: Encoder, where: str) -> FloatArray:
     """Return the vectors of PROBE_TEXTS, by which an encoder is known again.
 
-    Raises EncoderReplyError for an encoder that gives all of them one vector (or zeros, or numbers
-    that are not finite), or that gives a text another vector in a batch than alone, which is how
-    an endpoint that mixes up the order shows; and what ``encode`` raises.
+    Raises EncoderReplyError for an encoder that gives all of them one vector, zeros, or numbers
+    that are not finite. So it does for one that gives a text another vector in a batch than alone:
+    an endpoint mixes up the order. Raises what ``encode`` raises.
     """
     batch = encoder.encode(PROBE_TEXTS * _PROBE_COPIES)
     vectors = batch[: len(PROBE_TEXTS)]

@@ -141,10 +141,10 @@ class _Pool:
 def _products(vectors: FloatArray, queries: FloatArray) -> FloatArray:
     """Return the product of each query with each row of ``vectors``, of shape (queries, rows).
 
-    Stripes of some thousand rows, multiplied by a matrix of few columns, are twice as fast for 2
-    to 16 queries as ``queries @ vectors.T``, and no slower for more. They are transposed while they
-    are in the cache. One query in few rows is not worth the threads of a product of matrices, which
-    a search by words may need.
+    Stripes of some thousand rows are multiplied by a matrix of few columns, and transposed while
+    they are in the cache. For 2 to 16 queries this is twice as fast as ``queries @ vectors.T``, and
+    for more no slower. One query in few rows uses one thread, and leaves the others to searches by
+    words.
     """
     if len(queries) == 1 and vectors.size <= _MOST_ALONE:
         return np.vecdot(vectors, queries[0])[None]

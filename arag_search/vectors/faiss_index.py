@@ -104,16 +104,16 @@ def build(
     progress: Progress,
     before: Path | None = None,
 ) -> bool:
-    """Make the index of all rows of a unit in place of the one before, if that is due: there is no
-    such index, it is damaged, or it leaves more than a tenth of the rows to be searched one by one.
-    Return whether anything was done.
+    """Make the index of all rows of a unit, if that is due. Return whether anything was done.
 
-    ``index`` is "auto", "flat" or a FAISS factory; None keeps the one before, whatever its size.
-    The quantiser stays, and only new rows are added, if the factory is the same, or with "auto"
-    would not have more than twice as many lists; a flat index that was asked for stays flat with
-    "auto". ``before`` is the folder of a store whose index is taken likewise. The index and its
-    training sample are in memory. An interrupted call leaves the index before in place. Raises
-    ArgumentError for an index that cannot be made or trained, MissingExtraError, OSError.
+    It is due if there is no such index, if it is damaged, or if it leaves more than a tenth of the
+    rows to be searched one by one. ``index`` is "auto", "flat" or a FAISS factory; None keeps the
+    earlier one, whatever its size. The quantiser stays, and only new rows are added, if the factory
+    is the same or, with "auto", if it would have at most twice as many lists. A flat index that was
+    asked for stays flat with "auto". ``before`` is the folder of a store whose index is taken
+    likewise. The index and its training sample are in memory. An interrupted call leaves the
+    earlier index in place. Raises ArgumentError for an index that cannot be made or trained,
+    MissingExtraError, OSError.
     """
     folder, stored = store.folder, store.vectors(unit)
     made = _suiting(folder, unit, index, stored)

@@ -370,11 +370,11 @@ def unnamed_stores(root: Path) -> set[str]:
 def left_behind(
     root: Path, location: str, placement: str, *, keeps_last: bool = True
 ) -> list[Path]:
-    """Return the states that an index with this placement has left behind: all but its own, in a
-    folder that is not its own those that it alone has embedded.
+    """Return the states that an index with this placement has left behind: all but its own.
 
-    If it ``keeps_last``, the one before its own stays: readers that opened the index before may
-    still open it, and an index on a server may be rolled back to it.
+    In a folder that other indexes share, they are those that it alone has embedded. If it
+    ``keeps_last``, the state before its own stays: readers that opened the index before may still
+    open it, and the alias of an index on a server may be moved back to it.
     """
     known = dict(states(root))
     own = known.pop(state_path(root, placement), None)

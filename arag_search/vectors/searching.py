@@ -66,8 +66,8 @@ def open_vectors(
 ) -> IndexVectors:
     """Open the vectors in a folder that fit an index; ``location`` names it in errors.
 
-    All files are mapped. The sizes of all are checked, and the contents of those up to 64 MiB that
-    hold no vectors, in a time that does not grow with the number of rows beyond that. FAISS uses
+    All files are mapped, and their sizes are checked. The contents of files without vectors are
+    checked up to 64 MiB, so that the time does not grow further with the number of rows. FAISS uses
     the cores of this process, numpy as many as its own variables allow. ``nprobe`` is the number of
     lists that a search probes; the default is that of the index.
 

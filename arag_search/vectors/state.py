@@ -257,9 +257,11 @@ def fitting_state(root: Path, placement: str) -> State | None:
 
 
 def find_state(root: Path, index: Manifest, location: str) -> State:
-    """Open the state of an index. Raises VectorsNotFoundError if there are no vectors,
-    VectorsMismatchError if those there are of other states of the index or of other indexes, and
-    the errors of ``fitting_state``."""
+    """Open the state of an index.
+
+    Raises VectorsNotFoundError if there are no vectors, VectorsMismatchError if all vectors are of
+    other states of the index or of other indexes, and the errors of ``fitting_state``.
+    """
     command = embed_command(location, root)
     try:
         state = fitting_state(root, index.placement)

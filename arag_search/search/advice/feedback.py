@@ -24,10 +24,10 @@ MAX_COUNTED_CLAUSES = 8
 
 
 def feedback(subject: Subject) -> Advice[Told]:
-    """Count the parts of a query that matched nothing, which are at most 41, and then read the
-    values of metadata clauses without a match.
+    """Count the parts of a query that matched nothing, at most 41. Then read the values of metadata
+    clauses without a match.
 
-    What a pattern matches is known only where the rest of the query matches, so a part with one is
+    Patterns were looked up only where the rest of the query matches. So a part with a pattern is
     counted only if it is an alternative.
     """
     query, granularity = subject.query, subject.request.granularity

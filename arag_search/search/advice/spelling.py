@@ -1,8 +1,8 @@
 """What a search says about words of a query that occur nowhere: the nearest words of the index.
 Nothing is searched that was not asked.
 
-The nearest words are taken from passages in scope that a fuzzy word or a prefix finds, so that
-every engine has the same ones, and none is shown that a scope hides.
+The nearest words come from passages in scope that a fuzzy word or a prefix finds. So every engine
+has the same words, and no word is shown that a scope hides.
 """
 
 from __future__ import annotations
@@ -58,10 +58,11 @@ def spelling(subject: Subject, page: Page) -> Advice[Told]:
 
 
 def _unseen(query: Clause, hits: Sequence[Hit], in_fields: bool) -> dict[Clause, str]:
-    """Return the words that a query looks for, also in phrases, that no hit has as written, with
-    the exact phrase around each, if there is one. A word that the analyser splits stays whole,
-    because it may be one in the index. Unless ``in_fields``, a word of a title may be anywhere:
-    models write titles that may not exist to rank by them.
+    """Return the words of a query that no hit has as written, each with the exact phrase around it.
+
+    The phrase is empty if there is none. A word that the analyser splits stays whole, because it
+    may be one in the index. Unless ``in_fields``, a word of a title may be anywhere: models write
+    titles that may not exist, to rank by them.
     """
     titles, contents = _low(hit.heading for hit in hits), _low(hit.content for hit in hits)
     words: dict[Clause, str] = {}
@@ -102,9 +103,13 @@ def _has(text: str, word: str) -> bool:
 def nearest_words(
     engine: SearchEngine, request: SearchRequest, words: Sequence[Clause]
 ) -> Advice[dict[Clause, dict[str, int]]]:
-    """Return for each word up to MAX_SHOWN others, with their counts: those of one edit and the
-    parts that it may have or, if there are none and the word is long, those of two edits that
-    several passages have. Scope and deadline are those of the request."""
+    """Return for each word up to MAX_SHOWN others, with their counts.
+
+    1. Words of one edit, and two words that it may consist of.
+    2. If there are none and the word is long: words of two edits that several passages have.
+
+    Scope and deadline are those of the request.
+    """
     nearest: dict[Clause, dict[str, int]] = {}
     for most in (1, 2):
         long = [word for word in words if most == 1 or len(word.typed) >= _LONG]

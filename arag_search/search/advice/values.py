@@ -61,11 +61,11 @@ def values_request(clauses: Sequence[Clause], request: SearchRequest) -> FieldsR
 def missing_values(
     clauses: Sequence[Clause], variants: Sequence[tuple[Clause, int]], page: FieldsPage | None
 ) -> tuple[MissingValue, ...]:
-    """Return what is there instead of the values of clauses without a match.
+    """Return the values that there are, for clauses whose value no passage has.
 
-    Values are compared only with the most frequent ones, of the ``page``, and with the ``variants``
-    (of ``case_variants``) that match, which come with their counts of chunks. A clause whose value
-    is there after all is left out.
+    A value is compared with the most frequent ones, on the ``page``, and with the ``variants`` that
+    match: clauses of ``case_variants`` with their counts of chunks. A clause whose value is there
+    after all is left out.
     """
     fields = {} if page is None else {field.name: field for field in page.fields}
     for variant, chunks in variants:
@@ -105,8 +105,8 @@ def _missing(clause: Clause, field: FieldValues) -> MissingValue | None:
 def nearest_values(wanted: str, counts: Sequence[ValueCount]) -> list[ValueCount]:
     """Return up to three values like the wanted one.
 
-    First come those that differ only in case or in slashes at the ends, then those of which one
-    begins with the other, and last those that differ in few letters.
+    First come values that differ only in case or in slashes at the ends, then values that begin
+    with the wanted one or that it begins with, and last values that differ in few letters.
 
     ``counts`` come with the most frequent value first, which orders equal candidates. The time is
     linear in their number; only values of at most 64 characters are compared by letters.

@@ -22,13 +22,13 @@ MAX_NAMES = 256
 def named(
     state: IndexState, names: Mapping[str, str], *, filter: str | Data | None = None
 ) -> dict[str, tuple[list[Hit], int]]:
-    """Return, for each name that documents in scope have (see ``query.names``), their first
-    passages, and how many passages hold the text that the name is mapped to, at most MAX_TOTAL + 1;
-    an empty text is not counted.
+    """Return the names that documents in scope have (see ``query.names``), with two things each: the
+    first passages of these documents, and how many passages hold the text of the name.
 
-    It takes one request, unless the engine knows none of them, and a second one if a name is found
-    whose text is to be counted. Nothing is found if more than MAX_NAMES documents have these names,
-    or if it takes too long. Raises QueryError for the filter.
+    ``names`` maps each name to that text; an empty text is not counted, and counts stop at
+    MAX_TOTAL + 1. It takes one request, unless the engine knows no name, and a second one if a text
+    is to be counted. The result is empty if more than MAX_NAMES documents have these names, or if
+    it takes too long. Raises QueryError for the filter.
     """
     engine, asked = state.engine, dict(list(names.items())[:MAX_NAMES])
     scope, _ = state.narrowed(filter)

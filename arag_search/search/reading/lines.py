@@ -1,9 +1,9 @@
 """The numbered lines of documents: what ``open`` shows, and where ``find`` looks.
 
-Lines are computed from the passages of a document and from ``fold_characters`` of the manifest, so
-that they are the same in every call, run and engine. Long ones are folded into pieces. Within the
-program, pieces are counted from 0. Whoever reads or calls a tool sees an editor's lines, from 1
-(AgenticRAG, section 3.3, counts from 0), and columns of pieces that do not begin a line.
+Lines are computed from the passages of a document and from ``fold_characters`` of the manifest. So
+they are the same in every call, run and engine. Long ones are folded into pieces. Within the
+program, pieces are counted from 0. Tools show an editor's lines, from 1, and columns of pieces that
+do not begin a line. AgenticRAG, section 3.3, counts from 0.
 """
 
 from __future__ import annotations

@@ -153,9 +153,12 @@ class EndpointEncoder(PrefixedEncoder):
                 text.vector = vector
 
     def _divide(self, batch: list[_Sent], error: EncoderLengthError | EncoderReplyError) -> None:
-        """Halve a batch that was refused. Cut a text that is too long alone: the tokens of the
-        model may be others than ours. Note the error of any other one and, at every fourth in a
-        row, raise it if a text that is known to be good has it too."""
+        """Halve a batch that was refused, down to one text.
+
+        A text that is too long is cut: the tokens of the model may be others than ours. Any other
+        text gets the error. At every fourth error in a row, a text that is known to be good is
+        tried; if it fails too, the error is raised.
+        """
         if half := len(batch) // 2:
             self._encode(batch[:half])
             self._encode(batch[half:])
