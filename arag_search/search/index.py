@@ -238,7 +238,8 @@ class Index:
         alternative that matches nothing gets ``nearest``, too. None of these are hits.
         ``first_page`` is the number of passages on the page from offset 0. With it, an OR at the
         top gives the last places of that page to the best passages of alternatives without one, in
-        the order written. The passages that give way come on later pages, which need the same number.
+        the order written. The passages that give way come on later pages, which need the same
+        number.
 
         With ``as_written``, words match as they are written and not in their normal forms. PREFER,
         DEMOTE, patterns and fuzzy words are then off, as in presets that reproduce a paper. The
