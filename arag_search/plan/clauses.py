@@ -247,8 +247,8 @@ def resolved(clause: Clause, ordinals: Sequence[Sequence[int]]) -> Clause:
 
 
 def superset_condition(clause: Clause) -> Clause | None:
-    """Return a superset condition: the clause with every lookup replaced by true; None for no
-    restriction."""
+    """Return a condition that all matches of a clause meet, without its lookups; None for no
+    restriction. A wanted lookup counts as true, and a NOT that contains one is left out."""
     if clause.lookup is not None:
         return None
     if clause.kind == "any":

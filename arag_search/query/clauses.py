@@ -301,7 +301,7 @@ class ClauseReader:
         return KeywordEquals(field.name, text)
 
     def note_guess(self, field: FieldRef) -> None:
-        """Note a field that cannot be checked."""
+        """Note a guessed field: without an index, nobody knows which fields there are."""
         if field.kind == "guess":
             self.note(problems.NOTE_UNCHECKED_FIELD, name=field.name)
 

@@ -1,7 +1,7 @@
 """The problems that a query can have, and the messages that describe them.
 
 Every message says what is wrong, what is allowed and what to write instead; ``Problem`` adds the
-place. All texts are defined here.
+place. All texts about reading a query are here, also of its notes. Advice words its own notes.
 """
 
 from __future__ import annotations

@@ -165,7 +165,7 @@ class Regex(_Leaf):
     """The condition that the stored text of a passage or sentence matches a regular expression.
 
     ``pattern`` is in the syntax of the library ``regex``; a slash in it has a backslash. Engines
-    search no patterns: what they match is looked up first (see ``search.resolve``).
+    search no patterns: what they match is looked up first (see ``search.finding.resolve``).
 
     Example: ``title:/^The /i``
     """

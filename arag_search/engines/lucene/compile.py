@@ -25,7 +25,8 @@ _Compiled = tuple[str, bool]
 
 
 def compiled(clause: Clause) -> _Compiled:
-    """Return the query of a clause, without its role, and whether its matches have a score."""
+    """Return the query of a clause with its weight, not its role, and whether matches have a
+    score."""
     query, scored = _unweighted(clause)
     return (query if clause.weight == 1 else _boosted(query, clause.weight)), scored
 

@@ -1,9 +1,10 @@
 """Plan -> resolved plan: the lookups of a query, such as patterns, verified on stored text before
 an engine answers it.
 
-An engine has no lookups. It lists what the query lets match with every lookup taken as true, also
-one under a NOT; these texts are read and matched; and each lookup of the query becomes the list of
-those that match it. So hits, scores, totals and counts are exact, and the same on every engine.
+An engine has no lookups. It lists the passages that the rest of the query lets match: a wanted
+lookup counts as true, and a NOT that contains one is left out. Their texts are read and matched.
+Then each lookup of the query becomes the list of the passages that match it. So hits, scores,
+totals and counts are exact, and the same on every engine.
 """
 
 from __future__ import annotations
