@@ -32,7 +32,7 @@ from arag_search.runs.run import RunOptions, RunOutcome, Tally, run
 from arag_search.search.index import Index
 from arag_search.tools.preset import Preset
 from arag_search.tools.preset_files import load_preset
-from tests.support.examples import examples
+from tests.support.examples import some_of
 from tests.support.patience import PATIENCE_S
 from tests.support.runs import TEXTS, RecordingProgress, index_of, questions, without_times
 from tests.support.scripted_model import ScriptedModel
@@ -446,7 +446,7 @@ def test_a_run_killed_at_any_record_and_resumed_equals_an_uninterrupted_one(
 ) -> None:
     run(index, questions(40), preset, OfflineModel(), tmp_path / "whole")
     expected = without_times(read_records(tmp_path / "whole").by_id)
-    moments = random.Random(11).sample(range(1, 38), examples(10))
+    moments = some_of(random.Random(11).sample(range(1, 38), 10))
     children = {moment: child(tmp_path / f"{moment}", "SIGKILL", moment) for moment in moments}
     for moment, process in children.items():
         out = tmp_path / f"{moment}"

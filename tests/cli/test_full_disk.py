@@ -1,5 +1,6 @@
 """Messages of commands that cannot write a file because the disk is full."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -8,50 +9,54 @@ import pytest
 
 from tests.support.commands import file_of
 
-_LIMITED = (
-    "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
-    "sys.dont_write_bytecode = True;"  # Python would leave truncated files
-    "limit = int(sys.argv.pop(1)); resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit));"
-    "from arag_search.cli.app import main; main()"
-)
+COMMANDS = [
+    (0, ["embed", "my-index", "--encoder", "hashing", "--vectors", "v"], "v"),
+    (200, ["embed", "my-index", "--encoder", "hashing", "--vectors", "w"], "w"),
+    (0, ["index", "c.jsonl", "--to", "new"], "new"),
+    (0, ["delete", "my-index", "goldoni"], "my-index"),
+    (200, ["run", "my-index", "q.jsonl", "--preset", "logical_read", "--model", "offline",
+           "--out", "r"], "r/run.json"),
+    (9, ["ask", "my-index", "Who?", "--model", "offline", "--record-replies", "g.jsonl"],
+     "g.jsonl"),
+]  # fmt: skip
+"""How many bytes a file may have, the command, and the place that it names."""
+
+LIMITED = """
+import contextlib, io, json, resource, signal, sys
+from arag_search.cli.app import run
+from arag_search.engines.lucene.jvm import start
+
+start()  # Java itself writes larger files.
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+sys.dont_write_bytecode = True  # Python would leave truncated files
+ended = []
+for limit, arguments, _ in json.loads(sys.argv[1]):
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, -1))
+        code = run(arguments)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (-1, -1))
+    ended.append((code, out.getvalue(), err.getvalue()))
+print(json.dumps(ended))
+"""
 
 
-def last_lines(limit: int, *arguments: str) -> list[str]:
-    """Run a command whose files may have ``limit`` bytes, and return its last lines."""
-    done = subprocess.run(
-        [sys.executable, "-c", _LIMITED, str(limit), *arguments], capture_output=True, text=True
-    )
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "Traceback" not in done.stderr
-    return done.stderr.splitlines()[-3:]
-
-
-@pytest.mark.parametrize(
-    ("limit", "arguments", "where"),
-    [
-        (0, ["embed", "my-index", "--encoder", "hashing", "--vectors", "v"], "v"),
-        (200, ["embed", "my-index", "--encoder", "hashing", "--vectors", "w"], "w"),
-        (0, ["index", "c.jsonl", "--to", "new"], "new"),
-        (0, ["delete", "my-index", "goldoni"], "my-index"),
-        (200, ["run", "my-index", "q.jsonl", "--preset", "logical_read", "--model", "offline",
-               "--out", "r"], "r/run.json"),
-        (9, ["ask", "my-index", "Who?", "--model", "offline", "--record-replies", "g.jsonl"],
-         "g.jsonl"),
-    ],
-)  # fmt: skip
 def test_a_full_disk_names_the_path_and_what_to_do(
-    commands_folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    limit: int,
-    arguments: list[str],
-    where: str,
+    commands_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(commands_folder)
     file_of("c.jsonl", {"id": "z", "title": "T", "text": "An opera."})
     file_of("q.jsonl", {"id": "q1", "question": "Who?", "answer": "Vivaldi"})
-    what, place, do = last_lines(limit, *arguments)
-    assert what.startswith("arag-search: ")
-    assert "(File too large)" in what or "(the disk took only a part of it)" in what
-    assert place.startswith(f"Where: {where}")
-    assert do.startswith("Do: Free some space ")
-    assert "run the same command again" in do
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, json.dumps(COMMANDS)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    for (_, arguments, where), ended in zip(COMMANDS, json.loads(done.stdout), strict=True):
+        code, output, errors = ended
+        assert (code, output, "Traceback" in errors) == (1, "", False), (arguments, errors)
+        what, place, do = errors.splitlines()[-3:]
+        assert what.startswith("arag-search: ")
+        assert "(File too large)" in what or "(the disk took only a part of it)" in what
+        assert place.startswith(f"Where: {where}")
+        assert do.startswith("Do: Free some space ")
+        assert "run the same command again" in do

@@ -17,7 +17,7 @@ from urllib.parse import quote
 import pytest
 
 from arag_search.cli.app import main, run
-from tests.support.commands import file_of
+from tests.support.commands import Command, file_of
 from tests.support.endpoint import completion, running_endpoint
 from tests.support.terminal import COMMANDS, OBEYED
 
@@ -117,7 +117,7 @@ def test_no_command_writes_control_sequences_to_a_terminal(
 
 
 def test_the_id_of_a_passage_is_a_link_to_its_file_on_a_terminal_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arag: Command
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "notes").mkdir()
@@ -132,7 +132,7 @@ def test_the_id_of_a_passage_is_a_link_to_its_file_on_a_terminal_alone(
         assert code == 0
         assert len(link.findall(text)) == text.count("\x1b]8;;file") == 1
         assert "\x1b" not in at_a_terminal(*command)[1]
-        assert "\x1b" not in piped_output(*command)
+        assert "\x1b" not in arag(*command).out
         assert "\x1b" not in at_a_terminal(*command, "--json", term="xterm")[1]
     file.unlink()
     assert "\x1b" not in at_a_terminal("search", "linked", "griselda", term="xterm")[1]
@@ -157,13 +157,13 @@ def test_json_at_a_terminal_is_still_the_same_json(
 
 
 def test_a_pipe_gets_commands_for_a_terminal_in_json_alone(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, monkeypatch: pytest.MonkeyPatch, arag: Command
 ) -> None:
     monkeypatch.chdir(folder)
-    shown = piped_output("read", "hostile", "g.1")
+    shown = arag("read", "hostile", "g.1").out
     assert OBEYED["clipboard"].replace("\x1b", "\ufffd").replace("\a", "\ufffd") in shown
     assert COMMANDS.findall(shown) == []
-    (passage,) = json.loads(piped_output("read", "hostile", "g.1", "--json"))["passages"]
+    (passage,) = json.loads(arag("read", "hostile", "g.1", "--json").out)["passages"]
     assert OBEYED["clipboard"] in passage["content"]
 
 

@@ -196,8 +196,10 @@ def change_times(notes: Path) -> None:
     os.utime(notes / "page1.html", (1, 1))
 
 
-@pytest.mark.parametrize("change", [change_folder, change_to_folder, change_nothing, change_times])
-@pytest.mark.parametrize("seconds", [0.0, 300.0])
+@pytest.mark.parametrize(
+    ("change", "seconds"),
+    [(change_folder, 300.0), (change_to_folder, 0.0), (change_nothing, 300.0), (change_times, 0.0)],
+)
 def test_after_some_answers_an_index_equals_a_new_build(
     notes: Path,
     change: Callable[[Path], None],

@@ -86,6 +86,7 @@ def test_a_build_whose_source_or_options_changed_starts_over_and_says_so() -> No
     assert (report.continued, len(contents("index")[1])) == (0, 100)
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_the_corpus(
     memory_children: "list[subprocess.Popen[str]]",
 ) -> None:

@@ -129,7 +129,7 @@ class KillingAWorker(Progress):
 
 
 def test_a_killed_worker_ends_the_build_and_the_same_command_resumes_it() -> None:
-    corpus("c.jsonl", 3000)
+    corpus("c.jsonl", 1000)
     options = BuildOptions(workers=2)
     with pytest.raises(WorkerLostError) as caught:
         build_index(["c.jsonl"], Path("index"), options, KillingAWorker())
@@ -139,17 +139,17 @@ def test_a_killed_worker_ends_the_build_and_the_same_command_resumes_it() -> Non
         "Give the machine more memory, or use fewer --workers."
         f" Run the same command again: it resumes after {checkpoint:,} documents."
     )
-    assert 100 <= checkpoint < 3000
+    assert 100 <= checkpoint < 1000
     assert worker_processes() == []
     report = build_index(["c.jsonl"], Path("index"), options)
-    assert (report.continued, report.documents) == (checkpoint, 3000)
+    assert (report.continued, report.documents) == (checkpoint, 1000)
     build_index(["c.jsonl"], Path("whole"), BuildOptions())
     assert same_index("index") == same_index("whole")
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGKILL])
 def test_no_worker_outlives_its_build(signal_number: signal.Signals) -> None:
-    corpus("c.jsonl", 20_000)
+    corpus("c.jsonl", 5_000)
     child = process(BUILD, "c.jsonl")
     assert child.stdout is not None
     workers = [int(process_id) for process_id in child.stdout.readline().split()]

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from arag_search.engines.opensearch.site import is_running
 from tests.support.commands import SAMPLE
 
@@ -47,6 +49,7 @@ print(json.dumps(this_builder()))
 """
 
 
+@pytest.mark.long
 def test_builds_updates_vectors_and_locks_work_without_proc_and_affinity(tmp_path: Path) -> None:
     folder = tmp_path / "site"
     folder.mkdir()

@@ -25,10 +25,8 @@ def test_all_modules_that_ask_for_the_cluster_or_the_model_go_to_the_same_worker
 @pytest.mark.parametrize(
     ("arguments", "cores", "workers"),
     [
-        ([TESTS], 2, 3),
-        ([TESTS / "unit", TESTS / "cli"], 8, 3),
-        ([TESTS / "unit"], 8, 2),
-        ([TESTS / "unit" / "query", TESTS / "unit" / "cli"], 2, 2),
+        ([TESTS], 2, 2),
+        ([TESTS / "unit" / "query", TESTS / "cli"], 8, 2),
         ([TESTS], 1, 0),
         ([TESTS / "conftest.py"], 2, 0),
         ([TESTS / "unit", f"{TESTS}/cli/test_app.py::test_x"], 2, 0),

@@ -10,9 +10,8 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 ROOT = Path(__file__).parents[2]
-CORES = 2
-WORKERS = 3
-"""One more than there are cores, because tests of faults and of nodes wait much of their time."""
+WORKERS = 2
+"""Each collects all tests, so that a third costs more than it saves."""
 
 EXPENSIVE = {
     "opensearch_cluster": re.compile(r"\bopensearch_cluster: "),
@@ -28,12 +27,10 @@ LONG = ("opensearch", "jobs", "vectors", "bench", "viewer", "mcp", "cli", "lucen
 def worker_count(arguments: Sequence[str], cores: int) -> int:
     """Return how many workers run these arguments of pytest: none where modules or tests are
     named, because starting workers takes longer than a few tests; and none for containers, which
-    several workers would build. The fast tests never wait, so two workers are enough."""
+    several workers would build."""
     folders = [Path(argument) for argument in arguments]
     whole_folders = all(folder.is_dir() and folder.name != "docker" for folder in folders)
-    if not whole_folders or cores < CORES:
-        return 0
-    return CORES if all("unit" in folder.parts for folder in folders) else WORKERS
+    return WORKERS if whole_folders and cores >= WORKERS else 0
 
 
 def group_of(module: str) -> str:
