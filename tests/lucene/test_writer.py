@@ -164,12 +164,8 @@ def test_an_id_too_long_for_lucene_is_refused_before_it_is_written(tmp_path: Pat
     first = writer(tmp_path, resume=False)
     with pytest.raises(BuildError) as caught:
         first.add([chunk(1, "opera", doc_id="é" * 16_383)])
-    assert str(caught.value) == (
-        "An id or keyword has 32,768 bytes.\n"
-        f"Where: chunk {'é' * 60!r}\n"
-        "Allowed: at most 32,766 bytes in UTF-8\n"
-        "Do: Shorten it, or leave that metadata field undeclared."
-    )
+    assert caught.value.where == f"chunk {'é' * 60!r}"
+    assert "32,768" in caught.value.what
     first.add([chunk(1, "opera", doc_id="é" * 16_380)])
     first.abort()
 

@@ -122,11 +122,8 @@ def test_too_few_rows_for_training_are_reported_before_any_work(tmp_path: Path) 
     stored = stored_vectors(tmp_path, 200)
     with pytest.raises(ArgumentError) as raised:
         stored.build("IVF8,Flat", ("passage",))
-    assert str(raised.value) == (
-        "IVF8,Flat needs at least 312 rows for training, and there are 200.\n"
-        f"Where: the passage vectors in {stored.store.folder}\nAllowed: {ALLOWED}\n"
-        "Do: Use --index flat, or a factory with fewer lists."
-    )
+    assert raised.value.where == f"the passage vectors in {stored.store.folder}"
+    assert "312" in raised.value.what
     assert not [*stored.store.folder.glob("passage-*")]
 
 

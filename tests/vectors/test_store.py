@@ -243,10 +243,8 @@ def test_an_impossible_block_is_refused(store: Store, rows: int, what: str) -> N
 def test_vectors_that_do_not_fit_the_keys_are_refused(store: Store) -> None:
     with pytest.raises(ArgumentError) as raised:
         store.append("passage", keys_of(range(5)), unit_vectors(4))
-    assert str(raised.value) == (
-        "There are 5 keys and an array of 4 x 16 for 5 rows, or a number is not finite.\n"
-        "Where: unit passage\nAllowed: a key of 16 bytes and 16 finite numbers a row"
-    )
+    assert raised.value.where == "unit passage"
+    assert "5 keys" in raised.value.what
     with pytest.raises(ArgumentError, match="an array of 4 x 8 for"):
         store.append("passage", keys_of(range(4)), unit_vectors(4, dimension=8))
     assert store.rows("passage") == 0

@@ -56,10 +56,8 @@ def test_an_array_whose_rest_cannot_be_read_is_an_error(
 ) -> None:
     with pytest.raises(SourceError) as caught:
         documents(source_of("c.json", raw))
-    assert str(caught.value) == (
-        f"The array is not JSON ({problem}).\nWhere: c.json, after item {after}\n"
-        "Do: Correct the file; nothing after this can be read."
-    )
+    assert caught.value.where == f"c.json, after item {after}"
+    assert str(problem) in caught.value.what
 
 
 def test_an_item_that_is_nested_too_deeply_is_an_error() -> None:

@@ -90,8 +90,4 @@ def test_a_document_of_only_a_title_is_one_empty_chunk() -> None:
 def test_more_chunks_than_an_ordinal_can_number_are_rejected() -> None:
     with pytest.raises(BuildError) as caught:
         ordinal_of(0, 0, 1 << 15)
-    assert str(caught.value) == (
-        "There are more than 32,768 chunks in one document.\n"
-        "Allowed: at most 32,768 chunks in one document\n"
-        "Do: Split the source into larger or smaller files, or raise --chunk-tokens."
-    )
+    assert "32,768" in caught.value.what

@@ -60,10 +60,8 @@ def test_every_public_argument_of_a_wrong_type_is_refused(
 def test_a_list_of_one_query_and_a_number_as_text_are_refused(index: Index) -> None:
     with pytest.raises(ArgumentError) as caught:
         index.logical_search(["vivaldi"])  # type: ignore[arg-type]
-    assert str(caught.value) == (
-        "query is ['vivaldi'].\nWhere: Index.logical_search\n"
-        "Allowed: a valid string\nDo: See help(Index.logical_search)."
-    )
+    assert caught.value.where == "Index.logical_search"
+    assert "vivaldi" in caught.value.what
     with pytest.raises(ArgumentError, match=r"^top_k is True\."):
         index.keyword_search(["vivaldi"], top_k=True)
     with pytest.raises(ArgumentError, match=r"^top_k is '5'\."):
