@@ -20,7 +20,6 @@ from tests.support.examples import examples, some_of
 
 pytestmark = pytest.mark.long
 
-NEW = "new"
 COMMANDS = {
     "build with workers": ("index", "first.jsonl", "--to", "{}", "--workers", "2"),
     "add": ("index", "more.jsonl", "--to", "{}", "--add"),

@@ -33,6 +33,10 @@ WHEN = "2024-08-01T12:03:00+00:00"
             "Index in step as of Aug 1 2024; not since: see arag-search info.",
         ),
         (
+            Standing("i", in_step=WHEN, not_compared=10_000_000),
+            "Index in step as of Aug 1 2024; not compared since: 10,000,000 files.",
+        ),
+        (
             Standing("i", in_step=WHEN, sources=("/nowhere/notes",)),
             "Index in step as of Aug 1 2024; /nowhere/notes is gone.",
         ),
