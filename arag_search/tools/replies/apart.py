@@ -16,12 +16,12 @@ MARK = "| "
 """Stands before a line of text that has the form of a line of ours."""
 
 _UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\U000e0000-\U000e00ff"
-    "\U000e01f0-\U000e0fff]|(?<=[\ufe00-\ufe0f\U000e0100-\U000e01ef])[\U000e0100-\U000e01ef]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\U000e0000-\U000e0fff]"
+    "(?:(?<![\U000e0100-\U000e01ef])|(?<=[\ufe00-\ufe0f\U000e0100-\U000e01ef].))"
 )
 """The signs that a reply replaces: ends of lines other than a line feed, other control characters,
 and signs that turn the direction of what follows. Nobody sees the rest, but models read it: tags,
-and variation selectors behind another one."""
+and variation selectors behind another one. The set stands first, so that the search is fast."""
 
 _UNSEEN = re.compile(
     "[\u00ad\u0300-\u036f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f"
@@ -48,7 +48,7 @@ _FORMS = (
     # 3 of 9 passages for opera; Only 3 passages match opera; No passage matches opera
     r"(?:No|(?:Only )?#?\d[\d,]*(?: of (?:more than )?\d[\d,]*)?)(?: nearest)? "
     "(?:passage|sentence|document|chunk)",
-    r"(?:Nearest p|P)assages? \d",
+    r"(?:Nearest (?:passage|passages)|Passage|Passages) \d",
     r"\d[\d,]* (?:files? (?:is|are) not|quer(?:y|ies),) ",
     # 2: 5 for opera; #2: Alone: opera 3
     rf"#?\d+: (?:\d|(?:{_LABEL})[:.])",
@@ -58,9 +58,12 @@ _FORMS = (
     r"(?:Best for|Nearest, without) .*:$",
     r"(?:Index in step|Shown up to sentence|This call was made|Viewing lines) ",
     # line 71: text; 1. column 12, "x": a problem
-    r"lines? \d\S*:(?: |$)|\d+\. (?:column|argument) ",
+    r"(?:line|lines) \d\S*:(?: |$)|\d+\. (?:column|argument) ",
 )
 _OURS = re.compile(rf"(?:\| )*(?:{'|'.join(_FORMS)})")
+_FIRST_WORD = re.compile(r"\s*([A-Za-z]+)[ -@]", re.ASCII)
+_WORDS = frozenset(re.findall("[A-Za-z]+", " ".join(_FORMS)))
+"""The words that a line of ours may begin with, and others."""
 
 
 def safe_signs(text: str) -> str:
@@ -99,6 +102,9 @@ def cut_marked(text: str, max_tokens: int) -> str:
 
 
 def _is_like_ours(line: str) -> bool:
+    word = _FIRST_WORD.match(line)
+    if word is not None and word[1] not in _WORDS:  # most
+        return False
     if not line.isascii():
         seen = _UNSEEN.sub("", line).lstrip()[:_COMPARED_CHARACTERS]
         line = _UNSEEN.sub("", unicodedata.normalize("NFKD", seen)).translate(_ALIKE)
