@@ -144,13 +144,13 @@ class GroupItem:
     """A clause in its group, with the ``connector`` before it, empty for a space.
 
     ``node`` is None if it was rejected and has no replacement. A group of nothing but modifiers is
-    these, and ``is_modifier``, too.
+    these, and ``is_modifier``, too. Only of one with a modifier are the offsets known.
     """
 
     connector: str
     node: Read
-    start: int
-    end: int
+    start: int = 0
+    end: int = 0
     is_modifier: bool = False
     plus: bool = False
 
@@ -165,30 +165,26 @@ class OpenGroup:
     """An open parenthesis (or the whole query) with the clauses read so far, as what it is itself
     in the group around it.
 
-    ``operator``, ``modifiers`` and ``plus`` belong to the clause that comes next. ``is_plain``: no
-    clause so far has a modifier or a plus, or is rejected. ``dropped`` are the offsets of pieces
-    that hold nothing to search.
+    ``operator``, ``modifiers`` and ``plus`` belong to the clause that comes next. ``marked`` are
+    the clauses that have a modifier or a plus, or are rejected, by their place. ``dropped`` are the
+    offsets of pieces that hold nothing to search.
     """
 
     __slots__ = (
-        "dropped", "field", "is_plain", "items", "modifiers", "operator", "plus", "start"
+        "connectors", "dropped", "field", "marked", "modifiers", "nodes", "operator", "plus",
+        "start",
     )  # fmt: skip
 
     def __init__(self, start: int, field: FieldRef | None = None) -> None:
         self.start = start
         self.field = field
-        self.items: list[GroupItem] = []
+        self.nodes: list[Read] = []
+        self.connectors: list[str] = []
+        self.marked: dict[int, GroupItem] = {}
         self.operator: Lexeme | None = None
         self.modifiers: list[TypedModifier] = []
         self.plus = False
-        self.is_plain = True
         self.dropped: list[tuple[int, int]] = []
-
-
-def are_modifiers(items: list[GroupItem]) -> bool:
-    """Return whether a group is nothing but NOTs, PREFERs and DEMOTEs, joined by AND or spaces."""
-    kept = [item for item in items if item.node is not None]
-    return all(item.is_modifier and item.connector != "OR" for item in kept)
 
 
 # Limits of the whole

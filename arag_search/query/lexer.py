@@ -8,9 +8,10 @@ end) becomes a lexeme too; the parser rejects it.
 from __future__ import annotations
 
 import re
-from typing import Literal, NamedTuple, cast
+from functools import partial
+from typing import Any, Literal, NamedTuple, cast
 
-LexemeKind = Literal["word", "phrase", "regex", "range", "open", "close", "backslash"]
+LexemeKind = Literal["plain", "word", "phrase", "regex", "range", "open", "close", "backslash"]
 
 REGEX = re.compile(
     r"""(?P<signs>[-!+]*)(?:(?P<name>title|content):)?
@@ -23,16 +24,16 @@ PATTERN = re.sub(r"\(\?P<\w+>", "(?:", REGEX.pattern)
 """The same without groups, as a part of verbose expressions."""
 _SUFFIX = r'(?:[~^][^\s()"\\]*)?'
 _INSIDE = r'[^\[\]{}()"\\]*'
-_LEXEMES = rf"""(?P<word>[A-Za-z0-9]++(?=[\s)]|$))
+_LEXEMES = rf"""(?P<plain>[A-Za-z0-9]++(?=[\s)]|$))
     | (?P<open>\()
     | (?P<close>\)){_SUFFIX}
     | (?P<phrase>"[^"\\]*+(?:\\.[^"\\]*+)*"?){_SUFFIX}
     | (?P<range>(?:[-!]*+[^\W\d][\w.-]*+:[\[{{]|[\[{{](?=\s*[^\s\]}}]+\s+TO\s+[^\s\]}}]+\s*[\]}}]))
         {_INSIDE}[\]}}](?=[\s()"^~]|$)){_SUFFIX}
-    | (?P<other>(?:[^\s()"\\]++|\\.)+)
+    | (?P<word>(?:[^\s()"\\]++|\\.)+)
     | (?P<backslash>\\)"""
 """All characters but blanks are part of one. Brackets are a range after a field, and alone if a TO
-is inside. Most words are plain; all others are words, too."""
+is inside. Most words are plain: letters and digits of ASCII."""
 _SCANNER = re.compile(_LEXEMES, re.VERBOSE | re.DOTALL)
 _SCANNER_WITH_PATTERNS = re.compile(
     rf"(?P<regex>{PATTERN}){_SUFFIX} | {_LEXEMES}", re.VERBOSE | re.DOTALL
@@ -57,6 +58,9 @@ class Lexeme(NamedTuple):
     joined: bool
 
 
+_made: Any = partial(cast(Any, tuple).__new__, Lexeme)  # Lexeme() takes twice as long
+
+
 def lex(text: str, *, patterns: bool = True) -> list[Lexeme]:
     """Return all lexemes of the text, in order. Only blanks are between them. Without
     ``patterns``, slashes are ordinary characters."""
@@ -64,16 +68,13 @@ def lex(text: str, *, patterns: bool = True) -> list[Lexeme]:
     lexemes: list[Lexeme] = []
     end_before = 0
     for match in scanner.finditer(text):
-        kind = match.lastgroup
+        kind: Any = match.lastgroup
         start, end = match.span()
         raw, suffix = match[0], ""
-        if kind == "other":
-            kind = "word"
-        elif kind != "word" and kind != "open":
-            raw = match[kind or 0]
+        if kind not in ("plain", "word", "open"):
+            raw = match[kind]
             suffix = text[start + len(raw) : end]
-        is_joined = start == end_before > 0
-        lexemes.append(Lexeme(cast(LexemeKind, kind), start, end, raw, suffix, is_joined))
+        lexemes.append(_made((kind, start, end, raw, suffix, start == end_before > 0)))
         end_before = end
     return lexemes
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from itertools import pairwise
 from operator import attrgetter
 from typing import cast
 
@@ -25,7 +24,6 @@ from arag_search.query.grammar import (
     Options,
     TypedModifier,
     alternatives,
-    are_modifiers,
     exceeded,
     may_exceed,
     node_of,
@@ -213,8 +211,8 @@ class _Reader:
                 self.reject(*half.span(), ProblemKind.LONE_SURROGATE, mended=False)
             if self.findings.problems:
                 return None
-        for lexeme, following in pairwise([*self.lexemes, None]):
-            if lexeme is None or lexeme.start < self.read_until:
+        for lexeme, following in zip(self.lexemes, [*self.lexemes[1:], None], strict=False):
+            if lexeme.start < self.read_until:
                 continue
             if self.doubt is None:
                 self._BY_KIND[lexeme.kind](self, lexeme, following)
@@ -230,7 +228,7 @@ class _Reader:
             self.reject(self.group.start, self.group.start + 1, ProblemKind.UNCLOSED_GROUP)
             self._end(end, "")
         self._reject_pending()
-        if not self.group.items and not self.findings.problems:
+        if not self.group.nodes and not self.findings.problems:
             start, end = self.group.dropped[0] if self.group.dropped else (0, end)
             self.reject(start, end, ProblemKind.EMPTY_QUERY, mended=False)
         return self._joined(self.group)
@@ -247,21 +245,22 @@ class _Reader:
     def _backslash(self, lexeme: Lexeme, _: Lexeme | None) -> None:
         self.reject(lexeme.start, lexeme.end, ProblemKind.TRAILING_BACKSLASH)
 
-    def _word(self, lexeme: Lexeme, following: Lexeme | None) -> None:
+    def _plain(self, lexeme: Lexeme, following: Lexeme | None) -> None:
+        """Read a word of letters and digits of ASCII."""
         _, start, end, raw, _, _ = lexeme
-        group = self.group
-        # A comparison may follow after a blank
-        is_alone = following is None or following.raw[:1] not in ":=<>≥≤"
-        if is_alone and self.pending_field is None and raw.isalnum() and raw.isascii():
-            operator = self.operators.get(raw)
-            if operator is None and group.field is None:
-                if raw in OTHER_CASE:
-                    self._doubt_case(raw)
-                self._add(Term(raw, start=start), start, end)
-                return
-            if operator is not None:
-                self._before_clause(operator, lexeme)
-                return
+        operator = self.operators.get(raw)
+        in_field = self.pending_field or (operator is None and self.group.field)
+        if in_field or self.may_compare:
+            self._word(lexeme, following)
+        elif operator is not None:
+            self._before_clause(operator, lexeme)
+        else:
+            self._add(Term(raw, start=start), start, end)
+            if raw in OTHER_CASE:
+                self._doubt_case(raw)
+
+    def _word(self, lexeme: Lexeme, following: Lexeme | None) -> None:
+        raw, start = lexeme.raw, lexeme.start
         if self.may_compare and self._is_spaced_clause(lexeme):
             return
         operator = self._operator(raw)
@@ -414,7 +413,7 @@ class _Reader:
     ) -> None:
         takes_next = (
             following is not None
-            and following.kind in ("word", "phrase", "regex", "open")
+            and following.kind in ("plain", "word", "phrase", "regex", "open")
             and self._operator(following.raw) is None
         )
         if ref.kind in ("unknown", "guess") and has_token(ref.name):
@@ -498,7 +497,7 @@ class _Reader:
         if operator.joins and self.options.operators:
             if group.modifiers or group.operator:
                 self._reject_pending()
-            if group.items:
+            if group.nodes:
                 group.operator = lexeme
             else:
                 self.reject(start, end, ProblemKind.NOTHING_LEFT, operator=lexeme.raw)
@@ -554,13 +553,13 @@ class _Reader:
         group, self.pending_field = self.group, None
         connector = "" if group.operator is None else self.operators[group.operator.raw].word
         group.operator = None
-        of_modifiers = isinstance(node, tuple)
-        item = GroupItem(connector, node, start, end, of_modifiers, group.plus)
-        group.items.append(item)
-        modifiers = group.modifiers
-        if not modifiers and not group.plus and node is not None and not of_modifiers:  # most
+        group.connectors.append(connector)
+        group.nodes.append(node)
+        of_modifiers, modifiers = isinstance(node, tuple), group.modifiers
+        if not (modifiers or group.plus or node is None or of_modifiers):  # most
             return
-        group.is_plain = False
+        item = GroupItem(connector, node, start, end, of_modifiers, group.plus)
+        group.marked[len(group.nodes) - 1] = item
         group.modifiers, group.plus = [], False
         if not modifiers:
             return
@@ -616,7 +615,7 @@ class _Reader:
         ended, self.group = self.group, self.outer.pop()
         at = end - len(suffix)
         weight = self.clauses.numbers(suffix, at, 0, 0)[1] if suffix else 1.0
-        if not ended.items:
+        if not ended.nodes:
             is_blank = not self.findings.text[ended.start + 1 : end - 1].strip()
             if ended.dropped:
                 self.reject(*ended.dropped[0], ProblemKind.NO_TOKEN)
@@ -627,11 +626,9 @@ class _Reader:
             if weight != 1:
                 self.reject(at, end, ProblemKind.NO_SCORE)
         elif node is not None and weight != 1:
-            node = self._weighted(node, weight, at, end)
+            whole = node
+            node = self.clauses.first(at, end, lambda: weighted(whole, weight), lambda: whole)
         self._add(node, ended.start, end)
-
-    def _weighted(self, node: Node, weight: float, start: int, end: int) -> Node | None:
-        return self.clauses.first(start, end, lambda: weighted(node, weight), lambda: node)
 
     def _joined(self, group: OpenGroup) -> Node | tuple[Modifier, ...] | None:
         """Return the node of the clauses of a group (see ``node_of``); None if nothing is left.
@@ -639,10 +636,11 @@ class _Reader:
         An alternative of nothing but modifiers (see ``grammar``) is rejected. In the corrected
         query, it joins the alternative before it, or the next one if it is the first.
         """
-        items, spaces_mean = group.items, self.options.spaces_mean
-        if group.is_plain and items:
-            plain = cast("list[Node]", [item.node for item in items])
-            return plain_node(plain, [item.connector for item in items], spaces_mean)
+        if group.nodes and not group.marked:  # most
+            plain = cast("list[Node]", group.nodes)
+            return plain_node(plain, group.connectors, self.options.spaces_mean)
+        clauses = enumerate(zip(group.connectors, group.nodes, strict=True))
+        items = [group.marked.get(at) or GroupItem(*clause) for at, clause in clauses]
         kept = [item for item in items if item.node is not None]
         if not kept:
             return None
@@ -651,7 +649,7 @@ class _Reader:
             for item in kept:
                 item.connector = "AND"
         kept[0].connector = ""
-        if not are_modifiers(kept):
+        if not all(item.is_modifier and item.connector != "OR" for item in kept):
             connectors = [item.connector for item in kept]
             for start, end in alternatives(connectors, self.options.spaces_mean):
                 run = kept[start:end]
@@ -675,6 +673,6 @@ class _Reader:
         return node_of(nodes, connectors, self.options.spaces_mean)
 
     _BY_KIND = {  # noqa: RUF012
-        "word": _word, "phrase": _phrase, "regex": _regex, "range": _range, "open": _open,
-        "close": _close, "backslash": _backslash,
+        "plain": _plain, "word": _word, "phrase": _phrase, "regex": _regex, "range": _range,
+        "open": _open, "close": _close, "backslash": _backslash,
     }  # fmt: skip
