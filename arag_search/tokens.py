@@ -37,7 +37,7 @@ def _tokenizer() -> _Tokenizer:
     return cast(_Tokenizer, bindings.tokenizer_for_encoding("o200k_base"))
 
 
-_MAX_KEPT = 64
+_MAX_KEPT = 256
 _kept: dict[str, int] = {}
 """The tokens of the texts that were counted last: those of one reply are counted several times."""
 

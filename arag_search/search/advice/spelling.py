@@ -8,7 +8,8 @@ has the same words, and no word is shown that a scope hides.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import chain, islice
 
 from arag_search.engines.base import Page, SearchEngine, SearchRequest
@@ -64,7 +65,7 @@ def _unseen(query: Clause, hits: Sequence[Hit], in_fields: bool) -> dict[Clause,
     may be one in the index. Unless ``in_fields``, a word of a title may be anywhere: models write
     titles that may not exist, to rank by them.
     """
-    titles, contents = _low(hit.heading for hit in hits), _low(hit.content for hit in hits)
+    low_text = cache(analysis.fold)  # most words are in the text of the first hit
     words: dict[Clause, str] = {}
     for leaf in wanted_leaves(query):
         if leaf.kind not in ("word", "phrase"):
@@ -73,8 +74,10 @@ def _unseen(query: Clause, hits: Sequence[Hit], in_fields: bool) -> dict[Clause,
         is_exact = leaf.typed.startswith(EXACT_MARK)
         for piece in leaf.typed.removeprefix(EXACT_MARK).split():
             low = analysis.fold(piece)
-            is_seen = (field != CONTENT and _has(titles, low)) or (
-                field != TITLE and _has(contents, low)
+            is_seen = any(
+                (field != CONTENT and _has(low_text(hit.heading), low))
+                or (field != TITLE and _has(low_text(hit.content), low))
+                for hit in hits
             )
             if is_seen or piece.upper() in SPELLED:  # of which another note tells
                 continue
@@ -83,10 +86,6 @@ def _unseen(query: Clause, hits: Sequence[Hit], in_fields: bool) -> dict[Clause,
                 clause = lower(Term(word, field), leaf.language)
                 words[clause] = leaf.text if is_exact else ""
     return dict(list(words.items())[:_MAX_LOOKED_UP])
-
-
-def _low(texts: Iterable[str]) -> str:
-    return analysis.fold("\n".join(texts))
 
 
 def _has(text: str, word: str) -> bool:

@@ -200,8 +200,8 @@ def _best(
     chosen: list[int] = []
     unseen = [set(text.matching(pattern)) for pattern in cover]
     while len(chosen) < most:
-        gains = Counter(number for numbers in unseen for number in numbers)
-        chosen.append(max((n for n in best if n not in chosen), key=lambda n: gains[n]))
+        left = [number for number in best if number not in chosen]
+        chosen.append(max(left, key=lambda number: sum(number in numbers for numbers in unseen)))
         unseen = [numbers for numbers in unseen if chosen[-1] not in numbers]
     return chosen
 
