@@ -114,37 +114,40 @@ class KeywordRequest:
     deadline: Deadline | None = field(default=None, compare=False)
 
 
+class Count(NamedTuple):
+    """The number of all matches of a search: of chunks, at sentence granularity of sentences.
+
+    - ``is_exact``: whether it is the number. False: it is a lower bound above MAX_TOTAL.
+    - ``is_common``: whether every engine has this number.
+    """
+
+    number: int
+    is_exact: bool = True
+    is_common: bool = False
+
+    @property
+    def told(self) -> tuple[int, bool]:
+        """What a result tells on every engine: the number and True, or MAX_TOTAL and False, which
+        mean "more than 1,000"."""
+        is_known = self.is_common or self.number <= MAX_TOTAL
+        return (self.number if is_known else MAX_TOTAL), is_known
+
+
 @value
 class Page:
-    """Hits ``offset`` to ``offset + top_k`` in order, and the number of all matches.
+    """Hits ``offset`` to ``offset + top_k`` in order, and how many there are in all.
 
-    - ``count``: the number of matching chunks, at sentence granularity of matching sentences.
-    - ``count_is_exact``: whether it is the number. False: it is a lower bound above MAX_TOTAL.
-    - ``counted``: whether it is exact on every engine, because the query is a single clause (see
-      ``Clause.is_counted``).
-    - ``passages``: the exact number of chunks that can be paged through. None: the page does not
-      reach past the last of them.
+    ``passages``: the exact number of chunks that can be paged through. None: the page does not
+    reach past the last of them.
     """
 
     hits: tuple[Hit, ...]
-    count: int
-    count_is_exact: bool
+    total: Count
     passages: int | None = None
-    counted: bool = False
 
-    @property
-    def total(self) -> int:
-        """The count; at most MAX_TOTAL unless ``counted``."""
-        return self.count if self.counted else min(self.count, MAX_TOTAL)
-
-    @property
-    def total_is_exact(self) -> bool:
-        """False means "more than 1,000"."""
-        return self.counted or (self.count_is_exact and self.count <= MAX_TOTAL)
-
-    def with_count(self, count: int) -> Page:
-        """Return the same page with an exact count, which matters only above MAX_TOTAL."""
-        return Page(self.hits, count, True, self.passages, count > MAX_TOTAL)
+    def with_total(self, number: int) -> Page:
+        """Return the same page with a number of matches that every engine has."""
+        return Page(self.hits, Count(number, is_common=True), self.passages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,7 +448,7 @@ def substring_page(chunks: Iterable[Chunk], request: KeywordRequest) -> Page:
     end = request.offset + request.top_k
     best = nsmallest(end, scored(), key=lambda pair: (-pair[0], pair[1].ordinal))
     hits = (Hit.of(chunk, score, text=request.with_text) for score, chunk in best[request.offset :])
-    return Page(tuple(hits), count, True, count if end > count else None)
+    return Page(tuple(hits), Count(count), count if end > count else None)
 
 
 # The calls in flight of an engine that threads share, so that ``close`` waits for them

@@ -87,9 +87,7 @@ class SearchResult:
         ``started`` is the time of ``time.perf_counter`` at which the search began. The totals are
         those of the ``page`` of an engine; without one, only ``passages`` is known.
         """
-        totals = (None, True, passages)
-        if page is not None:
-            totals = (page.total, page.total_is_exact, page.passages)
+        totals = (None, True, passages) if page is None else (*page.total.told, page.passages)
         if stopwatch().has_stopped:
             notes = (*notes, NOTE_UNMARKED)
         standing = state.standing

@@ -14,7 +14,7 @@ from random import Random
 import pytest
 
 from arag_search.corpus import Chunk
-from arag_search.engines.base import KeywordRequest, Page, SearchRequest
+from arag_search.engines.base import Count, KeywordRequest, Page, SearchRequest
 from arag_search.engines.lucene import jvm
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.engines.lucene.writer import LuceneWriter
@@ -133,7 +133,8 @@ def test_an_empty_index_answers_everything_with_nothing(tmp_path: Path) -> None:
     engine = build(tmp_path, [])
     for number in range(50):
         assert answer_to_request(engine, number) in (
-            Page((), 0, True, 0),
+            Page((), Count(0), 0),
+            Page((), Count(0, is_common=True), 0),
             [0, 0],
             [None, None, None],
         )
@@ -147,7 +148,7 @@ def test_a_hit_lists_all_its_matched_sentences_however_many_match(tmp_path: Path
     page = engine.search(SearchRequest(written(Term("opera")), 3, 2, "sentence"))
     assert [hit.id for hit in page.hits] == ["d2.1", "d3.1", "d4.1"]
     assert page.hits[1].matched_sentences == tuple(range(0, 2 * 53, 2))
-    assert (page.count, page.count_is_exact, page.passages) == (666, True, None)
+    assert (page.total, page.passages) == (Count(666, is_common=True), None)
     beyond = engine.search(SearchRequest(written(Term("opera")), 5, 12, "sentence"))
     assert (beyond.hits, beyond.passages) == ((), 12)
     engine.close()
@@ -161,11 +162,11 @@ def test_counts_stop_beyond_a_thousand(tmp_path: Path) -> None:
     ) == [1001, 3]
     either = any_of(Term("opera"), Term("x"))
     page = engine.search(SearchRequest(written(either), granularity="sentence"))
-    assert (page.total, page.total_is_exact) == (1000, False)
+    assert page.total.told == (1000, False)
     assert len(page.hits) == page.passages == 3
     for leaf in (Term("opera"), Term("opera", "content", 2.0), Prefix("ope")):
         page = engine.search(SearchRequest(written(leaf), granularity="sentence"))
-        assert (page.total, page.total_is_exact) == (1503, True)
+        assert page.total == Count(1503, is_common=True)
     assert len(page.hits) == page.passages == 3
     scope = scoped((KeywordEquals("doc_id", "d0"),))
     assert engine.counts([(written(Term("opera")), "sentence")], scope) == [500]
@@ -180,7 +181,7 @@ def test_equal_scores_are_in_corpus_order_however_the_chunks_were_added(
     with closing(build(tmp_path, chunks, segments=2)) as engine:
         page = engine.search(SearchRequest(written(Term("plain")), top_k=3))
         assert [hit.doc_id for hit in page.hits] == ["d0", "d1", "d2"]
-        assert page.count == 4
+        assert page.total.number == 4
 
 
 def test_order_is_remembered_over_a_resumed_build(tmp_path: Path) -> None:

@@ -108,7 +108,8 @@ def found(index: Index, query: str, filter: str | None = None) -> set[str]:
         hits = index.engine.search(listed).hits
         ids |= {hit.doc_id for hit in hits}
         if len(hits) < 1_000:
-            assert page.count == len(ids) if page.count_is_exact else page.count <= len(ids), query
+            number, is_exact, _ = page.total
+            assert number == len(ids) if is_exact else number <= len(ids), query
             return ids
         start = hits[-1].ordinal + 1
 

@@ -12,6 +12,7 @@ from arag_search.corpus import MAX_SENTENCES, SENTENCE_BITS, Chunk, chunk_ordina
 from arag_search.engines.base import (
     REBUILD,
     Calls,
+    Count,
     Deadline,
     Deletions,
     FieldsPage,
@@ -123,10 +124,10 @@ class LuceneEngine:
                 page = self._page(request, query, scored=scored, sort=sort)
             if not request.query.root.is_counted or request.from_ordinal is not None:
                 return page
-            if page.count_is_exact:
-                return page.with_count(page.count)
+            if page.total.is_exact:
+                return page.with_total(page.total.number)
             index = self._index(request.granularity)
-            return page.with_count(index.count(query, request.deadline))
+            return page.with_total(index.count(query, request.deadline))
 
     def keyword_search(self, request: KeywordRequest) -> Page:
         """See SearchEngine. Substring matching reads every chunk in scope."""
@@ -137,7 +138,7 @@ class LuceneEngine:
                 )
             query = keywords_query(request.keywords)
             if query is None:
-                return Page((), 0, True, 0)
+                return Page((), Count(0), 0)
             query = filtered(query, self._scope(request.scope))
             return self._page(request, query, scored=True, counting=True)
 
@@ -405,7 +406,7 @@ class LuceneEngine:
         documents = [match.document for match in shown]
         read = self._chunks.read(documents, with_text=request.with_text)
         hits = [hit._replace(score=match.score) for hit, match in zip(read, shown, strict=True)]
-        return Page(tuple(hits), top.count, True, passages)
+        return Page(tuple(hits), top.total, passages)
 
     def _search_sentences(
         self, request: SearchRequest, query: str, scored: bool, sort: str
@@ -452,7 +453,7 @@ class LuceneEngine:
         )
         if not request.whole_text:
             hits = map(Hit.with_matched_text, hits)
-        return Page(tuple(hits), top.count, top.count_is_exact, passages)
+        return Page(tuple(hits), top.total, passages)
 
     def _sentences_within(
         self, index: Snapshot, query: str, chunks: Sequence[int], deadline: Deadline | None

@@ -24,6 +24,7 @@ import orjson
 from arag_search.engines.base import (
     MAX_TOTAL,
     REBUILD,
+    Count,
     Deadline,
     FieldsPage,
     FieldsRequest,
@@ -77,11 +78,10 @@ class Match(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Top:
-    """The first matches in order. ``count`` is exact up to MAX_TOTAL, or if ``count_is_exact``."""
+    """The first matches in order, and the number of all."""
 
     matches: list[Match]
-    count: int
-    count_is_exact: bool
+    total: Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,8 @@ class Snapshot:
         try:
             count, exact, before_end, scores, records = orjson.loads(head)
             hits = decode_hits(records, texts, scores)
-            return Page(hits, count, bool(exact), before_end if before_end < end else None)
+            passages = before_end if before_end < end else None
+            return Page(hits, Count(count, bool(exact)), passages)
         except UNREADABLE as error:
             raise self._damage(error) from error
 
@@ -218,7 +219,7 @@ class Snapshot:
                         hit._replace(content=text, sentence_ends=(len(text),))
                         for hit, text in zip(decode_hits(own, None, scores), *words, strict=True)
                     )
-                results.append(Page(tuple(of_page), count, bool(exact), passages))
+                results.append(Page(tuple(of_page), Count(count, bool(exact)), passages))
             return answers[: len(counted)], results
         except UNREADABLE as error:
             raise self._damage(error) from error
@@ -409,7 +410,8 @@ def _numbers(longs: Any) -> list[int]:
 def _top(flat: Sequence[int]) -> Top:
     """Convert total, exactness, and document, bits of the score and ordinal of each match."""
     count, exact, *rest = flat
-    return Top(list(map(Match, rest[0::3], _floats(rest[1::3]), rest[2::3])), count, bool(exact))
+    matches = list(map(Match, rest[0::3], _floats(rest[1::3]), rest[2::3]))
+    return Top(matches, Count(count, bool(exact)))
 
 
 def _commits(directory: Any) -> dict[int, Any]:

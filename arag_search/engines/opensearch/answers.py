@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from arag_search.corpus import chunk_ordinal
-from arag_search.engines.base import MAX_TOTAL, KeywordRequest, Page, SearchRequest, SortBy
+from arag_search.engines.base import MAX_TOTAL, Count, KeywordRequest, Page, SearchRequest, SortBy
 from arag_search.engines.hits import Hit
 from arag_search.engines.opensearch import schema
 from arag_search.engines.opensearch.compile import Dsl
@@ -105,12 +105,12 @@ def sorted_by(hit: Mapping[str, Any]) -> int:
     return stored_ordinal(hit["sort"][-1])
 
 
-def count_of(answer: Mapping[str, Any]) -> tuple[int, bool]:
-    """Return the number of matches, and whether it is exact or a bound above MAX_TOTAL."""
+def count_of(answer: Mapping[str, Any]) -> Count:
+    """Return the number of all matches."""
     total = answer["hits"]["total"]
-    if total["relation"] == "eq":
-        return int(total["value"]), True
-    return max(int(total["value"]), MAX_TOTAL + 1), False
+    number = int(total["value"])
+    is_exact = total["relation"] == "eq"
+    return Count(number if is_exact else max(number, MAX_TOTAL + 1), is_exact)
 
 
 def score_of(hit: Mapping[str, Any]) -> float:
@@ -134,8 +134,8 @@ def page_of(answer: Mapping[str, Any], request: SearchRequest | KeywordRequest) 
         )
         for hit in hits_of(answer)
     ]
-    count, exact = count_of(answer)
-    return Page(tuple(hits), count, exact, count if len(hits) < request.top_k else None)
+    total = count_of(answer)
+    return Page(tuple(hits), total, total.number if len(hits) < request.top_k else None)
 
 
 def sentence_hit(hit: Mapping[str, Any]) -> Hit:
@@ -217,7 +217,7 @@ def position_of(hit: Mapping[str, Any]) -> HitPosition:
 
 
 class Scan:
-    """The positions of a search that were kept, in order, and the count of all its matches.
+    """The positions of a search that were kept, in order, and the number of all its matches.
 
     ``full`` are the documents that have ``most`` positions.
     """
@@ -226,8 +226,7 @@ class Scan:
         self.most = most
         self.positions: list[HitPosition] = []
         self.full: set[str] = set()
-        self.count = 0
-        self.count_is_exact = True
+        self.total = Count(0)
         self._kept: dict[str, int] = {}
 
     def add(self, position: HitPosition) -> None:

@@ -12,6 +12,7 @@ from arag_search.engines.base import (
     MAX_TOTAL,
     REBUILD,
     Calls,
+    Count,
     Deadline,
     Deletions,
     FieldsPage,
@@ -156,7 +157,8 @@ class OpenSearchEngine:
                 )
             if not request.query.root.is_counted or request.from_ordinal is not None:
                 return page
-            return page.with_count(page.count if page.count_is_exact else self._count(request))
+            total = page.total
+            return page.with_total(total.number if total.is_exact else self._count(request))
 
     def request_body(self, request: SearchRequest) -> tuple[Dsl, bool]:
         """Return what ``search`` sends first for a request, and whether its matches have a
@@ -183,7 +185,7 @@ class OpenSearchEngine:
                 )
             scaled = compile.keyword_query(request)
             if scaled is None:
-                return Page((), 0, True, 0)
+                return Page((), Count(0), 0)
             query, scale = scaled
             body = page_body(query, True, request)
             page = self._searcher.search(
@@ -210,7 +212,7 @@ class OpenSearchEngine:
         exact: bool = False,
     ) -> tuple[list[int], list[Page]]:
         def read(answers: Sequence[dict[str, Any]]) -> tuple[list[int], list[Page]]:
-            counts = [count_of(answer)[0] for answer in answers[: len(queries)]]
+            counts = [count_of(answer).number for answer in answers[: len(queries)]]
             pages = zip(answers[len(queries) :], requests, strict=True)
             return counts, [page_of(answer, request) for answer, request in pages]
 
@@ -381,7 +383,7 @@ class OpenSearchEngine:
         query = compile.condition(request.query, request.scope)
         body: Dsl = {"query": query, "size": 0, "track_total_hits": True}
         deadline = request.deadline
-        return self._searcher.search(request.granularity, body, count_of, deadline=deadline)[0]
+        return self._searcher.search(request.granularity, body, count_of, deadline=deadline).number
 
     # Pages that take several requests
 
@@ -419,7 +421,7 @@ class OpenSearchEngine:
                 raise _MovedError
             hits = [read[ordinal] for ordinal in scores]
         passages = len(scan.positions) if len(scan.positions) < end else None
-        return Page(tuple(hits), scan.count, scan.count_is_exact, passages)
+        return Page(tuple(hits), scan.total, passages)
 
     def _positions_per_document(self, request: SearchRequest, body: Dsl, scored: bool) -> Scan:
         """Return the first positions of a search, in order, at most ``per_document`` of a document.
@@ -443,7 +445,7 @@ class OpenSearchEngine:
                 full = compile.any_value(DOC_ID, sorted(scan.full))
                 body["post_filter"] = {"bool": {"must_not": [full]}}
             deadline = request.deadline
-            positions, count = self._searcher.search(
+            positions, total = self._searcher.search(
                 request.granularity,
                 body,
                 lambda answer: (
@@ -453,8 +455,8 @@ class OpenSearchEngine:
                 scored=scored,
                 deadline=deadline,
             )
-            if count is not None:
-                scan.count, scan.count_is_exact = count
+            if total is not None:
+                scan.total = total
                 body["track_total_hits"] = False
             for position in positions:
                 scan.add(position)
@@ -469,7 +471,7 @@ class OpenSearchEngine:
     def _sentence_page(self, request: SearchRequest, body: Dsl, scored: bool) -> Page:
         deadline = request.deadline
         body = {**body, **self._matched_sentences(request)}
-        hits, (count, exact) = self._searcher.search(
+        hits, total = self._searcher.search(
             "sentence",
             body,
             lambda answer: (list(map(sentence_hit, hits_of(answer))), count_of(answer)),
@@ -488,7 +490,7 @@ class OpenSearchEngine:
                 passages = self._searcher.search(
                     "sentence", body, lambda answer: len(hits_of(answer)), deadline=deadline
                 )
-        return Page(tuple(hits), count, exact, passages)
+        return Page(tuple(hits), total, passages)
 
     def _matched_sentences(self, request: SearchRequest) -> Dsl:
         matched: Dsl = {

@@ -55,7 +55,7 @@ class FieldReader:
             fields = [
                 self._values(name, answer["aggregations"]["with"]) for name, answer in of_fields
             ]
-            return count_of(answers[0])[0], fields
+            return count_of(answers[0]).number, fields
 
         chunks, fields = self._searcher.searches(
             [(request.granularity, body) for body in bodies], read, deadline=request.deadline

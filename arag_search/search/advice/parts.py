@@ -111,13 +111,13 @@ def parts(subject: Subject, page: Page | None) -> Advice[Tally | None]:
     of_query = Parts(subject.query, operators=subject.asked.operators)
     searches, on_page = of_query.searches(), dict[Clause, int]()
     if page is not None:
-        if not page.count:
+        if not page.total.number:
             return None
         on_page = subject.counts_on(page, [part for part, _ in searches])
         searches = [(part, searched) for part, searched in searches if part not in on_page]
-        of_query.keep_scarce({**on_page, subject.query: page.count})
+        of_query.keep_scarce({**on_page, subject.query: page.total.number})
     counted = of_query.counted()
-    if page is not None and page.count > len(page.hits):
+    if page is not None and page.total.number > len(page.hits):
         counted += [part for part in of_query.alternatives if part in on_page]
     if not (counted or searches):
         return None
@@ -125,13 +125,13 @@ def parts(subject: Subject, page: Page | None) -> Advice[Tally | None]:
         [(part, "chunk") for part in counted],
         [_search(subject.request, plan, 1) for _, plan in searches],
     )
-    if not answers.page.count:
+    if not answers.page.total.number:
         return None
     counts = {part: on_page.get(part, 0) for part in of_query.alternatives}
     counts |= {part: answers.counts[part, "chunk"] for part in counted}
     alone = list(zip(searches, answers.pages, strict=True))
     counts |= {
-        part: min(page.count, MAX_TOTAL + 1)
+        part: min(page.total.number, MAX_TOTAL + 1)
         for (part, _), page in alone
         if part in of_query.alternatives
     }
@@ -164,13 +164,13 @@ class Tally:
         self._parts = of_query
         self._page = page
         self._counts = counts
-        self._shows_all = page.count <= len(page.hits)
+        self._shows_all = page.total.number <= len(page.hits)
         # A frequent word is no name: every space is an OR.
         names = [b for b in best if _says_more(b.part) or counts.get(b.part, 0) <= _MAX_READ]
         on_page = subject.counts_on(page, [branch.part for branch in names])
         self._best = [branch for branch in names if branch.part not in on_page]
         of_query.keep_scarce(
-            {**counts, subject.query: page.count if self._shows_all else MAX_TOTAL}
+            {**counts, subject.query: page.total.number if self._shows_all else MAX_TOTAL}
         )
         self._conditions = list(
             dict.fromkeys(
@@ -221,7 +221,7 @@ class Tally:
         self._page = page
         page_ids = {hit.id for hit in page.hits}
         best = [branch for branch in self._best if branch.hit.id not in page_ids]
-        if self._subject.query in self._parts.conjunctions and self._page.count == 1:
+        if self._subject.query in self._parts.conjunctions and self._page.total.number == 1:
             others = self._elsewhere.items()
             best += [_Best(part, part, hits[0]) for part, hits in others if hits and _is_name(part)]
         passages: dict[str, Hit] = {}

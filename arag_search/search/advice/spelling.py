@@ -44,7 +44,7 @@ def spelling(subject: Subject, page: Page) -> Advice[Told]:
     the words nearest to them. It takes no step if a hit has each word as written, one for counts,
     and up to four for the nearest."""
     request, unit = subject.request, subject.request.granularity
-    is_told = not page.count and subject.asked.after is None  # by feedback
+    is_told = not page.total.number and subject.asked.after is None  # by feedback
     words = _unseen(subject.query, page.hits, is_told)
     if not words:
         return Told()

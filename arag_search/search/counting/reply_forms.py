@@ -118,9 +118,9 @@ def listed(form: ReplyForm, engine: SearchEngine, request: SearchRequest, page: 
         page = replace(page, passages=engine.field_values(by_document(request)).fields[0].distinct)
     in_ranks = request.sort or request.per_document or request.offset
     is_first = request.from_ordinal is None and not in_ranks
-    if form.in_corpus_order and is_first and page.total > MAX_REACH:
+    if form.in_corpus_order and is_first and page.total.number > MAX_REACH:
         request = replace(request, from_ordinal=0)
-        page = engine.search(request).with_count(page.count)
+        page = engine.search(request).with_total(page.total.number)
     return Listing(request, page)
 
 
@@ -131,7 +131,7 @@ def _documents(engine: SearchEngine, request: SearchRequest, page: Page) -> List
     All numbers are exact. They take one call of the engine, and one more if more than
     MAX_QUICK_VALUES documents match.
     """
-    if not page.count:
+    if not page.total.number:
         return Listing(request, page)
     asked = by_document(request, MAX_QUICK_VALUES)
     counted = engine.field_values(asked)
@@ -140,17 +140,17 @@ def _documents(engine: SearchEngine, request: SearchRequest, page: Page) -> List
     if not matches.keys() >= set(ids):
         within = replace(asked, scope=joined(asked.scope, values_of(DOC_ID, ids)))
         matches = dict(engine.field_values(within).fields[0].frequent)
-    page = replace(page.with_count(counted.chunks), passages=counted.fields[0].distinct)
+    page = replace(page.with_total(counted.chunks), passages=counted.fields[0].distinct)
     return Listing(request, page, [matches[id] or 0 for id in ids])
 
 
 def counted_all(engine: SearchEngine, page: Page, request: SearchRequest) -> Page:
     """Return a page with the exact number of all matches of a request."""
-    if page.count_is_exact and request.from_ordinal is None:
-        return page.with_count(page.count)
+    if page.total.is_exact and request.from_ordinal is None:
+        return page.with_total(page.total.number)
     asked, scope = request.query, request.scope
     counts = engine.counts([(asked, request.granularity)], scope, request.deadline, exact=True)
-    return page.with_count(counts[0])
+    return page.with_total(counts[0])
 
 
 def by_document(request: SearchRequest, documents: int = 0) -> FieldsRequest:

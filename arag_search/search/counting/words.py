@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 
-from arag_search.engines.base import Granularity, Page, SearchEngine, SearchRequest
+from arag_search.engines.base import Count, Granularity, Page, SearchEngine, SearchRequest
 from arag_search.errors import ArgumentError
 from arag_search.plan.clauses import (
     Clause,
@@ -100,7 +100,7 @@ def words(
         counts = dict(zip(counted, numbers, strict=True))
         forms = _forms(engine, request, dict(zip(expanded, pages, strict=True)))
         nowhere = [clause for clause in clauses if clause.kind == "word" and not counts[clause]]
-        none = Page((), 0, True)
+        none = Page((), Count(0))
         near = [nearest_words(engine, request, nowhere)]
         answers = answered(engine, request, none, near, exact=True)[1]
     nearest = answers[0] if answers else {}  # the counts were in time

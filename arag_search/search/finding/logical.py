@@ -145,7 +145,7 @@ def _notes(
     nowhere."""
     asked, request, query = subject.asked, subject.request, subject.query
     notes = [*read, *meant]
-    if request.sort is not None or (asked.feedback and not outcome.page.count):
+    if request.sort is not None or (asked.feedback and not outcome.page.total.number):
         notes = [note for note in notes if note != NOTE_UNRANKED]
     names_title = f"{TITLE}:" in query.text and any(
         leaf.is_text and leaf.field == TITLE for leaf in leaf_clauses(query)
@@ -160,9 +160,9 @@ def _notes(
 def _advice(subject: Subject, page: Page) -> Iterator[Advice[Told]]:
     """Yield the pieces of advice on a page that a search asks for, in the order of their notes."""
     asked, with_text, is_list = subject.asked, subject.request.with_text, subject.asked.form.is_list
-    if not page.count and asked.feedback:
+    if not page.total.number and asked.feedback:
         yield feedback(subject)
-    if not page.count and asked.relax and with_text:
+    if not page.total.number and asked.relax and with_text:
         yield relaxed(subject)
     if asked.feedback and not asked.offset and (with_text or (is_list and not page.hits)):
         yield spelling(subject, page)

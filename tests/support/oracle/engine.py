@@ -17,6 +17,7 @@ import numpy as np
 from arag_search.corpus import Chunk, heading_of, nfc
 from arag_search.engines.base import (
     MAX_TOTAL,
+    Count,
     Deadline,
     Deletions,
     FieldsPage,
@@ -134,7 +135,7 @@ class MemoryEngine:
             by_chunk = {chunk: scores[document] for chunk, document in best.items()}
         page = self._page(by_chunk, len(scores), request, sentences)
         if counted and request.from_ordinal is None:
-            page = page.with_count(len(scores))
+            page = page.with_total(len(scores))
         if request.granularity == "chunk" or request.whole_text:
             return page
         return dataclasses.replace(page, hits=tuple(map(Hit.with_matched_text, page.hits)))
@@ -378,7 +379,7 @@ class MemoryEngine:
             )
             for number in ranked[request.offset : end]
         )
-        return Page(tuple(hits), count, True, len(ranked) if end > len(ranked) else None)
+        return Page(tuple(hits), Count(count), len(ranked) if end > len(ranked) else None)
 
     def _ranks(self, sort: SortBy | None) -> dict[int, int]:
         """Return the rank of the value of each chunk in the order, below 0; a chunk without a

@@ -113,7 +113,7 @@ def test_sentences_are_matched_separately_and_chunks_rank_by_their_best_sentence
         ("d0.1", (2,)),
         ("d1.1", (0,)),
     ]
-    assert (page.total, page.passages) == (4, 3)
+    assert (page.total.number, page.passages) == (4, 3)
     assert engine.counts([(written(query), "sentence"), (written(query), "chunk")], None) == [4, 2]
     title = And((Term("vivaldi", "title"), Term("born")))
     page = engine.search(SearchRequest(written(title), granularity="sentence"))
@@ -136,7 +136,7 @@ def test_keyword_search_sums_count_times_length(
     engine = engine_of("ab ab ab", "abc ab it's IT’S", "Ab-c")
     page = engine.keyword_search(KeywordRequest(keywords))
     assert {hit.doc_id: hit.score for hit in page.hits} == scores
-    assert page.total == len(scores)
+    assert page.total.number == len(scores)
 
 
 def test_substring_matching_counts_parts_of_words_without_overlaps() -> None:
