@@ -206,24 +206,23 @@ class PassageOutline(NamedTuple):
 NO_OUTLINE = PassageOutline()
 
 PATH_MARK = " > "
-HEADING_MARK = "\ud800"
-"""Stands between a title, a path and names where they are searched, and no phrase reaches over it.
-It is half a character, so that no text of a corpus or a query holds it."""
 
 
-def heading_of(title: str, outline: PassageOutline, sentences: Sequence[int] = ()) -> str:
-    """Return the text that is searched as the title of a passage, if words have normal forms: the
-    title and, each behind HEADING_MARK, the path and the names of the units in the passage or, of
-    ``sentences`` of it, of the units that hold one.
+def heading_of(
+    title: str, outline: PassageOutline, sentences: Sequence[int] = ()
+) -> tuple[str, ...]:
+    """Return the texts that are searched as the title of a passage, if words have normal forms: the
+    title, the path and the names of the units in the passage or, of ``sentences`` of it, of the
+    units that hold one. No phrase reaches from one text to the next.
     """
     if outline is NO_OUTLINE:
-        return title
+        return (title,)
     names = (
         unit.name
         for unit in outline.units
         if not sentences or any(unit.first <= number < unit.end for number in sentences)
     )
-    return HEADING_MARK.join((title, *filter(None, (outline.path, *names))))
+    return (title, *filter(None, (outline.path, *names)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +270,7 @@ class Chunk:
     outline: PassageOutline = NO_OUTLINE
 
     @property
-    def heading(self) -> str:
+    def heading(self) -> tuple[str, ...]:
         """The title, path and names as they are searched."""
         return heading_of(self.title, self.outline)
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import orjson
 
-from arag_search.corpus import HEADING_MARK, PATH_MARK, Chunk
+from arag_search.corpus import PATH_MARK, Chunk
 from arag_search.errors import IndexDamagedError, IndexVersionError
 from arag_search.field_counts import FieldCounts
 from arag_search.query.fields import MetadataType, Schema
@@ -141,7 +141,7 @@ class Manifest:
 
 def chunk_fingerprint(chunk: Chunk) -> int:
     """Return the SHA-256 of a chunk's id, title with path, content and metadata, as an integer."""
-    heading = chunk.heading.replace(HEADING_MARK, PATH_MARK)
+    heading = PATH_MARK.join(chunk.heading)
     return fingerprint_of(chunk.id, heading, chunk.content, chunk.metadata)
 
 

@@ -95,7 +95,7 @@ class Hit(NamedTuple):
         return cls(chunk.id, chunk.doc_id, *place, ends, content, chunk.outline, score)
 
     @property
-    def heading(self) -> str:
+    def heading(self) -> tuple[str, ...]:
         """The title, path and names as they are searched."""
         return heading_of(self.title, self.outline, self.matched_sentences)
 

@@ -10,11 +10,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from arag_search.corpus import HEADING_MARK
 from arag_search.plan.clauses import Clause, wanted_leaves
 from arag_search.query.analysis import Spellings, spellings_of
 from arag_search.query.analysis import terms as written
-from arag_search.query.forms import folded, normal_terms
+from arag_search.query.forms import folded, joined_apart, normal_terms
 
 Positions = Sequence[Sequence[int]]
 """For each word of a phrase, in order, the positions at which a text has it."""
@@ -116,21 +115,19 @@ def typed_patterns(query: Clause) -> list[tuple[str | None, Pattern]]:
 
 
 def terms_of(text: str, language: str, code: bool) -> list[str]:
-    """Return the normal forms of a text in a language or, if that is empty, the words as written:
-    a path has only normal forms."""
-    if language:
-        return normal_terms(text, language, code=code)
-    return written(text.partition(HEADING_MARK)[0])
+    """Return the normal forms of a text in a language or, if that is empty, the words as
+    written."""
+    return normal_terms(text, language, code=code) if language else written(text)
 
 
 class Words:
-    """The words of a text or of a heading with its path, as they are written and in normal forms;
-    ``code`` is that of ``normal_forms``."""
+    """The words of a text, or of the texts of a heading, as they are written and in normal forms.
+    Of a heading, only the title has words as written. ``code`` is that of ``normal_forms``."""
 
-    __slots__ = ("_code", "_terms", "_text")
+    __slots__ = ("_code", "_terms", "_texts")
 
-    def __init__(self, text: str, code: bool = False) -> None:
-        self._text = text
+    def __init__(self, *texts: str, code: bool = False) -> None:
+        self._texts = texts
         self._code = code
         self._terms: dict[str, list[str]] = {}
 
@@ -138,7 +135,9 @@ class Words:
         """Return the normal forms in a language or, if that is empty, the words as written."""
         terms = self._terms.get(language)
         if terms is None:
-            terms = self._terms[language] = terms_of(self._text, language, self._code)
+            texts = self._texts if language else self._texts[:1]
+            first, *others = [terms_of(text, language, self._code) for text in texts]
+            terms = self._terms[language] = joined_apart([first, *filter(None, others)])
         return terms
 
     def match(self, pattern: Pattern) -> bool:

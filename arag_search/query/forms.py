@@ -29,14 +29,14 @@ and the oracle of the tests ask it, and engines index and search what it returns
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from importlib.metadata import version
 from itertools import combinations, takewhile, zip_longest
 from operator import itemgetter
 from typing import NamedTuple
 
-from arag_search.corpus import HEADING_MARK, Chunk, heading_of
+from arag_search.corpus import Chunk, heading_of
 from arag_search.query import analysis
 from arag_search.query.analysis import Spellings, Token
 from arag_search.query.lemmas import LAST_PART, NONE, Lemmas, without_particles
@@ -94,8 +94,6 @@ def normal_forms(text: str, language: str, *, code: bool = False) -> list[Normal
 
     O(len(text)). The first call for a language on a machine takes seconds (see ``dictionaries``).
     """
-    if HEADING_MARK in text:
-        return _forms_apart(text, language, code)
     if not _UNUSUAL.search(text):
         known = _known(language)
         return [NormalForm(known[term], start, end) for term, start, end in _words(text)]
@@ -153,38 +151,27 @@ def _read_piece(
     return tokens, forms, groups
 
 
-def _forms_apart(text: str, language: str, code: bool) -> list[NormalForm]:
-    """Return the forms of the texts around each HEADING_MARK, with HOLE_COUNT holes between."""
-    forms: list[NormalForm] = []
-    start = 0
-    for piece in text.split(HEADING_MARK):
-        forms += [NormalForm(HOLE, start, start)] * HOLE_COUNT if start else ()
-        forms += _moved(normal_forms(piece, language, code=code), start)
-        start += len(piece) + 1
-    return forms
-
-
 def normal_terms(text: str, language: str, *, code: bool = False) -> list[str]:
     """Return only the terms of ``normal_forms``, in less time."""
-    if HEADING_MARK not in text:
-        terms = " ".join(map(_pieces(language, code, False).__getitem__, text.split()))
-        if "\n" not in terms:  # most
-            return terms.split()
+    terms = " ".join(map(_pieces(language, code, False).__getitem__, text.split()))
+    if "\n" not in terms:  # most
+        return terms.split()
     words, *groups = indexed(text, language, code=code).split("\n")
-    terms = words.split()
-    for group in groups:
+    return joined_apart([words.split(), *map(str.split, groups)])
+
+
+def joined_apart(groups: Sequence[Sequence[str]]) -> list[str]:
+    """Return the terms of groups with HOLE_COUNT holes between two of them."""
+    terms = list(groups[0])
+    for group in groups[1:]:
         terms += [HOLE] * HOLE_COUNT
-        terms += group.split()
+        terms += group
     return terms
 
 
 def indexed(text: str, language: str, *, code: bool = False, written: bool = False) -> str:
     """Return the terms of a text as engines read them: with blanks between them, and a line feed
     for holes. If ``written``, see ``forms_of_chunk``."""
-    if HEADING_MARK in text:
-        parts = text.split(HEADING_MARK)
-        first, *others = [indexed(part, language, code=code, written=written) for part in parts]
-        return "\n".join([first, *filter(None, others)])
     return _joined(list(map(_pieces(language, code, written).__getitem__, text.split())))
 
 
@@ -264,14 +251,17 @@ def forms_of_chunk(chunk: Chunk, language: str, *, written: bool = False) -> Chu
     read = partial(indexed, language=language, code=code, written=written)
     title, *sentences = map(read, (chunk.title, *texts))
     titles: list[str] = []
-    if language and (heading := chunk.heading) != chunk.title:
-        title = read(heading)
+    if language and len(heading := chunk.heading) > 1:
+        parts = {text: read(text) for text in heading}
+
+        def joined(heading: Sequence[str]) -> str:
+            first, *others = map(parts.__getitem__, heading)
+            return "\n".join([first, *filter(None, others)])
+
+        title = joined(heading)
         if chunk.outline.units:
-            headings = [
-                heading_of(chunk.title, chunk.outline, (number,)) for number in range(len(texts))
-            ]
-            known = {text: read(text) for text in set(headings)}
-            titles = [known[text] for text in headings]
+            numbers = range(len(texts))
+            titles = [joined(heading_of(chunk.title, chunk.outline, (at,))) for at in numbers]
     is_apart = all(text[-1:].isspace() for text in texts[:-1])
     return ChunkForms(title, sentences, None if is_apart else read(chunk.content), titles)
 
@@ -362,7 +352,7 @@ def _words(text: str) -> list[Token]:
 
 
 _UNUSUAL = re.compile(
-    rf"[A-Z_@$#+.{HEADING_MARK}-](?:(?<=[_@$#{HEADING_MARK}])"
+    r"[A-Z_@$#+.-](?:(?<=[_@$#])"
     r"|(?<=[a-z][A-Z])|(?<=[A-Z][A-Z])(?=[a-z])|(?<=\+)(?=\+)"
     r"|(?<=\w\.)(?=\w)|(?<=[-.])(?=[-\w])(?<![^\s(\[{\"'`|,=][-.]))"
 )

@@ -75,7 +75,7 @@ def _unseen(query: Clause, hits: Sequence[Hit], in_fields: bool) -> dict[Clause,
         for piece in leaf.typed.removeprefix(EXACT_MARK).split():
             low = analysis.fold(piece)
             is_seen = any(
-                (field != CONTENT and _has(low_text(hit.heading), low))
+                (field != CONTENT and _has(low_text("\n".join(hit.heading)), low))
                 or (field != TITLE and _has(low_text(hit.content), low))
                 for hit in hits
             )

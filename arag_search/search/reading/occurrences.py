@@ -119,7 +119,7 @@ class AnalysedTexts:
         known = self._known.get(key)
         if known is None:
             code, ends = is_code(hit.doc_id), hit.sentence_ends or (len(hit.content),)
-            known = Words(hit.heading, code), Sentences(hit.content, ends, code)
+            known = Words(*hit.heading, code=code), Sentences(hit.content, ends, code)
             self._known[key] = known
         return known
 

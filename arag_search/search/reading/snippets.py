@@ -81,7 +81,7 @@ class Snippets:
         title, _ = self._texts.of(hit)
         if hit.outline.units:
             heading = heading_of(hit.title, hit.outline._replace(units=()))
-            title = Words(heading, is_code(hit.doc_id))
+            title = Words(*heading, code=is_code(hit.doc_id))
         for pattern, is_name in self._names:
             if title.match(pattern):
                 words = 2 * len(pattern.spellings[0])
@@ -122,7 +122,7 @@ class Snippets:
     def _named_units(self, hit: Hit) -> Iterator[int]:
         """Yield the first sentence of each unit whose name a clause on titles matches."""
         for unit in hit.outline.units:
-            name = Words(unit.name, is_code(hit.doc_id))
+            name = Words(unit.name, code=is_code(hit.doc_id))
             yield from (unit.first for pattern in self._titles if name.match(pattern))
 
 

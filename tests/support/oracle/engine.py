@@ -36,10 +36,11 @@ from arag_search.engines.hits import Hit, LeafScore
 from arag_search.errors import IndexClosedError, NotServedError, UnknownChunkError
 from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
 from arag_search.plan.clauses import ResolvedPlan
+from arag_search.plan.matching import Words
 from arag_search.query import analysis
 from arag_search.query.analysis import spellings_of
 from arag_search.query.fields import CONTENT, DOC_ID, FORM_FIELDS, TEXT_FIELDS, TITLE, MetadataType
-from arag_search.query.forms import is_code, normal_terms, steps
+from arag_search.query.forms import is_code, steps
 from arag_search.query.operators import PREFER
 from arag_search.query.tree import And, Modifier, Node, Or, TextLeaf, render
 from arag_search.tokens import count_tokens
@@ -316,7 +317,7 @@ class MemoryEngine:
         return self._by_sentence
 
     def _index_of(
-        self, owners: Sequence[Chunk], contents: Sequence[str], headings: Sequence[str]
+        self, owners: Sequence[Chunk], contents: Sequence[str], headings: Sequence[Sequence[str]]
     ) -> Documents:
         """Index documents that belong to these chunks."""
         k1, b, language = self._manifest.k1, self._manifest.b, self._manifest.language
@@ -324,10 +325,10 @@ class MemoryEngine:
         for name, texts in ((TITLE, [chunk.title for chunk in owners]), (CONTENT, contents)):
             fields[name] = TextField(map(analysis.terms, texts), k1, b)
             if language:
-                searched = headings if name == TITLE else texts
+                searched = headings if name == TITLE else [(text,) for text in texts]
                 forms = (
-                    normal_terms(text, language, code=is_code(chunk.doc_id))
-                    for chunk, text in zip(owners, searched, strict=True)
+                    Words(*parts, code=is_code(chunk.doc_id)).terms(language)
+                    for chunk, parts in zip(owners, searched, strict=True)
                 )
                 fields[FORM_FIELDS[name]] = TextField(forms, k1, b)
         return Documents(owners, contents, fields, self._manifest.metadata)
