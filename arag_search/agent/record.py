@@ -212,8 +212,6 @@ def hits_text(step: Step) -> str:
     """Return in words how many passages a step found or read, or that it failed."""
     if step.status == "error":
         return "refused"
-    if step.tool_name == "words":
-        return "words counted"
     if step.references:
         count = len(step.references)
         return f"{count} documents" if count != 1 else "1 document"

@@ -12,11 +12,16 @@ import typer
 from arag_search.cli.options.index import IndexFolder, Json, ScopeFilter, located
 from arag_search.cli.output.printing import NOT_FOUND, print_result, state_json, with_state
 from arag_search.query.field_types import FIELD_TYPES
+from arag_search.query.printing import keyword_text
 from arag_search.search.advice.told import values_json
-from arag_search.search.counting.fields import FieldSummary
+from arag_search.search.counting.fields import FieldsResult, FieldSummary
 from arag_search.search.counting.words import WordSummary
 from arag_search.search.opening import open_index
-from arag_search.tools.passages.words import fields_text, words_text
+from arag_search.system.progress import counted
+from arag_search.tokens import cut_to
+from arag_search.tools.replies.writing import one_line
+
+_MAX_VALUE_TOKENS = 20
 
 
 def words_command(
@@ -66,12 +71,12 @@ def words_command(
         if words:
             counts = opened.words(*words)
             described["words"] = [asdict(word) for word in counts]
-            texts.append(words_text(counts))
+            texts += ["Every number counts passages.", *map(_word_line, counts)]
         if fields or not words:
             result = opened.fields(*(fields or ()), values=values)
             described["passages"] = result.passages
             described["fields"] = [_field_json(field) for field in result.fields]
-            texts.append(fields_text(result))
+            texts += _field_lines(result)
         state = opened.standing
     described["state"] = state_json(state)
     is_absent = not all(word.passages for word in counts)
@@ -86,3 +91,40 @@ def _field_json(field: FieldSummary) -> dict[str, Any]:
     if (kind := FIELD_TYPES.get(field.kind)) and kind.is_ordered:
         described |= {"least": field.least, "greatest": field.greatest}
     return described
+
+
+def _word_line(word: WordSummary) -> str:
+    text = f"{one_line(word.word)}: {word.passages:,}"
+    if word.title:
+        text += f" (title {word.title:,}, text {word.text:,})"
+    is_all = word.forms == {word.word: word.passages}
+    pieces = [f"{form} {count:,}" for form, count in word.forms.items() if not is_all]
+    if word.other_forms:
+        pieces.append(f"only other forms {word.other_forms:,}")
+    if word.nearest:
+        near = ", ".join(f"{other} {count:,}" for other, count in word.nearest.items())
+        pieces.append(f"nearest {near}")
+    return f"{text}; {', '.join(pieces)}" if pieces else text
+
+
+def _field_lines(result: FieldsResult) -> list[str]:
+    head = f"Fields of {counted(result.passages, 'passage')}; every number counts passages."
+    return [head, *map(_field_line, result.fields)]
+
+
+def _field_line(field: FieldSummary) -> str:
+    text = f"{field.name} ({field.kind}): {field.passages:,}"
+    if field.least is not None:
+        return f"{text}; {field.least} to {field.greatest}"
+    if field.distinct is None:
+        return text
+    distinct = counted(field.distinct, "value")
+    if not field.values:
+        return f"{text}; {distinct}"
+    rest = "" if len(field.values) == field.distinct else ", ..."
+    named = ", ".join(f"{_value(count.value)} {count.chunks:,}" for count in field.values)
+    return f"{text}; {distinct}: {named}{rest}"
+
+
+def _value(value: str) -> str:
+    return cut_to(one_line(keyword_text(value)), _MAX_VALUE_TOKENS)

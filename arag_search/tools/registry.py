@@ -83,7 +83,6 @@ _TOOLS = (
         vectors="passage",
     ),
     RegisteredTool("chunk_read", "passages.read.ChunkRead", None, kind="read", knows_repeats=True),
-    RegisteredTool("words", "passages.words.Words", None, kind="control"),
     RegisteredTool(
         "connector_search",
         "passages.connector.ConnectorSearch",

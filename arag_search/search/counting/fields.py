@@ -21,7 +21,6 @@ from arag_search.query.filters import Data
 from arag_search.search.state import FEWER, IndexState
 
 MAX_VALUES = 1_000
-DEFAULT_VALUES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ class FieldsResult:
 
 
 def fields(
-    state: IndexState, *names: str, values: int = DEFAULT_VALUES, filter: str | Data | None = None
+    state: IndexState, *names: str, values: int = 10, filter: str | Data | None = None
 ) -> FieldsResult:
     """Return the fields of the index, of all or those named: how many passages have them, the most
     frequent ``values`` (0 to 1,000) of keywords, and the ranges of numbers and dates.

@@ -35,8 +35,7 @@ OF_DOCUMENTS = "search_backend, multi_query, semantic_find, context_management, 
 ALL_KEYS = f"{KEYS}, {OF_DOCUMENTS}, memory_tokens"
 TOOLS = (
     "logical_search, keyword_search, semantic_search, hybrid_search, naive_embedding_search, "
-    "chunk_read, words, connector_search, connector_fetch, search, find, "
-    "open, summarize"
+    "chunk_read, connector_search, connector_fetch, search, find, open, summarize"
 )
 COMPARE = "Do: Compare with a complete one: arag-search presets logical_read --yaml"
 EXTEND = 'Do: Write "extends: logical_read" to take the missing keys from there.'
@@ -271,14 +270,12 @@ def test_the_tools_of_a_preset_have_its_settings() -> None:
 
 
 def test_arguments_of_metadata_are_offered_where_the_index_has_metadata() -> None:
-    preset = load_preset("logical_read").model_copy(update={"tools": ("logical_search", "words")})
-    for metadata, names in (({}, ["words"]), ({"year": "number"}, ["words", "fields", "filter"])):
+    preset = load_preset("logical_read")
+    for metadata in ({}, {"year": "number"}):
         tools = tools_of(preset, Index(MemoryEngine([], metadata=metadata), "memory"))
         arguments = tools["logical_search"].parameters["properties"]
         assert arguments.keys() > {"show", "after"}
         assert ("sort" in arguments) is bool(metadata)
-        assert list(tools["words"].parameters["properties"]) == names
-        assert ("metadata" in tools["words"].description) is bool(metadata)
 
 
 def test_presets_without_guards_lack_the_arguments_that_help_on() -> None:

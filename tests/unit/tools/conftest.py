@@ -7,7 +7,7 @@ import pytest
 from arag_search.tools.tool import ReadSet, Tool, ToolResult
 from tests.support.own_lines import has_our_form, own_lines
 
-_OF_COUNTS = ("words", "find", "open", "summarize")
+_OF_COUNTS = ("find", "open", "summarize")
 """Tools that show no text, or only behind the numbers of its lines."""
 
 

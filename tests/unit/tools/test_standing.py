@@ -13,7 +13,6 @@ from arag_search.tools.documents.search import DocumentSearch
 from arag_search.tools.passages.connector import ConnectorFetch, ConnectorSearch
 from arag_search.tools.passages.keyword import KeywordSearch
 from arag_search.tools.passages.logical import LogicalSearch
-from arag_search.tools.passages.words import Words
 from arag_search.tools.preset import MIN_RESULT_TOKENS, plain_preset
 from arag_search.tools.preset_files import load_preset
 from arag_search.tools.tool import ReadSet, ToolResult
@@ -70,7 +69,6 @@ def test_a_reply_within_a_scope_has_no_name_and_no_number() -> None:
         (LogicalSearch, {"query": "nowhere"}),
         (KeywordSearch, {"keywords": ["nowhere"]}),
         (DocumentSearch, {"queries": ["nowhere"]}),
-        (Words, {"words": ["vivaldi", "nowhere"]}),
     ],
 )
 def test_a_reply_to_what_occurs_nowhere_counts_the_files_that_are_not_in_the_index(
