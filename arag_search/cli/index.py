@@ -19,7 +19,6 @@ from arag_search.engines.opensearch.address import is_address
 from index_jobs.build.new_index import build_index
 from index_jobs.sources.converters.registry import file_types_help
 from index_jobs.sources.registry import formats_help
-from index_jobs.updates.maintenance import roll_back
 
 if TYPE_CHECKING:
     from index_jobs.build.options import BuildOptions
@@ -92,13 +91,6 @@ def index_command(
             help="With --add or --sync: show which documents would change, and change nothing.",
         ),
     ] = False,
-    rollback: Annotated[
-        bool,
-        typer.Option(
-            "--rollback",
-            help="Build nothing: point the name on OpenSearch to the previous index again.",
-        ),
-    ] = False,
     vectors: VectorsFolder = None,
     embed: Annotated[
         bool,
@@ -146,7 +138,6 @@ def index_command(
       arag-search index kilt.jsonl.gz --to kilt --format kilt --metadata categories:keyword
       arag-search index corpus.jsonl --to http://localhost:9200/my-index --shards 3
       arag-search index /shared/dumps/*.jsonl.gz --to /shared/my-index --ray auto
-      arag-search index --rollback --to http://localhost:9200/my-index
       arag-search index today.jsonl --to my-index --add
       arag-search index notes/ --to my-index --sync --dry-run
       arag-search index notes/ --to my-index --watch
@@ -157,16 +148,13 @@ def index_command(
       arag-search search my-index '"four seasons" AND vivaldi AND NOT title:opera'
       arag-search info my-index
     """
-    check_one_given({"--add": add, "--sync": sync, "--watch": watch, "--rollback": rollback})
-    check_one_given({"--rollback": rollback, "SOURCE": source})
+    check_one_given({"--add": add, "--sync": sync, "--watch": watch})
     if dry_run and not (add or sync):
         raise without_effect("--dry-run", "--add or --sync")
     if allow_deletes and not (sync or watch):
         raise without_effect("--allow-deletes", "--sync or --watch")
     if not is_address(to):
         check_path(to, "the index")
-    if rollback:
-        return print_report(roll_back(to), json)
     for name in source:
         check_path(name, "a source")
     build = corpus.build()

@@ -161,7 +161,12 @@ def check_location(location: str | Path, options: BuildOptions) -> None:
         ("keep", options.keep, "keeps no previous index"),
     ):
         if value is not None:
-            raise server_only(option, why, name)
+            raise ArgumentError(
+                f"{option}: an index in a folder {why}.",
+                where=name,
+                allowed="an index on a server",
+                do="Leave it out.",
+            )
     if "exact" in options.without:
         raise ArgumentError(
             "--without: exact takes no space in a folder.",
@@ -169,13 +174,3 @@ def check_location(location: str | Path, options: BuildOptions) -> None:
             allowed="sentences",
             do="Leave it out.",
         )
-
-
-def server_only(option: str, why: str, location: str) -> ArgumentError:
-    """Return the error for an option that applies only to a server but was used with a folder."""
-    return ArgumentError(
-        f"{option}: an index in a folder {why}.",
-        where=location,
-        allowed="an index on a server",
-        do="Leave it out.",
-    )

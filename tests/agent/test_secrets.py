@@ -239,7 +239,6 @@ def test_no_command_prints_the_password_in_the_location_of_an_index(
         ["index", "c.jsonl", "--to", location],
         ["index", "c.jsonl", "--to", location, "--sync", "--dry-run"],
         ["index", "c.jsonl", "--to", location, "--add"],
-        ["index", "--rollback", "--to", location],
         ["embed", location, "--encoder", "hashing"],
         ["delete", location, "x"],
         ["compact", location],

@@ -10,7 +10,6 @@ from index_jobs.build.new_index import build_index
 from index_jobs.embedding.job import embed_index
 from index_jobs.updates.addition import add_documents
 from index_jobs.updates.deletion import delete_documents
-from index_jobs.updates.maintenance import roll_back
 from index_jobs.updates.options import AddOptions
 from tests.support.builds import OVERWRITE, PLAIN, corpus, in_own_folder  # noqa: F401
 from tests.support.commands import file_of
@@ -45,16 +44,16 @@ def _ids(address: str) -> set[str]:
 
 def test_a_roll_back_finds_the_vectors_of_the_index_before(opensearch: Site) -> None:
     address = opensearch.address
-    build_index([corpus("c.jsonl", 10)], address, PLAIN)
+    first = build_index([corpus("c.jsonl", 10)], address, PLAIN).generation
     embed_index(address, ENCODER, with_options(vectors="v"))
     delete_documents(address, ["d3"], vectors="v")
     before = _ids(address)
-    build_index([corpus("more.jsonl", 12)], address, OVERWRITE)
+    second = build_index([corpus("more.jsonl", 12)], address, OVERWRITE).generation
     with pytest.raises(VectorsMismatchError):
         open_index(address, vectors="v")
     embed_index(address, ENCODER, with_options(vectors="v"))
     assert len(_ids(address)) == 12
-    roll_back(address)
+    opensearch.roll_back(second, first)
     assert _ids(address) == before == {f"d{number}.1" for number in range(10) if number != 3}
 
 

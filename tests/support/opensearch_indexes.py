@@ -1,5 +1,7 @@
 """Names on a real cluster for tests, and the physical indexes behind them."""
 
+import json
+import re
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -13,6 +15,7 @@ from arag_search.engines.opensearch.address import parse_address
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.schema import Meta
 from arag_search.manifest import Manifest
+from tests.support.guides import blocks_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,18 @@ class Site:
         """Return how many deleted documents an index still holds."""
         stats = self.client.call("GET", f"/{index}/_stats/docs")
         return int(stats["_all"]["primaries"]["docs"]["deleted"])
+
+    def roll_back(self, live: str, to: str) -> None:
+        """Switch the name from the live index to another by the request that the guide prints."""
+        (body,) = (
+            block.text.partition("\n")[2]
+            for block in blocks_of("opensearch/README.md")
+            if block.text.startswith("POST /_aliases\n")
+        )
+        printed = dict.fromkeys(re.findall(r"arag-wiki-\d+-\d+", body))
+        for old, new in zip((*printed, "arag-wiki"), (live, to, self.name), strict=True):
+            body = body.replace(old, new)
+        self.client.call("POST", "/_aliases", json.loads(body))
 
     def remove(self) -> None:
         """Delete everything of this name."""

@@ -1,9 +1,8 @@
 """The site of an index on OpenSearch: its live and unfinished physical indexes, and their builders.
 
-``<name>`` and ``<name>.sentences`` are aliases, switched in one call when a build is finished or
-rolled back. The previously live physical index is kept, older ones of ours are deleted. An
-unfinished one is resumed if its signature is the same. An index without our ``_meta`` is never
-touched.
+``<name>`` and ``<name>.sentences`` are aliases, switched in one call when a build is finished. The
+previously live physical index is kept, older ones of ours are deleted. An unfinished one is resumed
+if its signature is the same. An index without our ``_meta`` is never touched.
 """
 
 from __future__ import annotations
@@ -33,12 +32,10 @@ from arag_search.errors import (
     IndexDamagedError,
     IndexExistsError,
     IndexLockedError,
-    IndexNotFoundError,
     IndexVersionError,
     RefusedError,
     UnavailableError,
 )
-from arag_search.manifest import Manifest
 from arag_search.system.processes import Process, this_process
 
 SIGNATURE_KEY = "signature"
@@ -71,15 +68,6 @@ class _Physical:
     is_unfinished: bool
     has_sentences: bool
     created_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class RolledBack:
-    """The physical indexes of a name before and after a rollback, and the latter's manifest."""
-
-    before: str
-    now: str
-    manifest: Manifest
 
 
 class OpenSearchSite:
@@ -151,13 +139,7 @@ class OpenSearchSite:
         if self._live() != self._live_before:
             raise self._overtaken()
         old = self._live_before
-        actions = [_remove(physical, building_alias(physical))]
-        if has_sentences:
-            sentences = sentences_name(physical)
-            actions.append(_remove(sentences, building_alias(sentences)))
-        refused = self._switch(old, physical, has_sentences, actions)
-        if refused is not None:
-            raise self._overtaken() from refused
+        self._switch(old, physical, has_sentences)
         finished = [
             other
             for other in self._physical().values()
@@ -167,58 +149,13 @@ class OpenSearchSite:
         for surplus in finished[self._keep :]:
             self._delete(surplus.name)
 
-    def roll_back(self) -> RolledBack:
-        """Publish the newest finished index that is older than the live one.
-
-        Raises IndexNotFoundError if no index is live or none is older, IndexDamagedError for an
-        incomplete one, BuildError if the name was switched meanwhile.
-        """
-        live = self._live()
-        if live is None:
-            raise IndexNotFoundError(
-                "There is no index to roll back.",
-                where=self._where,
-                do="Build one: arag-search index SOURCE --to ADDRESS",
-            )
-        finished = [index for index in self._physical().values() if not index.is_unfinished]
-        finished.sort(key=lambda index: index.created_ms)
-        names = [index.name for index in finished]
-        position = names.index(live) if live in names else 0
-        older = finished[:position]
-        if not older:
-            newer = ", ".join(index.name for index in finished[position + 1 :])
-            raise IndexNotFoundError(
-                f"No index older than the live one ({live}) is kept.",
-                where=self._where,
-                allowed=f"newer ones are there: {newer}" if newer else "",
-                do="Build it again with --overwrite; BuildOptions(keep=N) keeps more of them.",
-            )
-        to = older[-1]
-        meta = to.meta
-        if (
-            meta is None
-            or meta.manifest is None
-            or (meta.sentences is not None and not to.has_sentences)
-        ):
-            raise IndexDamagedError(
-                f"The previous index ({to.name}) is incomplete.",
-                where=self._where,
-                do="Build it again with --overwrite.",
-            )
-        refused = self._switch(live, to.name, to.has_sentences, [])
-        if refused is not None:
-            raise BuildError(
-                "Another process has switched this name in the meantime.",
-                where=self._where,
-                do="Check which index is live with arag-search info, then try again.",
-            ) from refused
-        return RolledBack(live, to.name, meta.manifest)
-
-    def _switch(
-        self, old: str | None, new: str, has_sentences: bool, actions: list[dict[str, Any]]
-    ) -> RefusedError | None:
-        """Move the names from one index to another in one call, together with ``actions``. Return
-        the error if the new one is not live afterwards."""
+    def _switch(self, old: str | None, new: str, has_sentences: bool) -> None:
+        """Move the names from one index to another in one call, which also ends its build. Raises
+        BuildError if the new one is not live afterwards."""
+        actions = [_remove(new, building_alias(new))]
+        if has_sentences:
+            sentences = sentences_name(new)
+            actions.append(_remove(sentences, building_alias(sentences)))
         if old is not None:
             actions.append(_remove(old, self._name))
             if (replaced := self._physical().get(old)) is not None and replaced.has_sentences:
@@ -230,13 +167,15 @@ class OpenSearchSite:
         while True:
             try:
                 self._client.call("POST", "/_aliases", {"actions": actions}, attempt_timeout_s=60)
-                return None
+                return
             except RefusedError as error:
                 # If an answer was lost and the switch was sent again, nothing is left to remove.
-                return None if self._live() == new else error
+                if self._live() == new:
+                    return
+                raise self._overtaken() from error
             except UnavailableError:
                 if self._live() == new:
-                    return None
+                    return
                 if time.monotonic() > until:
                     raise
                 time.sleep(_PAUSE_S)
