@@ -13,7 +13,6 @@ from arag_search.cli.options.judge import JudgeOptions
 from arag_search.cli.options.parser import with_groups
 from arag_search.cli.output.printing import print_result
 from arag_search.cli.output.score_tables import details_text, measures_text, score_text
-from arag_search.evaluation.judging.judge import read_labels
 from arag_search.evaluation.measures import parse_measures
 from arag_search.evaluation.score import score
 from arag_search.search.opening import open_index
@@ -50,13 +49,6 @@ def score_command(
             "searches, and why answers are wrong.",
         ),
     ] = False,
-    judge_labels: Annotated[
-        Path | None,
-        typer.Option(
-            help='Human labels to compare with: JSON lines of {"question_id", "label"}.',
-            metavar="FILE",
-        ),
-    ] = None,
     *,
     judge: JudgeOptions,
     json: Json = False,
@@ -98,18 +90,10 @@ def score_command(
       arag-search score runs/a --measure CitedRecall@1,TotalTokens,ToolCalls:open
     """
     measures = parse_measures(measure or ())
-    labels = None if judge_labels is None else read_labels(judge_labels)
     with ExitStack() as stack:
         judges = stack.enter_context(judge.judges(folder, measures))
         opened = None if index is None else stack.enter_context(open_index(index))
-        scored = score(
-            folder,
-            questions,
-            measures=measures,
-            index=opened,
-            judges=judges,
-            labels=labels,
-        )
+        scored = score(folder, questions, measures=measures, index=opened, judges=judges)
     text = measures_text(scored) if scored.measures else score_text(scored)
     if trajectories:
         text += f"\n{details_text(scored)}"

@@ -13,18 +13,12 @@ from statistics import fmean
 from typing import Any
 
 from arag_search.agent.models.usage import usage_warning
-from arag_search.agent.record import Record, other_models_warning
-from arag_search.errors import ArgumentError, QuestionsError
+from arag_search.agent.record import other_models_warning
+from arag_search.errors import ArgumentError
 from arag_search.evaluation.evidence import FAILURES, Failure, failure_counts, failure_of
 from arag_search.evaluation.judgements import checked_judgements
 from arag_search.evaluation.judging.factuality import FactualityScores, means_of
-from arag_search.evaluation.judging.judge import (
-    Agreement,
-    Judge,
-    Judgement,
-    Verdict,
-    agreement,
-)
+from arag_search.evaluation.judging.judge import Judgement
 from arag_search.evaluation.judging.judges import NO_JUDGES, Judges
 from arag_search.evaluation.loaded_run import LoadedRun, load_predictions, load_run
 from arag_search.evaluation.measurement import (
@@ -38,7 +32,6 @@ from arag_search.evaluation.measures import FACTUALITY, JUDGE_ACC, Measure, Outc
 from arag_search.evaluation.question_score import QuestionScore, groups_of
 from arag_search.evaluation.resolution import LocatedEvidence, Passages
 from arag_search.evaluation.trajectories import Trajectories, trajectories
-from arag_search.questions.files import Question
 from arag_search.runs.folder import RunDescription
 from arag_search.search.index import Index
 from arag_search.system.progress import counted
@@ -92,12 +85,11 @@ AVERAGED = (
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A judge's verdicts on the answers by question, and their agreement with human labels."""
+    """A judge's verdicts on the answers, by question."""
 
     model: str
     repeats: int
     judgements: Mapping[str, Judgement]
-    agreement: Agreement | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +192,6 @@ def score(
     measures: Sequence[Measure] = (),
     index: Index | None = None,
     judges: Judges = NO_JUDGES,
-    labels: Mapping[str, Verdict] | None = None,
 ) -> Score:
     """Score the run in a folder, or a file of predictions in A-RAG's form, against the questions
     that it was given, or those of another file with the same ids, as ``score_run`` does.
@@ -210,7 +201,7 @@ def score(
     """
     path = Path(folder)
     run = (load_predictions if path.is_file() else load_run)(path, questions_file)
-    return score_run(run, measures=measures, index=index, judges=judges, labels=labels)
+    return score_run(run, measures=measures, index=index, judges=judges)
 
 
 def score_run(
@@ -219,14 +210,12 @@ def score_run(
     measures: Sequence[Measure] = (),
     index: Index | None = None,
     judges: Judges = NO_JUDGES,
-    labels: Mapping[str, Verdict] | None = None,
 ) -> Score:
     """Score a run.
 
     ``index`` is the index that the run searched. With it, evidence is located by passages,
     otherwise by titles; rankings of shown documents need it. Results of ``judges`` are among the
-    measures, and their verdicts are compared with ``labels`` by question id. Raises the errors of
-    ``score``.
+    measures. Raises the errors of ``score``.
     """
     measures = _measurable(measures, index, judges)
     asked, records, notes = run.questions, run.records, list(run.notes)
@@ -237,8 +226,9 @@ def score_run(
     if index is not None and not _is_searched_index(run.description, index):
         notes.append(f"Evidence is looked for in {index.location}, which the run did not search.")
     judges.tell_cost(asked, records)
-    judged = _judge_answers(judges.verdicts, asked, records, labels)
-    factuality = None
+    judged = factuality = None
+    if (judge := judges.verdicts) is not None:
+        judged = Judged(judge.model.name, judge.repeats, judge.judge_all(asked, records))
     if (judge := judges.factuality) is not None:
         answers = judge.judge_all(asked, records)
         factuality = JudgedFactuality(judge.model.name, judge.repeats, answers)
@@ -304,28 +294,6 @@ def _measurable(
     if lacking:
         raise ArgumentError(f"{'; '.join(lacking)}.", do="Give it, or leave the measure out.")
     return tuple(measures)
-
-
-def _judge_answers(
-    judge: Judge | None,
-    questions: Sequence[Question],
-    records: Mapping[str, Record],
-    labels: Mapping[str, Verdict] | None,
-) -> Judged | None:
-    if judge is None:
-        return None
-    judgements = judge.judge_all(questions, records)
-    agreed = None
-    if labels is not None:
-        unknown = sorted(set(labels) - {question.id for question in questions})
-        if unknown:
-            raise QuestionsError(
-                f'There is a label for "{unknown[0]}", which was not asked.',
-                where=f"{len(unknown):,} labels",
-                allowed="labels of questions of the run",
-            )
-        agreed = agreement({id: judgement.verdict for id, judgement in judgements.items()}, labels)
-    return Judged(judge.model.name, judge.repeats, judgements, agreed)
 
 
 def _judge_notes(judged: Judged | None, factuality: JudgedFactuality | None) -> list[str]:

@@ -268,12 +268,10 @@ def test_verdicts_of_a_judge_are_stored_and_used_again(
 ) -> None:
     model = ScriptedModel(lambda _: ModelReply("Verdict: correct"))
     monkeypatch.setattr("arag_search.agent.models.choose.choose_model", lambda *_, **__: model)
-    Path("labels.jsonl").write_text('{"question_id": "s01", "label": "correct"}')
-    command = ("score", sample_run, "--judge", "m", "--judge-labels", "labels.jsonl")
+    command = ("score", sample_run, "--judge", "m")
     done = arag(*command)
     assert done.lines[1].split() == ["questions", "JudgeAcc"]
     assert done.lines[2].split() == ["all", "4", "1.000"]
-    assert "Labels agree on 1.000 of 1 answers, Cohen's kappa -." in done.lines
     assert Path(sample_run, "verdicts.jsonl").exists()
     request_count = len(model.requests)
     report = arag(*command, "--json").json
@@ -312,15 +310,8 @@ def test_factuality_is_judged_instead_or_as_well_where_it_is_asked_for(
     assert refused.err.startswith("arag-search: Factuality needs a model that judges (--judge).\n")
 
 
-def test_a_judge_that_cannot_judge_and_labels_of_other_questions_are_refused(
-    arag: Command, sample_run: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_judge_that_cannot_judge_is_refused(arag: Command, sample_run: str) -> None:
     assert arag("score", sample_run, "--judge", "offline").err == (
         "arag-search: Model 'offline' cannot judge: it only searches and reads.\n"
         "Allowed: the name of an endpoint's model, or replay:FILE\n"
     )
-    model = ScriptedModel(lambda _: ModelReply("Verdict: correct"))
-    monkeypatch.setattr("arag_search.agent.models.choose.choose_model", lambda *_, **__: model)
-    Path("labels.jsonl").write_text('{"question_id": "s12", "label": "correct"}')
-    done = arag("score", sample_run, "--judge", "m", "--judge-labels", "labels.jsonl")
-    assert done.err.startswith('arag-search: There is a label for "s12", which was not asked.\n')

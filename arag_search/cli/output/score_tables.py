@@ -140,7 +140,7 @@ def _means_cells(row: Means, score: Score) -> tuple[str, ...]:
 
 
 def _verdict_lines(score: Score) -> list[str]:
-    """Format verdicts by type, and their agreement with people."""
+    """Format verdicts by type."""
     if score.judged is None:
         return []
     counts = score.verdict_counts()
@@ -151,14 +151,7 @@ def _verdict_lines(score: Score) -> list[str]:
         (type, *(f"{verdicts.get(name, 0):,}" for name in names))
         for type, verdicts in counts.items()
     ]
-    lines = ["", *table_text(table)]
-    agreed = score.judged.agreement
-    if agreed is not None:
-        lines.append(
-            f"Labels agree on {_share(agreed.accuracy)} of {agreed.answers:,} answers, Cohen's "
-            f"kappa {_share(agreed.kappa)}."
-        )
-    return lines
+    return ["", *table_text(table)]
 
 
 def _cut(text: str) -> str:

@@ -1,5 +1,5 @@
 """Judges of answers: requests, repeats, stored verdicts and many questions at once; and the model
-that says whether answers are right, with its agreement with people.
+that says whether answers are right.
 
 The judge sees question, gold answers, short answer and explanation, never the trajectory. Verdicts
 are cached by request and model, so that a run is judged only once.
@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
 import orjson
@@ -23,11 +22,10 @@ import orjson
 from arag_search.agent.models.base import REFUSED, ChatModel, Message, ModelReply, ModelRequest
 from arag_search.agent.record import Record
 from arag_search.endpoints.refusals import ItemRefusals
-from arag_search.errors import ArgumentError, ContextLengthError, ModelReplyError, QuestionsError
+from arag_search.errors import ArgumentError, ContextLengthError, ModelReplyError
 from arag_search.evaluation.judging.labelled import last_word
 from arag_search.evaluation.judging.prompts import prompt_text
 from arag_search.evaluation.judging.verdict_cache import VerdictCache
-from arag_search.questions.fields import Fields, parsed_lines, read_bytes
 from arag_search.questions.question import Question
 
 MAX_REPEATS = 15
@@ -256,65 +254,3 @@ def read_verdict(reply: str, allowed: Sequence[Verdict] = VERDICTS) -> Verdict |
 def as_verdict(text: str | None) -> Verdict | None:
     """Return the verdict with this name, None if there is none."""
     return next((verdict for verdict in VERDICTS if verdict == text), None)
-
-
-# Agreement of verdicts with human labels
-
-
-_ALLOWED = f'JSON lines of {{"question_id", "label"}}, a label being {", ".join(VERDICTS)}'
-
-
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """Agreement of two raters on the answers that both have rated.
-
-    ``accuracy`` is the share of equal verdicts, ``kappa`` is Cohen's kappa, the agreement beyond
-    chance, given how often each rater gives each verdict. Both are None if there is nothing to
-    compare; kappa is also None if raters would agree on all answers by chance alone.
-    """
-
-    answers: int
-    accuracy: float | None
-    kappa: float | None
-
-
-def agreement(verdicts: Mapping[str, Verdict | None], labels: Mapping[str, Verdict]) -> Agreement:
-    """Compare verdicts with labels, by question id; a question that only one of them has rated
-    is left out."""
-    pairs: list[tuple[Verdict, Verdict]] = [
-        (verdict, labels[id]) for id, verdict in verdicts.items() if verdict and id in labels
-    ]
-    if not pairs:
-        return Agreement(0, None, None)
-    equal = sum(verdict == other for verdict, other in pairs) / len(pairs)
-    by_chance = _chance(pairs)
-    kappa = None if by_chance == 1 else (equal - by_chance) / (1 - by_chance)
-    return Agreement(len(pairs), equal, kappa)
-
-
-def read_labels(path: Path) -> dict[str, Verdict]:
-    """Return labels by question id. Raises QuestionsError naming file and line."""
-    labels: dict[str, Verdict] = {}
-    raw = read_bytes(path, "The labels cannot be read", _ALLOWED)
-    for where, value in parsed_lines(raw, path, _ALLOWED):
-        fields = Fields.of(value, where, _ALLOWED)
-        fields.check((("question_id", "id"), ("label",)), _ALLOWED)
-        id, label = fields.id(("question_id", "id")), fields.text("label")
-        verdict = as_verdict(label)
-        if verdict is None:
-            raise fields.wrong("label", ", ".join(VERDICTS))
-        if id in labels:
-            raise QuestionsError(
-                f'The answer to "{id}" is labelled twice.', where=where, do="Keep one label."
-            )
-        labels[id] = verdict
-    if not labels:
-        raise QuestionsError("There are no labels.", where=str(path), allowed=_ALLOWED)
-    return labels
-
-
-def _chance(pairs: Sequence[tuple[Verdict, Verdict]]) -> float:
-    """Return the expected agreement of raters who give these verdicts independently of each
-    other."""
-    first, other = (Counter(pair[rater] for pair in pairs) for rater in (0, 1))
-    return sum(first[name] * other[name] for name in VERDICTS) / len(pairs) ** 2

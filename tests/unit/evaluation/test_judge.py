@@ -9,14 +9,11 @@ from pathlib import Path
 import pytest
 
 from arag_search.agent.models.base import ModelReply, ModelRequest
-from arag_search.errors import ArgumentError, ModelUnavailableError, QuestionsError, RunError
+from arag_search.errors import ArgumentError, ModelUnavailableError, RunError
 from arag_search.evaluation.judging.judge import (
-    Agreement,
     Judge,
     Judgement,
     Verdict,
-    agreement,
-    read_labels,
     read_verdict,
 )
 from arag_search.evaluation.judging.judges import Judges
@@ -315,52 +312,3 @@ def test_a_file_without_verdicts_is_rejected(tmp_path: Path) -> None:
         VerdictCache(path)
     with pytest.raises(RunError, match="cannot be read"):
         VerdictCache(tmp_path)
-
-
-# Agreement
-
-
-def test_kappa_is_agreement_corrected_for_chance() -> None:
-    # 50 answers: both correct 20, both incorrect 15, judge alone correct 5, people alone 10
-    verdicts: dict[str, Verdict | None] = {}
-    labels: dict[str, Verdict] = {}
-    kinds: list[tuple[int, Verdict, Verdict]] = [
-        (20, "correct", "correct"),
-        (15, "incorrect", "incorrect"),
-        (5, "correct", "incorrect"),
-        (10, "incorrect", "correct"),
-    ]
-    for count, verdict, label in kinds:
-        for _ in range(count):
-            id = str(len(labels))
-            verdicts[id], labels[id] = verdict, label
-    result = agreement(verdicts, labels)
-    assert result.answers == 50
-    assert result.accuracy == pytest.approx(0.7)
-    assert result.kappa == pytest.approx(0.4)  # chance 0.5
-
-
-def test_agreement_is_over_the_answers_that_both_have_rated() -> None:
-    assert agreement({"a": "correct", "b": None, "c": "correct"}, {"b": "correct"}) == Agreement(
-        0, None, None
-    )
-    assert agreement({"a": "correct"}, {"a": "correct"}) == Agreement(1, 1, None)
-    assert agreement(
-        {"a": "correct", "b": "incorrect"}, {"a": "incorrect", "b": "correct"}
-    ) == Agreement(2, 0, -1)
-
-
-def test_labels_are_read_strictly(tmp_path: Path) -> None:
-    path = tmp_path / "l.jsonl"
-    path.write_text('{"question_id": "a", "label": "correct"}\n\n{"id": 7, "label": "abstained"}')
-    assert read_labels(path) == {"a": "correct", "7": "abstained"}
-    for text, problem in (
-        ('{"id": "a", "label": "yes"}', 'The field "label" is "yes".'),
-        ('{"id": "a"}', 'The record has no "label".'),
-        ('{"id": "a", "label": "correct"}\n' * 2, 'The answer to "a" is labelled twice.'),
-        ("", "There are no labels."),
-    ):
-        path.write_text(text)
-        with pytest.raises(QuestionsError) as caught:
-            read_labels(path)
-        assert caught.value.what == problem
