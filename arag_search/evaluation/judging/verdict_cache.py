@@ -23,15 +23,14 @@ def _reply(line: bytes) -> tuple[str, str]:
             raise RunError('A verdict is {"key", "verdict"}.')
 
 
-_VERDICTS = LineKind("verdict", "key", _reply)
+_VERDICTS = LineKind("verdict", _reply)
 
 
 class VerdictCache:
     """Replies with verdicts by key, kept in a file of JSON lines; None keeps them in memory.
 
-    A line is on disk before ``put`` returns. An incomplete line that a crash left at the end of
-    the file is ignored, and removed before the next line is written. Several processes may
-    append to one file. Raises RunError if the file cannot be read or written, or has other lines.
+    A line is on disk before ``put`` returns. Several processes may append to one file. Raises
+    RunError if the file cannot be read or written, or has other lines.
     """
 
     def __init__(self, path: Path | None) -> None:
