@@ -404,8 +404,5 @@ class _Build:
             for name in self._options.metadata
             if name not in self._state.position.seen
         )
-        repeated = (
-            str(group) for source in self._corpus.sources for group in source.repeats.groups()
-        )
         detected = [] if self._detected is None else [str(self._detected)]
-        return (*absent, *repeated, *detected)
+        return (*absent, *detected)

@@ -20,7 +20,6 @@ from arag_search.errors import (
     SourceError,
 )
 from index_jobs.cutting.chunking import cut_up, may_be_too_long
-from index_jobs.sources.folders.repeats import Repeats
 from index_jobs.sources.lines.files import SKIP
 from index_jobs.sources.metadata import MetadataReader
 
@@ -67,11 +66,6 @@ class Source(Protocol):
     states: Mapping[str, FileState] | None
     """The state in which each file was when the source was opened, by its path below the root of
     ids; None for a source of records."""
-
-    @property
-    def repeats(self) -> Repeats:
-        """The files read so far, for groups that repeat others."""
-        ...
 
     @property
     def damaged(self) -> Collection[str]:
@@ -129,7 +123,6 @@ class RecordSource:
     damaged: Sequence[str] = ()
     left_out_files: Mapping[str, str] = {}
     over_limits: Mapping[str, FileLimitError] = {}
-    repeats = Repeats()
 
     def prose(self) -> Self:
         return self

@@ -40,7 +40,6 @@ from index_jobs.sources.folders.listing import (
     SourceFile,
     listed,
 )
-from index_jobs.sources.folders.repeats import Repeats
 from index_jobs.sources.folders.secret_files import TO_READ, secrets_in
 from index_jobs.sources.folders.selection import STDIN, FileSelection
 from index_jobs.sources.lines.files import SKIP, SKIP_FILE, Fields, readable
@@ -100,7 +99,6 @@ class FileSource:
         self.damaged: set[str] = set()
         self.left_out_files: dict[str, str] = {}
         self.over_limits: dict[str, FileLimitError] = {}
-        self.repeats = Repeats()
         metadata.expect_files()
         left_out = LeftOut()
         seen, states = self._look(left_out)
@@ -165,7 +163,6 @@ class FileSource:
     def documents(self, skip: int = 0) -> Iterator[Entry]:
         first, rows = skip >> _ROW_BITS, skip & ((1 << _ROW_BITS) - 1)
         self.bytes_read = 0
-        self.repeats = Repeats()  # of what this reading sees: a resumed one compares the rest
         left_out = LeftOut()
         for number, file, begun in self._begun(self._listing(left_out), first):
             if number >= first:
@@ -282,8 +279,6 @@ class FileSource:
                 document = self._document(file, identifier, entry, own)
                 if isinstance(document, SourceError):
                     self.damaged.add(identifier)
-                elif document.is_file:
-                    self.repeats.add(document.id, document.text)
                 yield document
         except LeftOutError as error:
             if error.do:
