@@ -76,9 +76,6 @@ WITH_QUERIES: Mapping[str, Search] = {
     "query": lambda index, need, query, count: (
         index.logical_search(query, top_k=count, feedback=False).hits
     ),
-    "query and meaning": lambda index, need, query, count: (
-        index.hybrid_search(query, meaning=need, top_k=count).hits
-    ),
     "nearest where query": lambda index, need, query, count: (
         index.naive_embedding_search(need, where=query, top_k=count).hits
     ),

@@ -54,7 +54,6 @@ _OF_PAGES = ("top_k", "offset")
 _OF_PASSAGES = (
     "granularity",
     "where",
-    "meaning",
     "explain",
     "sort",
     "per_document",

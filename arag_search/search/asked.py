@@ -189,7 +189,6 @@ class Hybrid(Meaning):
     """A search by words and by vectors."""
 
     _: KW_ONLY
-    meaning: str | None = None
     vectors: VectorUnit = "passage"
     full_text: bool = False
 
@@ -246,11 +245,6 @@ OPTIONS: Mapping[str, Option] = {
         "A logical query that every passage must match; it does not rank. Empty for none.",
         "A logical query that passages must match; it does not rank.",
         "QUERY",
-    ),
-    "meaning": Option(
-        "A question or statement; empty for the words of query.",
-        "A sentence for the vectors; QUERY is then a logical query.",
-        "TEXT",
     ),
 }
 """What is said of arguments, by name."""

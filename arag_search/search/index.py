@@ -297,9 +297,6 @@ class Index:
         They have the sentences with most of its words, or all sentences if ``full_text``.
         The rankings are merged by reciprocal rank fusion, as in LogicalRAG. The first 100 of both
         are merged, so that there are 200 passages at most; each hit has its ranks in both.
-        With ``meaning``, ``query`` is a logical query, and ``meaning`` a sentence for the vectors;
-        either may be empty, and then takes the words of the other. A smaller constant then keeps
-        the first passages of the logical query among the first.
 
         ``vectors`` are those of passages, or of sentences as in ``semantic_search``. Conditions,
         which apply to both rankings, and errors are as there. The search by words may raise

@@ -123,11 +123,10 @@ class Preset(BaseModel):
         description="How many documents a search shows whose names stand in the sentences above: a "
         "sentence of each.",
     )
-    meaning: bool = Field(
+    where: bool = Field(
         default=False,
-        description="Whether hybrid_search takes a logical query and, as meaning, a sentence for "
-        "vectors, instead of one text for both, and searches by vectors take where, a logical "
-        "query that passages must match.",
+        description="Whether searches by vectors take where, a logical query that passages must "
+        "match.",
     )
     reproduces: Paper | None = Field(
         default=None,

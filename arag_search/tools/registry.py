@@ -7,7 +7,7 @@ To add a tool, write its module and its description file, and add its line here.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
@@ -49,12 +49,6 @@ class RegisteredTool:
     def offered_name(self) -> str:
         """The name that clients of the MCP server see."""
         return self.connector_name or self.name
-
-    def form_of(self, arguments: Mapping[str, object]) -> QueryForm | None:
-        """Return how a call reads its query: beside a meaning, hybrid_search takes a logical
-        one."""
-        is_logical = self.query_form == "words" and "meaning" in arguments
-        return "logical" if is_logical else self.query_form
 
 
 _TOOLS = (

@@ -47,7 +47,7 @@ def reading_of(step: Step, schema: Schema) -> Reading | None:
     read."""
     arguments = arguments_of(step)
     tool = TOOLS.get(step.tool_name)
-    form = tool.form_of(arguments) if tool is not None else None
+    form = tool.query_form if tool is not None else None
     if form == "keywords":
         keywords = _texts(arguments.get("keywords"))
         return _keywords(keywords) if keywords else None

@@ -421,11 +421,6 @@ def test_pages_follow_each_other_to_the_end(arag: Command) -> None:
             "Do: Narrow the query instead of paging further.",
         ),
         (
-            ["--meaning", "Who?"],
-            "--meaning has no effect here.\nAllowed: --meaning with --tool hybrid\n"
-            "Do: Leave it out.",
-        ),
-        (
             ["--documents", "--sort", "year"],
             "--sort has no effect here.\nAllowed: --sort with passages, without --documents\n"
             "Do: Leave it out.",

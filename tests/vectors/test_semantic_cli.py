@@ -51,17 +51,6 @@ def test_the_json_of_a_hybrid_search_has_ranks_and_obeys_its_filter_and_conditio
     assert 'there is no field "author"' in refused.err
 
 
-def test_hybrid_search_takes_a_logical_query_and_a_meaning(arag: Command) -> None:
-    result = arag(
-        "search", "my-index", "--tool", "hybrid", "opera NOT vivaldi", "--meaning", QUERY, "--json"
-    ).json
-    assert result["understood"] == f'(opera AND NOT vivaldi) with meaning "{QUERY}"'
-    words = [
-        hit["id"] for hit in arag("search", "my-index", "opera NOT vivaldi", "--json").json["hits"]
-    ]
-    assert any(hit["ranks"]["words"] == 1 and hit["id"] == words[0] for hit in result["hits"])
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -70,7 +59,6 @@ def test_hybrid_search_takes_a_logical_query_and_a_meaning(arag: Command) -> Non
         (("--vectors", "elsewhere"), "--vectors"),
         (("--tool", "keyword", "--encoder", "hashing"), "--encoder"),
         (("--where", "opera"), "--where"),
-        (("--tool", "semantic", "--meaning", "q"), "--meaning"),
     ],
 )
 def test_options_without_effect_are_refused(

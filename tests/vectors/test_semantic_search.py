@@ -301,47 +301,6 @@ def test_a_condition_with_problems_is_refused(index: Index) -> None:
     assert "opera" in str(caught.value)
 
 
-# A logical query with a meaning
-
-
-def test_a_logical_query_is_merged_with_the_vectors_of_a_meaning(index: Index) -> None:
-    logical = index.logical_search("opera NOT goldoni", snippets=False)
-    nearest = index.naive_embedding_search("born in venice", top_k=20, snippets=False)
-    result = index.hybrid_search("opera NOT goldoni", meaning="born in venice", top_k=20)
-    assert result.understood == '(opera AND NOT goldoni) with meaning "born in venice"'
-    assert {hit.id for hit in result.hits} == {*ids(logical), *ids(nearest)}
-    for hit in result.hits:
-        for rank, ranking in zip(hit.ranks or (), (logical, nearest), strict=True):
-            assert rank == (ids(ranking).index(hit.id) + 1 if hit.id in ids(ranking) else None)
-    scores = [sum(1 / (1 + rank) for rank in hit.ranks or () if rank) for hit in result.hits]
-    assert [hit.score for hit in result.hits] == pytest.approx(scores)
-    assert scores == sorted(scores, reverse=True)
-
-
-def test_an_empty_query_or_meaning_takes_the_words_of_the_other(index: Index) -> None:
-    result = index.hybrid_search('title:vivaldi AND "born in venice" NOT opera', meaning="")
-    assert result.understood.endswith('with meaning "vivaldi born in venice"')
-    same = index.hybrid_search(
-        'title:vivaldi AND "born in venice" NOT opera', meaning="vivaldi born in venice"
-    )
-    assert ids(result) == ids(same)
-    by_words = index.hybrid_search("", meaning="vivaldi venice")
-    assert by_words.understood == '(vivaldi OR venice) with meaning "vivaldi venice"'
-    assert ids(by_words) == ids(index.hybrid_search("vivaldi OR venice", meaning="vivaldi venice"))
-    with pytest.raises(QueryError):
-        index.hybrid_search(" ", meaning="")
-    with pytest.raises(QueryError):
-        index.hybrid_search("(opera", meaning="opera")
-
-
-def test_a_logical_query_that_matches_nothing_is_noted_and_a_condition_holds(index: Index) -> None:
-    result = index.hybrid_search("opera AND nowhere", meaning="an opera", where="vivaldi")
-    assert result.notes == (
-        "no passage matches the logical query; the passages are the nearest by meaning.",
-    )
-    assert set(ids(result)) == set(ids(index.logical_search("vivaldi", top_k=50)))
-
-
 # Vectors that are not up to date
 
 

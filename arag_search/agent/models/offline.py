@@ -243,8 +243,6 @@ def _search(tool: Mapping[str, Any], names: Sequence[str], words: Sequence[str])
         arguments = {"keywords": [*names, *words]}
     elif "queries" in fields:
         arguments = {"queries": [text]}
-    elif "meaning" in fields:
-        arguments = {"query": _logical(names, words, operators=True), "meaning": plain}
     for most in ("top_k", "max_results"):
         if most in fields:
             arguments[most] = _HITS if len(names) == 1 else _FURTHER_HITS

@@ -28,7 +28,6 @@ from arag_search.plan.clauses import (
     ResolvedPlan,
     any_clause,
     joined,
-    wanted_leaves,
 )
 from arag_search.plan.lower import lower
 from arag_search.query import analysis
@@ -53,7 +52,6 @@ FUSION_DEPTH = 100
 NO_RANKS: Mapping[int, HybridRanks] = {}
 _NARROWING_WORDS = "Write fewer words, and rarer ones."
 
-NO_MATCH = "no passage matches the logical query; the passages are the nearest by meaning."
 NO_WORDS = "the query holds no word to look up; the passages are the nearest by vectors."
 ONLY_FIRST_WORDS = f"only the first {MAX_LEAVES} words of the query were looked up."
 
@@ -66,22 +64,6 @@ class NearSentence(NamedTuple):
     score: float
 
 
-class _Hybrid(NamedTuple):
-    """What a hybrid search looks for.
-
-    ``plan``: what the search by words matches; None if there are no words.
-    ``text``: what is encoded.
-    ``advice``: what to do if the search by words takes too long.
-    ``logical``: the canonical text of a logical query; empty if the plan is the words of the text.
-    """
-
-    plan: Clause | None
-    text: str
-    notes: tuple[str, ...]
-    advice: str
-    logical: str = ""
-
-
 class _Query:
     """What a search by vectors looks for in one state.
 
@@ -91,10 +73,11 @@ class _Query:
     ``notes``: the notes on the condition.
     """
 
-    def __init__(self, state: IndexState, asked: Meaning, text: str, started: float) -> None:
+    def __init__(self, state: IndexState, asked: Meaning, started: float) -> None:
         """Read the filter and the condition, and look the condition up. Raises QueryError for both
         and for the text."""
-        self.state, self.asked, self.text, self.started = state, asked, _checked(text), started
+        self.state, self.asked, self.started = state, asked, started
+        self.text = _checked(asked.query)
         self.scope, within = state.narrowed(asked.filter)
         self.notes: tuple[str, ...] = ()
         self._advice, where = "", asked.where
@@ -145,7 +128,6 @@ class _Query:
         ranks: Mapping[int, HybridRanks] = NO_RANKS,
         chooser: Snippets | None = None,
         notes: Sequence[str] = (),
-        meant: str = "",
     ) -> SearchResult:
         """Return the page of the passages, of which there are ``end``, with texts from the index.
 
@@ -178,13 +160,14 @@ class _Query:
             matches = logical_search(state, why, exact=True)
             if not matches.total:
                 return replace(matches, asked=replace(why, query=asked.query))
-        words = f"{meant}{self.words}"
-        return SearchResult.of(state, asked, words, hits, all_notes, self.started, passages=left)
+        return SearchResult.of(
+            state, asked, self.words, hits, all_notes, self.started, passages=left
+        )
 
 
 def vector_search(state: IndexState, asked: Meaning) -> SearchResult:
     """See ``Index.semantic_search`` and ``Index.naive_embedding_search``."""
-    query = _Query(state, asked, asked.query, time.perf_counter())
+    query = _Query(state, asked, time.perf_counter())
     unit: VectorUnit = "passage" if isinstance(asked, Naive) else "sentence"
     with state.calls:
         passages, complete = near_passages(query.nearest(unit), unit, asked.offset + asked.top_k)
@@ -193,57 +176,42 @@ def vector_search(state: IndexState, asked: Meaning) -> SearchResult:
 
 def hybrid_search(state: IndexState, asked: Hybrid) -> SearchResult:
     """See ``Index.hybrid_search``."""
-    started = time.perf_counter()
-    wanted = _hybrid(state, asked.query, asked.meaning)
-    query = _Query(state, asked, wanted.text, started)
+    query = _Query(state, asked, time.perf_counter())
+    plan, notes = words_query(query.text)
     with state.calls:
         state.open_vectors()
-        by_words = state.pool.submit(copy_context().run, _by_words, state, wanted, query.scope)
+        by_words = state.pool.submit(copy_context().run, _by_words, state, plan, query.scope)
         try:
             near, _ = near_passages(query.nearest(asked.vectors), asked.vectors, FUSION_DEPTH)
         finally:  # a call ends before the engine may be closed
             wait([by_words])
         ordinals = by_words.result()
-        constant = LOGICAL_K if wanted.logical else K
-        fused = fuse(ordinals, [passage.ordinal for passage in near], k=constant)
+        fused = fuse(ordinals, [passage.ordinal for passage in near])
         chooser = None
-        if asked.snippets and not asked.full_text and wanted.plan is not None:
+        if asked.snippets and not asked.full_text and plan is not None:
             # Words are looked for in passages to show in all their forms.
-            of_words, _ = words_query(wanted.text, state.manifest.language)
-            chooser = Snippets(wanted.plan if wanted.logical else of_words or wanted.plan)
+            of_words, _ = words_query(query.text, state.manifest.language)
+            chooser = Snippets(of_words or plan)
         return query.result(
             [NearPassage(item.ordinal, item.score) for item in fused],
             near,
             len(fused),
             {item.ordinal: HybridRanks(*item.ranks) for item in fused},
             chooser,
-            [*wanted.notes, *([NO_MATCH] if wanted.logical and near and not ordinals else [])],
-            f"{wanted.logical} with meaning " if wanted.logical else "",
+            notes,
         )
 
 
-def _by_words(state: IndexState, wanted: _Hybrid, scope: ResolvedPlan | None) -> list[int]:
+def _by_words(state: IndexState, plan: Clause | None, scope: ResolvedPlan | None) -> list[int]:
     """Return the ordinals of the first passages by BM25; none for a text without words."""
-    if wanted.plan is None:
+    if plan is None:
         return []
-    with state.timed(wanted.advice) as deadline:
-        plan = resolve_lookups(wanted.plan, state.engine, scope=scope, deadline=deadline)
-        request = SearchRequest(plan, FUSION_DEPTH, scope=scope, with_text=False, deadline=deadline)
+    with state.timed(_NARROWING_WORDS) as deadline:
+        words = resolve_lookups(plan, state.engine, scope=scope, deadline=deadline)
+        request = SearchRequest(
+            words, FUSION_DEPTH, scope=scope, with_text=False, deadline=deadline
+        )
         return [hit.ordinal for hit in state.engine.search(request).hits]
-
-
-def _hybrid(state: IndexState, query: str, meaning: str | None) -> _Hybrid:
-    if meaning is None or not query.strip():
-        text = _checked(query if meaning is None else meaning)
-        plan, notes = words_query(text, "" if meaning is None else state.manifest.language)
-        logical = "" if meaning is None or plan is None else plan.text
-        return _Hybrid(plan, text, tuple(notes), _NARROWING_WORDS, logical)
-    parsed = parse(query, state.schema)
-    plan = lower(parsed.tree, parsed.language)
-    if not meaning.strip():
-        words = (leaf.typed for leaf in wanted_leaves(plan) if leaf.is_text)
-        meaning = " ".join(dict.fromkeys(words)) or query
-    return _Hybrid(plan, meaning, parsed.notes, NARROWING, parsed.text)
 
 
 def nearest_sentences(
@@ -252,7 +220,7 @@ def nearest_sentences(
     """Return the sentences with the greatest cosine with the query, best first, each with its
     passage. ``n`` is 1 to 1,000. Raises the errors of ``semantic_search``."""
     asked = Meaning(query, top_k=n, filter=filter)
-    wanted = _Query(state, asked, query, time.perf_counter())
+    wanted = _Query(state, asked, time.perf_counter())
     with state.calls:
         nearest = wanted.nearest("sentence")(n)
         ordinals = [chunk_ordinal(sentence.ordinal) for sentence in nearest]
@@ -378,10 +346,6 @@ def missing_names(state: IndexState, text: str, scope: ResolvedPlan | None) -> l
 
 K = 60
 """The constant of LogicalRAG's hybrid search, and of the paper that proposed it."""
-LOGICAL_K = 1
-"""The constant for a logical query and vectors, chosen in bench/studies/retrieval.md: it keeps the
-first passages of a precise query among the first, whatever the vectors add. Provisional: the
-difference from K was not resolved."""
 
 
 class Fused(NamedTuple):
@@ -392,7 +356,7 @@ class Fused(NamedTuple):
     ranks: tuple[int | None, ...]
 
 
-def fuse(*rankings: Sequence[int], k: float = K) -> list[Fused]:
+def fuse(*rankings: Sequence[int]) -> list[Fused]:
     """Return all items of the rankings, best score first, equal scores in order of ordinal. Each
     ranking lists distinct ordinals, best first."""
     ranks_of = [{ordinal: rank for rank, ordinal in enumerate(ranks, 1)} for ranks in rankings]
@@ -400,6 +364,6 @@ def fuse(*rankings: Sequence[int], k: float = K) -> list[Fused]:
     for ordinal in set[int]().union(*ranks_of):
         ranks = tuple(ranking.get(ordinal) for ranking in ranks_of)
         # With fsum the same ranks give the same score, whichever rankings they are in.
-        score = math.fsum(1.0 / (k + rank) for rank in ranks if rank is not None)
+        score = math.fsum(1.0 / (K + rank) for rank in ranks if rank is not None)
         fused.append(Fused(ordinal, score, ranks))
     return sorted(fused, key=lambda item: (-item.score, item.ordinal))

@@ -23,13 +23,10 @@ class VectorSearchTool(SearchTool):
     """A search by vectors."""
 
     def _hidden(self) -> tuple[str, ...]:
-        return () if self.preset.meaning else ("where",)
+        return () if self.preset.where else ("where",)
 
     def _features(self) -> dict[str, bool]:
-        return {
-            "where": self.preset.meaning,
-            "meaning": "meaning" in self.arguments.model_fields,
-        }
+        return {"where": self.preset.where}
 
     def _description(self) -> str:
         text, preset = super()._description(), self.preset
@@ -53,38 +50,22 @@ class SemanticSearch(VectorSearchTool):
     of_paper = ("query", "top_k")
 
 
-_HYBRID = ("query", "max_results", "offset", "where", "filter")
-_MAX_RESULTS = argument_of(Hybrid, "top_k")
-LOGICAL_QUERY = (
-    f"The logical query, at most {MAX_CHARACTERS:,} characters; empty for the words of meaning."
-)
-LOGICAL_ARGUMENTS = arguments_of(
-    Hybrid,
-    *_HYBRID,
-    "meaning",
-    query=(str, Field("", description=LOGICAL_QUERY)),
-    max_results=_MAX_RESULTS,
-)
-"""The arguments of hybrid_search with a logical query and a meaning."""
-
-
 class HybridSearch(VectorSearchTool):
     """A search by words and vectors of passages."""
 
     name = "hybrid_search"
     asked = Hybrid
-    arguments = arguments_of(Hybrid, *_HYBRID, query=_QUERY, max_results=_MAX_RESULTS)
+    arguments = arguments_of(
+        Hybrid,
+        *("query", "max_results", "offset", "where", "filter"),
+        query=_QUERY,
+        max_results=argument_of(Hybrid, "top_k"),
+    )
     of_paper = ("query", "max_results")
-
-    def __init__(self, index: Index, preset: Preset = PLAIN) -> None:
-        if preset.meaning:
-            self.arguments = LOGICAL_ARGUMENTS
-        super().__init__(index, preset)
 
     def _options(self, arguments: Any) -> dict[str, Any]:
         return {
             **super()._options(arguments),
-            "meaning": getattr(arguments, "meaning", None),
             "full_text": self.preset.full_text,
             "top_k": arguments.max_results,
         }

@@ -141,7 +141,7 @@ def query_of(step: Step) -> str:
     each."""
     given = arguments_of(step)
     texts: list[str] = []
-    for name in ("query", "queries", "keywords", "meaning"):
+    for name in ("query", "queries", "keywords"):
         value = given.get(name)
         values = cast(list[object], value) if isinstance(value, list) else [value]
         texts += [str(text) for text in values if text]

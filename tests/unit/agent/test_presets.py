@@ -28,7 +28,7 @@ from tests.support.semantic_indexes import vector_index
 KEYS = (
     "name, description, tools, prompt, plan_first, max_loops, token_budget, loop_guards, "
     "max_result_tokens, full_text, operators, tool_description, matching, "
-    "given, whole_up_to_tokens, relax, pointers, meaning, "
+    "given, whole_up_to_tokens, relax, pointers, where, "
     "reproduces, replies"
 )
 OF_DOCUMENTS = "search_backend, multi_query, semantic_find, context_management, switcher"
@@ -56,7 +56,6 @@ SHIPPED = [
     "arag_without_semantic",
     "connector",
     "direct_answer",
-    "logical_hybrid",
     "logical_read",
     "logicalrag",
     "logicalrag_no_operators",
@@ -77,7 +76,7 @@ EXTENDING = {
     "logicalrag_syntax_only": "logicalrag_paper",
 }
 STRICT = {*EXTENDING, "arag_paper", "logicalrag_paper", "naive_rag"}
-SEVERAL_CALLS = {"arag_logical", "connector", "logical_hybrid", "logical_read"}
+SEVERAL_CALLS = {"arag_logical", "connector", "logical_read"}
 DOCUMENTS = {name for name in SHIPPED if name.startswith(("agentic_", "oracle", "single"))} - {
     "agentic_hybrid"
 }
@@ -114,7 +113,7 @@ def test_every_file_has_every_key_in_the_same_order(name: str) -> None:
     lines = (preset_folder() / f"{name}.yaml").read_text("utf-8").splitlines()
     keys = ", ".join(line.split(":")[0] for line in lines if not line.startswith("#"))
     left_out = {"replies"} if name not in STRICT else set[str]()
-    left_out |= set[str]() if name in ("logical_read", "logical_hybrid") else {"pointers"}
+    left_out |= set[str]() if name == "logical_read" else {"pointers"}
     assert keys == ", ".join(key for key in KEYS.split(", ") if key not in left_out)
     preset = load_preset(name)
     assert not preset.tools or (preset.calls_a_turn == 8) is (name in SEVERAL_CALLS)
@@ -183,7 +182,6 @@ def test_the_presets_have_the_values_of_the_design() -> None:
         "arag_without_semantic": ["keyword_search", "chunk_read"],
         "connector": ["connector_search", "connector_fetch"],
         "direct_answer": [],
-        "logical_hybrid": ["hybrid_search", "chunk_read"],
         "logical_read": ["logical_search", "chunk_read"],
         "logicalrag": ["logical_search"],
         "logicalrag_no_operators": ["logical_search"],
@@ -208,9 +206,8 @@ def test_the_presets_have_the_values_of_the_design() -> None:
         assert preset.replies == (preset.reproduces if name in STRICT else None)
         assert preset.token_budget == 128_000
         assert preset.given == ("passages" if name == "naive_rag" else "none")
-        newest = name in ("logical_hybrid", "logical_read")
-        assert preset.loop_guards is newest
-        assert preset.meaning is (name == "logical_hybrid")
+        assert preset.loop_guards is (name == "logical_read")
+        assert preset.where is False
 
 
 def test_the_conditions_of_a_paper_differ_in_what_they_leave_out_or_change() -> None:
@@ -356,7 +353,7 @@ def test_a_missing_key_is_named_with_what_it_allows(tmp_path: Path) -> None:
 def test_several_missing_keys_are_one_problem_after_all_others(tmp_path: Path) -> None:
     path = written(tmp_path / "mine.yaml", "name: mine\nmax_step: 3\noperators: maybe\n")
     optional = (
-        "whole_up_to_tokens", "relax", "pointers", "meaning",
+        "whole_up_to_tokens", "relax", "pointers", "where",
         "reproduces", "replies",
     )  # fmt: skip
     known = ("name", "operators", *optional)
@@ -579,7 +576,7 @@ def test_the_command_lists_presets_with_their_tools(presets: PresetsCommand) -> 
 
     at = lines.index(named("direct_answer", "No retrieval: what the model knows by itself."))
     assert lines[at + 1] == named("", "no tools, prompt direct_answer")
-    assert lines[at + 4 : at + 6] == [
+    assert lines[at + 2 : at + 4] == [
         named(
             "logical_read",
             "Logical search with snippets, then reading in full; recommended without vectors. The "

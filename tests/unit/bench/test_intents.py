@@ -155,4 +155,3 @@ def test_a_text_that_a_later_reply_leaves_out_is_taken_from_the_earlier_one() ->
 def test_a_query_is_shown_as_it_was_issued() -> None:
     given = {"keywords": ["Bea", "Bath"], "top_k": 3}
     assert query_of(search("a", tool_input=given)) == "Bea\nBath"
-    assert query_of(search("a", tool_input={"query": "x", "meaning": "y"})) == "x\ny"

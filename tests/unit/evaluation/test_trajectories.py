@@ -80,7 +80,7 @@ def test_a_search_asks_for_5_passages_by_default(arguments: dict[str, object], s
 def test_arguments_beside_the_query_are_counted_for_each_tool_where_the_call_was_not_refused() -> (
     None
 ):
-    both = {"query": "c", "meaning": "d", "where": "e"}
+    both = {"query": "c", "filter": "d", "where": "e"}
     summary = trajectories(
         [
             record("q", "x", search("a", tool_input={"query": "a", "top_k": 4})),
@@ -95,7 +95,7 @@ def test_arguments_beside_the_query_are_counted_for_each_tool_where_the_call_was
         ]
     )  # fmt: skip
     assert summary.tools == {
-        "hybrid_search": ToolUse(1, {"meaning": 1, "where": 1}),
+        "hybrid_search": ToolUse(1, {"filter": 1, "where": 1}),
         "logical_search": ToolUse(2, {"top_k": 2, "sort": 1}),
         "semantic_search": ToolUse(1, {}),
     }

@@ -54,7 +54,6 @@ def test_these_presets_need_vectors() -> None:
         "arag_paper": {"semantic_search": "sentence"},
         "arag_without_chunk_read": {"semantic_search": "sentence"},
         "arag_without_keyword": {"semantic_search": "sentence"},
-        "logical_hybrid": {"hybrid_search": "passage"},
         "naive_rag": {"given: passages": "passage"},
     }
 

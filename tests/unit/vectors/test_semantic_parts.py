@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from arag_search.query.filters import parse_filter
-from arag_search.search.finding.by_vectors import LOGICAL_K, Fused, fuse
+from arag_search.search.finding.by_vectors import Fused, fuse
 from arag_search.search.reading.snippets import NearPassage, NearPassages, near_passages
 from arag_search.vectors.base import FloatArray, Selection, VectorUnit, row_key, rows_of
 from arag_search.vectors.encoders.hashing import HashingEncoder
@@ -25,12 +25,6 @@ def test_equal_fused_scores_come_in_order_of_ordinal() -> None:
     assert [hit.ordinal for hit in fuse([9], [4])] == [4, 9]
     first, second = fuse([1, 2, 3], [3, 2, 1])[:2]
     assert (first.ordinal, second.ordinal, first.score) == (1, 3, second.score)
-
-
-def test_the_constant_changes_the_order_of_a_fusion() -> None:
-    logical, vectors = [1, 2], [3, *range(10, 40), 2]
-    assert [hit.ordinal for hit in fuse(logical, vectors, k=LOGICAL_K)][:3] == [1, 3, 2]
-    assert fuse(logical, vectors)[0].ordinal == 2
 
 
 def test_fusing_empty_rankings_gives_no_hits() -> None:

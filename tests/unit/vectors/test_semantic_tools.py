@@ -6,14 +6,12 @@ import random
 
 import pytest
 
-from arag_search.agent.toolbox import tools_of
 from arag_search.corpus import Chunk
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.passages.search import SearchTool
 from arag_search.tools.passages.vectors import HybridSearch, NaiveEmbeddingSearch, SemanticSearch
 from arag_search.tools.preset import plain_preset
-from arag_search.tools.preset_files import load_preset
 from arag_search.tools.tool import ReadSet
 from tests.support.examples import examples
 from tests.support.passages import VIVALDI, chunk, random_chunks
@@ -156,7 +154,7 @@ def test_a_condition_is_offered_by_request_and_says_why_nothing_meets_it(
     plain = tool(index)
     assert "where" not in plain.parameters["properties"]
     assert "where keeps" not in plain.description
-    offered = tool(index, plain_preset(meaning=True))
+    offered = tool(index, plain_preset(where=True))
     assert "where keeps only passages" in offered.description
     result = offered.run({"query": "who revised it?", "where": "goldoni NOT scarlatti"})
     first, *_ = result.text.splitlines()
@@ -179,13 +177,9 @@ def test_a_hybrid_search_of_long_passages_takes_as_much_room_as_a_logical_one() 
         filler = [f"Canal {n} x{number * n} y{n} is long, and has boats. " for number in range(80)]
         gondola = f"A gondola of {n} is black. "
         long.append(chunk(n, f"d{n}", f"Page {n}", *filler, gondola, *filler))
-    settings = load_preset("logical_hybrid")
-    tools = tools_of(settings, vector_index(*long))
-    result = tools["hybrid_search"].run({"query": "gondola AND black", "meaning": "a boat"})
+    result = HybridSearch(vector_index(*long)).run({"query": "a black gondola"})
     assert result.text.count("is black") == 5
     assert result.result_tokens < 400
-    arguments = {"query": "", "meaning": "how to find a gondola"}
-    assert tools["hybrid_search"].run(arguments).result_tokens < 700
 
 
 @pytest.mark.parametrize("tool", SEARCH_TOOLS)
@@ -237,17 +231,3 @@ def test_passages_shown_in_full_are_not_shown_again(index: Index, tool: type[Sea
     assert [line for line in lines if "(shown before" in line] == lines[1:6]
     assert repeated.ids == first.ids
     assert repeated.retrieved_tokens < first.retrieved_tokens / 2
-
-
-def test_a_preset_gives_hybrid_search_a_logical_query_and_a_meaning(index: Index) -> None:
-    preset = load_preset("logical_hybrid")
-    tool = HybridSearch(index, preset)
-    assert {"query", "meaning", "where"} <= tool.parameters["properties"].keys()
-    assert tool.parameters["required"] == []
-    assert "meaning takes a whole question" in tool.description
-    result = tool.run({"query": "libretto AND goldoni", "meaning": "who revised it?"})
-    first = '5 nearest passages for (libretto AND goldoni) with meaning "who revised it?"'
-    assert result.text.splitlines()[0] == first
-    assert result.ids[0] == "griselda.1"
-    assert tool.run({}).status == "error"
-    assert "meaning" not in HybridSearch(index).parameters["properties"]

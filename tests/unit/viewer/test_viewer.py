@@ -117,16 +117,6 @@ def test_a_citation_names_the_first_step_that_showed_it_or_none(
     assert viewed["warning"] == "Wrongly cited, never shown to the model: b.9."
 
 
-def test_a_hybrid_query_with_a_meaning_is_read_as_a_logical_query() -> None:
-    arguments = {"query": "opera NOT vivaldi", "meaning": "an opera"}
-    text = '1 nearest passage for (opera AND NOT vivaldi) with meaning "an opera"\n[a.1] A\nText.'
-    step = search("a.1", text=text, tool_input=arguments, tool="hybrid_search")
-    reading = reading_of(step, ANY_SCHEMA)
-    assert reading is not None
-    assert "".join(piece.text for piece in reading.pieces) == "(opera AND NOT vivaldi)"
-    assert [str(leaf) for leaf in reading.leaves] == ["opera"]
-
-
 def test_a_query_is_not_shown_as_understood_if_the_reply_has_another() -> None:
     step = search("a.1", text="1 of 1 passage for (goldoni AND died)\n[a.1]", tool_input=QUERY)
     reading = reading_of(step, ANY_SCHEMA)
