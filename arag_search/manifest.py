@@ -20,7 +20,7 @@ FORMAT_VERSION = 7
 """The number of the format: every change of what is stored raises it."""
 
 FOLD_CHARACTERS = 200
-"""The length at which lines are folded unless a build sets another."""
+"""The length at which lines are folded."""
 
 _MODULUS = 1 << 256
 

@@ -17,7 +17,6 @@ from arag_search.agent.conversation import (
     Conversation,
     SavedConversation,
     held_conversation,
-    read_conversation,
 )
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.choose import OFFLINE, OFFLINE_NOTE
@@ -36,18 +35,17 @@ from arag_search.tools.preset_files import DEFAULT_PRESET, load_preset
 ENDING = ".json"
 DOCUMENT_PRESET = "agentic_rag"
 PROMPT = "> "
-_NAMED_CONVERSATIONS = 10
 
 
 @with_groups
 def ask_command(
     index: Annotated[
-        str | None,
+        str,
         typer.Argument(
             help="The folder of the index, or a folder of files, whose index is kept in the cache.",
             metavar="INDEX",
         ),
-    ] = None,
+    ],
     question: Annotated[
         list[str] | None,
         typer.Argument(
@@ -79,13 +77,6 @@ def ask_command(
             metavar="FILE",
         ),
     ] = None,
-    recall: Annotated[
-        str | None,
-        typer.Option(
-            help="Print a conversation as Markdown, with --json as records; ask nothing.",
-            metavar="FILE",
-        ),
-    ] = None,
     record_replies: RecordReplies = None,
 ) -> int:
     """Answer a question from an index, with its evidence.
@@ -105,17 +96,14 @@ def ask_command(
       arag-search ask my-index 'Who wrote Evangeline?' --model gpt-4o-mini --json
       arag-search ask my-index 'And where was he born?' --continue poets
       arag-search ask my-index --continue poets.json < questions.txt
-      arag-search ask --recall poets
       arag-search ask my-index 'Who wrote Evangeline?' --model qwen3 --base-url http://localhost:8000/v1
 
     The exit code is 0 for an answer (also "not found in the corpus"), 130 after Ctrl-C, and 1 if
     the last question failed.
     """
-    if recall is not None:
-        return _print_conversation(_conversation_file(recall), json)
-    if index is None or not (question or continue_):
+    if not (question or continue_):
         raise ArgumentError(
-            "There is no index." if index is None else "There is no question.",
+            "There is no question.",
             allowed="arag-search ask INDEX QUESTION, or arag-search ask INDEX --continue FILE, "
             "which reads one question after another",
             do="Write: arag-search ask INDEX 'QUESTION'",
@@ -230,38 +218,9 @@ def _conversation_file(given: str) -> Path:
     path = Path(given)
     if path.name != given or path.suffix == ENDING or path.exists():
         return path
-    return _conversations_folder() / f"{given}{ENDING}"
-
-
-def _conversations_folder() -> Path:
     home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(home) / "arag_search" / "conversations"
+    return Path(home) / "arag_search" / "conversations" / f"{given}{ENDING}"
 
 
 def _preset_of(saved: SavedConversation | None) -> str:
     return DOCUMENT_PRESET if saved is None else saved.preset
-
-
-def _print_conversation(path: Path, json: bool) -> int:
-    if not os.path.lexists(path):
-        stored = sorted(_conversations_folder().glob(f"*{ENDING}"), key=os.path.getmtime)
-        newest = [file.stem for file in reversed(stored[-_NAMED_CONVERSATIONS:])]
-        raise ArgumentError(
-            "There is no such conversation.",
-            where=str(path),
-            allowed=", ".join(newest) or "a file that arag-search ask --continue FILE has written",
-            do="Name a file, or a conversation that is stored.",
-        )
-    saved = read_conversation(path)
-    if json:
-        print_json(saved.records, pretty=True)
-        return 0
-    lines = [f"# Conversation with {saved.index}", ""]
-    for record in saved.all_records():
-        lines += [f"## {record.question}", "", record.answer or f"Failed: {record.failure}", ""]
-        for cited in record.citations:
-            again = ", found before" if cited.reference in record.reused else ""
-            lines.append(f"- {cited.score:.2f} [{cited.reference}] {cited.doc_id}{again}")
-        lines += [""] if record.citations else []
-    print_text("\n".join(lines).rstrip())
-    return 0

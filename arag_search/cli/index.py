@@ -168,7 +168,6 @@ def index_command(
     of_builds: dict[str, object] = {"--overwrite": corpus.overwrite}
     if not watch:  # which builds an index if there is none
         of_builds |= {"--shards": corpus.shards, "--ray": corpus.ray}
-        of_builds["--fold-characters"] = corpus.fold_characters is not None
     for option, value in of_builds.items():
         check_one_given({mode: True, option: value})
     from index_jobs.updates.addition import add_documents

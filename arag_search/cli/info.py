@@ -206,7 +206,6 @@ def _manifest_rows(manifest: Manifest) -> Iterable[tuple[str, str]]:
     serves = "chunks and sentences" if manifest.has_sentences else "chunks"
     if "exact" in manifest.without:
         serves += ", no keyword search"
-    folded = manifest.fold_characters
     chunking = f"cut at {manifest.chunk_tokens:,} tokens"
     if manifest.already_chunked:
         chunking = "as given (pre-chunked)"
@@ -223,7 +222,7 @@ def _manifest_rows(manifest: Manifest) -> Iterable[tuple[str, str]]:
         f"{counted(manifest.chunks, 'passage')} ({chunking}), "
         f"{counted(manifest.sentences, 'sentence')}, {counted(manifest.tokens, 'token')}",
         "words": words,
-        "lines": f"folded at {folded:,} characters" if folded else "as in the source",
+        "lines": f"folded at {manifest.fold_characters:,} characters",
         "serves": f"{serves}; fields {manifest.query_schema.describe()}",
         "titles": "yes" if manifest.has_titles else "none: title: finds nothing",
         "ranking": f"BM25, k1 {manifest.k1:g}, b {manifest.b:g}; {manifest.analyser} analyser",

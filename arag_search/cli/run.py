@@ -47,9 +47,7 @@ def run_command(
         ),
     ] = None,
     *,
-    out: Annotated[
-        Path, typer.Option("--out", "--output", help="The folder of the run.", metavar="DIR")
-    ],
+    out: Annotated[Path, typer.Option("--out", help="The folder of the run.", metavar="DIR")],
     preset: Annotated[
         str | None,
         typer.Option(
@@ -66,9 +64,6 @@ def run_command(
             "arag. Other options take precedence.",
             metavar="FILE",
         ),
-    ] = None,
-    questions_file: Annotated[
-        Path | None, typer.Option("--questions", help="The same as QUESTIONS.", metavar="FILE")
     ] = None,
     format: Annotated[
         Literal["records", "arag"],
@@ -118,24 +113,25 @@ def run_command(
       arag-search run my-index q.jsonl --preset logicalrag --model offline --out runs/b
       arag-search score runs/a
       arag-search view runs/a ID
-      arag-search run --config configs/musique.yaml --questions q.json --output results/musique
+      arag-search run --config configs/musique.yaml q.json --out results/musique
 
     The exit code is 0 if every question has an answer (also "not found in the corpus"), 1 if some
     failed or have not been asked, and 130 after an interruption.
     """
     progress = open_progress()
     arag = None if config is None else AragConfig.load(config)
-    questions = questions_file or questions
     settings = load_preset(preset or DEFAULT_PRESET)
     if arag is not None:
         _say(arag.note(), progress)
+        if index is not None and questions is None:  # INDEX is that of the file
+            index, questions = None, Path(index)
         settings = arag.applied(load_preset(preset or ARAG_PRESET))
         questions = questions or arag.data.questions_file
         model = _with_settings(model, arag)
     if questions is None or (index is None and arag is None):
         raise ArgumentError(
             f"No {'file of questions' if index or arag else 'index'} is named.",
-            allowed="arag-search run INDEX QUESTIONS, or --config FILE with --questions FILE",
+            allowed="arag-search run INDEX QUESTIONS, or --config FILE QUESTIONS",
         )
     options = RunOptions(workers, limit, max_cost, str(questions.absolute()), opening.filter)
     options.check()

@@ -8,9 +8,8 @@ from typing import Any
 from arag_search.corpus import NO_OUTLINE, Chunk, Document
 from arag_search.engines.hits import metadata_dict
 from arag_search.engines.write import DEFAULT_B, DEFAULT_K1
-from arag_search.manifest import FOLD_CHARACTERS, Manifest
+from arag_search.manifest import Manifest
 from arag_search.search.reading.documents import IndexDocument
-from index_jobs.build.options import FOLD_OPTION
 from index_jobs.cutting.chunking import DEFAULT_CHUNK_TOKENS, PASSAGE_KIND, cut
 from index_jobs.cutting.sentences import sentence_ends
 from index_jobs.sources.lines.formats import PASSAGE_OUTLINES, PRE_CHUNKED_MARK, SENTENCE_ENDS
@@ -55,8 +54,6 @@ def build_command(source: str, manifest: Manifest) -> str:
         words += ["--metadata", ",".join(fields)]
     if manifest.chunk_tokens != DEFAULT_CHUNK_TOKENS and not manifest.already_chunked:
         words += ["--chunk-tokens", str(manifest.chunk_tokens)]
-    if manifest.fold_characters != FOLD_CHARACTERS:
-        words += [FOLD_OPTION, str(manifest.fold_characters)]
     if (manifest.k1, manifest.b) != (DEFAULT_K1, DEFAULT_B):
         words += ["--bm25", f"{manifest.k1},{manifest.b}"]
     if manifest.without:

@@ -324,7 +324,6 @@ class _Build:
             sources=tuple(name for name, _ in self._corpus.formats),
             source_format=", ".join(sorted({kind for _, kind in self._corpus.formats})),
             chunk_tokens=options.chunk_tokens,
-            fold_characters=options.fold_characters,
             already_chunked=self._already_chunked,
             k1=options.k1,
             b=options.b,

@@ -10,7 +10,6 @@ from typing import Any
 from arag_search.engines.opensearch.address import is_address, parse_address
 from arag_search.engines.write import DEFAULT_B, DEFAULT_K1, TargetOptions
 from arag_search.errors import ArgumentError
-from arag_search.manifest import FOLD_CHARACTERS
 from arag_search.query.fields import MetadataType
 from arag_search.query.lemmas import NONE, languages
 from index_jobs.build.language import AUTO
@@ -22,7 +21,6 @@ from index_jobs.sources.registry import FORMATS, Format
 
 DEFAULT_FIELDS = Fields()
 MAX_WORKERS = 64
-FOLD_OPTION = "--fold-characters"
 LEAVABLE = ("sentences", "exact", "forms")
 """The parts that a build can leave out; the index then does not support what needs them.
 keyword_search needs ``exact`` on a server; in a folder, ``exact`` takes no space."""
@@ -62,19 +60,17 @@ class ReadingOptions:
 class BuildOptions(ReadingOptions, TargetOptions):
     """The options of a build.
 
-    A chunk has at most ``chunk_tokens`` o200k tokens. Where the lines of documents are numbered,
-    lines longer than ``fold_characters`` are folded (0: none). ``k1`` and ``b`` are the parameters
-    of BM25. ``language`` is that of the lemmas of words: AUTO detects it, NONE uses none.
-    ``metadata`` declares fields and types. ``without`` names the parts to leave out. ``ray`` is the
-    address of a Ray cluster that reads, cuts and writes (see ``Cluster``; None: this machine does);
-    ``workers`` then work there (None: one for each of its cores). The other options are for an
-    index on a server: ``shards`` is its number of shards (default: one); ``node_wait_s`` is the
-    time to wait for a lost node (None: NODE_WAIT_S); ``keep`` is the number of earlier finished
-    indexes to keep (None: KEPT). Raises ArgumentError for a value that is not allowed.
+    A chunk has at most ``chunk_tokens`` o200k tokens. ``k1`` and ``b`` are the parameters of BM25.
+    ``language`` is that of the lemmas of words: AUTO detects it, NONE uses none. ``metadata``
+    declares fields and types. ``without`` names the parts to leave out. ``ray`` is the address of a
+    Ray cluster that reads, cuts and writes (see ``Cluster``; None: this machine does); ``workers``
+    then work there (None: one for each of its cores). The other options are for an index on a
+    server: ``shards`` is its number of shards (default: one); ``node_wait_s`` is the time to wait
+    for a lost node (None: NODE_WAIT_S); ``keep`` is the number of earlier finished indexes to keep
+    (None: KEPT). Raises ArgumentError for a value that is not allowed.
     """
 
     chunk_tokens: int = DEFAULT_CHUNK_TOKENS
-    fold_characters: int = FOLD_CHARACTERS
     metadata: Mapping[str, MetadataType] = field(default_factory=dict[str, MetadataType])
     language: str = AUTO
     ray: str | None = None
@@ -87,8 +83,6 @@ class BuildOptions(ReadingOptions, TargetOptions):
         check_range("--shards", self.shards, 1, 1024)
         check_range("keep", self.keep, 0, 100)
         check_range("node_wait_s", self.node_wait_s, 0, 86_400)
-        more = ", or 0 to fold no line"
-        check_range(FOLD_OPTION, self.fold_characters or None, 20, 100_000, more)
         if not 0 <= self.k1 <= 100 or not 0 <= self.b <= 1:  # false for NaN too
             raise ArgumentError(
                 f"--bm25: k1 = {self.k1:g}, b = {self.b:g} is out of range.",
@@ -109,7 +103,6 @@ class BuildOptions(ReadingOptions, TargetOptions):
             "--without": sorted(self.without),
             "--language": self.language,
             "--shards": self.shards,
-            FOLD_OPTION: self.fold_characters,
             **self.files.signature(),
             "the program": program_version(),
         }
@@ -122,11 +115,11 @@ def check_known(option: str, names: Iterable[str], known: Collection[str]) -> No
             raise ArgumentError(f'{option}: "{name}" is not known.', allowed=", ".join(known))
 
 
-def check_range(option: str, value: float | None, least: int, most: int, or_else: str = "") -> None:
+def check_range(option: str, value: float | None, least: int, most: int) -> None:
     """Raise ArgumentError for a value out of bounds; None is in them."""
     if value is not None and not least <= value <= most:
         raise ArgumentError(
-            f"{option}: {value:,} is out of range.", allowed=f"{least:,} to {most:,}{or_else}"
+            f"{option}: {value:,} is out of range.", allowed=f"{least:,} to {most:,}"
         )
 
 

@@ -25,8 +25,8 @@ QUESTIONS = [
     {"id": "b", "question": "Who wrote the opera Griselda?", "answer": "Vivaldi"},
 ]
 LIKE_A_RAG = (
-    "run", "--config", "musique.yaml", "--questions", "data/questions.json",
-    "--output", "results", "--workers", "2", "--model", "offline",
+    "run", "--config", "musique.yaml", "data/questions.json", "--out", "results",
+    "--workers", "2", "--model", "offline",
 )  # fmt: skip
 
 
@@ -107,7 +107,7 @@ def test_predictions_are_written_without_a_configuration_too(arag: Command) -> N
 
 
 def test_what_is_not_named_is_asked_for(arag: Command) -> None:
-    allowed = "Allowed: arag-search run INDEX QUESTIONS, or --config FILE with --questions FILE\n"
+    allowed = "Allowed: arag-search run INDEX QUESTIONS, or --config FILE QUESTIONS\n"
     assert arag("run", "--out", "x").err == f"arag-search: No index is named.\n{allowed}"
     no_questions = arag("run", "--config", "musique.yaml", "--out", "x")
     assert no_questions.err.endswith(f"arag-search: No file of questions is named.\n{allowed}")

@@ -38,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield place
 
 
-def at_a_terminal(*arguments: str, term: str = "dumb") -> tuple[int, str]:
+def at_a_terminal(*arguments: str) -> tuple[int, str]:
     """Run a command with a terminal for stdout and stderr, and return its exit code and output."""
     ours, theirs = pty.openpty()
     with ThreadPoolExecutor(1) as reader:
@@ -47,7 +47,7 @@ def at_a_terminal(*arguments: str, term: str = "dumb") -> tuple[int, str]:
             pytest.MonkeyPatch.context() as patch,
             os.fdopen(theirs, "w", encoding="utf-8") as terminal,
         ):
-            patch.setenv("TERM", term)
+            patch.setenv("TERM", "dumb")
             patch.setenv("COLUMNS", "120")
             patch.setattr(sys, "argv", ["arag-search", *arguments])
             for name in ("stdout", "stderr"):
@@ -128,21 +128,20 @@ def test_the_id_of_a_passage_is_a_link_to_its_file_on_a_terminal_alone(
     shown = re.escape("[è b.md.1]")
     link = re.compile(rf"\x1b\]8;;{re.escape(target)}\x1b\\{shown}\x1b\]8;;\x1b\\")
     for command in (["search", "linked", "griselda"], ["read", "linked", "è b.md.1"]):
-        code, text = at_a_terminal(*command, term="xterm")
+        code, text = at_a_terminal(*command)
         assert code == 0
         assert len(link.findall(text)) == text.count("\x1b]8;;file") == 1
-        assert "\x1b" not in at_a_terminal(*command)[1]
         assert "\x1b" not in arag(*command).out
-        assert "\x1b" not in at_a_terminal(*command, "--json", term="xterm")[1]
+        assert "\x1b" not in at_a_terminal(*command, "--json")[1]
     file.unlink()
-    assert "\x1b" not in at_a_terminal("search", "linked", "griselda", term="xterm")[1]
+    assert "\x1b" not in at_a_terminal("search", "linked", "griselda")[1]
 
 
 def test_passages_of_records_and_of_an_unknown_place_have_no_link(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
-    _, text = at_a_terminal("search", "hostile", "griselda", term="xterm")
+    _, text = at_a_terminal("search", "hostile", "griselda")
     assert COMMANDS.findall(text) == []
 
 

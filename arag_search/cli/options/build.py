@@ -60,14 +60,6 @@ class CorpusOptions(NamedTuple):
             help="Most o200k tokens of a passage, 16 to 100,000.  [default: 1000]", metavar="N"
         ),
     ] = None
-    fold_characters: Annotated[
-        int | None,
-        typer.Option(
-            help="Where the lines of documents are numbered (search, find, open of models), longer "
-            "lines are folded; 0 folds none. Stored in the index.  [default: 200]",
-            metavar="N",
-        ),
-    ] = None
     bm25: Annotated[
         str | None,
         typer.Option(
@@ -247,6 +239,4 @@ class CorpusOptions(NamedTuple):
         options = {**self.reading(), **self.kept()}
         if "bm25" in options:
             options["k1"], options["b"] = options.pop("bm25")
-        if self.fold_characters is not None:
-            options["fold_characters"] = self.fold_characters
         return BuildOptions(**options, shards=self.shards, ray=self.ray, overwrite=self.overwrite)

@@ -36,7 +36,7 @@ def print_linked(text: str, passages: Iterable[Passage], manifest: Manifest) -> 
     """Print text in which ids in brackets begin lines. On a terminal, those of passages whose
     files are there become links to the file and the first line of the passage."""
     stream = sys.stdout
-    if not isinstance(stream, TerminalStream) or os.environ.get("TERM") == "dumb":
+    if not isinstance(stream, TerminalStream):
         print_text(text)
         return
     addresses = {shown_id(passage.id): address(passage, manifest) for passage in passages}

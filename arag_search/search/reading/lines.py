@@ -60,7 +60,7 @@ class DocumentLines:
     @staticmethod
     def of(document: IndexDocument, fold_characters: int) -> DocumentLines:
         """Return the lines of a document; lines of more than ``fold_characters`` are folded at the
-        last blank before the limit, or there if there is none. 0 folds none. O(its length)."""
+        last blank before the limit, or there if there is none. O(its length)."""
         text = document.text
         starts, ends = _line_places(text, fold_characters)
         chunks = document.chunks
@@ -262,7 +262,7 @@ def _line_places(text: str, fold_characters: int) -> tuple[list[int], list[int]]
     ends: list[int] = []
     lines = (line.span() for line in _LINE.finditer(text) if line.start() < len(text))
     for start, end in lines:
-        while fold_characters and end - start > fold_characters:
+        while end - start > fold_characters:
             cut = text.rfind(" ", start + 1, start + fold_characters + 1)
             starts.append(start)
             ends.append(cut if cut > 0 else start + fold_characters)
