@@ -167,8 +167,7 @@ def mcp_command(
             else:
                 from arag_search.mcp_server.folders import ServedFolder
 
-                sample = by(live.open_sample, name) if len(locations) == 1 else None
-                served = ServedFolder(folder, by(live.open, name), sample, fresh=opening.fresh)
+                served = ServedFolder(folder, by(live.open, name), fresh=opening.fresh)
                 live.folders.append(stack.enter_context(served))
         for folder in live.folders:
             folder.serve(waits=is_http)

@@ -4,26 +4,19 @@ answers."""
 from __future__ import annotations
 
 import logging
-import shutil
 import sys
 import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 from arag_search.errors import AragError, IndexProblemError, VectorsError
 from arag_search.search.standing import standing_of
 from arag_search.system.progress import PlainProgress
-from index_jobs.build.new_index import build_index
-from index_jobs.updates.folder_index import OPTIONS, FolderIndex
+from index_jobs.updates.folder_index import FolderIndex
 
-SAMPLE_FROM_FILES = 300
-"""The number of files from which the tools are offered from a sample of the folder, until the index
-is there: clients do not wait long for the list of tools."""
-SAMPLE_FILES = 20
 END_S = 2.0
 """Seconds that a synchronisation may take to end with the server. One that is cut off is repeated
 by the next watcher."""
@@ -56,16 +49,14 @@ class ServedFolder:
         self,
         index: FolderIndex,
         open: Callable[[str], object],
-        use_sample: Callable[[str], None] | None = None,
         *,
         fresh: bool = False,
     ) -> None:
         """Take the index, which is brought in step before it is served if ``fresh``. ``open`` gets
-        its location once, ``use_sample`` that of an index of some files, if a build takes long."""
+        its location once."""
         self._open = open
         self._is_open = False
         self._failure = ""
-        self._use_sample = use_sample
         self._fresh = fresh
         self.index = index
         self._counted = _Counted(sys.stderr)
@@ -73,7 +64,6 @@ class ServedFolder:
         self._stop = threading.Event()
         self._files = 0
         self._was_there = False
-        self._sampled = threading.Lock()
         self._held = ExitStack()
         run = partial(self._watcher.run, self._stop)
         self._thread = threading.Thread(target=run, daemon=True, name="watcher")
@@ -166,28 +156,12 @@ class ServedFolder:
         """Let the index be built again; see FolderIndex."""
         is_withdrawn = self.index.withdraw(self._counted, error, state)
         self._watcher.wake()
-        self._build_sample()
         return is_withdrawn
-
-    def _build_sample(self) -> None:
-        """Build an index of the first files of a large folder, once, beside that of all."""
-        use = self._use_sample
-        if use is None or self.index.exists or not self._sampled.acquire(blocking=False):
-            return
-        files = self._watcher.files()
-        self._files = len(files)
-        if self._files < SAMPLE_FROM_FILES:
-            return
-        sample = self.index.entry / "sample"
-        shutil.rmtree(sample, ignore_errors=True)
-        selection = replace(OPTIONS.files, only=frozenset(files[:SAMPLE_FILES]))
-        with suppress(AragError):  # the build of the whole index reports it
-            build_index([self.index.folder], sample, replace(OPTIONS, files=selection))
-            use(str(sample))
 
     def _wait(self) -> bool:
         # False if the server ended before there is an index.
-        self._build_sample()
+        if not self.index.exists:
+            self._files = len(self._watcher.files())
         while not self.index.exists:
             if self._stop.wait(_LOOK_S):
                 return False

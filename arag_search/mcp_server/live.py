@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from arag_search.errors import AragError, UnavailableError
+import mcp.types as types
+
+from arag_search.errors import AragError, NotServedError, UnavailableError
 from arag_search.mcp_server.catalogue import Call, Catalogue, merged_about
-from arag_search.mcp_server.served import ServedIndex
+from arag_search.mcp_server.served import ServedIndex, index_to_come
 from arag_search.search.following import Follower
 from arag_search.search.index import Index
 from arag_search.search.opening import IndexOpening
@@ -56,7 +58,7 @@ class LiveIndexes:
     """The served indexes under their names, by their followers; threads may share it.
 
     Those of ``folders`` follow their files. One that is being built may have no state yet: until
-    ``coming`` returns None, a ``sample``, if there is any, stands for the tools.
+    ``coming`` returns None, tools are ``offered`` and not called.
     """
 
     def __init__(
@@ -75,15 +77,10 @@ class LiveIndexes:
         self.about = merged_about({name: self._about.get(name, "") for name in self.names})
         self._known: tuple[tuple[ServedIndex, ...], Catalogue] | None = None
         self.folders: list[ServedFolder] = []
-        self.sample: ServedIndex | None = None
 
     def open(self, name: str, opening: IndexOpening) -> None:
         """Open an index and serve it under its name. Raises what opening raises."""
         self._followers[name] = opening.follow(partial(self._served, name))
-
-    def open_sample(self, name: str, opening: IndexOpening) -> None:
-        """Serve the tools of an index of some files until the index of all is there."""
-        self.sample = self._served(name, opening.open())
 
     def _served(self, name: str, index: Index) -> ServedIndex:
         return ServedIndex.of(name, index, self._preset, self._about.get(name, ""))
@@ -108,15 +105,23 @@ class LiveIndexes:
     @contextmanager
     def catalogue(self, filter: str | None = None) -> Generator[Catalogue]:
         """Use the tools over one state of each index, within the part that a filter admits. Raises
-        UnavailableError while an index is coming and has no sample."""
+        UnavailableError while an index is coming."""
         with ExitStack() as stack:
             if (coming := self.coming()) is not None:
-                if self.sample is None:
-                    raise UnavailableError(coming.text, do="Ask again in a moment.")
-                yield Catalogue([self.sample], self._preset)
-                return
+                raise UnavailableError(coming.text, do="Ask again in a moment.")
             whole = self._whole(stack)
             yield whole if filter is None else whole.part(filter)
+
+    def offered(self, filter: str | None = None) -> list[types.Tool]:
+        """Return the tools that clients see. While an index is being built, they are described
+        without titles and values. Raises UnavailableError if they need what it will not have."""
+        coming = self.coming()
+        if coming is not None and not coming.has_failed:
+            with suppress(NotServedError):  # vectors
+                plain = [self._served(name, index_to_come(name)) for name in self.names]
+                return Catalogue(plain, self._preset).offered
+        with self.catalogue(filter) as catalogue:
+            return catalogue.offered
 
     def call(
         self,
@@ -134,7 +139,7 @@ class LiveIndexes:
             if not isinstance(call, Call):
                 return Ran(call)
             served, tool = call.served, call.served.tools[call.name]
-            if served is not self.sample and _is_paged(tool):
+            if _is_paged(tool):
                 result, continues = _result_of(call, session, filter)
                 use = self._followers[served.name].use(result, continues=continues)
                 state = stack.enter_context(use)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+import math
 from collections.abc import AsyncGenerator
 from dataclasses import fields, replace
 from functools import partial
@@ -67,8 +68,8 @@ LIST_LIFETIME_MS = 300_000
 
 PATIENCE_S = 10.0
 """Seconds for which a request waits for an index that is being built."""
-LIST_PATIENCE_S = 25.0
-"""The same for the list of tools, without which some clients give up after 30 s."""
+LARGE_FILES = 300
+"""The number of files of a folder above which the list of tools does not wait."""
 _PROGRESS_S = 0.2
 """Seconds between two looks at that build."""
 
@@ -162,15 +163,13 @@ class _Answers:
     def _filter(self, context: _Context) -> str | None:
         return filter_of(context.request) if self.by_grant else None
 
-    async def _coming(
-        self, context: _Context, patience_s: float, *, takes_sample: bool = False
-    ) -> Coming | None:
-        """Wait a while for an index that is being built, or for its sample, with progress for the
-        client. Return how far it is if it takes longer."""
-        until = anyio.current_time() + patience_s
+    async def _coming(self, context: _Context, most_files: float = math.inf) -> Coming | None:
+        """Wait a while for an index that is being built, unless of more files, with progress for
+        the client. Return how far it is if it takes longer."""
+        until = anyio.current_time() + PATIENCE_S
         shown = -1
         while (coming := self.live.coming()) is not None and anyio.current_time() < until:
-            if coming.has_failed or (takes_sample and self.live.sample is not None):
+            if coming.has_failed or (coming.total or 0) > most_files:
                 break
             if coming.done > shown:
                 shown = coming.done
@@ -190,13 +189,8 @@ class _Answers:
 
     async def list_tools(self, context: _Context, _: _Page) -> types.ListToolsResult:
         filter = self._filter(context)
-        await self._coming(context, LIST_PATIENCE_S, takes_sample=True)
-
-        def offered() -> list[types.Tool]:
-            with self.live.catalogue(filter) as catalogue:
-                return catalogue.offered
-
-        tools = await self.workers.run(offered)
+        await self._coming(context, LARGE_FILES)
+        tools = await self.workers.run(partial(self.live.offered, filter))
         if not _reads_structured(context):  # a schema would oblige replies to have an object
             tools = [tool.model_copy(update={"output_schema": None}) for tool in tools]
         return types.ListToolsResult(tools=tools)
@@ -205,7 +199,7 @@ class _Answers:
         self, context: _Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         filter, session = self._filter(context), self._session(context)
-        coming = await self._coming(context, PATIENCE_S)
+        coming = await self._coming(context)
         if coming is not None:
             return _tool_answer(error_result(f"{coming.text} Call again in a moment."))
         name, arguments = params.name, params.arguments or {}
@@ -241,7 +235,7 @@ class _Answers:
         self, context: _Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         filter = self._filter(context)
-        await self._coming(context, PATIENCE_S)
+        await self._coming(context)
 
         def read() -> str:
             self.live.compare()

@@ -8,15 +8,20 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import cast
 from unicodedata import combining
 
 from arag_search.agent.toolbox import tools_of
+from arag_search.engines.base import SearchEngine
 from arag_search.engines.opensearch.address import is_address, parse_address
 from arag_search.errors import ArgumentError, ConfigError
+from arag_search.field_counts import FieldCounts
+from arag_search.manifest import Manifest
 from arag_search.search.index import Index
 from arag_search.tools.preset import Preset
 from arag_search.tools.registry import CONNECTOR_TOOLS, TOOLS
 from arag_search.tools.tool import Tool
+from index_jobs.sources.metadata import FILE_FIELDS
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 _NAMED = re.compile(rf"({_NAME})=(.*)", re.DOTALL)
@@ -68,6 +73,25 @@ class ServedIndex:
     def within(self, filter: str, preset: Preset) -> ServedIndex:
         """Return the part that a filter admits, with the tools of the preset over it."""
         return ServedIndex.of(self.name, self.index.within(filter), preset, self.about)
+
+
+class _EngineToCome:
+    """The engine of an index of files that is not there yet: what descriptions of tools ask."""
+
+    manifest = Manifest(
+        engine="", engine_version="", created="", documents=1, chunks=2, sentences=2, tokens=2,
+        title_characters=1, chunk_tokens=1, fingerprint="", placement="", language="en",
+        metadata=dict(FILE_FIELDS), field_counts=dict.fromkeys(FILE_FIELDS, FieldCounts(0)),
+    )  # fmt: skip
+
+    def chunks_at(self, ordinals: Sequence[int], scope: object) -> list[None]:
+        return [None] * len(ordinals)
+
+
+def index_to_come(name: str) -> Index:
+    """Return an index of files that is not there yet, for the descriptions of its tools: it has the
+    fields of files, and neither titles nor values."""
+    return Index(cast("SearchEngine", _EngineToCome()), name)
 
 
 def named_locations(texts: Sequence[str]) -> dict[str, str]:

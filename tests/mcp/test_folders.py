@@ -307,7 +307,12 @@ def test_an_index_that_is_coming_is_waited_for_with_progress_and_then_named(
         result = await client.call_tool("logical_search", {"query": "vivaldi"})
         assert text_of(result) == "Indexed 5 of 9 files. Call again in a moment."
         monkeypatch.setattr(protocol, "PATIENCE_S", PATIENCE_S)
-        monkeypatch.setattr(protocol, "LIST_PATIENCE_S", PATIENCE_S)
+        server.live.coming = lambda: Coming("Indexed 5 of 301 files.", 5, 301)
+        with anyio.fail_after(PATIENCE_S / 2):  # of so many files, tools are offered at once
+            search, _ = (await client.list_tools()).tools
+        assert search.name == "logical_search"
+        assert "file (keyword), type (keyword)" in (search.description or "")
+        assert "sort" in search.input_schema["properties"]
         server.live.coming = lambda: Coming("There are no vectors.", has_failed=True)
         with anyio.fail_after(PATIENCE_S / 2):  # a failure is no reason to wait
             result = await client.call_tool("logical_search", {"query": "vivaldi"})
