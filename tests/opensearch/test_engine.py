@@ -212,7 +212,7 @@ def test_the_deepest_allowed_query_is_run(engine: OpenSearchEngine, granularity:
     for level in range(MAX_DEPTH):
         group = all_of if level % 2 else any_of
         node = replace(group(Term("wrote"), node), weight=1.5)
-    assert engine.search(SearchRequest(written(node), granularity=granularity)).count > 0  # pyright: ignore
+    assert engine.search(SearchRequest(written(node), granularity=granularity)).hits  # pyright: ignore
 
 
 def test_an_index_without_sentences_and_exact_fields_rejects_their_searches(server: Server) -> None:
@@ -311,4 +311,4 @@ def test_every_call_on_a_closed_index_is_an_error(server: Server, engine: OpenSe
         assert str(caught.value) == (
             f"The index {server.address('music')} is closed.\nDo: Open it again with open_index."
         )
-    assert engine.search(SearchRequest(written(Term("opera")))).count == 1
+    assert engine.search(SearchRequest(written(Term("opera")))).total.number == 1

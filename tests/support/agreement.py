@@ -257,7 +257,7 @@ def agree_on_relaxing(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:
         steps = relaxed_queries(root)
         requests = relaxed_requests(SearchRequest(planned(query), scope=within), steps)
         conditions = [str(clause) for clause in positive(query)]
-        if right.search(SearchRequest(planned(query), scope=within)).count:
+        if right.search(SearchRequest(planned(query), scope=within)).total.number:
             return
         if len(requests) < len(conditions) - 1:  # too many clauses
             return
