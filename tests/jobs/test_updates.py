@@ -400,7 +400,7 @@ def test_readers_that_open_during_updates_see_complete_states() -> None:
     build_from(document("a", "State 0. Sea."), document("b", "Sea."))
     script = (
         "from tests.support.updated_corpora import add_report, document\n"
-        "for n in range(1, 8): add_report(document('a', f'State {n}. Sea.'))\n"
+        "for n in range(1, 6): add_report(document('a', f'State {n}. Sea.'))\n"
     )
     child = process(script, PYTHONPATH=str(Path(__file__).parents[2]))
     states: set[str] = set()
@@ -417,15 +417,14 @@ def test_readers_that_open_during_updates_see_complete_states() -> None:
         generation.release()
     _, errors = child.communicate()
     assert child.returncode == 0, errors
-    assert len(states) > 2
+    assert len(states) > 1
 
 
 WRITER = """
 import sys
 from arag_search.cli.app import run
-from tests.support.examples import examples
 from tests.support.commands import file_of
-for number in range(1, 7):
+for number in range(1, 5):
     lines = ({"id": name, "text": f"State {number}. Sea."} for name in "abc")
     assert run(["index", file_of("new.jsonl", *lines), "--add", "--to", "index"]) == 0
     assert number % 3 or run(["compact", "index"]) == 0
@@ -452,8 +451,8 @@ def test_each_search_of_many_readers_beside_a_writer_sees_one_state() -> None:
             rounds += 1
         return rounds
 
-    with ThreadPoolExecutor(8) as readers:
-        rounds = [future.result() for future in [readers.submit(read) for _ in range(8)]]
+    with ThreadPoolExecutor(4) as readers:
+        rounds = [future.result() for future in [readers.submit(read) for _ in range(4)]]
     _, errors = child.communicate()
     assert child.returncode == 0, errors
     assert all(rounds)

@@ -14,7 +14,8 @@ from tests.support.oracle.engine import LANGUAGE, MemoryEngine
 from tests.support.parts import METADATA, check_random_parts
 
 
-@pytest.mark.parametrize("seed", some_of(range(examples(20))))
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(examples(20)))
 def test_a_part_in_memory_answers_as_an_index_of_its_passages_alone(seed: int) -> None:
     check_random_parts(lambda _, memory: memory, seed)
 
