@@ -4,7 +4,6 @@ import os
 import resource
 import shutil
 import threading
-import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -15,7 +14,6 @@ import pytest
 
 from arag_search.corpus import Chunk
 from arag_search.engines.base import Count, KeywordRequest, Page, SearchRequest
-from arag_search.engines.lucene import jvm
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.engines.lucene.writer import LuceneWriter
 from arag_search.errors import (
@@ -23,7 +21,6 @@ from arag_search.errors import (
     IndexClosedError,
     IndexDamagedError,
     IndexVersionError,
-    JvmError,
     NotServedError,
     UnknownChunkError,
 )
@@ -389,27 +386,3 @@ def test_a_manifest_that_is_absent_or_foreign_is_refused(tmp_path: Path) -> None
     write_index(tmp_path / "c", {**data, "manifest": newer})
     with pytest.raises(IndexVersionError, match=r"^The index has format version 99\."):
         LuceneEngine.open(tmp_path / "c", "my index")
-
-
-def test_java_and_an_engine_cannot_be_used_in_a_forked_process(engine: LuceneEngine) -> None:
-    reading, writing = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of a fork with threads.
-        child = os.fork()
-    if not child:
-        for call in (jvm.start, lambda: engine.read(["d1.1"], None)):
-            try:
-                call()
-            except JvmError as error:
-                os.write(writing, str(error).encode())
-        os._exit(0)
-    os.waitpid(child, 0)
-    os.close(writing)
-    with os.fdopen(reading) as pipe:
-        assert pipe.read() == 2 * (
-            "This process was forked from one in which Java was running; Java does not survive "
-            "that.\n"
-            f"Where: process {child}, forked from {os.getpid()}\n"
-            "Allowed: worker processes that are spawned, not forked\n"
-            'Do: Use multiprocessing.get_context("spawn"), or open the index after the fork only.'
-        )

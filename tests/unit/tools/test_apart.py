@@ -72,6 +72,8 @@ def test_a_letter_keeps_its_variation_and_carries_no_message_of_such_signs() -> 
         "Return value: New reference.",
         "(see the opera)",
         "Best for beginners.",
+        "\u200c\u0645\u06cc\u200c\u062e",
+        "A family 👩\u200d👧 x",
     ],
 )
 def test_other_lines_stay_as_they_are(line: str) -> None:
