@@ -30,6 +30,7 @@ from tests.support.builds import (  # noqa: F401
     troublesome_corpus,
 )
 from tests.support.commands import process
+from tests.support.examples import some_of
 from tests.support.patience import PATIENCE_S
 from tests.support.worker_processes import is_worker, kill_a_worker, worker_processes
 
@@ -47,7 +48,7 @@ def test_any_number_of_workers_builds_the_same_index_and_reports_the_same(
         troublesome_corpus("c.jsonl", 60),
     ]
     reports: list[dict[str, object]] = []
-    for workers in (0, 1, 3):
+    for workers in (0, 2):
         options = BuildOptions(
             chunk_tokens=300,
             metadata={"year": "number"},
@@ -59,9 +60,9 @@ def test_any_number_of_workers_builds_the_same_index_and_reports_the_same(
         for name in ("location", "seconds", "run_seconds", "documents_per_second"):
             del report[name]
         reports.append(report)
-    assert reports[0] == reports[1] == reports[2]
+    assert reports[0] == reports[1]
     assert reports[0]["skipped_lines"] == 4 * 4 + 2 * 4 + 210  # "b" and "c" repeat ids of "a".
-    assert same_index("index0") == same_index("index1") == same_index("index3")
+    assert same_index("index0") == same_index("index2")
 
 
 def test_a_bad_line_is_named_the_same_with_workers() -> None:
@@ -147,7 +148,7 @@ def test_a_killed_worker_ends_the_build_and_the_same_command_resumes_it() -> Non
     assert same_index("index") == same_index("whole")
 
 
-@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("signal_number", some_of([signal.SIGKILL, signal.SIGINT]))
 def test_no_worker_outlives_its_build(signal_number: signal.Signals) -> None:
     corpus("c.jsonl", 5_000)
     child = process(BUILD, "c.jsonl")

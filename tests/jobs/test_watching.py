@@ -91,7 +91,7 @@ def test_a_watched_index_equals_a_new_build_for_a_thousand_steps(tmp_path: Path,
     changes(Notes(tmp_path / "n", seed), tmp_path / "i", tmp_path / "new", 250, 25)
 
 
-@pytest.mark.parametrize("files", [60, pytest.param(5_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("files", [20, pytest.param(5_000, marks=pytest.mark.long)])
 def test_a_checkout_of_git_that_changes_all_files_at_once_is_followed(
     tmp_path: Path, files: int
 ) -> None:
