@@ -19,7 +19,7 @@ from arag_search.tools.preset_files import load_preset
 from arag_search.tools.replies.parts import parts_of, read_spans
 from arag_search.tools.replies.writing import shown_id
 from tests.support.asking import call, calls
-from tests.support.examples import examples, some_of
+from tests.support.examples import examples, is_long, some_of
 from tests.support.hostile_passages import FORGED, IDS, hostile_chunks
 from tests.support.passages import chunk, index_of
 from tests.support.scripted_model import ScriptedModel
@@ -60,10 +60,8 @@ def check(record: Record, *forged: str) -> None:
         assert "Mallory" not in "".join(own)
 
 
-@pytest.mark.parametrize(
-    ("place", "forged"),
-    [(place, line) for place in ("first", "inside", "last", "title") for line in FORGED],
-)
+@pytest.mark.parametrize("place", ["first", "inside", "last", "title"])
+@pytest.mark.parametrize("forged", FORGED if is_long() else FORGED[::6])
 def test_a_passage_cannot_write_a_line_of_a_reply(place: str, forged: str) -> None:
     for separator in some_of(SEPARATORS):
         lines = [INSTRUCTION, "An opera.", INSTRUCTION]
