@@ -65,6 +65,9 @@ from arag_search.tools.registry import meant_tool
 from arag_search.tools.tool import ToolResult, no_such_tool
 
 OnStep = Callable[[Step], None]
+Phase = Generator[Step, None, "Ended | None"]
+"""What happens before the loop or before a turn: its steps, and the end of the question if it ends
+there."""
 
 ONE_A_STEP = "One tool a step: this call was not run."
 NO_TEXT = "(No text.)"
@@ -109,6 +112,14 @@ class Agent:
         self._system = system_prompt(preset)
         self._given = given_by(preset, index)
         self.reader = MemoryReader(index, preset) if preset.memory_tokens else None
+        before_loop = {
+            self._read_in_order: preset.memory_tokens,
+            self._begin_with_given: self._given,
+            self._switch: preset.switcher,
+        }
+        self._before_loop = [phase for phase, is_used in before_loop.items() if is_used]
+        self._before_turn = [self._with_room if preset.manages_context else self._within_budget]
+        self._after_reply = [self._accept_plan] if preset.plan_first else []
         self.encoder = encoder_of(preset, index)
         self.fingerprints: dict[str, str] = {
             "preset": preset_fingerprint(preset),
@@ -186,67 +197,60 @@ class Agent:
 
     def _steps(self, state: State) -> Generator[Step, None, Ended]:
         """Yield each step when it is done; return how the question ended."""
-        if self.reader is not None:
-            yield from self._read_in_order(state, self.reader)
-            return self._end_of(state, self._reply(state, ()), "answered")
-        if self._given is not None and not state.steps:
-            yield self._add_given(state, self._given)
-        if self.preset.switcher:
-            answer = yield from self._switch(state)
-            if answer is not None:
-                return answer
+        for phase in self._before_loop:
+            if (end := (yield from phase(state))) is not None:
+                return end
         while True:
             began = time.perf_counter()
             while state.pending:  # also those of a state that was written between two calls
                 yield self._run_pending(state, began)
                 began = time.perf_counter()
             if state.loops >= self.preset.max_loops:
-                break
-            if self._context is None:
-                if state.context_tokens >= self.preset.token_budget:
-                    break
-            elif self._context.is_full(state):
-                answer = yield from self._summarize(state, self._context)
-                if answer is not None:
-                    return answer
-                if self._context.is_full(state):
-                    self._context.exhausted(state)
-                    break
+                return self._force_answer(state)
+            for phase in self._before_turn:
+                if (end := (yield from phase(state))) is not None:
+                    return end
             began = time.perf_counter()
             try:
                 reply = self._reply(state, self.calls.schemas)
             except ContextLengthError as error:
                 return self._force_answer(state, too_long=error)
-            if self._is_plan(state, reply):
-                state.planned = True
-                state.add(_message_of(reply))
-                state.add(Message("user", prompt_text("plan_accepted")))
+            if any(is_done(state, reply) for is_done in self._after_reply):
                 continue
             state.loops += 1
             if reply.verdict != "calls":
                 return self._end_of(state, reply, "answered")
             self._take(state, reply)
             yield self._run_pending(state, began)
-        return self._force_answer(state)
 
-    def _read_in_order(self, state: State, reader: MemoryReader) -> Generator[Step]:
-        """Read the passages, each of them with an update of the memory, then prepare the request
-        for the answer. Every request replaces the one before."""
-        while len(state.steps) < len(reader.results):
+    # Before the loop
+
+    def _read_in_order(self, state: State) -> Phase:
+        """Read the passages, each of them with an update of the memory, then answer (MemoryAgent).
+        Every request replaces the one before."""
+        assert self.reader is not None
+        while len(state.steps) < len(self.reader.results):
             began = time.perf_counter()
             number = len(state.steps)
-            request = reader.request(number, state.question, state.memory)
+            request = self.reader.request(number, state.question, state.memory)
             state.replace(1, Message("user", request))
             reply = self._reply(state, ())
             state.loops += 1
-            state.memory = reader.updated(state.memory, reply)
-            call, result = reader.calls[number], reader.results[number]
+            state.memory = self.reader.updated(state.memory, reply)
+            call, result = self.reader.calls[number], self.reader.results[number]
             thoughts = "\n".join(filter(None, (reply.reasoning, reply.text)))
             state.shown_ids.update(result.ids)
             yield add_step(state, ChunkRead.name, call, thoughts, result, began)
-        state.replace(1, Message("user", reader.answer_request(state.question, state.memory)))
+        state.replace(1, Message("user", self.reader.answer_request(state.question, state.memory)))
+        return self._end_of(state, self._reply(state, ()), "answered")
 
-    def _switch(self, state: State) -> Generator[Step, None, Ended | None]:
+    def _begin_with_given(self, state: State) -> Phase:
+        """Search once for the question (A-RAG's Naive RAG)."""
+        if self._given is not None and not state.steps:
+            yield self._add_given(state, self._given)
+        return None
+
+    def _switch(self, state: State) -> Phase:
         """Route a question. Return its end if one search answers it; otherwise the loop continues
         with the documents that the search found."""
         if state.route is None:
@@ -270,6 +274,26 @@ class Agent:
         state.route = Route("escalated", f"{state.route.why}, which one search did not answer")
         state.add(Message("user", prompt_text("escalated")))
         return None
+
+    # Before a turn
+
+    def _within_budget(self, state: State) -> Phase:
+        """Demand the answer if the conversation has as many tokens as the preset allows."""
+        yield from ()
+        is_full = state.context_tokens >= self.preset.token_budget
+        return self._force_answer(state) if is_full else None
+
+    def _with_room(self, state: State) -> Phase:
+        """Demand a summary if the conversation is full (AgenticRAG), and the answer if it is full
+        even so."""
+        context = self._context
+        if context is None or not context.is_full(state):
+            return None
+        end = yield from self._summarize(state, context)
+        if end is None and context.is_full(state):
+            context.exhausted(state)
+            return self._force_answer(state)
+        return end
 
     def _end_of(self, state: State, reply: ModelReply, status: Outcome) -> Ended:
         """Return the end of a question with this reply; an incomplete reply is not an answer. If it
@@ -355,13 +379,20 @@ class Agent:
         state.spend(usage, prompt_tokens)
         return reply
 
-    def _is_plan(self, state: State, reply: ModelReply) -> bool:
-        return (
-            self.preset.plan_first
-            and bool(self.calls.schemas)
+    # After a reply
+
+    def _accept_plan(self, state: State, reply: ModelReply) -> bool:
+        """Take the first reply without a call or an answer as a plan; return whether it is one."""
+        is_plan = (
+            bool(self.calls.schemas)
             and not (state.planned or state.steps or reply.tool_calls)
             and not has_answer_line(reply.text)
         )
+        if is_plan:
+            state.planned = True
+            state.add(_message_of(reply))
+            state.add(Message("user", prompt_text("plan_accepted")))
+        return is_plan
 
     def _take(self, state: State, reply: ModelReply) -> None:
         """Add a reply with calls to the messages; the calls that the preset allows become
@@ -412,7 +443,7 @@ class Agent:
             state.pending.clear()
         return step
 
-    def _summarize(self, state: State, context: Context) -> Generator[Step, None, Ended | None]:
+    def _summarize(self, state: State, context: Context) -> Phase:
         """Demand a call of summarize before the next turn; this does not count as a turn. Return
         the end of the question if the model answers instead. If the model twice names no reference
         that exists, or makes no call, the documents that it looked at last are kept.
