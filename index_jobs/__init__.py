@@ -6,6 +6,10 @@
     report = index_jobs.sync(["notes"], "my-index")
     print(report.added, report.deleted)
 
+    records = ({"id": row.id, "title": row.subject, "text": row.body} for row in rows)
+    index_jobs.add(records, to="my-index", source="tickets")  # which sync leaves alone
+    index_jobs.delete("my-index", ["ticket-17"])
+
 ``build_index``, ``add``, ``sync``, ``delete`` and ``embed`` do what the commands of the same names
 do. Each takes a ``progress``: ``Progress(callback)`` calls a function with each event. Names are
 loaded when they are first used, so that importing the package stays cheap.

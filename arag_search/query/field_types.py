@@ -149,7 +149,7 @@ def is_rounded(value: object) -> bool:
 
 
 def _read_keyword(value: object) -> str | None:
-    if not isinstance(value, str | int | float):
+    if not isinstance(value, str | int | float) or value != value:  # NaN
         raise ValueError("a string, number or boolean, or a list of them")
     if is_rounded(value):
         raise ValueError("an integer of so many digits in quotes, for JSON rounds it")

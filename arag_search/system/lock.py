@@ -1,4 +1,4 @@
-"""Locks on files, which end with the process that took them.
+"""Locks on files, which end with the process that took them, and queues before locks of any kind.
 
 All locks but those on bytes are ``flock`` locks: they belong to an open file, so that two openings
 in one process exclude each other too.
@@ -8,11 +8,21 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Generator
-from contextlib import contextmanager
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from arag_search.system.durable import open_plain
+
+WAIT_S = 30.0
+"""How long an update of an index waits for others."""
+
+_PAUSE_S = 0.1
+_queues: dict[str, threading.Lock] = {}
+_T = TypeVar("_T")
 
 
 class HeldError(Exception):
@@ -69,6 +79,35 @@ def locked(descriptor: int) -> Generator[None]:
         yield
     finally:
         fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+@contextmanager
+def in_turn(
+    name: str, lock: Callable[[], AbstractContextManager[_T]], held: type[Exception], wait_s: float
+) -> Generator[_T]:
+    """Hold a lock of any kind, by its name, during the block.
+
+    The threads of this process queue. The first one enters ``lock`` again and again as long as this
+    raises ``held``, which passes through ``wait_s`` seconds after the call.
+    """
+    wait_s = min(max(0.0, wait_s), threading.TIMEOUT_MAX)  # 0 for NaN
+    ends = time.monotonic() + wait_s
+    queue = _queues.setdefault(name, threading.Lock())
+    is_first = queue.acquire(timeout=wait_s)
+    try:
+        with ExitStack() as stack:
+            while True:
+                try:
+                    entered = stack.enter_context(lock())
+                    break
+                except held:
+                    if time.monotonic() >= ends:
+                        raise
+                time.sleep(_PAUSE_S)
+            yield entered
+    finally:
+        if is_first:
+            queue.release()
 
 
 def is_at(descriptor: int, path: Path) -> bool:

@@ -12,6 +12,7 @@ from arag_search.errors import BuildError, EngineError, SourceError, WorkerLostE
 from arag_search.system.durable import FULL_DISK
 from index_jobs.build.report import left_out_kinds, unread_lines
 from index_jobs.sources.folders.selection import SHOWN_LARGE_FILES
+from index_jobs.sources.lines.records import RAISED
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.source import SHOWN_EXAMPLES, Batch, Position, Source
 from index_jobs.workers.executor import Executor
@@ -143,6 +144,8 @@ def explained_stops(
         error.do += f" Run the same command again: {next_run()}."
         raise
     except (OSError, BuildError, EngineError) as error:
+        if any(note.startswith(RAISED) for note in getattr(error, "__notes__", ())):
+            raise
         if isinstance(error, OSError):
             reason = error.strerror if error.errno in FULL_DISK else None
         else:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -42,6 +43,7 @@ from index_jobs.cutting.chunking import Packed, Work, pack
 from index_jobs.cutting.counts import Counts
 from index_jobs.sources.folders.selection import STDIN
 from index_jobs.sources.folders.table import FileTable, Following, note_read
+from index_jobs.sources.lines.records import Given, Records, named
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import are_already_chunked, open_sources
 from index_jobs.sources.source import Batch, CorpusReader, SeenIds
@@ -57,37 +59,45 @@ CHECKPOINT_SHARE = 20
 
 @checked
 def build_index(
-    sources: Sequence[str],
-    location: str | Path,
+    sources: Given,
+    to: str | Path,
     options: BuildOptions | None = None,
     progress: Progress | None = None,
+    *,
+    source: str | None = None,
 ) -> BuildReport:
-    """Build an index from ``sources`` (folders and files) at ``location``, a folder or an address.
+    """Build an index from ``sources`` at ``to``, a folder or an address.
+
+    ``sources`` are folders and files, or records: an iterable of dicts ``{"id", "title", "text",
+    ...metadata}`` or Documents, which are read as they come. ``source`` names them in messages and
+    for later additions. Metadata that ``options`` do not declare are ignored, and named by the
+    warnings of the report. An error that the iterable raises passes through.
 
     The index appears, or replaces the earlier one, when it is finished. An interrupted build is
     resumed from its last checkpoint if the sources and the options are unchanged, with Ray or
-    without; otherwise it starts over. Raises IndexExistsError, IndexLockedError, SourceError,
-    BuildError, EngineError, ArgumentError for an invalid address or options that do not apply to
-    the location; with Ray also what ``Cluster`` raises, and DuplicateIdError for an id in two
-    blocks even if bad records are skipped. After a KeyboardInterrupt, a checkpoint is written and
-    the interrupt is raised again.
+    without; otherwise it starts over, with records always. Raises IndexExistsError,
+    IndexLockedError, SourceError, BuildError, EngineError, ArgumentError for an invalid address or
+    options that do not apply to the location; with Ray also what ``Cluster`` raises, and
+    DuplicateIdError for an id in two blocks even if bad records are skipped. After a
+    KeyboardInterrupt, a checkpoint is written and the interrupt is raised again.
     """
     options = options or BuildOptions()
     progress = progress or Progress()
-    check_location(location, options)
-    if options.ray is not None and STDIN in sources:
+    check_location(to, options)
+    names = named(sources, source)
+    if options.ray is not None and (isinstance(names, Records) or STDIN in names):
+        what = "records" if isinstance(names, Records) else "standard input"
         raise ArgumentError(
-            "--ray: other machines cannot read standard input.",
-            where=STDIN,
+            f"--ray: other machines cannot read {what}.",
             allowed="files and folders on storage that all machines share",
-            do="Save the input to a file there, and name that.",
+            do="Save them to a file there, and name that.",
         )
     with (
         Cluster(options.ray) if options.ray is not None else nullcontext() as cluster,
-        open_build(location, options, progress.note) as target,
+        open_build(to, options, progress.note) as target,
     ):
         try:
-            return _Build(sources, location, options, progress, target, cluster).run()
+            return _Build(names, to, options, progress, target, cluster).run()
         finally:
             progress.end()
 
@@ -97,7 +107,7 @@ class _Build:
 
     def __init__(
         self,
-        names: Sequence[str],
+        names: list[str] | Records,
         location: str | Path,
         options: BuildOptions,
         progress: Progress,
@@ -112,7 +122,9 @@ class _Build:
         self._cluster = cluster
         metadata = MetadataReader(options.metadata)
         self._began_at = now()
-        self._following = Following.of(names, options.format, options.fields, options.files)
+        self._is_resumable = not isinstance(names, Records)
+        files = [] if isinstance(names, Records) else names
+        self._following = Following.of(files, options.format, options.fields, options.files)
         sources = open_sources(names, options.format, options.fields, metadata, options.files)
         self._look = self._following.look_of(sources)
         self._corpus = Corpus(sources, metadata, options.chunk_tokens)
@@ -187,7 +199,7 @@ class _Build:
         if why:
             self._progress.note(f"{'Resuming' if is_resumed else 'Starting over'}: {why}.")
         done = sum(source.size for source in self._corpus.sources[: self._state.position.shard])
-        self._progress.begin("documents", self._corpus.size, done)
+        self._progress.begin("documents", self._corpus.size or None, done)
 
     def _open_writer(self, generation: str, *, resume: bool) -> IndexWriter:
         fields, language = self._corpus.metadata.fields, self._language
@@ -242,7 +254,7 @@ class _Build:
     ) -> None:
         """Add batches or blocks with their results, with a checkpoint every CHECKPOINT_S seconds,
         or less often if it is slow."""
-        next_s = time.monotonic() + CHECKPOINT_S
+        next_s = time.monotonic() + CHECKPOINT_S if self._is_resumable else math.inf
         for result in results:
             if result is not None:
                 add(*result)
@@ -362,7 +374,7 @@ class _Build:
         """Close the writer, with a checkpoint if the state matches what it has, and discard the
         generation if none was saved."""
         try:
-            if saves:
+            if saves and self._is_resumable:
                 self._commit()
         except AragError as error:
             self._progress.note(f"No checkpoint could be written: {error.what}")

@@ -31,6 +31,7 @@ from index_jobs.sources.folders.selection import STDIN, USUAL_FILES, FileSelecti
 from index_jobs.sources.folders.source import FileSource
 from index_jobs.sources.lines.anserini import LuceneIndexFolder, is_lucene_index
 from index_jobs.sources.lines.files import Fields, readable
+from index_jobs.sources.lines.records import Records, RecordStream
 from index_jobs.sources.lines.source import LOOKED_AT_BYTES, RecordFile, holds_passages
 from index_jobs.sources.lines.stdin import spooled_input
 from index_jobs.sources.metadata import MetadataReader
@@ -56,7 +57,7 @@ _LIKE_RECORDS = re.compile(rb"\s*(?:\[|\{(?!\s*\n))")
 
 
 def open_sources(
-    names: Sequence[str],
+    names: Sequence[str] | Records,
     format: Format | None,
     fields: Fields,
     metadata: MetadataReader,
@@ -68,6 +69,8 @@ def open_sources(
     Raises SourceError for a source that cannot be read in its format, ArgumentError if there is no
     source, a duplicate source, or too many.
     """
+    if isinstance(names, Records):
+        return [RecordStream(names, format, fields, metadata)]
     check_names(names)
     files = files.rooted(names)
     opened = [open_source(name, format, fields, metadata, files) for name in names]

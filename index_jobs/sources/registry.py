@@ -25,6 +25,7 @@ FILES: Format = "files"
 """The name of the format of people's own files, each of which has its own type."""
 
 TEXT: Format = "text"
+DOCUMENTS: Format = "documents"
 BEIR: Format = "beir"
 ANSERINI: Format = "anserini"
 
@@ -57,7 +58,7 @@ _ENTRIES = (
         "any file as plain text, and the plain text in a folder",
         folder="one of plain text",
     ),
-    SourceFormat("documents", 'JSON lines of documents {"id", "title", "text", ...}', Documents),
+    SourceFormat(DOCUMENTS, 'JSON lines of documents {"id", "title", "text", ...}', Documents),
     SourceFormat(
         "pre-chunked",
         'JSON lines of passages {"id", "text", "pre_chunked": true, ...}, not cut',

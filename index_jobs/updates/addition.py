@@ -26,6 +26,7 @@ from arag_search.field_counts import no_counts
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
 from arag_search.system.arguments import checked
+from arag_search.system.lock import WAIT_S
 from arag_search.system.processes import Interrupts
 from arag_search.system.progress import Progress
 from index_jobs.build.corpus import Corpus, is_being_packed
@@ -33,6 +34,7 @@ from index_jobs.build.report import AddReport, index_counts
 from index_jobs.cutting.chunking import cut_all, program_version
 from index_jobs.cutting.counts import Counts, Cut
 from index_jobs.sources.folders.selection import FileSelection
+from index_jobs.sources.lines.records import Given, Records, named
 from index_jobs.sources.opening import open_sources
 from index_jobs.sources.source import CorpusReader, Position, SeenIds
 from index_jobs.updates.options import AddOptions, check_formats, check_options, metadata_reader
@@ -53,34 +55,42 @@ _TIME_FIELD = "modified"
 
 @checked
 def add_documents(
-    sources: Sequence[str],
-    location: str | Path,
+    sources: Given,
+    to: str | Path,
     options: AddOptions | None = None,
     progress: Progress | None = None,
+    *,
+    source: str | None = None,
+    wait_s: float = WAIT_S,
 ) -> AddReport:
-    """Add the documents of ``sources`` to the index at ``location``.
+    """Add the documents of ``sources`` to the index at ``to``.
 
-    They are cut and stored with the options with which the index was built. A document whose id is
-    in the index replaces the earlier document, unless both are the same: then, and if only the
-    metadata field ``modified`` differs, the earlier one stays. Readers see the whole update or no
-    part of it. Raises IndexNotFoundError, IndexLockedError if a build or another update is running,
-    SourceError, ArgumentError for options that contradict those of the index, BuildError,
-    EngineError. After a KeyboardInterrupt, the update is undone.
+    ``sources`` and ``source`` are as in ``build_index``; a synchronisation of other sources leaves
+    the documents of records alone. Documents are cut and stored with the options with which the
+    index was built. One whose id is in the index replaces the earlier document, unless both are the
+    same: then, and if only the metadata field ``modified`` differs, the earlier one stays. Readers
+    see the whole update or no part of it. Updates of one process queue. Raises IndexNotFoundError,
+    IndexLockedError if a build or another update still runs after ``wait_s`` seconds, SourceError,
+    ArgumentError for options that contradict those of the index, BuildError, EngineError. After a
+    KeyboardInterrupt, the update is undone.
     """
-    return updated(Addition, sources, location, options, progress)
+    return updated(Addition, sources, to, options, progress, source, wait_s)
 
 
 def updated(
     kind: type[Addition],
-    sources: Sequence[str],
+    sources: Given,
     location: str | Path,
     options: AddOptions | None,
     progress: Progress | None,
+    source: str | None,
+    wait_s: float,
 ) -> AddReport:
-    progress = progress or Progress()
+    progress, options = progress or Progress(), options or AddOptions()
+    names = named(sources, source)
     next_run = "nothing was changed, and it starts over"
-    with resumable_update(location, progress, next_run) as target:
-        return kind(list(sources), location, options or AddOptions(), progress, target).run()
+    with resumable_update(location, progress, next_run, wait_s) as target:
+        return kind(names, location, options, progress, target).run()
 
 
 class Addition:
@@ -90,7 +100,7 @@ class Addition:
 
     def __init__(
         self,
-        names: list[str],
+        names: list[str] | Records,
         location: str | Path,
         options: AddOptions,
         progress: Progress,
@@ -105,7 +115,7 @@ class Addition:
         self._paths: frozenset[str] | None = None
         metadata = metadata_reader(target.manifest)
         self._followed = options.followed
-        files = self._selected(names)
+        files = options.files if isinstance(names, Records) else self._selected(names)
         opened = open_sources(names, options.format, options.fields, metadata, files)
         self._corpus = Corpus(opened, metadata, target.manifest.chunk_tokens)
         check_formats(target.manifest, opened, self._where)
@@ -199,7 +209,7 @@ class Addition:
     # Writing
 
     def _write_all(self, interrupts: Interrupts) -> None:
-        self._progress.begin("documents", self._corpus.size)
+        self._progress.begin("documents", self._corpus.size or None)
         work = partial(cut_all, chunk_tokens=self._before.chunk_tokens)
         with open_executor(self._corpus.workers(self._options.workers), work) as executor:
             reader = CorpusReader(

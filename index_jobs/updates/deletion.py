@@ -10,6 +10,7 @@ from pathlib import Path
 from arag_search.engines.write import UpdateRecord
 from arag_search.errors import ArgumentError, SourceError, UnknownDocumentError
 from arag_search.system.arguments import checked
+from arag_search.system.lock import WAIT_S
 from arag_search.system.progress import Progress, counted
 from index_jobs.build.report import IndexReport, index_counts, shown_ids
 from index_jobs.sources.lines.formats import checked_id
@@ -62,14 +63,15 @@ def delete_documents(
     missing_ok: bool = False,
     vectors: str | Path | None = None,
     progress: Progress | None = None,
+    wait_s: float = WAIT_S,
 ) -> DeleteReport:
     """Delete the documents with these ids from the index at ``location``.
 
     Vectors in the folder ``vectors`` (see ``vectors_root``) that fit the index fit it afterwards
     too. Deletes none of the documents if one is unknown, unless ``missing_ok``. Raises
     UnknownDocumentError, ArgumentError if there are no ids or they are the ids of all documents,
-    IndexNotFoundError, IndexLockedError if a build or another update is running, BuildError,
-    EngineError.
+    IndexNotFoundError, IndexLockedError if a build or another update still runs after ``wait_s``
+    seconds, BuildError, EngineError.
     """
     began = time.monotonic()
     progress = progress or Progress()
@@ -79,7 +81,7 @@ def delete_documents(
         raise ArgumentError(
             "No document id is given.", allowed="ids of documents", do="Name one or more."
         )
-    with resumable_update(location, progress, "it deletes all or nothing") as target:
+    with resumable_update(location, progress, "it deletes all or nothing", wait_s) as target:
         ids = sorted(wanted)
         command = f"arag-search delete {location} {shown_ids(ids)}"
         record = UpdateRecord(digest_of("delete", ids), command, target.manifest.update + 1)

@@ -16,6 +16,7 @@ from arag_search.errors import MassDeletionError, NotInTimeError, SourceError
 from arag_search.manifest import Manifest
 from arag_search.search.standing import note_standing, now, standing_of
 from arag_search.system.arguments import checked
+from arag_search.system.lock import WAIT_S
 from arag_search.system.progress import Progress, counted
 from index_jobs.build.report import AddReport, shown_ids, unread_lines
 from index_jobs.cutting.counts import Cut
@@ -37,6 +38,8 @@ def sync_documents(
     location: str | Path,
     options: AddOptions | None = None,
     progress: Progress | None = None,
+    *,
+    wait_s: float = WAIT_S,
 ) -> AddReport:
     """Make the index at ``location`` equal to ``sources`` as they are now.
 
@@ -53,7 +56,7 @@ def sync_documents(
     if it would delete all documents, MassDeletionError if more than half of those of a source
     without ``allow_deletes``; SourceError for a document whose id belongs to another source.
     """
-    return updated(Synchronisation, sources, location, options, progress)
+    return updated(Synchronisation, sources, location, options, progress, None, wait_s)
 
 
 class Synchronisation(Addition):

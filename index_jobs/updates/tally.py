@@ -7,14 +7,17 @@ import json
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from arag_search.corpus import Chunk
 from arag_search.engines.open import open_update
 from arag_search.engines.write import IndexUpdate, UpdateRecord
-from arag_search.errors import ArgumentError
+from arag_search.errors import ArgumentError, IndexLockedError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import DOC_ID
+from arag_search.search.standing import identity_of
+from arag_search.system.lock import in_turn
 from arag_search.system.progress import Progress
 from index_jobs.build.corpus import explained_stops
 from index_jobs.cutting.counts import Counts
@@ -68,16 +71,18 @@ def check_not_empty(tally: Tally, where: str) -> None:
 
 @contextmanager
 def resumable_update(
-    location: str | Path, progress: Progress, next_run: str
+    location: str | Path, progress: Progress, next_run: str, wait_s: float = 0.0
 ) -> Generator[IndexUpdate]:
     """Open an update, report how to resume it if it ends early, and end the progress.
 
-    ``next_run`` says what running the same command again does. Raises what ``open_update`` raises.
+    ``next_run`` says what running the same command again does. The update waits up to ``wait_s``
+    seconds for others. Raises what ``open_update`` raises.
     """
+    opened = partial(open_update, location)
     try:
         with (
             explained_stops(str(location), lambda: next_run, progress.note),
-            open_update(location) as target,
+            in_turn(identity_of(location), opened, IndexLockedError, wait_s) as target,
         ):
             yield target
     finally:

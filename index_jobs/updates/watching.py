@@ -341,9 +341,9 @@ class Watcher:
     def _synchronised(self, followed: Followed) -> AddReport:
         workers = 0 if followed.within_s < SLICE_S else self._options.workers
         options = replace(self._options, followed=followed, workers=workers)
-        report = sync_documents(self._sources, self._location, options)
-        while report.finished_before:  # what a killed process had done; files changed since
-            report = sync_documents(self._sources, self._location, options)
+        report = None
+        while report is None or report.finished_before:  # by a killed process; files changed since
+            report = sync_documents(self._sources, self._location, options, wait_s=0.0)
         now = time.monotonic()
         before = report.documents - report.added + report.deleted
         if before != self._documents:  # others changed the index, by their own decision

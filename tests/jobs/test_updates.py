@@ -322,8 +322,8 @@ def test_one_writer_at_a_time_and_only_where_there_is_an_index() -> None:
     build_from(document("a", "One."), document("b", "Two."))
     with BuildSite(INDEX, overwrite=True):
         for call in (
-            lambda: delete_documents(INDEX, ["a"]),
-            lambda: add_documents(["built.jsonl"], INDEX),
+            lambda: delete_documents(INDEX, ["a"], wait_s=0),
+            lambda: add_documents(["built.jsonl"], INDEX, wait_s=0),
             lambda: compact_index(INDEX),
         ):
             with pytest.raises(IndexLockedError) as caught:

@@ -163,7 +163,7 @@ def test_one_update_at_a_time_on_an_index_of_ours(opensearch: Site, arag: Comman
     lock = UpdateLock(opensearch.client, physical, address)
     assert lock.take() == {}
     with pytest.raises(IndexLockedError) as caught:
-        add_documents(["built.jsonl"], address)
+        add_documents(["built.jsonl"], address, wait_s=0)
     assert caught.value.where == str(address)
     assert str(os.getpid()) in caught.value.what
     lock.renew({"x": 1})

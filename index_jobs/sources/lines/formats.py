@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal, cast
@@ -22,7 +22,7 @@ from arag_search.corpus import (
 )
 from arag_search.errors import SourceError
 from arag_search.query.field_types import is_rounded
-from index_jobs.sources.lines.files import SKIP, Fields
+from index_jobs.sources.lines.files import SKIP, Fields, Record
 from index_jobs.sources.metadata import MetadataReader
 
 Layout = Literal["lines", "array", "rows"]
@@ -102,7 +102,7 @@ class RecordFormat(ABC):
                 )
             return checked_id(f"{self._stem}-{number}", where)
         is_wrong = isinstance(value, bool) or not isinstance(value, str | int | float)
-        if is_wrong or is_rounded(value):
+        if is_wrong or is_rounded(value) or value != value:
             raise SourceError(
                 f'The field "{self._id_field}" is {kind_of(value)}.',
                 where=where,
@@ -242,6 +242,21 @@ class AragChunks(RecordFormat):
         if not text:
             raise SourceError("There is no text.", where=where, do=SKIP)
         return Document(checked_id(identifier.strip(), where), "", text, {}, None, True, where)
+
+
+def converted(
+    records: Iterable[Record], format: RecordFormat, place: str
+) -> Iterator[tuple[int, Document | SourceError]]:
+    """Yield the document of each record, or its error, in which ``place`` and its number say where
+    it is."""
+    for number, record in records:
+        entry = record
+        if not isinstance(record, SourceError):
+            try:
+                entry = format.document(record, number, f"{place} {number}")
+            except SourceError as error:
+                entry = error
+        yield number, entry
 
 
 # Parts of records

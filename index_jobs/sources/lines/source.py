@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,7 +22,7 @@ from index_jobs.sources.lines.files import (
     record_places,
     row_records,
 )
-from index_jobs.sources.lines.formats import Layout
+from index_jobs.sources.lines.formats import Layout, converted
 from index_jobs.sources.lines.stdin import SpooledInput
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.registry import FORMATS, RECORDS, Format
@@ -88,20 +89,12 @@ class RecordFile(RecordSource):
                 case "rows":
                     columns = self._detected.columns
                     records = row_records(file, columns, skip, self._lines_before)
-            for number, record in records:
-                if self._last is not None and number > self._last:
-                    return
-                if isinstance(record, SourceError):
+            if (last := self._last) is not None:
+                records = takewhile(lambda record: record[0] <= last, records)
+            for number, entry in converted(records, format, f"{self._where}, {place}"):
+                if isinstance(entry, SourceError):
                     self.damaged = ("",)
-                    yield number, record
-                    continue
-                try:
-                    document = format.document(record, number, f"{self._where}, {place} {number}")
-                except SourceError as error:
-                    self.damaged = ("",)
-                    yield number, error
-                else:
-                    yield number, document
+                yield number, entry
 
     def parts(self, position: int, entries: int, most_bytes: int) -> Iterator[SourcePart]:
         """See Source. An array and a compressed file are not divided."""
