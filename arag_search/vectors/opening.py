@@ -119,13 +119,14 @@ def vector_source(
         return open_vectors(vectors_root(location, vectors), index, location, nprobe=nprobe)
 
     def open_for_queries(made_by: EncoderIdentity) -> Encoder:
-        from arag_search.vectors.encoders.choose import open_encoder
+        from arag_search.vectors.encoders.choose import open_again, open_encoder
 
         known = {} if shared is None else shared
         if made_by not in known:
-            if encoder is None or isinstance(encoder, str):
-                opened = open_encoder(encoder or made_by.name, **made_by.options)
-                known[made_by] = QueryCache(opened)
+            if encoder is None:
+                known[made_by] = QueryCache(open_again(made_by))
+            elif isinstance(encoder, str):
+                known[made_by] = QueryCache(open_encoder(encoder, **made_by.options))
             else:
                 known[made_by] = QueryCache(encoder, owns=False)
         return known[made_by]

@@ -139,9 +139,9 @@ def _encoder_of(encoder: str | EncoderIdentity, options: EmbedOptions) -> Encode
     given: dict[str, Any] = {name: getattr(options, name) for name in ENCODER_OPTIONS}
     if isinstance(encoder, str):
         return choose.open_encoder(encoder, **given)
-    made_with: dict[str, Any] = {**encoder.options}
-    made_with |= {name: value for name, value in given.items() if value is not None}
-    return choose.open_encoder(encoder.name, **made_with)
+    return choose.open_again(
+        encoder, **{name: value for name, value in given.items() if value is not None}
+    )
 
 
 class _Work:

@@ -143,6 +143,7 @@ class Addition:
                 self._options.vectors,
                 self._before.placement,
                 embeds=self._options.embed,
+                encoder=self._options.encoder,
                 check=interrupts.check,
             )
             if is_done:

@@ -10,6 +10,7 @@ from pathlib import Path
 from arag_search.errors import ArgumentError, SourceError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
+from arag_search.vectors.base import Encoder
 from index_jobs.build.language import AUTO
 from index_jobs.build.options import ReadingOptions
 from index_jobs.build.report import SHOWN_EXAMPLES
@@ -48,8 +49,9 @@ class AddOptions(ReadingOptions):
     With ``allow_deletes``, a synchronisation may delete more than half of the documents of a
     source. With ``dry_run`` nothing is written, and the report has the ids. Vectors in the folder
     ``vectors`` (see ``vectors_root``) that fit the index fit it afterwards too: new texts are
-    encoded by the encoder that made them, unless ``embed`` is False. A synchronisation by a watcher
-    has what it ``followed``.
+    encoded by the encoder that made them, unless ``embed`` is False: ``encoder``, open or by name
+    (None: by the name that the vectors have). A synchronisation by a watcher has what it
+    ``followed``.
     """
 
     chunk_tokens: int | None = None
@@ -61,6 +63,7 @@ class AddOptions(ReadingOptions):
     dry_run: bool = False
     vectors: Path | str | None = None
     embed: bool = True
+    encoder: Encoder | str | None = None
     followed: Followed | None = None
 
 

@@ -18,7 +18,7 @@ from arag_search.errors import (
 from arag_search.manifest import Manifest
 from arag_search.system.extras import check_extra
 from arag_search.system.progress import Progress, counted
-from arag_search.vectors.base import check_same_encoder
+from arag_search.vectors.base import Encoder, check_same_encoder
 from arag_search.vectors.folder import (
     RefusedTexts,
     StateRecord,
@@ -54,13 +54,15 @@ class VectorUpdate:
         placement: str,
         *,
         embeds: bool,
+        encoder: Encoder | str | None = None,
         check: Callable[[], None] = lambda: None,
     ) -> None:
         """Find the vectors of the index, which has this placement before the update. Vectors that
-        do not fit it then are left alone. ``check`` is called between texts that are encoded, and
-        may raise. Raises MissingExtraError."""
+        do not fit it then are left alone. ``encoder`` is that of AddOptions. ``check`` is called
+        between texts that are encoded, and may raise. Raises MissingExtraError."""
         self._location = location
         self._embeds = embeds
+        self._encoder = encoder
         self._check = check
         self._root: Path | None = None
         self._state: State | None = None
@@ -158,7 +160,8 @@ class VectorUpdate:
             progress.note(
                 f"Loading the encoder {made_by.name}, which made the vectors of the index."
             )
-            encoding = self._opened.enter_context(Encoding(made_by, EmbedOptions()))
+            encoding = Encoding(self._encoder or made_by, EmbedOptions())
+            self._opened.enter_context(encoding)
             kept, now = store.record.probes, encoding.probes
             check_same_encoder(made_by, kept, encoding.identity, now, where)
         except AragError as error:

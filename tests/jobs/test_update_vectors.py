@@ -10,12 +10,14 @@ import pytest
 
 from arag_search.errors import (
     AragError,
+    ArgumentError,
     EncoderReplyError,
     VectorsLockedError,
     VectorsMismatchError,
 )
 from arag_search.search.opening import open_index
 from arag_search.system.progress import Progress
+from arag_search.vectors.base import EncoderIdentity
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from arag_search.vectors.folder import writing
 from index_jobs.build.report import AddReport
@@ -39,6 +41,7 @@ from tests.support.embeddings import (
     names,
     with_options,
 )
+from tests.support.updated_corpora import error_message
 
 FIT = "the vectors fit the index"
 NONE_FIT = "no vectors fit the index until: arag-search embed index"
@@ -301,3 +304,32 @@ def test_an_index_of_equal_content_in_the_same_folder_keeps_its_vectors() -> Non
     check_embedded("index", "shared")
     check_embedded("twin", "shared")
     assert delete_documents("twin", ["d3"], vectors="shared").vectors == FIT
+
+
+class OwnEncoder(HashingEncoder):
+    """An encoder of a program."""
+
+    def __init__(self, name: str, dimension: int = 32) -> None:
+        super().__init__(dimension)
+        self.identity = EncoderIdentity(kind="own", name=name, dimension=dimension)
+
+
+def test_an_encoder_of_a_program_updates_what_it_made() -> None:
+    mine = OwnEncoder("mine")
+    embed_index("index", mine, EmbedOptions(overwrite=True))
+    new = [{"id": "n1", "text": "Goldoni wrote plays."}]
+    message = error_message(add_documents, new, "index")
+    assert message.startswith("The vectors were made by mine, an object of a program.")
+    assert "AddOptions(encoder=...)" in message
+    for other in ("hashing:33", OwnEncoder("mine", 33)):
+        with pytest.raises(VectorsMismatchError, match="is not the encoder that made the vectors"):
+            add_documents(new, "index", AddOptions(encoder=other))
+    report = add_documents(new, "index", AddOptions(encoder=OwnEncoder("renamed")))
+    assert report.vectors == f"{FIT}; 2 rows encoded"
+    source = file_of("n.jsonl", {"id": "n2", "text": "Vivaldi wrote operas."})
+    report = sync_documents([source], "index", AddOptions(encoder=mine))
+    assert report.vectors == f"{FIT}; 2 rows encoded"
+    with open_index("index", encoder=mine) as index:
+        assert index.naive_embedding_search("Vivaldi wrote operas.", top_k=1).hits[0].id == "n2.1"
+    with open_index("index") as index, pytest.raises(ArgumentError, match="an object of a program"):
+        index.naive_embedding_search("Vivaldi", top_k=1)

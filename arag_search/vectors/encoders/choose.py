@@ -13,7 +13,7 @@ from arag_search.endpoints.calls import (
     first_set,
 )
 from arag_search.errors import ArgumentError, ConfigError
-from arag_search.vectors.base import Encoder, EncoderOptions
+from arag_search.vectors.base import Encoder, EncoderIdentity, EncoderOptions
 from arag_search.vectors.encoders.endpoint import (
     BASE_URL_VARIABLE,
     KEY_VARIABLE,
@@ -34,6 +34,18 @@ _ALLOWED = (
     f"the name of a model (such as {DEFAULT_ENCODER}), a folder, an installed package, "
     "onnx:MODEL, endpoint:MODEL, http(s)://HOST/v1#MODEL, hashing or hashing:DIMENSION"
 )
+
+
+def open_again(made_by: EncoderIdentity, **options: Unpack[EncoderOptions]) -> Encoder:
+    """Open the encoder of existing vectors. Raises what ``open_encoder`` raises, and ArgumentError
+    for one that a program gave as an object."""
+    if made_by.kind not in (HASHING, "endpoint", "onnx", "sentence-transformers"):
+        raise ArgumentError(
+            f"The vectors were made by {made_by.name}, an object of a program.",
+            allowed="the same encoder",
+            do="Give it: open_index(..., encoder=...); for updates AddOptions(encoder=...).",
+        )
+    return open_encoder(made_by.name, **{**made_by.options, **options})
 
 
 def open_encoder(name: str, **options: Unpack[EncoderOptions]) -> Encoder:
