@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from arag_search.errors import AragError, IndexClosedError
-from arag_search.search.asked import Asked
 from arag_search.search.state import IndexState
 
 KEPT_STATES = 16
@@ -141,19 +140,13 @@ class Follower(Generic[_T]):
             self._on_end()
 
 
-_Use = AbstractContextManager[IndexState]
-
-
 class States(Protocol):
     """The states of an index. A call uses one of them, from its beginning to its end."""
 
-    def newest(self) -> _Use:
-        """Use the newest state during the block. Raises IndexClosedError."""
-        ...
-
-    def of(self, asked: Asked, filters: tuple[str, ...] = ()) -> AbstractContextManager[IndexState]:
-        """Use the state of the first page of what is asked within filters: for that page the
-        newest. Raises IndexClosedError."""
+    def use(
+        self, result: Hashable | None = None, *, continues: bool = False
+    ) -> AbstractContextManager[IndexState]:
+        """Use one state during the block, as ``Follower.use`` does. Raises IndexClosedError."""
         ...
 
 
@@ -163,25 +156,11 @@ class OneState:
     def __init__(self, state: IndexState) -> None:
         self._use = nullcontext(state)
 
-    def newest(self) -> _Use:
+    def use(
+        self, result: Hashable | None = None, *, continues: bool = False
+    ) -> AbstractContextManager[IndexState]:
+        del result, continues
         return self._use
-
-    def of(self, asked: Asked, filters: tuple[str, ...] = ()) -> AbstractContextManager[IndexState]:
-        del asked, filters
-        return self._use
-
-
-class FollowedStates:
-    """The states of an index that follows updates."""
-
-    def __init__(self, follower: Follower[IndexState]) -> None:
-        self._follower = follower
-
-    def newest(self) -> _Use:
-        return self._follower.use()
-
-    def of(self, asked: Asked, filters: tuple[str, ...] = ()) -> AbstractContextManager[IndexState]:
-        return self._follower.use((filters, asked.result), continues=asked.is_continued)
 
 
 class PartStates:
@@ -193,13 +172,11 @@ class PartStates:
         self._last: tuple[IndexState, IndexState] | None = None
 
     @contextmanager
-    def newest(self) -> Generator[IndexState]:
-        with self._whole.newest() as whole:
-            yield self._part(whole)
-
-    @contextmanager
-    def of(self, asked: Asked, filters: tuple[str, ...] = ()) -> Generator[IndexState]:
-        with self._whole.of(asked, (self._filter, *filters)) as whole:
+    def use(
+        self, result: Hashable | None = None, *, continues: bool = False
+    ) -> Generator[IndexState]:
+        own = None if result is None else (self._filter, result)
+        with self._whole.use(own, continues=continues) as whole:
             yield self._part(whole)
 
     def _part(self, whole: IndexState) -> IndexState:

@@ -7,9 +7,9 @@ with arag_search.open_index("my-index") as index:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
-from functools import wraps
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import cached_property, lru_cache, wraps
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
@@ -45,6 +45,8 @@ _SEARCHES: Mapping[type, Callable[[IndexState, Any], SearchResult]] = {
     Naive: vector_search,
     Hybrid: hybrid_search,
 }
+KEPT_PARTS = 256
+"""The parts of an index that are kept, with what was read of them; others are made again on use."""
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
@@ -60,7 +62,7 @@ def _asks(
     @wraps(function)
     def method(self: Index, *arguments: _P.args, **options: _P.kwargs) -> _T:
         with ExitStack() as stack:
-            state = stack.enter_context(self._states.newest())  # pyright: ignore[reportPrivateUsage]
+            state = stack.enter_context(self._states.use())  # pyright: ignore[reportPrivateUsage]
             answer = asked(state, *arguments, **options)
             if isinstance(answer, Iterator):
                 return cast(_T, _held(cast(Iterator[Any], answer), stack.pop_all()))
@@ -136,7 +138,7 @@ class Index:
     @property
     def state(self) -> IndexState:
         """The newest state."""
-        with self._states.newest() as state:
+        with self._states.use() as state:
             return state
 
     @property
@@ -193,14 +195,31 @@ class Index:
 
         ``filter`` is data, such as ``{"acl": ["everyone", "hr"]}``, or a query of metadata clauses,
         such as ``acl:(everyone OR hr)``. It narrows the scope that there is. The part shares the
-        open engine and vectors, and opens nothing. It ends with this index; closing it has no
+        open engine and vectors, and opens nothing; that of the same filter may be the same object.
+        It ends with this index; closing it has no
         effect. ``manifest`` describes the whole index, and BM25 scores use statistics of the whole
         index; all else that a part returns is computed from its own passages. Raises QueryError for
         the filter.
         """
-        part = Index.over(PartStates(self._states, filter_text(filter)))
-        with part._states.newest():  # a wrong filter is an error here
-            return part
+        return self._parts(filter_text(filter))
+
+    @cached_property
+    def _parts(self) -> Callable[[str], Index]:
+        def part_of(filter: str) -> Index:
+            part = Index.over(PartStates(self._states, filter))
+            with part._states.use():  # a wrong filter is an error here
+                return part
+
+        return lru_cache(KEPT_PARTS)(part_of)
+
+    @contextmanager
+    def at_one_state(
+        self, result: Hashable | None = None, *, continues: bool = False
+    ) -> Generator[Index]:
+        """Use one state of the index during the block, as an index of its own: the newest or, if
+        the block ``continues`` a result, that of its first page, while it is kept."""
+        with self._states.use(result, continues=continues) as state:
+            yield state.once(_index_of)
 
     def close(self) -> None:
         """Wait for searches in flight, then free all resources. Closing twice is allowed."""
@@ -211,7 +230,7 @@ class Index:
 
     def search(self, asked: Search | Keywords | Meaning) -> SearchResult:
         """Return what a search finds: see the methods below, whose arguments are its fields."""
-        with self._states.of(asked) as state, Stopwatch():
+        with self._states.use(asked.result, continues=asked.is_continued) as state, Stopwatch():
             return _SEARCHES[type(asked)](state, asked)
 
     @takes(Search)
@@ -327,3 +346,7 @@ class Index:
     document_read = _asks(documents.document_read)
     document_lines = _asks(lines.document_lines)
     documents = _asks(documents.documents)
+
+
+def _index_of(state: IndexState) -> Index:
+    return Index.over(OneState(state))

@@ -12,7 +12,7 @@ from arag_search.engines.open import open_engine
 from arag_search.engines.opensearch.address import is_address
 from arag_search.plan.lower import lower_scope
 from arag_search.query.filters import Data, filter_text, parse_filter
-from arag_search.search.following import FollowedState, FollowedStates, Follower
+from arag_search.search.following import FollowedState, Follower
 from arag_search.search.index import Index
 from arag_search.system.arguments import made_of
 from arag_search.vectors.base import Encoder, EncoderIdentity
@@ -125,5 +125,5 @@ def open_index(opening: IndexOpening) -> Index:
     """
     if opening.refresh == "auto":
         follower = opening.follow(lambda index: index.state)
-        return Index.over(FollowedStates(follower), follower.close)
+        return Index.over(follower, follower.close)
     return opening.open()

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 from arag_search.engines.base import Calls, Deadline, SearchEngine
 from arag_search.errors import NotServedError, QueryTimeoutError
@@ -28,6 +28,7 @@ NARROWING = (
 FEWER = "Name fewer of them, or narrow the scope with a filter."
 """The advice on counts that take too long."""
 _T = TypeVar("_T")
+_Ts = TypeVarTuple("_Ts")
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,11 +74,12 @@ class IndexState:
     def _standing_file(self) -> Path:
         return standing_file(self.location, ".json")
 
-    def once(self, make: Callable[[IndexState], _T]) -> _T:
-        """Return what a function makes of this state, or made of it before."""
-        if make not in self._made:
-            self._made[make] = make(self)
-        return self._made[make]
+    def once(self, make: Callable[[IndexState, *_Ts], _T], *of: *_Ts) -> _T:
+        """Return what a function makes of this state and these values, or made of them before."""
+        key = make, of
+        if key not in self._made:
+            self._made[key] = make(self, *of)
+        return self._made[key]
 
     def within(self, filter: str | Data) -> IndexState:
         """Return the part that a filter admits. Raises QueryError."""
