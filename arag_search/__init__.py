@@ -15,6 +15,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from arag_search.agent.conversation import Conversation
+    from arag_search.agent.loop import Agent
+    from arag_search.agent.models.choose import choose_model
     from arag_search.corpus import Chunk, Document
     from arag_search.engines.hits import Hit
     from arag_search.errors import AragError
@@ -24,38 +27,56 @@ if TYPE_CHECKING:
     from arag_search.search.index import Index
     from arag_search.search.opening import open_index
     from arag_search.search.results import SearchResult
+    from arag_search.tools.preset_files import load_preset
+    from arag_search.tools.toolbox import Toolbox
+    from arag_search.vectors.encoders.choose import open_encoder
+    from index_jobs import build_index
 
 __all__ = [
+    "Agent",
     "AragError",
     "Chunk",
+    "Conversation",
     "Document",
     "Hit",
     "Index",
     "QueryError",
     "SearchResult",
+    "Toolbox",
+    "build_index",
+    "choose_model",
+    "load_preset",
+    "open_encoder",
     "open_index",
     "parse",
     "quote",
 ]
 
 _HOMES = {
-    "AragError": "errors",
-    "Chunk": "corpus",
-    "Document": "corpus",
-    "Hit": "engines.hits",
-    "Index": "search.index",
-    "QueryError": "query.problems",
-    "SearchResult": "search.results",
-    "open_index": "search.opening",
-    "parse": "query.reading",
-    "quote": "query.filters",
+    "Agent": "arag_search.agent.loop",
+    "AragError": "arag_search.errors",
+    "Chunk": "arag_search.corpus",
+    "Conversation": "arag_search.agent.conversation",
+    "Document": "arag_search.corpus",
+    "Hit": "arag_search.engines.hits",
+    "Index": "arag_search.search.index",
+    "QueryError": "arag_search.query.problems",
+    "SearchResult": "arag_search.search.results",
+    "Toolbox": "arag_search.tools.toolbox",
+    "build_index": "index_jobs",
+    "choose_model": "arag_search.agent.models.choose",
+    "load_preset": "arag_search.tools.preset_files",
+    "open_encoder": "arag_search.vectors.encoders.choose",
+    "open_index": "arag_search.search.opening",
+    "parse": "arag_search.query.reading",
+    "quote": "arag_search.query.filters",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    value = getattr(importlib.import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
 

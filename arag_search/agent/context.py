@@ -62,7 +62,7 @@ class Context:
         """Return the last result of a turn, with a warning line if the conversation has become
         long. The model is warned once until something is removed, and not if summarize is demanded
         anyway."""
-        tokens = self.tokens(state) + result.result_tokens
+        tokens = self.tokens(state) + result.tokens
         is_long = tokens >= WARNING_SHARE * self.max_tokens
         is_full = tokens + REPLY_RESERVE >= self.max_tokens
         if state.context_warned or not is_long or is_full:
@@ -86,7 +86,7 @@ class Context:
         ]
         after = self.tokens(state)
         state.context_warned = False
-        state.calls.clear()
+        state.read_set.calls.clear()
         self._note(state, kind, before, after, kept, removed)
         text = _reply(state, kept, before, after)
         return replace(result, text=text)

@@ -22,8 +22,17 @@ from importlib.metadata import version
 from typing import Any, cast
 
 from arag_search.agent.answers import Answer, cited_documents, has_answer_line, parse_answer
-from arag_search.agent.calls import CallRunner, history_calls
+from arag_search.agent.calls import AgentTools, history_calls
 from arag_search.agent.context import SUMMARIZE, Context
+from arag_search.agent.given import (
+    Evidence,
+    Given,
+    check_for_agent,
+    encoder_of,
+    evidence_text,
+    given_by,
+    one_search,
+)
 from arag_search.agent.memory_agent import MemoryReader
 from arag_search.agent.models.base import (
     NO_CALL,
@@ -45,25 +54,20 @@ from arag_search.agent.prompts import (
 from arag_search.agent.record import MemoryState, Outcome, Record, Route, Step
 from arag_search.agent.state import PendingCall, State, message_tokens
 from arag_search.agent.switcher import route_by_rules
-from arag_search.agent.toolbox import (
-    Evidence,
-    Given,
-    check_for_agent,
-    encoder_of,
-    evidence_text,
-    given_by,
-    one_search,
-    tools_of,
-)
 from arag_search.agent.wording import is_refusal
 from arag_search.errors import AragError, ArgumentError, ContextLengthError
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
+from arag_search.tools.arguments import parsed_arguments
 from arag_search.tools.passages.read import ChunkRead
 from arag_search.tools.preset import Preset
 from arag_search.tools.registry import meant_tool
+from arag_search.tools.replies.parts import CALLS_LEFT
 from arag_search.tools.tool import ToolResult, no_such_tool
+from arag_search.tools.toolbox import Toolbox
 
+FEW_CALLS = 3
+"""When at most this many calls are left, each result says how many."""
 OnStep = Callable[[Step], None]
 Phase = Generator[Step, None, "Ended | None"]
 """What happens before the loop or before a turn: its steps, and the end of the question if it ends
@@ -100,12 +104,9 @@ class Agent:
         self.index = index
         self.preset = preset
         self.model = model
-        self.calls = CallRunner(
-            tools_of(preset, index),
-            guarded=preset.loop_guards,
-            max_calls=preset.max_loops if preset.replies is None else None,
-        )
-        self._schema_tokens = sum(count_tokens(str(schema)) for schema in self.calls.schemas)
+        self.toolbox: Toolbox = AgentTools(index, preset)
+        self.schemas = tuple(self.toolbox.schemas)
+        self._schema_tokens = sum(count_tokens(str(schema)) for schema in self.schemas)
         self._context = (
             Context(preset.token_budget, self._schema_tokens) if preset.manages_context else None
         )
@@ -212,7 +213,7 @@ class Agent:
                     return end
             began = time.perf_counter()
             try:
-                reply = self._reply(state, self.calls.schemas)
+                reply = self._reply(state, self.schemas)
             except ContextLengthError as error:
                 return self._force_answer(state, too_long=error)
             if any(is_done(state, reply) for is_done in self._after_reply):
@@ -239,7 +240,7 @@ class Agent:
             state.memory = self.reader.updated(state.memory, reply)
             call, result = self.reader.calls[number], self.reader.results[number]
             thoughts = "\n".join(filter(None, (reply.reasoning, reply.text)))
-            state.shown_ids.update(result.ids)
+            state.read_set.ids.update(result.ids)
             yield add_step(state, ChunkRead.name, call, thoughts, result, began)
         state.replace(1, Message("user", self.reader.answer_request(state.question, state.memory)))
         return self._end_of(state, self._reply(state, ()), "answered")
@@ -311,7 +312,7 @@ class Agent:
         began = time.perf_counter()
         search, arguments = given.tool, given.arguments_for(state.question)
         result = search.run(arguments, state.read_set, tells_standing=False)
-        state.shown_ids.update(result.ids)
+        state.read_set.ids.update(result.ids)
         asked = state.messages[-1]
         text = f"{asked.content}\n\n{result.text}"
         if self.preset.replies == "A-RAG":
@@ -384,7 +385,7 @@ class Agent:
     def _accept_plan(self, state: State, reply: ModelReply) -> bool:
         """Take the first reply without a call or an answer as a plan; return whether it is one."""
         is_plan = (
-            bool(self.calls.schemas)
+            bool(self.schemas)
             and not (state.planned or state.steps or reply.tool_calls)
             and not has_answer_line(reply.text)
         )
@@ -412,7 +413,7 @@ class Agent:
         context, most = self._context, self.preset.calls_a_turn if demanded is None else 1
         pending = state.pending[0]
         if demanded in (None, pending.call.name):
-            arguments, result = self.calls.run(state, pending.call)
+            arguments, result = self._called(state, pending.call)
         else:
             arguments, result = pending.call.arguments, no_such_tool(pending.call.name, [demanded])
         ran_in_turn = sum(
@@ -443,12 +444,25 @@ class Agent:
             state.pending.clear()
         return step
 
+    def _called(self, state: State, call: ToolCall) -> tuple[Any, ToolResult]:
+        """Run a call. Return the arguments to record, which are their text if they are no JSON, and
+        the result, which says so if few calls are left."""
+        state.read_set.step = len(state.steps)
+        result = self.toolbox.in_conversation(state.read_set).call(call.name, call.arguments)
+        left = self.preset.max_loops - state.loops
+        if self.preset.replies is None and 0 < left <= FEW_CALLS:
+            result = replace(result, text=f"{result.text}\n{CALLS_LEFT}{left}.")
+        try:
+            return parsed_arguments(call.arguments), result
+        except ValueError:
+            return call.arguments, result
+
     def _summarize(self, state: State, context: Context) -> Phase:
         """Demand a call of summarize before the next turn; this does not count as a turn. Return
         the end of the question if the model answers instead. If the model twice names no reference
         that exists, or makes no call, the documents that it looked at last are kept.
         """
-        tool = self.calls.tools[SUMMARIZE]
+        tool = self.toolbox.tools[SUMMARIZE]
         state.add(Message("user", prompt_text("context_full")))
         for _ in range(2):
             began = time.perf_counter()
@@ -498,7 +512,7 @@ class Agent:
                 if old.content != LEFT_OUT:
                     state.replace(at, Message("tool", LEFT_OUT, (), old.tool_call_id))
             try:
-                reply = self._reply(state, self.calls.schemas, NO_CALL)
+                reply = self._reply(state, self.schemas, NO_CALL)
                 return self._end_of(state, reply, "forced")
             except ContextLengthError as error:
                 too_long = error
@@ -560,9 +574,9 @@ class Agent:
             return {id for id, chunk in zip(ids, chunks, strict=True) if chunk is not None}
 
         try:
-            return parse_answer(text, state.shown_ids, exists)
+            return parse_answer(text, state.read_set.ids, exists)
         except AragError:  # the engine fails after the answer was given
-            return parse_answer(text, state.shown_ids)
+            return parse_answer(text, state.read_set.ids)
 
 
 def _advance(steps: Generator[Step, None, Ended], state: State) -> Step | Ended:
@@ -609,7 +623,7 @@ def add_step(
         hit_ids=result.ids,
         total_hits=result.total,
         retrieved_tokens=result.retrieved_tokens,
-        result_tokens=result.result_tokens,
+        result_tokens=result.tokens,
         seconds=time.perf_counter() - began,
         passages=result.passages,
         total_is_exact=result.total_is_exact,
@@ -620,7 +634,7 @@ def add_step(
     state.steps.append(step)
     state.messages_of_steps.append(-1 if call_id is None else len(state.messages))
     if call_id is not None:
-        state.add(Message("tool", result.text, (), call_id), result.result_tokens)
+        state.add(Message("tool", result.text, (), call_id), result.tokens)
     return step
 
 

@@ -75,7 +75,7 @@ class MemoryReader:
     def estimate(self) -> Usage:
         """Return the tokens of a question whose memory is full from the second passage on. Thoughts
         of the model are not included."""
-        passages = [result.result_tokens for result in self.results]
+        passages = [result.tokens for result in self.results]
         frame = count_tokens(system_prompt(self._preset)) + _QUESTION_TOKENS
         frame += count_tokens(prompt_text("memory_update"))
         mean = sum(passages) / max(len(passages), 1)

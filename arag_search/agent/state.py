@@ -35,9 +35,8 @@ class PendingCall:
 class State:
     """The state of a question.
 
-    ``context_tokens`` are those of all messages (o200k), counted as they are added. ``calls`` maps
-    a call to the step that ran it. ``stale_steps`` counts the steps since the last one that showed
-    something new. ``seconds`` is the time spent so far.
+    ``context_tokens`` are those of all messages (o200k), counted as they are added. ``seconds``
+    is the time spent so far.
 
     ``pending`` are calls of the last reply that have not been run. ``places`` has for each step the
     number of the message with its result, -1 if there is none, and ``removed`` the references whose
@@ -62,9 +61,6 @@ class State:
     context_tokens: int = 0
     steps: list[Step] = field(default_factory=list[Step])
     read_set: ReadSet = field(default_factory=ReadSet)
-    shown_ids: set[str] = field(default_factory=set[str])
-    calls: dict[str, int] = field(default_factory=dict[str, int])
-    stale_steps: int = 0
     loops: int = 0
     planned: bool = False
     pending: list[PendingCall] = field(default_factory=list[PendingCall])
@@ -94,9 +90,8 @@ class State:
         """Begin another question of the same conversation."""
         self.question_id, self.question = question_id, question
         self.first_step, self.first_event = len(self.steps), len(self.context)
-        self.loops = self.stale_steps = 0
+        self.loops = 0
         self.planned = False
-        self.calls.clear()
         self.route = None
         self.usage = None
         self.most_reported = most_reported(self.requests, self.most_reported)
@@ -105,7 +100,7 @@ class State:
         self.other_models.clear()
         self.reply_forms.clear()
         self.seconds = 0.0
-        self.read_set.references.question += 1
+        self.read_set.begin()
 
     def replace(self, at: int, message: Message) -> None:
         """Replace a message with another one."""

@@ -11,7 +11,6 @@ import typer
 
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.choose import HOW_TO_SET, OFFLINE, choose_model
-from arag_search.agent.toolbox import tools_of
 from arag_search.cli.output.answers import answer_text, step_line, totals_line
 from arag_search.cli.output.printing import print_text
 from arag_search.errors import BuildError, IndexExistsError
@@ -19,8 +18,8 @@ from arag_search.questions.files import load_questions
 from arag_search.search.index import Index
 from arag_search.search.opening import open_index
 from arag_search.system.cache import cache_folder
-from arag_search.tools.preset_files import DEFAULT_PRESET, load_preset
-from arag_search.tools.tool import ReadSet
+from arag_search.tools.preset_files import load_preset
+from arag_search.tools.toolbox import Toolbox
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.sources.metadata import parse_metadata
@@ -78,18 +77,16 @@ def demo_command(
         f"near-duplicate names and distractors, indexed in {report.seconds:.1f} s."
     )
     with open_index(location) as index:
-        tools = tools_of(load_preset(DEFAULT_PRESET), index)
-        search, read = tools["logical_search"], tools["chunk_read"]
-        read_set = ReadSet()
+        tools = Toolbox(index)
         shown: list[str] = []
         for about, query in QUERIES:
-            result = search.run({"query": query, "top_k": 2}, read_set)
+            result = tools.call("logical_search", {"query": query, "top_k": 2})
             shown.extend(result.ids)
             print_text(
                 f"\n{about}\n> logical_search {query}\n{result.text}\n"
-                f"  ({result.status}, {result.result_tokens} tokens)"
+                f"  ({result.status}, {result.tokens} tokens)"
             )
-        in_full = read.run({"chunk_ids": [shown[0]]}, ReadSet())  # nothing was shown before
+        in_full = Toolbox(index).call("chunk_read", {"chunk_ids": [shown[0]]})
         print_text(f"\nA passage in full.\n> chunk_read {shown[0]}\n{in_full.text}")
         _answer(index)
     name = shlex.quote(str(location))

@@ -7,7 +7,6 @@ from typing import Annotated, cast
 import typer
 
 from arag_search.agent.prompts import preset_fingerprint, system_prompt
-from arag_search.agent.toolbox import tools_of
 from arag_search.cli.options.index import located
 from arag_search.cli.options.parser import suggest_presets, without_effect
 from arag_search.cli.output.printing import print_bytes, print_text
@@ -21,6 +20,7 @@ from arag_search.tools.preset_files import (
     preset_names,
     preset_yaml,
 )
+from arag_search.tools.toolbox import tools_of
 
 
 def presets_command(

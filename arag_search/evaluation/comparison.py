@@ -124,7 +124,7 @@ def _ask(index: Index, interface: Interface, question: Question, rule: Rule, top
         further = interface.tool.run({**arguments, size: MAX_TOOL_TOP_K})
         chunks = _ranked(index, further.ids, question)[:top_k]
     share = _share_of(question, rule, chunks)
-    return Reply(result.ids, share, result.result_tokens, spent, result.status == "error")
+    return Reply(result.ids, share, result.tokens, spent, result.status == "error")
 
 
 def _ranked(index: Index, ids: Sequence[str], question: Question) -> list[Chunk]:

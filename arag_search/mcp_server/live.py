@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -20,12 +19,10 @@ from arag_search.search.index import Index
 from arag_search.search.opening import IndexOpening
 from arag_search.tools.preset import Preset
 from arag_search.tools.tool import ReadSet, Tool, ToolResult
+from arag_search.tools.toolbox import PAGE_ARGUMENTS, page_of
 
 if TYPE_CHECKING:
     from arag_search.mcp_server.folders import Coming, ServedFolder
-
-PAGE_ARGUMENTS = ("offset", "after")
-"""The arguments of tools that ask for a further page of a result."""
 
 
 @dataclass(eq=False)
@@ -182,8 +179,5 @@ def _is_paged(tool: Tool) -> bool:
 
 def _result_of(call: Call, session: Session, filter: str | None) -> tuple[Hashable, bool]:
     # What identifies the result of which a call asks for a page, and whether it is a further page.
-    same = {key: value for key, value in call.arguments.items() if key not in PAGE_ARGUMENTS}
-    conversation = session if session.is_held else None
-    text = json.dumps(same, sort_keys=True, default=str)
-    continues = any(call.arguments.get(argument) for argument in PAGE_ARGUMENTS)
-    return (conversation, filter, call.name, text), continues
+    same, continues = page_of(call.name, call.arguments)
+    return (session if session.is_held else None, filter, same), continues

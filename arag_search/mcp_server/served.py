@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import cast
 from unicodedata import combining
 
-from arag_search.agent.toolbox import tools_of
 from arag_search.engines.base import SearchEngine
 from arag_search.engines.opensearch.address import is_address, parse_address
-from arag_search.errors import ArgumentError, ConfigError
+from arag_search.errors import ArgumentError
 from arag_search.field_counts import FieldCounts
 from arag_search.manifest import Manifest
 from arag_search.search.index import Index
 from arag_search.tools.preset import Preset
-from arag_search.tools.registry import CONNECTOR_TOOLS, TOOLS
+from arag_search.tools.registry import CONNECTOR_TOOLS
 from arag_search.tools.tool import Tool
+from arag_search.tools.toolbox import Toolbox
 from index_jobs.sources.metadata import FILE_FIELDS
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
@@ -44,31 +44,10 @@ class ServedIndex:
 
     @staticmethod
     def of(name: str, index: Index, preset: Preset, about: str = "") -> ServedIndex:
-        """Build the index with the tools of the preset.
-
-        Raises ConfigError for a preset without tools, NotServedError for an index that cannot do
-        what they need.
-        """
-        names = [name for name in preset.tools if not TOOLS[name].of_loop]
-        if not names:
-            raise ConfigError(
-                f"Preset {preset.name} has no tools to serve.",
-                allowed="a preset with tools",
-                do="See them with: arag-search presets",
-            )
-        offered = [TOOLS[key].offered_name for key in names]
-        if len(set(offered)) < len(offered):
-            raise ConfigError(
-                f"Preset {preset.name} has two tools that clients would see under one name.",
-                allowed="the tools of connectors, or search, and not both",
-                do="Serve them by two servers.",
-            )
-        tools = {
-            TOOLS[key].offered_name: tool.served_as(name)
-            for key, tool in tools_of(preset, index).items()
-            if key in names
-        }
-        return ServedIndex(name, index, tools, about)
+        """Build the index with the tools of the preset. Raises what ``Toolbox`` raises."""
+        tools = Toolbox(index, preset).tools
+        served = {offered: tool.served_as(name) for offered, tool in tools.items()}
+        return ServedIndex(name, index, served, about)
 
     def within(self, filter: str, preset: Preset) -> ServedIndex:
         """Return the part that a filter admits, with the tools of the preset over it."""

@@ -18,11 +18,11 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Literal
 
+from arag_search.agent.given import Evidence
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ChatModel, ModelReply, ModelRequest
 from arag_search.agent.models.usage import RequestTokens, most_reported, usage_warning
 from arag_search.agent.record import Record, other_models_warning
-from arag_search.agent.toolbox import Evidence
 from arag_search.errors import ArgumentError, ModelAccessError
 from arag_search.questions.files import Question, questions_fingerprint
 from arag_search.runs.folder import RunDescription, RunFolder, RunRecords

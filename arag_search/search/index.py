@@ -124,6 +124,11 @@ class Index:
         index._states, index._closes = states, closes
         return index
 
+    @classmethod
+    def of_state(cls, state: IndexState) -> Index:
+        """Return an index that answers from this state alone."""
+        return cls.over(OneState(state))
+
     def __enter__(self) -> Index:
         return self
 
@@ -219,7 +224,7 @@ class Index:
         """Use one state of the index during the block, as an index of its own: the newest or, if
         the block ``continues`` a result, that of its first page, while it is kept."""
         with self._states.use(result, continues=continues) as state:
-            yield state.once(_index_of)
+            yield state.once(Index.of_state)
 
     def close(self) -> None:
         """Wait for searches in flight, then free all resources. Closing twice is allowed."""
@@ -346,7 +351,3 @@ class Index:
     document_read = _asks(documents.document_read)
     document_lines = _asks(lines.document_lines)
     documents = _asks(documents.documents)
-
-
-def _index_of(state: IndexState) -> Index:
-    return Index.over(OneState(state))

@@ -7,6 +7,7 @@ the keys that it leaves out. Models and endpoints are not part of a preset.
 from __future__ import annotations
 
 import difflib
+import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -50,11 +51,20 @@ def load_preset(name_or_path: str | Path) -> Preset:
     Raises ConfigError naming every key that is unknown, missing or wrong, or the files that extend
     each other in a cycle.
     """
-    (path, values), *extensions = reversed(_layers(_preset_file(str(name_or_path))))
+    path = _preset_file(str(name_or_path))
+    return _of_release(path) if path.parent == preset_folder() else _loaded(path)
+
+
+def _loaded(path: Path) -> Preset:
+    (path, values), *extensions = reversed(_layers(path))
     preset = _check_values(values, path)
     for path, values in extensions:
         preset = _check_values({**preset.model_dump(), "name": path.stem, **values}, path)
     return preset
+
+
+_of_release = functools.cache(_loaded)
+"""Those of this release are read once: a web server has a toolbox for each request."""
 
 
 def changed_preset(preset: Preset, changes: Mapping[str, object], where: str) -> Preset:

@@ -22,9 +22,9 @@ from arag_search.errors import ArgumentError, QueryTimeoutError, UnknownChunkErr
 from arag_search.query.problems import QueryError
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
+from arag_search.tools.arguments import OF_CLIENTS, instead_of, spelling, taken
 from arag_search.tools.conversation import References, ShownReference
 from arag_search.tools.descriptions import DOCUMENTS, described
-from arag_search.tools.lenient import OF_CLIENTS, instead_of, spelling, taken
 from arag_search.tools.preset import PLAIN, Preset
 from arag_search.tools.registry import TOOLS
 from arag_search.tools.replies.apart import safe_signs
@@ -43,8 +43,8 @@ class ToolResult:
 
     ``text`` is what the model sees. ``ids`` are the chunks shown. ``total`` is None if there is
     none (reads, errors). ``is_absent`` says that something that was asked for occurs nowhere.
-    ``retrieved_tokens`` counts o200k tokens of corpus text in ``text``, ``result_tokens`` those of
-    all of it. ``passages`` say where each passage is in the text, in order. ``structured`` is the
+    ``retrieved_tokens`` counts o200k tokens of corpus text in ``text``, ``tokens`` those of all of
+    it. ``passages`` say where each passage is in the text, in order. ``structured`` is the
     object whose JSON is the text; only the tools of connectors have it. ``references`` are the
     documents that a document tool shows, ``kept`` the references that summarize keeps; both are
     None for other tools.
@@ -61,10 +61,14 @@ class ToolResult:
     structured: Mapping[str, Any] | None = None
     references: tuple[ShownReference, ...] = ()
     kept: tuple[str, ...] | None = None
-    result_tokens: int = field(init=False)
+    tokens: int = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "result_tokens", count_tokens(self.text))
+        object.__setattr__(self, "tokens", count_tokens(self.text))
+
+
+Repeated = tuple[str, Status, tuple[str, ...], int | None, bool]
+"""The first fields of the result of a call that was run before."""
 
 
 class Window(NamedTuple):
@@ -87,7 +91,9 @@ class ReadSet:
     for clients of a server. ``references`` name the documents, ``windows`` are their lines
     that were opened and are still visible, and ``step`` is the number of the current call. ``read``
     are the ids of passages asked for, in presets that reply as A-RAG (its context tracker), and
-    ``noted`` the unknown arguments that a note has named.
+    ``noted`` the unknown arguments that a note has named. ``ids`` are those of all passages shown,
+    ``calls`` answers those that were run, and ``stale_steps`` counts the steps since the last one that
+    showed something new; a ``Toolbox`` notes these.
     """
 
     seen: dict[str, frozenset[int]] = field(default_factory=dict[str, frozenset[int]])
@@ -97,10 +103,19 @@ class ReadSet:
     step: int = 0
     read: set[str] = field(default_factory=set[str])
     noted: set[str] = field(default_factory=set[str])
+    ids: set[str] = field(default_factory=set[str])
+    calls: dict[str, Repeated] = field(default_factory=dict[str, Repeated])
+    stale_steps: int = 0
+
+    def begin(self) -> None:
+        """Begin another question of the same conversation."""
+        self.calls.clear()
+        self.stale_steps = 0
+        self.references.question += 1
 
     def copy(self) -> ReadSet:
-        """Return a copy that can be changed independently. References are shared, so that
-        concurrent calls never give the same name twice."""
+        """Return a copy for a call, without what a ``Toolbox`` notes itself. References are shared,
+        so that concurrent calls never give the same name twice."""
         seen, windows, read = dict(self.seen), list(self.windows), set(self.read)
         noted = set(self.noted)
         return ReadSet(seen, self.is_kept, self.references, windows, self.step, read, noted)
@@ -215,7 +230,7 @@ class Tool(ABC):
         """Check the arguments, which should be a mapping of names to values, and call the tool.
 
         Arguments that only a client can have got wrong are taken as meant, with a note (see
-        ``lenient.taken``); ``skips_unknown`` leaves out those that no such tool has, too.
+        ``arguments.taken``); ``skips_unknown`` leaves out those that no such tool has, too.
         Wrong arguments, and a query that takes too long, give a result with status "error". Raises
         only errors that a model cannot correct.
 
@@ -236,7 +251,7 @@ class Tool(ABC):
             result = replace(result, text=text)
         below = safe_signs("".join(f"\n{line}" for line in lines))
         room = self.max_result_tokens - (count_tokens(below) if below else 0)
-        if result.result_tokens > room:
+        if result.tokens > room:
             text = bounded(result.text, room)
             result = replace(result, text=text, passages=clipped(result.passages, len(text)))
         return replace(result, text=f"{result.text}{below}") if below else result

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from arag_search.agent.toolbox import tools_of
 from arag_search.search.asked import Keywords, Meaning, Search
 from arag_search.search.index import Index
 from arag_search.search.results import SearchResult
 from arag_search.tools.preset import FULL_TEXT_RESULT_TOKENS, Preset
 from arag_search.tools.replies.parts import offers_more, shown_tokens
 from arag_search.tools.tool import ReadSet
+from arag_search.tools.toolbox import tools_of
 from arag_search.vectors.opening import OpenVectors
 from bench import BenchError
 from bench.ablation.suite import Interface
@@ -71,9 +71,7 @@ class Searcher:
                 f"A reply cannot be read: {counted}, and the tool says {result.retrieved_tokens}.",
                 where=f"{tool_of(self.interface)} {arguments}",
             )
-        return Reply(
-            shown, offers_more(result.text), result.status == "error", result.result_tokens
-        )
+        return Reply(shown, offers_more(result.text), result.status == "error", result.tokens)
 
 
 def preset_of(interface: Interface) -> Preset:

@@ -13,13 +13,13 @@ from typing import Any
 
 from pydantic import Field
 
-from arag_search.agent.toolbox import tools_of
 from arag_search.evaluation.interfaces import words_query
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.preset import Preset, plain_preset
 from arag_search.tools.preset_files import DEFAULT_PRESET, load_preset
 from arag_search.tools.tool import Arguments, ReadSet, Tool, ToolResult, error_result
+from arag_search.tools.toolbox import tools_of
 from bench.ripgrep.policy import Reading, stem
 
 HEAD_LINES = 100

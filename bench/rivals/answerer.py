@@ -170,7 +170,7 @@ class Answerer(Agent):
         text = safe_signs(text)
         status = "ok" if ids else "empty"
         result = ToolResult(text, status, ids, retrieved_tokens=tokens, passages=spans)
-        state.shown_ids.update(ids)
+        state.read_set.ids.update(ids)
         add_step(state, search, dict(arguments), "", result, began)
         return passages_at(text, spans)
 

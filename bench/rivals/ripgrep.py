@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from pathlib import Path
 
-from arag_search.agent.calls import CallRunner
+from arag_search.agent.calls import AgentTools
 from arag_search.agent.loop import Agent, Ended
 from arag_search.agent.models.base import ChatModel
 from arag_search.agent.record import Step
@@ -20,6 +20,7 @@ from arag_search.agent.state import State
 from arag_search.search.index import Index
 from arag_search.tools.preset import Preset
 from arag_search.tools.preset_files import DEFAULT_PRESET, load_preset
+from arag_search.tools.tool import Tool
 from bench import BenchError
 from bench.ripgrep.tools import ReadLines, Ripgrep
 from bench.rivals.answerer import Answerer, Built, Settings, prompt
@@ -34,6 +35,19 @@ class Files(Built):
         self.folder = folder
 
 
+class FileTools(AgentTools):
+    """The tools over the files of a folder."""
+
+    def __init__(self, index: Index, preset: Preset, folder: Path) -> None:
+        tools = [tool(index, preset, folder) for tool in (Ripgrep, ReadLines)]
+        self._tools = {tool.name: tool for tool in tools}
+        super().__init__(index, preset)
+
+    def _over(self, index: Index) -> Mapping[str, Tool]:
+        del index
+        return self._tools
+
+
 class RipgrepAgent(Answerer):
     """The loop of our agent, with two tools over files."""
 
@@ -44,10 +58,8 @@ class RipgrepAgent(Answerer):
         self, index: Index, preset: Preset, model: ChatModel, settings: Settings, built: Files
     ) -> None:
         super().__init__(index, preset, model, settings, built)
-        tools = [tool(index, preset, built.folder) for tool in (Ripgrep, ReadLines)]
-        self.calls = CallRunner(
-            {tool.name: tool for tool in tools}, guarded=False, max_calls=preset.max_loops
-        )
+        self.toolbox = FileTools(index, preset, built.folder)
+        self.schemas = tuple(self.toolbox.schemas)
         self._system = prompt(self.roles[0])
 
     @classmethod

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from arag_search.agent.prompts import system_prompt
-from arag_search.agent.toolbox import tools_of
 from arag_search.mcp_server.catalogue import Catalogue
 from arag_search.mcp_server.served import ServedIndex
 from arag_search.search.opening import open_index
 from arag_search.tokens import count_tokens
 from arag_search.tools.preset_files import DEFAULT_PRESET, load_preset
+from arag_search.tools.toolbox import tools_of
 
 MOST_OF_AGENT = 850
 MOST_OF_MCP = 560

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 import arag_search
-from arag_search.agent.toolbox import tools_of
 from arag_search.corpus import Chunk
 from arag_search.tools.preset_files import load_preset
 from arag_search.tools.tool import ReadSet
+from arag_search.tools.toolbox import tools_of
 from tests.support.commands import Command
 from tests.support.patience import PATIENCE_S
 

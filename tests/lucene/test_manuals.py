@@ -8,10 +8,10 @@ from random import Random
 
 import pytest
 
-from arag_search.agent.toolbox import tools_of
 from arag_search.search.opening import open_index
 from arag_search.tools.preset_files import DEFAULT_PRESET, load_preset
 from arag_search.tools.tool import ReadSet
+from arag_search.tools.toolbox import tools_of
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.sources.folders.selection import FileSelection

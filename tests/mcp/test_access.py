@@ -20,7 +20,6 @@ import pytest
 import yaml
 from mcp import ClientSession, MCPError
 
-from arag_search.agent.toolbox import tools_of
 from arag_search.corpus import Chunk, nfc
 from arag_search.errors import AccessError, ConfigError
 from arag_search.mcp_server import access as access_module
@@ -31,6 +30,7 @@ from arag_search.mcp_server.served import ServedIndex
 from arag_search.search.index import Index
 from arag_search.tools.preset_files import load_preset
 from arag_search.tools.tool import ReadSet
+from arag_search.tools.toolbox import tools_of
 from tests.support.commands import Command
 from tests.support.examples import examples
 from tests.support.hostile_values import random_values

@@ -8,13 +8,13 @@ from random import Random
 import pytest
 
 import arag_search
-from arag_search.agent.toolbox import tools_of
 from arag_search.cli import read as command
 from arag_search.manifest import Manifest
 from arag_search.search.index import Index
 from arag_search.search.reading.documents import IndexDocument
 from arag_search.tools.preset_files import load_preset
 from arag_search.tools.tool import ReadSet
+from arag_search.tools.toolbox import tools_of
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.updates.deletion import delete_documents

@@ -7,12 +7,12 @@ from random import Random
 import pytest
 
 import arag_search
-from arag_search.agent.toolbox import tools_of
 from arag_search.corpus import Chunk
 from arag_search.engines.base import SearchEngine
 from arag_search.search.index import Index
 from arag_search.tools.preset_files import load_preset
 from arag_search.tools.tool import ReadSet
+from arag_search.tools.toolbox import tools_of
 from bench.data import SAMPLE
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
-from arag_search.agent.calls import NOTHING_NEW
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply
 from arag_search.agent.record import Record
@@ -14,6 +13,7 @@ from arag_search.corpus import Chunk
 from arag_search.search.index import Index
 from arag_search.tools.preset_files import load_preset
 from arag_search.tools.replies.parts import CALLS_LEFT
+from arag_search.tools.toolbox import NOTHING_NEW
 from tests.support.asking import call, calls
 from tests.support.passages import chunk
 from tests.support.scripted_model import ScriptedModel

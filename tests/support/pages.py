@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from random import Random
 
-from arag_search.agent.toolbox import tools_of
 from arag_search.search.index import Index
 from arag_search.tools.preset_files import changed_preset, load_preset
 from arag_search.tools.tool import ReadSet
+from arag_search.tools.toolbox import tools_of
 
 _MORE = re.compile(r"More: after=(\S+)\.\Z")
 LEAVES = (

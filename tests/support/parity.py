@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from arag_search.agent.toolbox import tools_of
 from arag_search.corpus import Chunk
 from arag_search.engines.base import Granularity
 from arag_search.plan.clauses import ResolvedPlan
@@ -20,6 +19,7 @@ from arag_search.search.index import Index
 from arag_search.search.results import SearchResult
 from arag_search.tools.preset_files import load_preset
 from arag_search.tools.tool import ReadSet
+from arag_search.tools.toolbox import tools_of
 from tests.support.drawn_queries import keyword_sets, logical_queries
 
 TOP_K = 10

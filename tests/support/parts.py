@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from arag_search.agent.toolbox import tools_of
 from arag_search.corpus import Chunk
 from arag_search.engines.base import SearchEngine
 from arag_search.errors import AragError
@@ -29,6 +28,7 @@ from arag_search.tools.preset import SearchBackend
 from arag_search.tools.preset_files import changed_preset, load_preset
 from arag_search.tools.replies.pointers import PASSAGES, POINTED
 from arag_search.tools.tool import ReadSet, ToolResult
+from arag_search.tools.toolbox import tools_of
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from arag_search.vectors.opening import VectorSource
 from tests.support.long_documents import long_document

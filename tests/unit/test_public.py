@@ -10,17 +10,25 @@ import pytest
 import arag_search
 
 PUBLIC = [
+    "Agent",
     "AragError",
     "Chunk",
+    "Conversation",
     "Document",
     "Hit",
     "Index",
     "QueryError",
     "SearchResult",
+    "Toolbox",
+    "build_index",
+    "choose_model",
+    "load_preset",
+    "open_encoder",
     "open_index",
     "parse",
     "quote",
 ]
+MOST_MODULES = 68
 
 
 def test_the_public_names_are_these() -> None:
@@ -37,9 +45,12 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 def test_importing_the_package_loads_no_heavy_module() -> None:
     heavy = {"jpype", "numpy", "pydantic", "typer", "rich", "orjson", "torch"}
-    script = f"import sys, arag_search; print(sorted({heavy!r} & set(sys.modules)))"
+    script = f"""
+import sys, arag_search
+print(sorted({heavy!r} & set(sys.modules)), len(sys.modules) <= {MOST_MODULES})
+"""
     process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert process.stdout == "[]\n"
+    assert process.stdout == "[] True\n"
 
 
 def test_a_server_address_without_a_port_is_rejected() -> None:

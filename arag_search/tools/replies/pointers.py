@@ -172,7 +172,7 @@ def _pointed(
             sentences=(sentence[0] + 1,),
             whole=not is_cut and len(documents[0].sentence_ends) == 1,
         )
-    if reply.result_tokens + count_tokens(line) > max_tokens:
+    if reply.tokens + count_tokens(line) > max_tokens:
         return reply
     if sentence is not None and not is_cut:
         read_set.note(documents[0].id, [checksum(sentence[1])])

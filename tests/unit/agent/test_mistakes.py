@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from arag_search.agent.calls import NOTHING_NEW
 from arag_search.agent.loop import ONE_A_STEP, Agent
 from arag_search.agent.models.base import Message, ModelReply, ToolCall
 from arag_search.agent.prompts import prompt_text
@@ -15,6 +14,7 @@ from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.preset_files import load_preset
 from arag_search.tools.replies.parts import CALLS_LEFT, read_spans
+from arag_search.tools.toolbox import NOTHING_NEW
 from tests.support.asking import FINAL, QUESTION, Ask, call, calls, read, search
 from tests.support.scripted_model import ScriptedModel
 

@@ -11,7 +11,6 @@ import pytest
 from pydantic import Field
 
 from arag_search.agent.prompts import preset_fingerprint, prompt_text, system_prompt
-from arag_search.agent.toolbox import tools_of
 from arag_search.cli.app import run
 from arag_search.cli.ask import ask_command
 from arag_search.cli.run import run_command
@@ -21,6 +20,7 @@ from arag_search.tools import registry
 from arag_search.tools.preset import SYSTEM_PROMPTS, Preset
 from arag_search.tools.preset_files import DEFAULT_PRESET, load_preset, preset_folder, preset_names
 from arag_search.tools.tool import Tool
+from arag_search.tools.toolbox import tools_of
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import VIVALDI, index_of
 from tests.support.semantic_indexes import vector_index

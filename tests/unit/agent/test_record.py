@@ -131,8 +131,8 @@ def test_a_state_is_plain_json_and_is_read_back_whole() -> None:
     state.add(Message("tool", "text", (), "c1"), 1)
     state.steps.append(STEP)
     state.read_set.note("a.1", {2})
-    state.shown_ids.update(("a.1", "b.1"))
-    state.calls["key"] = 1
+    state.read_set.ids.update(("a.1", "b.1"))
+    state.read_set.calls["key"] = ("Made before.", "ok", ("a.1",), 1, True)
     state.spend(Usage(9, 5, "endpoint", 7, 3), 8)
     state.spend(Usage(9, 5, "endpoint", 7, 3), 8)
     assert state.usage == Usage(18, 10, "endpoint", 14, 6)

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import pytest
 
-from arag_search.agent.toolbox import tools_of
 from arag_search.query.reading import parse
 from arag_search.search.advice.parts import Parts
 from arag_search.search.advice.relaxing import MAX_RELAXED_CLAUSES, relaxed_queries
 from arag_search.search.index import Index
 from arag_search.tools.preset_files import load_preset
 from arag_search.tools.tool import ReadSet, ToolResult
+from arag_search.tools.toolbox import tools_of
 from tests.support.passages import SCHEMA, VIVALDI, chunk, index_of
 from tests.support.plans import planned
 

@@ -76,7 +76,7 @@ def test_unknown_ids_are_named_and_are_an_error_only_if_all_ids_are_unknown(
     result = read.run({"chunk_ids": ["page", "z" * 100_000]})
     assert result.text.startswith('No chunks have the ids "page", "zzzz')
     assert result.text.endswith('z ...". Ids stand in brackets in search replies.')
-    assert result.result_tokens < 100
+    assert result.tokens < 100
 
 
 def test_ids_are_looked_up_in_nfc() -> None:
@@ -174,7 +174,7 @@ def test_a_long_chunk_is_read_in_several_calls_and_then_marked() -> None:
     while True:
         result = tool.run({"chunk_ids": ["d.1"], "near": f"sentence {first}"}, read_set)
         steps += 1
-        assert result.result_tokens <= 200
+        assert result.tokens <= 200
         body = result.text.splitlines()[1]
         text += re.sub(r"\(\d+ (left out|shown before)\)", "", body).strip() + " "
         assert result.retrieved_tokens == count_tokens("Long") + count_tokens(body)
@@ -220,14 +220,14 @@ def test_every_read_keeps_the_bound_and_reads_to_the_end(random: Random, bound: 
     tool = ChunkRead(index_of(*chunks), plain_preset(max_result_tokens=bound))
     ids = random.sample([passage.id for passage in chunks], k=min(len(chunks), 12))
     result = tool.run({"chunk_ids": [*ids, "nope"]})
-    assert count_tokens(result.text) == result.result_tokens <= bound
-    assert result.retrieved_tokens < result.result_tokens
+    assert count_tokens(result.text) == result.tokens <= bound
+    assert result.retrieved_tokens < result.tokens
     for chunk_id in ids[:3]:
         read_set, first = ReadSet(), 1
         while first:
             near = f"sentence {first}"
             result = tool.run({"chunk_ids": [chunk_id], "near": near}, read_set)
-            assert result.result_tokens <= bound
+            assert result.tokens <= bound
             assert result.ids == (chunk_id,)
             continuation = re.search(r'near "sentence (\d+)"\.$', result.text)
             assert continuation is None or int(continuation[1]) > first

@@ -100,7 +100,7 @@ def test_a_search_shows_at_most_so_many_results_and_never_too_many_tokens() -> N
     tool = ConnectorSearch(index_of(*chunks), plain_preset(max_result_tokens=400))
     result = tool.run({"query": "opera"})
     assert 0 < len(json.loads(result.text)["results"]) < RESULTS
-    assert result.result_tokens <= 400
+    assert result.tokens <= 400
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_an_unknown_id_is_an_error(id_: str) -> None:
     assert result.status == "error"
     assert result.text.startswith('There is nothing with the id "')
     assert result.text.endswith('". Use an id that search gave.')
-    assert result.result_tokens < 100
+    assert result.tokens < 100
 
 
 @pytest.mark.parametrize("tokens", [200, 400, 12_000])

@@ -14,7 +14,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from arag_search.agent.state import State
-from arag_search.agent.toolbox import tools_of
 from arag_search.query.filters import parse_filter
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens, cut_to
@@ -25,6 +24,7 @@ from arag_search.tools.preset import Preset
 from arag_search.tools.preset_files import changed_preset, load_preset
 from arag_search.tools.replies.spans import check_spans
 from arag_search.tools.tool import ReadSet, Tool, ToolResult
+from arag_search.tools.toolbox import tools_of
 from tests.support.examples import examples
 from tests.support.long_documents import (
     index_of_documents,
@@ -66,8 +66,8 @@ class Tools:
     def __call__(self, name: str, /, **arguments: object) -> ToolResult:
         result = self.offered[name].run(arguments, self.read_set)
         check_spans(result.passages, result.text)
-        assert result.result_tokens == count_tokens(result.text)
-        assert result.result_tokens <= self.offered[name].max_result_tokens
+        assert result.tokens == count_tokens(result.text)
+        assert result.tokens <= self.offered[name].max_result_tokens
         return result
 
 

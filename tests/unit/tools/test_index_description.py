@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arag_search.agent.toolbox import tools_of
 from arag_search.corpus import Chunk
 from arag_search.engines.base import FieldsPage, FieldsRequest, ValueCount
 from arag_search.errors import QueryTimeoutError
@@ -28,6 +27,7 @@ from arag_search.tools.passages.vectors import SemanticSearch
 from arag_search.tools.preset import plain_preset
 from arag_search.tools.preset_files import load_preset, preset_names
 from arag_search.tools.registry import TOOLS
+from arag_search.tools.toolbox import tools_of
 from tests.support.examples import examples
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import SCHEMA, VIVALDI, chunk, index_of

@@ -115,7 +115,7 @@ def test_keywords_list_lines_too_and_a_list_keeps_its_bound() -> None:
     result = LogicalSearch(index_of(*many), plain_preset(loop_guards=True)).run(
         {"query": '"server start"', "show": "lines"}
     )
-    assert result.result_tokens <= 4_000
+    assert result.tokens <= 4_000
     assert result.text.splitlines()[-1].startswith("More: after=")
     assert {span.kind for span in result.passages} == {"lines"}
     assert result.passages[0].text_in(result.text).startswith("s_0_0 (integer): It is read")

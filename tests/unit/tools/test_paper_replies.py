@@ -8,11 +8,11 @@ import pytest
 
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall, Usage
-from arag_search.agent.toolbox import tools_of
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.preset_files import load_preset
 from arag_search.tools.tool import ReadSet, Tool
+from arag_search.tools.toolbox import tools_of
 from tests.support.passages import VIVALDI, chunk
 from tests.support.scripted_model import ScriptedModel
 from tests.support.semantic_indexes import vector_index

@@ -187,7 +187,7 @@ def test_pointers_are_above_the_line_for_more_and_within_the_bound_and_the_prese
         index_of(chunk(0, "a", "", "Found: in Rome. " + "So long. " * 200), *others),
         plain_preset(pointers=3, max_result_tokens=200, full_text=True),
     ).run({"query": "found"})
-    assert full.result_tokens <= 200
+    assert full.tokens <= 200
     assert lines(full) == []
 
 

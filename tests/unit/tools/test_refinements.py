@@ -41,7 +41,7 @@ def test_a_list_that_does_not_fit_goes_on_after_the_last_title_that_is_shown() -
     offset, seen = 0, list[str]()
     while True:
         result = tool.run({"query": "opera", "show": "titles", "after": str(offset)})
-        assert result.result_tokens <= 1_000
+        assert result.tokens <= 1_000
         seen += result.ids
         if "More:" not in result.text:
             break

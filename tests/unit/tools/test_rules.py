@@ -6,13 +6,13 @@ from random import Random
 
 import pytest
 
-from arag_search.agent.toolbox import tools_of
 from arag_search.corpus import Chunk
 from arag_search.search.index import Index
 from arag_search.tools.preset_files import load_preset
 from arag_search.tools.replies.chosen import begins_with_pronoun
 from arag_search.tools.replies.spans import check_spans
 from arag_search.tools.tool import ReadSet, Tool, ToolResult
+from arag_search.tools.toolbox import tools_of
 from tests.support.passages import VIVALDI, chunk, index_of, random_chunks
 
 FILLER = [
@@ -191,7 +191,7 @@ def test_no_sentence_is_shown_twice_and_every_reply_is_bounded(seed: int) -> Non
         else:
             result = offered["chunk_read"].run({"chunk_ids": [random.choice(chunks).id]}, read_set)
         check_spans(result.passages, result.text)
-        assert result.result_tokens <= preset.max_result_tokens
+        assert result.tokens <= preset.max_result_tokens
         for span in result.passages:
             whole = True
             for number in span.sentences or ():

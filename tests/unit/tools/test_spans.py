@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arag_search.agent.answers import CitedText
-from arag_search.agent.calls import NOTHING_NEW
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply
 from arag_search.agent.record import Record, Step, hits_text
@@ -37,6 +36,7 @@ from arag_search.tools.replies.parts import ShownPassage
 from arag_search.tools.replies.spans import PassageSpan, clipped
 from arag_search.tools.replies.writing import shown_id, shown_title
 from arag_search.tools.tool import ReadSet, ToolResult
+from arag_search.tools.toolbox import NOTHING_NEW
 from arag_search.viewer.questions import Steps, Texts
 from tests.support.asking import call, calls
 from tests.support.examples import examples

@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from arag_search.agent.toolbox import tools_of
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.documents.search import DocumentSearch
@@ -16,6 +15,7 @@ from arag_search.tools.passages.logical import LogicalSearch
 from arag_search.tools.preset import MIN_RESULT_TOKENS, plain_preset
 from arag_search.tools.preset_files import load_preset
 from arag_search.tools.tool import ReadSet, ToolResult
+from arag_search.tools.toolbox import tools_of
 from tests.support.passages import VIVALDI, chunk, index_of
 from tests.support.standings import LINE, MISSING, SECRET, note
 
@@ -49,7 +49,7 @@ def test_every_reply_ends_with_the_line_unless_the_index_is_in_step() -> None:
     assert line.endswith(LINE)
     replied = replies(index_of(*VIVALDI))
     assert [reply.text for reply in replied] == [f"{text}\n{line}" for text in expected]
-    assert all(reply.result_tokens == count_tokens(reply.text) for reply in replied)
+    assert all(reply.tokens == count_tokens(reply.text) for reply in replied)
     silent = replies(index_of(*VIVALDI), tells_standing=False)
     assert [reply.text for reply in silent] == expected
 
@@ -99,7 +99,7 @@ def test_a_full_reply_keeps_its_bound_and_says_where_it_goes_on() -> None:
             reply = tool.run({"query": query, "top_k": 20})
             *_, before, last = reply.text.splitlines()
             assert (last, before.startswith(end)) == (line, True)
-            assert reply.result_tokens <= bound
+            assert reply.tokens <= bound
             assert all(span.end < len(reply.text) for span in reply.passages)
             assert tool.max_result_tokens == tool.preset.max_result_tokens == bound
 

@@ -27,7 +27,7 @@ def test_the_longest_snippets_are_shortened_first() -> None:
     )
     full_reply = LogicalSearch(index).run({"query": "opera"})
     tool = LogicalSearch(index, plain_preset(max_result_tokens=MIN_RESULT_TOKENS))
-    assert full_reply.result_tokens < MIN_RESULT_TOKENS
+    assert full_reply.tokens < MIN_RESULT_TOKENS
     assert tool.run({"query": "opera"}).text == full_reply.text
     tool.max_result_tokens = 110
     tool.preset = tool.preset.model_copy(update={"max_result_tokens": 110})
@@ -75,7 +75,7 @@ def test_the_query_and_the_notes_leave_room_for_hits() -> None:
     dropped = " ".join("." * number for number in range(1, 50))
     for query in ("opera " * 60 + "x", f"opera {dropped}", "opera " + "ඞ" * 1_990):
         result = tool.run({"query": query})
-        assert result.result_tokens <= MIN_RESULT_TOKENS
+        assert result.tokens <= MIN_RESULT_TOKENS
         assert result.ids[0] in ("griselda.1", "scarlatti.1")
         assert any("opera" in span.text_in(result.text) for span in result.passages)
 
@@ -83,12 +83,12 @@ def test_the_query_and_the_notes_leave_room_for_hits() -> None:
 def test_problems_are_cut_to_the_bound_and_the_mended_query_stays(index: Index) -> None:
     tool = LogicalSearch(index, plain_preset(max_result_tokens=MIN_RESULT_TOKENS))
     result = tool.run({"query": " ".join(f"f{number}:x" for number in range(12))})
-    assert result.result_tokens <= MIN_RESULT_TOKENS
+    assert result.tokens <= MIN_RESULT_TOKENS
     assert result.text.startswith("Query not run: 12 problems.\n1. column 1,")
     assert result.text.splitlines()[-1].startswith('Write: ("f0 x" OR "f1 x" OR')
     assert result.text.endswith('"f11 x")')
     result = tool.run({f"argument {number}": "x" for number in range(50)})
-    assert result.result_tokens <= MIN_RESULT_TOKENS
+    assert result.tokens <= MIN_RESULT_TOKENS
     assert result.text.startswith("Tool not run: 51 problems.\n")
 
 
@@ -110,7 +110,7 @@ def test_every_reply_of_a_search_keeps_the_bound_shows_a_sentence_and_counts_wha
     )
     for tool, arguments in searches:
         result = tool.run(arguments)
-        assert count_tokens(result.text) == result.result_tokens <= bound
+        assert count_tokens(result.text) == result.tokens <= bound
         if result.status == "empty":
             assert "there are no further ones" in result.text
             continue

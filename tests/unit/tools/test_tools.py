@@ -27,7 +27,7 @@ def test_a_logical_search_shows_query_hits_snippets_and_how_to_get_more(
     )
     assert (result.status, result.ids, result.total) == ("ok", ("vivaldi.1",), 2)
     assert result.total_is_exact
-    assert result.result_tokens == count_tokens(result.text)
+    assert result.tokens == count_tokens(result.text)
     assert result.retrieved_tokens == count_tokens("Antonio Vivaldi") + count_tokens(
         "Antonio Vivaldi was born in Venice. He wrote many operas. The priest taught violin. Each "
         "libretto was new."

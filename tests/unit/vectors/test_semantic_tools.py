@@ -48,8 +48,8 @@ def test_a_semantic_search_shows_near_sentences_and_how_to_get_more(index: Index
         None,
         True,
     )
-    assert result.result_tokens == count_tokens(result.text)
-    assert result.retrieved_tokens < result.result_tokens
+    assert result.tokens == count_tokens(result.text)
+    assert result.retrieved_tokens < result.tokens
 
 
 def test_a_hybrid_search_shows_whole_passages_only_if_the_preset_says_so(index: Index) -> None:
@@ -179,7 +179,7 @@ def test_a_hybrid_search_of_long_passages_takes_as_much_room_as_a_logical_one() 
         long.append(chunk(n, f"d{n}", f"Page {n}", *filler, gondola, *filler))
     result = HybridSearch(vector_index(*long)).run({"query": "a black gondola"})
     assert result.text.count("is black") == 5
-    assert result.result_tokens < 400
+    assert result.tokens < 400
 
 
 @pytest.mark.parametrize("tool", SEARCH_TOOLS)
@@ -217,7 +217,7 @@ def test_every_reply_keeps_the_bound(tool: type[SearchTool], full_text: bool) ->
         search_tool = tool(index, plain_preset(full_text=full_text, max_result_tokens=bound))
         for query in ("opera", "x" * 2000, "東京タワー la"):
             result = search_tool.run({"query": query})
-            assert count_tokens(result.text) == result.result_tokens <= bound
+            assert count_tokens(result.text) == result.tokens <= bound
             assert all(f"[{id}]" in result.text for id in result.ids)
 
 

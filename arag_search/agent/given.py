@@ -1,5 +1,5 @@
-"""The tools of a preset, over one index, and the text that is given with a question before the
-first turn: passages, a search, or its evidence."""
+"""The text that is given with a question before the first turn: passages, a search, or its
+evidence."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from arag_search.errors import ConfigError, NotServedError, VectorsNotFoundError
+from arag_search.errors import ConfigError
 from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.search.index import Index
 from arag_search.tokens import cut_to
@@ -16,28 +16,9 @@ from arag_search.tools.documents.lines import reference_line
 from arag_search.tools.documents.search import DocumentSearch
 from arag_search.tools.passages.vectors import NaiveEmbeddingSearch
 from arag_search.tools.preset import GIVEN_PASSAGES, Preset
-from arag_search.tools.registry import CONNECTOR_TOOLS, TOOLS
-from arag_search.tools.tool import Tool, tool_class
+from arag_search.tools.registry import CONNECTOR_TOOLS
+from arag_search.tools.tool import Tool
 from arag_search.vectors.base import EncoderIdentity
-
-
-def tools_of(preset: Preset, index: Index) -> dict[str, Tool]:
-    """Return the tools by name, in the order of the preset.
-
-    Raises NotServedError, naming all tools that the index was built without or has no vectors
-    for, and the errors of opening the vectors.
-    """
-    without = index.manifest.without
-    missing = {name: part for name in preset.tools if (part := TOOLS[name].part) in without}
-    if missing:
-        parts = ",".join(dict.fromkeys(filter(None, missing.values())))
-        raise NotServedError(
-            f"The index does not serve {', '.join(missing)}, which preset {preset.name} needs.",
-            where=index.location,
-            do=f"Build it again without --without {parts}, or use another preset.",
-        )
-    _check_vectors(preset, index)
-    return {name: tool_class(name)(index, preset) for name in preset.tools}
 
 
 def check_for_agent(preset: Preset) -> None:
@@ -54,25 +35,6 @@ def check_for_agent(preset: Preset) -> None:
 def encoder_of(preset: Preset, index: Index) -> EncoderIdentity | None:
     """Return the encoder for the preset's queries; None if the preset needs no vectors."""
     return index.open_vectors().encoder.identity if preset.needed_vectors else None
-
-
-def _check_vectors(preset: Preset, index: Index) -> None:
-    needed = preset.needed_vectors
-    if not needed:
-        return
-    try:
-        units = index.open_vectors().vectors.units
-    except (NotServedError, VectorsNotFoundError) as error:
-        error.what = f"Preset {preset.name} needs vectors ({', '.join(needed)}). {error.what}"
-        raise
-    missing = [f"{name} ({unit} vectors)" for name, unit in needed.items() if unit not in units]
-    if missing:
-        raise NotServedError(
-            f"The index does not serve {', '.join(missing)}, which preset {preset.name} needs.",
-            where=index.location,
-            allowed=f"vectors by {', '.join(units)}",
-            do="Make the others with arag-search embed, or use another preset.",
-        )
 
 
 class Evidence(NamedTuple):

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from arag_search.tools.lenient import taken
+from arag_search.tools.arguments import taken
 
 SCHEMA = {
     "properties": {

@@ -13,8 +13,12 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
+import orjson
+
 from arag_search.query.limits import MAX_CHARACTERS
 
+_SHOWN_CHARACTERS = 80
+_MAX_LEVELS = 50
 _BRACKETED = re.compile(r"\[([^\[\]]+)\]")
 _QUOTED = re.compile(r"""(["'`])(.+)\1""")
 _BETWEEN_IDS = re.compile(r"(?:(?<!\s)\s+)?[,;\n]\s*")
@@ -188,3 +192,40 @@ def _bare_ids(value: object) -> list[object]:
         return [id for piece in pieces for id in _bare_ids(piece)]
     quoted = _QUOTED.fullmatch(value.strip())
     return [quoted[2] if quoted else value.rstrip()]
+
+
+def parsed_arguments(written: object) -> object:
+    """Return the arguments of a call, which may be a JSON text; blank text becomes an empty object.
+
+    Raises ValueError, with a message for the model, for anything that is not JSON.
+    """
+    text = written if isinstance(written, str) else repr(written)
+    if not text.strip():
+        return {}
+    try:
+        arguments: object = orjson.loads(text) if text is written else written
+        if not _is_too_deep(arguments):
+            return arguments
+        problem = "nested too deeply"
+    except orjson.JSONDecodeError as error:
+        problem = f"{error.msg} at character {error.pos + 1}"
+    shown = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
+    raise ValueError(
+        f"Tool not run: the arguments are not valid JSON ({problem}): {shown}\n"
+        "Allowed: one JSON object with the arguments of the tool."
+    ) from None
+
+
+def _is_too_deep(arguments: object) -> bool:
+    """Return whether JSON is nested more deeply than any arguments need, and more than some writers
+    can write."""
+    level = [arguments]
+    for _ in range(_MAX_LEVELS):
+        level = [item for value in level for item in _items(value)]
+    return bool(level)
+
+
+def _items(value: object) -> Collection[object]:
+    if isinstance(value, dict):
+        return cast(dict[str, object], value).values()
+    return cast(list[object], value) if isinstance(value, list) else ()
