@@ -91,9 +91,9 @@ class ReadSet:
     for clients of a server. ``references`` name the documents, ``windows`` are their lines
     that were opened and are still visible, and ``step`` is the number of the current call. ``read``
     are the ids of passages asked for, in presets that reply as A-RAG (its context tracker), and
-    ``noted`` the unknown arguments that a note has named. ``ids`` are those of all passages shown,
-    ``calls`` answers those that were run, and ``stale_steps`` counts the steps since the last one that
-    showed something new; a ``Toolbox`` notes these.
+    ``noted`` the unknown arguments that a note has named. A ``Toolbox`` notes ``ids`` of passages,
+    ``calls`` that were run with what answers them again, and in ``stale_steps`` the number of steps
+    since something new was shown.
     """
 
     seen: dict[str, frozenset[int]] = field(default_factory=dict[str, frozenset[int]])
