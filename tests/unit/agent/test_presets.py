@@ -496,37 +496,6 @@ def test_a_wrong_value_is_named_with_what_is_allowed(
     )
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (b"- a\n- b", "The preset holds no keys.\n"),
-        (b"", "The preset holds no keys.\n"),
-        (b"name: a\nname: b", "The preset gives name twice.\n"),
-        (b"name: [", "The preset is not YAML: "),
-        (b"name: \xff", "The preset is not YAML: "),
-        (b"{}", "The preset holds no keys.\n"),
-        (b"name: 2024-13-45", "The preset is not YAML: month must be in 1..12.\n"),
-        (b"name: 0x_", "The preset is not YAML: invalid literal for int() with base 16: ''.\n"),
-        (b"name: " + b"[" * 101, "The preset is nested too deeply.\n"),
-        (b"name: " + b"[" * 100_000, "The preset is n"),  # as above, or libyaml's own limit
-        (b'name: "\\ud800"', "The preset is not YAML: "),
-    ],
-)
-def test_a_file_that_is_no_preset_is_rejected(tmp_path: Path, content: bytes, problem: str) -> None:
-    path = tmp_path / "mine.yaml"
-    path.write_bytes(content)
-    message = rejection(path)
-    assert message.startswith(problem)
-    assert f"Where: {path}" in message
-
-
-def test_a_missing_file_is_rejected(tmp_path: Path) -> None:
-    path = tmp_path / "none.yaml"
-    assert rejection(path) == (
-        f"The preset cannot be read (No such file or directory).\nWhere: {path}"
-    )
-
-
 def test_the_fingerprint_covers_what_a_model_is_asked(tmp_path: Path) -> None:
     first = load_preset("logical_read")
     assert preset_fingerprint(first).startswith("logical_read-")

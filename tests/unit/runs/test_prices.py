@@ -80,38 +80,9 @@ good: {prompt: 1, completion: 1}
     )
 
 
-HUGE = 10**400
-LINE = "small: {prompt: 1, completion: 2}\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        *((empty, "The price list holds no models.") for empty in ("", "[]", "{}", "prices")),
-        (
-            f"a: {{prompt: {HUGE}, completion: 1}}",
-            f"The price list has 1 problem.\n1. a.prompt is {HUGE}, not 0 or above",
-        ),
-        (LINE * 2, "The price list gives small, small.completion, small.prompt twice."),
-        (
-            "small: {prompt: 1, prompt: 2, completion: 2}",
-            "The price list gives small.prompt twice.",
-        ),
-        ("a: 2024-13-45", "The price list is not YAML: month must be in 1..12."),
-        ("[" * 1_000, "The price list is nested too deeply."),
-    ],
-)
-def test_a_price_list_that_cannot_be_used_is_rejected(
-    tmp_path: Path, text: str, problem: str
-) -> None:
-    assert problems(tmp_path, text) == problem
-
-
-def test_a_price_list_that_is_no_yaml_or_missing_is_rejected(tmp_path: Path) -> None:
-    assert problems(tmp_path, "a: {prompt: 1").startswith("The price list is not YAML: while ")
-    with pytest.raises(ConfigError) as raised:
-        Prices.load(tmp_path / "absent.yaml")
-    assert raised.value.what == "The price list cannot be read (No such file or directory)."
+def test_a_huge_price_is_shown_as_it_is_written(tmp_path: Path) -> None:
+    text = f"a: {{prompt: {10**400}, completion: 1}}"
+    assert f"1. a.prompt is {10**400}, not 0 or above" in problems(tmp_path, text)
 
 
 def test_a_cost_limit_without_a_price_is_rejected() -> None:
