@@ -406,6 +406,7 @@ print((store.folder / "sentence.vectors").stat().st_size)
 """
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_flat_rows(tmp_path: Path) -> None:
     # There are 98 MB of vectors, and 60 MB to search them.
     process = subprocess.run(
