@@ -2,6 +2,7 @@
 
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -145,6 +146,18 @@ def test_readers_find_whole_documents_while_updates_run(opensearch: Site) -> Non
             reader.join()
     assert not wrong, wrong[:3]
     assert len(states) > 2
+
+
+def test_updates_of_threads_queue_and_add_records(opensearch: Site) -> None:
+    build(opensearch, "a")
+
+    def added(name: str) -> int:
+        records = [{"id": name, "text": "Open."}]
+        return add_documents(records, opensearch.address, source="tickets", wait_s=120).documents
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sorted(pool.map(added, "bcde")) == [2, 3, 4, 5]
+    assert sorted(ids(opensearch)) == ["a.1", "b.1", "c.1", "d.1", "e.1"]
 
 
 def test_one_update_at_a_time_on_an_index_of_ours(opensearch: Site, arag: Command) -> None:
