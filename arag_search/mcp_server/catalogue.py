@@ -12,6 +12,7 @@ import mcp.types as types
 
 from arag_search.mcp_server.served import ServedIndex
 from arag_search.query.problems import QueryError
+from arag_search.search.index import KEPT_PARTS
 from arag_search.tools.preset import Preset
 from arag_search.tools.registry import meant_tool
 from arag_search.tools.tool import (
@@ -24,8 +25,6 @@ from arag_search.tools.tool import (
 
 INDEX = "index"
 """The argument that names an index if there are several."""
-MAX_PARTS = 256
-"""The number of parts whose tools are cached; those of other parts are made again on use."""
 _READ_ONLY = types.ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
 )
@@ -60,7 +59,7 @@ class Catalogue:
             name: {index.name: index for index in served if name in index.tools} for name in names
         }
         self.offered = [self._offered(name) for name in names]
-        self.part = functools.lru_cache(MAX_PARTS)(self._part)
+        self.part = functools.lru_cache(KEPT_PARTS)(self._part)
 
     @property
     def has_several(self) -> bool:

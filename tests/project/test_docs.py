@@ -230,6 +230,17 @@ def test_the_readme_takes_five_minutes() -> None:
     assert len(guide_text("bench/README.md").splitlines()) <= 250
 
 
+PUBLIC_MODULES = {"arag_search", "index_jobs", "arag_search.errors"}
+"""What the program of a user imports; all else may move."""
+
+
+@pytest.mark.parametrize("guide", GUIDES)
+def test_a_guide_imports_nothing_deeper_than_what_is_public(guide: str) -> None:
+    imported = re.compile(r"^ *(?:from|import) ((?:arag_search|index_jobs)[\w.]*)", re.MULTILINE)
+    blocks = (block for block in blocks_of(guide) if block.kind == "python")
+    assert {name for block in blocks for name in imported.findall(block.text)} <= PUBLIC_MODULES
+
+
 # Commands, paths and names
 
 
