@@ -83,17 +83,25 @@ def locked(descriptor: int) -> Generator[None]:
 
 @contextmanager
 def in_turn(
-    name: str, lock: Callable[[], AbstractContextManager[_T]], held: type[Exception], wait_s: float
+    name: str,
+    lock: Callable[[], AbstractContextManager[_T]],
+    held: type[Exception],
+    wait_s: float,
+    on_wait: Callable[[], object] = lambda: None,
 ) -> Generator[_T]:
     """Hold a lock of any kind, by its name, during the block.
 
     The threads of this process queue. The first one enters ``lock`` again and again as long as this
-    raises ``held``, which passes through ``wait_s`` seconds after the call.
+    raises ``held``, which passes through ``wait_s`` seconds after the call. ``on_wait`` is called
+    once, if there is anything to wait for.
     """
     wait_s = min(max(0.0, wait_s), threading.TIMEOUT_MAX)  # 0 for NaN
     ends = time.monotonic() + wait_s
     queue = _queues.setdefault(name, threading.Lock())
-    is_first = queue.acquire(timeout=wait_s)
+    waits = iter((on_wait,))
+    if not (is_first := queue.acquire(blocking=False)) and wait_s:
+        next(waits)()
+        is_first = queue.acquire(timeout=wait_s)
     try:
         with ExitStack() as stack:
             while True:
@@ -103,6 +111,8 @@ def in_turn(
                 except held:
                     if time.monotonic() >= ends:
                         raise
+                for call in waits:
+                    call()
                 time.sleep(_PAUSE_S)
             yield entered
     finally:

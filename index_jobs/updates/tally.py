@@ -79,10 +79,11 @@ def resumable_update(
     seconds for others. Raises what ``open_update`` raises.
     """
     opened = partial(open_update, location)
+    wait = partial(progress.note, f"Waiting up to {wait_s:g} s for another update of the index.")
     try:
         with (
             explained_stops(str(location), lambda: next_run, progress.note),
-            in_turn(identity_of(location), opened, IndexLockedError, wait_s) as target,
+            in_turn(identity_of(location), opened, IndexLockedError, wait_s, wait) as target,
         ):
             yield target
     finally:

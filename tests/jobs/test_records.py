@@ -16,7 +16,7 @@ from arag_search.corpus import Document
 from arag_search.engines.lucene.location import BuildSite
 from arag_search.errors import IndexLockedError, SourceError
 from arag_search.search.opening import open_index
-from index_jobs import AddOptions, BuildOptions, build_index
+from index_jobs import AddOptions, BuildOptions, Progress, ProgressEvent, build_index
 from index_jobs.build.report import AddReport
 from index_jobs.sources.folders.selection import FileSelection
 from index_jobs.sources.lines.files import Fields
@@ -254,3 +254,9 @@ def test_updates_of_threads_queue_and_none_is_lost() -> None:
                 add(ticket("t"), wait_s=wait_s)
             with pytest.raises(IndexLockedError):
                 index_jobs.delete("index", ["a"], wait_s=wait_s)
+        events: list[ProgressEvent] = []
+        with pytest.raises(IndexLockedError):
+            add(ticket("t"), wait_s=0.3, progress=Progress(events.append))
+    assert [event.text for event in events] == [
+        "Waiting up to 0.3 s for another update of the index."
+    ]
