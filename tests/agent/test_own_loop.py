@@ -37,10 +37,10 @@ def test_the_loop_of_the_guide_answers_and_tells_the_model_of_its_mistakes(
         assert names["ask"](index, client, "m", "Who?") == "Done."
     first, *_, last = endpoint.requests
     assert [tool["function"]["name"] for tool in first["tools"]] == ["logical_search", "chunk_read"]
-    told = [message["content"] for message in last["messages"] if message["role"] == "tool"]
-    assert "not valid JSON" in told[0]
-    assert 'no tool "find_all"' in told[1]
-    assert "passage" in told[2]
+    replies = [message["content"] for message in last["messages"] if message["role"] == "tool"]
+    assert "not valid JSON" in replies[0]
+    assert 'no tool "find_all"' in replies[1]
+    assert "passage" in replies[2]
 
 
 def test_replies_of_two_users_beside_updates_equal_those_of_one_alone(tmp_path: Path) -> None:
