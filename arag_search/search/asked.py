@@ -220,7 +220,7 @@ OPTIONS: Mapping[str, Option] = {
         "Metadata clauses that every passage obeys, such as doc_id:a; empty for none."
     ),
     "default_operator": Option("What a space between clauses means."),
-    "granularity": Option("Whether all conditions must match in one sentence."),
+    "granularity": Option("", "Whether all conditions must match in one sentence."),
     "explain": Option("", "Show the score of each hit by leaf and field."),
     "sort": Option(
         "FIELD:asc or FIELD:desc, of the metadata.",

@@ -51,8 +51,9 @@ OF_CLIENTS = frozenset({
 """Arguments that clients add to every call by themselves, with a report of each client."""
 IN_QUERY = 'Write it in the query: (QUERY) AND FIELD:"VALUE".'
 _INSTEAD = {
-    "defaultoperator": "Write AND or OR between words of the query.",
-    "perdocument": 'Each document once: show "counts".',
+    "defaultoperator": ("query", "Write AND or OR between words of the query."),
+    "granularity": ("show", 'Sentences that match: show "lines".'),
+    "perdocument": ("show", 'Each document once: show "counts".'),
 }
 _KINDS: dict[str, tuple[type, ...]] = {
     "array": (list,),
@@ -110,13 +111,13 @@ def _meant_name(written: object, names: Collection[str]) -> object:
     return same or next((name for name in meant if name in names), None)
 
 
-def instead_of(written: object, fields: Collection[str]) -> str:
-    """Return what to do instead of an argument that a tool does not have, if it seems to narrow a
-    search; else an empty text. ``fields`` are those of the metadata."""
+def instead_of(written: object, fields: Collection[str]) -> tuple[str, str]:
+    """Return which argument does the work of one that a tool does not have, and how: an empty text
+    unless a search seems to be narrowed. ``fields`` are those of the metadata."""
     words = {word.lower().removesuffix("s") for word in _WORD.findall(str(written))}
     named = spelling(written) in _NARROWING or not _NARROWING_WORDS.isdisjoint(words)
     narrows = written in fields or named
-    return _INSTEAD.get(spelling(written), IN_QUERY if narrows else "")
+    return _INSTEAD.get(spelling(written), ("query", IN_QUERY if narrows else ""))
 
 
 def spelling(name: object) -> str:

@@ -277,8 +277,8 @@ class Tool(ABC):
                 if skips_unknown and value in (None, "", [], {}):
                     continue
                 problem = unknown_argument(name, list(known))
-                if instead := instead_of(name, self.index.manifest.metadata):
-                    problem = f"{problem} {instead}" if "query" in known else problem
+                by, instead = instead_of(name, self.index.manifest.metadata)
+                problem = f"{problem} {instead}".rstrip() if by in known else problem
                 is_skipped = skips_unknown and name not in self.arguments.model_fields
                 if not is_skipped or instead:  # a result that was not narrowed would mislead
                     problems.append(problem)

@@ -39,7 +39,7 @@ Level = Annotated[str, Field(min_length=1)]
 Some = Annotated[tuple[Level, ...], Field(min_length=1)]
 Count = Annotated[int, Field(ge=1)] | Annotated[str, Field(pattern=rf"^{FIRST}[1-9]\d*$")] | None
 """Questions of each set: a number, drawn by a seed; the first ones of its file; or all (None)."""
-Interface = Literal["logical", "no operators", "sentence", "keyword", "semantic", "hybrid"]
+Interface = Literal["logical", "no operators", "keyword", "semantic", "hybrid"]
 Names = Literal["canonical", "surface", "dropped"]
 OrderName = Literal["Q1 Q2 Q3", "Q1 Q3 Q2", "Q2 Q1 Q3", "Q2 Q3 Q1", "Q3 Q1 Q2", "Q3 Q2 Q1"]
 """The levels of the gold-chain agent; see bench/studies/gold_chain.md."""

@@ -33,8 +33,6 @@ def arguments_of(interface: Interface, wording: Wording, offset: int) -> dict[st
         arguments["after"] = str(offset)
     else:
         arguments["offset"] = offset
-    if interface == "sentence":
-        arguments["granularity"] = "sentence"
     return arguments
 
 

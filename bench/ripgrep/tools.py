@@ -16,10 +16,10 @@ from pydantic import Field
 from arag_search.evaluation.interfaces import words_query
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
+from arag_search.tools.passages.logical import LogicalSearch
 from arag_search.tools.preset import Preset, plain_preset
 from arag_search.tools.preset_files import DEFAULT_PRESET, load_preset
 from arag_search.tools.tool import Arguments, ReadSet, Tool, ToolResult, error_result
-from arag_search.tools.toolbox import tools_of
 from bench.ripgrep.policy import Reading, stem
 
 HEAD_LINES = 100
@@ -191,32 +191,40 @@ class RipgrepHands:
         return reading.call(run)
 
 
+class SentenceSearch(LogicalSearch):
+    """logical_search by sentences, which models cannot ask for."""
+
+    def _options(self, arguments: Any) -> dict[str, Any]:
+        return {**super()._options(arguments), "granularity": "sentence"}
+
+
 class LogicalHands:
     """Replies of logical_search of preset logical_read, in one conversation."""
 
     def __init__(self, index: Index) -> None:
-        self._tool = tools_of(load_preset(DEFAULT_PRESET), index)["logical_search"]
+        self._passages = LogicalSearch(index, load_preset(DEFAULT_PRESET))
+        self._sentences = SentenceSearch(index, self._passages.preset)
         self._shown = ReadSet()
 
     def beside(self, name: str, words: Sequence[str], reading: Reading) -> str:
         """Search for sentences with the name and a word, and if there is none for passages."""
         query = f'"{name}" AND ({" OR ".join(words)})'
-        sentences = self._asked(query, reading, granularity="sentence")
-        return sentences or self._asked(query, reading)
+        sentences = self._asked(self._sentences, query, reading)
+        return sentences or self._asked(self._passages, query, reading)
 
     def alone(self, name: str, reading: Reading) -> str:
         """Search for sentences with the name."""
-        return self._asked(f'"{name}"', reading, granularity="sentence", top_k=20)
+        return self._asked(self._sentences, f'"{name}"', reading, top_k=20)
 
     def about(self, words: Sequence[str], reading: Reading) -> str:
         """Search for all of the words, ranked."""
-        return self._asked(words_query(" ".join(words)), reading)
+        return self._asked(self._passages, words_query(" ".join(words)), reading)
 
-    def _asked(self, query: str, reading: Reading, **arguments: Any) -> str:
+    def _asked(self, tool: Tool, query: str, reading: Reading, **arguments: Any) -> str:
         passages: list[str] = []
 
         def run() -> str:
-            result = self._tool.run({"query": query, **arguments}, self._shown)
+            result = tool.run({"query": query, **arguments}, self._shown)
             spans = result.passages if result.status == "ok" else ()
             passages.extend(span.text_in(result.text) for span in spans)
             return result.text

@@ -223,8 +223,6 @@ def test_a_client_starts_the_command_searches_and_reads_in_two_indexes_within_it
                 assert 100 < count_tokens(reply) <= 250
                 read = {"index": "notes", "chunk_ids": ["n2.1"]}
                 assert text_of(await client.call_tool("chunk_read", read)).endswith("Café & co.")
-                sentences = {"index": "notes", "query": "beta", "granularity": "sentence"}
-                assert (await client.call_tool("logical_search", sentences)).is_error
 
     anyio.run(main)
 

@@ -45,7 +45,6 @@ def described(name: str, index: Index, preset: Preset, features: Mapping[str, bo
     features = {"ours": preset.explains, "whole": preset.full_text, **features}
     of_paper = TEXTS.joinpath("papers", f"{name}.md")
     if preset.reproduces is not None and of_paper.is_file():
-        features["sentences"] = index.manifest.has_sentences
         return with_features(of_paper.read_text("utf-8"), features)
     text = TEXTS.joinpath(f"{name}.md").read_text("utf-8")
     text = with_features(text, {**_features_of(index), **features})
@@ -106,7 +105,6 @@ def _features_of(index: Index) -> dict[str, bool]:
     manifest = index.manifest
     return {
         "titles": index.contents.has_titles,
-        "sentences": manifest.has_sentences,
         "metadata": bool(manifest.metadata),
         "ranges": any(FIELD_TYPES[kind].is_ordered for kind in manifest.metadata.values()),
         "neighbours": index.contents.has_neighbours,

@@ -31,22 +31,19 @@ class LogicalSearch(SearchTool):
     name = "logical_search"
     asked = Search
     arguments = arguments_of(
-        Search, "query", "default_operator", "top_k", "offset", "granularity", "show", "sort",
-        "after",
-    )  # fmt: skip
+        Search, "query", "default_operator", "top_k", "offset", "show", "sort", "after"
+    )
     of_paper: ClassVar[Collection[str]] = ("query", "default_operator")
 
     def _hidden(self) -> list[str]:
-        preset, manifest = self.preset, self.index.manifest
+        preset = self.preset
         hidden = ["after"] if preset.reproduces else ["default_operator", "offset"]
         if not preset.loop_guards:
             hidden.append("show")
-        if not preset.loop_guards or not manifest.metadata:
+        if not preset.loop_guards or not self.index.manifest.metadata:
             hidden.append("sort")
         if not preset.operators:
             hidden.append("default_operator")
-        if not manifest.has_sentences:
-            hidden.append("granularity")
         return hidden
 
     def _features(self) -> dict[str, bool]:

@@ -278,13 +278,8 @@ def test_arguments_of_metadata_are_offered_where_the_index_has_metadata() -> Non
 def test_presets_without_guards_lack_the_arguments_that_help_on() -> None:
     index = Index(MemoryEngine([], metadata={"year": "number"}), "memory")
     tool = tools_of(load_preset("logicalrag"), index)["logical_search"]
-    assert list(tool.parameters["properties"]) == [
-        "query",
-        "default_operator",
-        "top_k",
-        "offset",
-        "granularity",
-    ]
+    offered = ["query", "default_operator", "top_k", "offset"]
+    assert list(tool.parameters["properties"]) == offered
 
 
 def test_a_preset_file_of_a_user_is_loaded_by_its_path(tmp_path: Path) -> None:

@@ -186,7 +186,6 @@ def test_tokens_to_evidence_are_capped_and_equal_the_cap_if_a_hop_fails() -> Non
     [
         ("logical", '"Ann Lee" AND (place OR birth)', '"Ann Lee"', "ann lee place birth"),
         ("no operators", '"Ann Lee" place birth', '"Ann Lee"', "ann lee place birth"),
-        ("sentence", '"Ann Lee" AND (place OR birth)', '"Ann Lee"', "ann lee place birth"),
         ("keyword", ("Ann Lee", "place", "birth"), ("Ann Lee",), ("ann", "lee", "place", "birth")),
         ("semantic", "Ann Lee place of birth", "Ann Lee", "place of birth Ann Lee"),
         ("hybrid", "Ann Lee place of birth", "Ann Lee", "place of birth Ann Lee"),
@@ -210,7 +209,6 @@ def test_the_arguments_are_those_of_the_tools() -> None:
         "keywords": ["a", "b"], "top_k": 1, "offset": 5,
     }  # fmt: skip
     assert arguments_of("hybrid", "a", 0) == {"query": "a", "max_results": 1, "offset": 0}
-    assert arguments_of("sentence", "a", 0)["granularity"] == "sentence"
     assert {tool_of(interface) for interface in get_args(Interface)} == {
         "logical_search", "keyword_search", "semantic_search", "hybrid_search",
     }  # fmt: skip

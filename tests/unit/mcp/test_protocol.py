@@ -155,7 +155,7 @@ def test_what_only_a_client_can_have_got_wrong_is_taken_as_meant() -> None:
         assert text_of(result).endswith(
             '\nNote: argument "top_k" was taken as 2.\n'
             'Note: argument "x": there is no such argument. Arguments: query, '
-            "top_k, granularity, show, sort, after."
+            "top_k, show, sort, after."
         )
 
     LocalServer().serve(talk)
@@ -172,7 +172,7 @@ def test_a_mistake_of_a_model_is_a_result_with_the_whole_message() -> None:
             'Tool not run: 2 problems.\n1. argument "query" is missing. Allowed: a string.\n'
             '2. argument "top_k", 99. Allowed: a whole number from 1 to 20.\n'
             'Note: argument "tone": there is no such argument. Arguments: query, '
-            "top_k, granularity, show, sort, after."
+            "top_k, show, sort, after."
         )
         assert await error_text(client, "chunk_read", chunk_ids=["gone.1"]) == (
             'No chunk has the id "gone.1". Ids stand in brackets in search replies.'

@@ -73,7 +73,6 @@ def test_an_index_without_titles_metadata_and_parts_is_not_said_to_have_them() -
         assert "year" not in tool.description
     assert "metadata" not in ChunkRead(index).description
     assert "before and after" not in ChunkRead(index).description
-    assert "granularity" not in LogicalSearch(index).parameters["properties"]
     whole = index_of(*VIVALDI)
     assert 'title:"a phrase"' in LogicalSearch(whole).description
     assert "ids before and after" in ChunkRead(whole).description
@@ -87,7 +86,7 @@ def test_ranges_are_mentioned_where_a_field_has_one() -> None:
 
 def test_rare_syntax_is_not_described() -> None:
     description = LogicalSearch(index_of(*VIVALDI)).description
-    assert not any(rare in description for rare in ("~", "^", "granularity"))
+    assert not any(rare in description for rare in ("~", "^"))
 
 
 def test_the_example_joins_two_subjects_by_or_and_runs_as_written() -> None:
@@ -190,7 +189,7 @@ def test_a_preset_that_reproduces_a_paper_keeps_its_descriptions(name: str) -> N
             of_paper = text.partition("{")[0]
             assert tool.description.startswith(of_paper) is (preset.reproduces is not None)
         if preset.replies is not None:
-            ours = "first line|mended|offset|filter|counts each|year:|granularity|from which"
+            ours = "first line|mended|offset|filter|counts each|year:|from which"
             assert not re.search(ours, tool.description)
         if tool.name == "logical_search":
             fields = "Fields of this index: title, content, doc_id, year (number), lang (keyword)."

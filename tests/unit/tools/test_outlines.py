@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from arag_search.corpus import Chunk, PassageOutline, PassageUnit
+from arag_search.search.counting.reply_forms import Show
 from arag_search.tools.passages.keyword import KeywordSearch
 from arag_search.tools.passages.logical import LogicalSearch
+from arag_search.tools.passages.search import reply as reply_of
 from arag_search.tools.preset import plain_preset
 from arag_search.tools.replies.writing import header_line
+from arag_search.tools.tool import ReadSet
 from tests.support.passages import chunk, index_of
 
 RESTART = "It is read at server start.\n"
@@ -32,6 +35,11 @@ PASSAGES = (
     settings(0, "resources.html", "huge_size", part=2, parts=2),
     chunk(1, "other.html", "Start", "A server start takes long. ", "It is read."),
 )
+
+
+def by_sentence(query: str, show: Show = "text") -> str:
+    result = index_of(*PASSAGES).logical_search(query, show=show, granularity="sentence")
+    return reply_of(result, plain_preset(loop_guards=True), ReadSet()).text
 
 
 def reply(query: str, *passages: Chunk, **arguments: object) -> list[str]:
@@ -63,8 +71,7 @@ def test_a_name_that_matches_brings_the_text_below_it_but_no_other_entry() -> No
 def test_a_sentence_in_an_entry_stands_below_the_name_of_the_entry() -> None:
     body = "\n".join(reply('"size of work_size"', top_k=1))
     assert "(5 left out)\n> work_size (integer)\nA size of work_size." in body
-    sentence = "\n".join(reply('"size of work_size"', granularity="sentence"))
-    assert "> work_size (integer)\nA size of work_size." in sentence
+    assert "> work_size (integer)\nA size of work_size." in by_sentence('"size of work_size"')
 
 
 def test_a_clause_on_titles_shows_the_entry_that_it_names() -> None:
@@ -94,9 +101,9 @@ def test_a_list_of_lines_has_each_sentence_with_its_entry_and_its_line_once() ->
 
 
 def test_a_list_of_lines_by_sentence_counts_sentences_and_numbers_those_of_records() -> None:
-    lines = reply('"server start"', show="lines", granularity="sentence")
-    assert lines[0] == "3 passages: 4 sentences match"
-    assert "\n".join(lines).count("\nStart:\n[other.html.1]\n1: A server start takes long.") == 1
+    lines = by_sentence('"server start"', show="lines")
+    assert lines.startswith("3 passages: 4 sentences match\n")
+    assert lines.count("\nStart:\n[other.html.1]\n1: A server start takes long.") == 1
     record = chunk(0, "d", "T", "Nothing. ", "An opera. ")
     assert reply("opera", record, show="lines")[1:4] == ["T:", "[d.1]", "2: An opera."]
 

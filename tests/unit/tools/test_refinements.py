@@ -91,8 +91,8 @@ def test_documents_are_counted_in_the_order_of_their_best_passages() -> None:
     assert tool.run({"query": "opera", "show": "counts", "after": "3"}).text == (
         "Only 3 documents match this query: there are no further ones."
     )
-    sentences = {"query": "song", "show": "counts", "granularity": "sentence"}
-    assert tool.run(sentences).text.splitlines()[0] == ("2 sentences: documents 1 to 2 of 2")
+    by_sentence = index.logical_search("song", show="counts", granularity="sentence")
+    assert reply(by_sentence, tool.preset, ReadSet()).text.startswith("2 sentences: documents 1 to")
     part = index.within("doc_id:d1").logical_search("opera", show="counts")
     assert [(hit.doc_id, hit.matches) for hit in part.hits] == [("d1", 2)]
     assert part.to_dict()["documents"] == 1

@@ -8,6 +8,7 @@ import pytest
 
 from arag_search.corpus import Chunk
 from arag_search.search.index import Index
+from arag_search.tools.passages.search import reply
 from arag_search.tools.preset_files import load_preset
 from arag_search.tools.replies.chosen import begins_with_pronoun
 from arag_search.tools.replies.spans import check_spans
@@ -251,7 +252,9 @@ def test_parts_of_which_the_page_shows_all_are_said_to_be_shown() -> None:
 def test_matches_that_were_shown_before_are_said_to_be_so() -> None:
     offered, read_set = tools(LONG), ReadSet()
     search(offered, "gondola", read_set)
-    again = offered["logical_search"].run({"query": "gondola", "granularity": "sentence"}, read_set)
+    tool = offered["logical_search"]
+    by_sentence = tool.index.logical_search("gondola", granularity="sentence")
+    again = reply(by_sentence, tool.preset, read_set)
     assert again.text.endswith("[canals.1] The canals (its matches were shown before)")
     assert (again.passages[0].left_out, again.passages[0].sentences) == ("shown", ())
 

@@ -29,6 +29,7 @@ from arag_search.questions.question import Question
 from arag_search.search.index import Index
 from arag_search.tools.passages.logical import LogicalSearch
 from arag_search.tools.passages.read import ChunkRead
+from arag_search.tools.passages.search import reply
 from arag_search.tools.preset import plain_preset
 from arag_search.tools.preset_files import load_preset
 from arag_search.tools.replies.apart import MARK
@@ -103,8 +104,8 @@ def test_a_result_gives_the_place_of_each_passage_whatever_the_passages_contain(
     read_set = ReadSet()
     for query in ("opera", "goldoni", "opera OR venice"):
         check_result(search.run({"query": query, "top_k": 20}, read_set), chunks)
-        result = search.run({"query": query, "granularity": "sentence"}, read_set)
-        check_result(result, chunks)
+        by_sentence = index.logical_search(query, granularity="sentence")
+        check_result(reply(by_sentence, preset, read_set), chunks)
     for first in (1, 2, 1):
         ids = [random.choice(list(chunks))] if first > 1 else list(chunks)
         result = read.run({"chunk_ids": [*ids, "nope"]}, read_set)

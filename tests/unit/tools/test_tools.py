@@ -9,6 +9,7 @@ from arag_search.tokens import count_tokens
 from arag_search.tools.passages.keyword import KeywordSearch
 from arag_search.tools.passages.logical import LogicalSearch
 from arag_search.tools.passages.read import ChunkRead
+from arag_search.tools.passages.search import reply
 from arag_search.tools.preset import Description, plain_preset
 from arag_search.tools.tool import ReadSet
 from tests.support.passages import VIVALDI, chunk, index_of
@@ -66,21 +67,6 @@ def test_notes_are_under_the_first_line(logical: LogicalSearch) -> None:
             "",
         ),
         ({"query": "page"}, "1 of 1 passage", ""),
-        (
-            {"query": "venice", "granularity": "sentence"},
-            "2 passages: 2 sentences match",
-            "",
-        ),
-        (
-            {"query": "venice", "granularity": "sentence", "top_k": 1, "after": "1"},
-            "Passage 2: 2 sentences match",
-            "More: after=2.",
-        ),
-        (
-            {"query": "premiere", "granularity": "sentence"},
-            "1 passage: 1 sentence matches",
-            "",
-        ),
     ],
 )
 def test_the_first_and_the_last_line_give_the_place_among_the_hits(
@@ -120,8 +106,6 @@ def test_an_offset_past_the_end_gives_no_hits_and_names_the_end(
     assert (result.status, result.ids, result.total) == ("empty", (), 3)
     result = keyword.run({"keywords": ["page"], "offset": 980})
     assert result.text == "Only 1 passage matches this query: there are no further ones."
-    result = logical.run({"query": "vivaldi", "granularity": "sentence", "after": "9"})
-    assert result.text == "Only 3 passages match this query: there are no further ones."
 
 
 def test_a_query_without_hits_is_explained_clause_by_clause(logical: LogicalSearch) -> None:
@@ -131,10 +115,6 @@ def test_a_query_without_hits_is_explained_clause_by_clause(logical: LogicalSear
         'Alone: "antonio vivaldi" 3; title:librettist occurs nowhere.'
     )
     assert (result.status, result.total, result.retrieved_tokens) == ("empty", 0, 0)
-    result = logical.run({"query": "born AND violin", "granularity": "sentence"})
-    assert result.text == (
-        "No sentence matches this query.\nAlone: born 1; violin 1. With granularity chunk: 1."
-    )
     result = logical.run({"query": "operetta NOT opera"})
     assert result.text == (
         "No passage matches (operetta AND NOT opera).\n"
@@ -256,21 +236,19 @@ def test_all_wrong_arguments_are_reported_with_name_value_and_what_is_allowed(
 
 
 def test_choices_are_named(logical: LogicalSearch) -> None:
-    result = logical.run({"query": "opera", "granularity": "word"})
-    assert result.text == (
-        "Tool not run: 1 problem.\n"
-        '1. argument "granularity", "word". Allowed: "chunk" or "sentence".'
+    tool = LogicalSearch(logical.index, plain_preset(loop_guards=True))
+    assert tool.run({"query": "opera", "show": "word"}).text.startswith(
+        'Tool not run: 1 problem.\n1. argument "show", "word". Allowed: "text" or "titles"'
     )
 
 
 def test_hidden_arguments_are_rejected_and_not_described() -> None:
-    tool = LogicalSearch(index_of(*VIVALDI, sentences=False), plain_preset(operators=False))
+    tool = LogicalSearch(index_of(*VIVALDI), plain_preset(operators=False))
     assert list(tool.parameters["properties"]) == ["query", "top_k", "after"]
-    assert "granularity" not in tool.description
-    result = tool.run({"query": "opera", "granularity": "chunk", "default_operator": "OR"})
+    result = tool.run({"query": "opera", "per_document": 1, "default_operator": "OR"})
     assert result.text == (
         "Tool not run: 2 problems.\n"
-        '1. argument "granularity": there is no such argument. Arguments: query, top_k, after.\n'
+        '1. argument "per_document": there is no such argument. Arguments: query, top_k, after.\n'
         '2. argument "default_operator": there is no such argument. Arguments: query, top_k, '
         "after. Write AND or OR between words of the query."
     )
@@ -305,12 +283,6 @@ def test_the_schema_is_that_of_openai_compatible_endpoints(
                 "minimum": 1,
                 "type": "integer",
             },
-            "granularity": {
-                "default": "chunk",
-                "description": "Whether all conditions must match in one sentence.",
-                "enum": ["chunk", "sentence"],
-                "type": "string",
-            },
             "after": {"description": 'What "More:" of a reply says.', "type": "string"},
         },
         "required": ["query"],
@@ -338,19 +310,16 @@ def test_the_schema_is_that_of_openai_compatible_endpoints(
     }
 
 
-@pytest.mark.parametrize("sentences", [True, False])
 @pytest.mark.parametrize("operators", [True, False])
 @pytest.mark.parametrize("description", ["full", "syntax"])
 def test_the_description_of_a_papers_preset_fits_its_arguments(
-    description: Description, operators: bool, sentences: bool
+    description: Description, operators: bool
 ) -> None:
-    index = index_of(*VIVALDI, sentences=sentences)
     tool = LogicalSearch(
-        index,
+        index_of(*VIVALDI),
         plain_preset(tool_description=description, operators=operators, reproduces="LogicalRAG"),
     )
     assert count_tokens(tool.description) < 400
-    assert ("granularity" in tool.description) == sentences
     assert "  " not in tool.description
     assert tool.description.splitlines()[-1] == (
         "Fields of this index: title, content, doc_id, year (number), lang (keyword)."
@@ -362,12 +331,28 @@ def test_the_other_descriptions_are_short_too(keyword: KeywordSearch, read: Chun
     assert count_tokens(read.description) < 400
 
 
+@pytest.mark.parametrize(
+    ("query", "page", "first_line"),
+    [
+        ("venice", {}, "2 passages: 2 sentences match"),
+        ("venice", {"top_k": 1, "offset": 1}, "Passage 2: 2 sentences match"),
+        ("vivaldi", {"offset": 9}, "Only 3 passages match this query: there are no further ones."),
+        ("born AND violin", {}, "No sentence matches this query."),
+    ],
+)
+def test_replies_to_searches_by_sentence_count_sentences(
+    index: Index, query: str, page: dict[str, int], first_line: str
+) -> None:
+    result = index.logical_search(query, granularity="sentence", **page)
+    assert reply(result, plain_preset(), ReadSet()).text.splitlines()[0] == first_line
+
+
 def test_whole_passages_are_shown_at_sentence_granularity_too(index: Index) -> None:
     result = index.logical_search("libretto", granularity="sentence", top_k=1)
     assert "Venice" not in result.hits[0].content
-    tool = LogicalSearch(index, plain_preset(full_text=True))
-    reply = tool.run({"query": "libretto", "granularity": "sentence"}).text
-    assert "Griselda is an opera by Antonio Vivaldi. Its premiere was in Venice." in reply
+    whole = index.logical_search("libretto", granularity="sentence", full_text=True)
+    text = reply(whole, plain_preset(full_text=True), ReadSet()).text
+    assert "Griselda is an opera by Antonio Vivaldi. Its premiere was in Venice." in text
 
 
 def test_half_a_character_in_an_argument_that_is_converted_or_left_out_is_replaced(
@@ -402,12 +387,14 @@ def test_half_a_character_in_an_argument_that_is_converted_or_left_out_is_replac
             )
         ),
         ({"per_document": 1}, 'Each document once: show "counts".'),
+        ({"granularity": "chunk"}, 'Sentences that match: show "lines".'),
         ({"default_operator": "AND"}, "Write AND or OR between words of the query."),
     ],
 )
 def test_an_unknown_argument_that_narrows_is_refused_with_what_to_write(
-    logical: LogicalSearch, given: dict[str, object], instead: str
+    index: Index, given: dict[str, object], instead: str
 ) -> None:
+    logical = LogicalSearch(index, plain_preset(loop_guards=True))
     result = logical.run({"query": "opera", **given}, skips_unknown=True)
     assert result.status == "error"
     assert result.text.endswith(instead)
@@ -433,9 +420,9 @@ def test_another_unknown_argument_is_noted_once_in_a_conversation(logical: Logic
         for is_noted in (True, False):
             given = {"query": "opera", argument: 1}
             shown = seen.copy()
-            reply = logical.run(given, shown, skips_unknown=True)
+            noted = logical.run(given, shown, skips_unknown=True)
             seen.add(shown)
-            assert (f'argument "{argument}": there is no such' in reply.text) == is_noted
+            assert (f'argument "{argument}": there is no such' in noted.text) == is_noted
     assert 'argument "verbose"' in logical.run(given | {"verbose": 1}, skips_unknown=True).text
 
 
