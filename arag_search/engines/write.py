@@ -133,6 +133,10 @@ class IndexWriter(Protocol):
         """Add a block, which follows what was added before, by the result of its writing."""
         ...
 
+    def block_writing(self) -> BlockWriting:
+        """Return the function with which other processes write blocks."""
+        ...
+
     def has_document(self, doc_id: str) -> bool: ...
 
     def document_ids(self) -> Iterator[str]:
@@ -141,6 +145,14 @@ class IndexWriter(Protocol):
 
     def commit(self, data: Mapping[str, str]) -> None:
         """Write a checkpoint, together with ``data``."""
+        ...
+
+    def counts(self) -> tuple[int, int | None]:
+        """Count the chunks and sentences in the index; None for sentences that are left out."""
+        ...
+
+    def finish(self, manifest: Manifest, data: Mapping[str, str]) -> None:
+        """Write the last checkpoint, with the manifest, and close."""
         ...
 
     def abort(self) -> None: ...
@@ -180,11 +192,6 @@ class Build(Protocol):
         """Return the generation to build, whether it is resumed, and why or why not."""
         ...
 
-    def block_writing(self) -> BlockWriting:
-        """Return the function with which other processes write blocks; available once the writer is
-        open."""
-        ...
-
     def open_writer(
         self, generation: str, *, metadata: Mapping[str, MetadataType], language: str, resume: bool
     ) -> IndexWriter:
@@ -196,14 +203,6 @@ class Build(Protocol):
 
     def discard(self, generation: str) -> None:
         """Delete a generation that is not published."""
-        ...
-
-    def finish(self, manifest: Manifest, data: Mapping[str, str]) -> None:
-        """Write the last checkpoint, with the manifest."""
-        ...
-
-    def counts(self, generation: str) -> tuple[int, int | None]:
-        """Count the chunks and sentences of a finished generation; None for sentences left out."""
         ...
 
     def publish(self, generation: str) -> None:

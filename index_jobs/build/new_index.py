@@ -239,7 +239,7 @@ class _Build:
     def _write_blocks(self, interrupts: Interrupts, cluster: Cluster) -> None:
         """Let a cluster read, pack and write the corpus, block by block."""
         options = self._options
-        write = self._target.block_writing()
+        write = self._writer.block_writing()
         cluster.check(write.needs)
         work = BlockWork(self._work(), write, options.skip_bad_lines, options.files.skip_bad)
         with cluster.executor(work, self._workers) as executor:
@@ -308,14 +308,14 @@ class _Build:
         if not self._state.counts.documents:
             raise self._corpus.no_documents("The corpus is empty", self._state.position)
         self._corpus.check_unchanged()
-        self._manifest = self._new_manifest()
-        self._target.finish(self._manifest, self._checkpoint_data())
-        self._saved_documents = self._state.counts.documents
         self._verify()
+        self._manifest = self._new_manifest()
+        self._writer.finish(self._manifest, self._checkpoint_data())
+        self._saved_documents = self._state.counts.documents
 
     def _verify(self) -> None:
-        """Compare the counts with those of the new index, before any other process can see it."""
-        chunks, counted_sentences = self._target.counts(self._generation)
+        """Compare the counts with those of the new index."""
+        chunks, counted_sentences = self._writer.counts()
         counts = self._state.counts
         sentences = counts.sentences if counted_sentences is None else counted_sentences
         if (chunks, sentences) != (counts.chunks, counts.sentences):

@@ -1,6 +1,7 @@
 """A build is all or nothing, can be resumed, and counts what it reads and skips."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from arag_search.corpus import ordinal_of
 from arag_search.engines.lucene.location import BuildSite
+from arag_search.engines.lucene.writer import LuceneWriter
 from arag_search.errors import (
     AragError,
     ArgumentError,
@@ -22,7 +24,14 @@ from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions, parse_bm25, parse_names
 from index_jobs.sources.lines.files import Fields
 from index_jobs.sources.source import SeenIds
-from tests.support.builds import OVERWRITE, PLAIN, contents, corpus, in_own_folder  # noqa: F401
+from tests.support.builds import (
+    OVERWRITE,
+    PLAIN,
+    contents,
+    corpus,
+    in_own_folder,  # noqa: F401
+    same_index,
+)
 from tests.support.shared_data import DATA
 
 
@@ -169,6 +178,20 @@ def test_an_existing_index_is_kept_until_the_next_is_finished() -> None:
     assert len(contents("index")[1]) == 2
     report_lines(corpus("c.jsonl", 3), options=OVERWRITE)
     assert len(contents("index")[1]) == 3
+
+
+def test_a_build_that_lost_passages_is_removed_and_never_searched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    corpus("new.jsonl", 5)
+    build_index([corpus("old.jsonl", 3)], Path("index"), PLAIN)
+    before = same_index("index"), sorted(os.listdir("index"))
+    monkeypatch.setattr(LuceneWriter, "add_packed", lambda self, packed: None)
+    assert refusal("new.jsonl", options=OVERWRITE) == (
+        "The index holds 0 chunks and 0 sentences, but 5 and 15 were written.\n"
+        "Where: index\nDo: Run the same command again: it starts over."
+    )
+    assert (same_index("index"), sorted(os.listdir("index"))) == before
 
 
 def test_two_builds_at_once_are_refused() -> None:

@@ -53,8 +53,7 @@ def in_lucene(
         if start:
             writer.commit({"update": "1"})  # A commit begins another segment.
         writer.add(chunks[start : start + size])
-    manifest = replace(memory.manifest, engine="lucene")
-    writer.finish({"manifest": manifest.to_json(), "update": "1"})
+    writer.finish(replace(memory.manifest, engine="lucene"), {})
     engine = LuceneEngine.open(folder, str(folder))
     check_compact(engine.deletions(), str(folder))
     return engine

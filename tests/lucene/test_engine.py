@@ -39,7 +39,7 @@ from arag_search.query.tree import (
     any_of,
 )
 from tests.support.examples import examples
-from tests.support.lucene_indexes import METADATA, build, chunk, final_data
+from tests.support.lucene_indexes import METADATA, build, chunk, manifest_of
 from tests.support.oracle.engine import LANGUAGE
 from tests.support.patience import PATIENCE_S
 from tests.support.plans import scoped, written
@@ -189,7 +189,7 @@ def test_order_is_remembered_over_a_resumed_build(tmp_path: Path) -> None:
         chunks = [chunk(number, "plain words") for number in numbers]
         writer.add(chunks)
         if resume:
-            writer.finish(final_data(chunks))
+            writer.finish(manifest_of(chunks), {})
         else:
             writer.commit({})
             writer.abort()
@@ -351,18 +351,21 @@ def test_a_changed_byte_is_found_by_verifying(tmp_path: Path) -> None:
     engine.close()
 
 
+DATA = {"manifest": manifest_of(CHUNKS[:2]).to_json(), "update": "1"}
+
+
 def write_index(folder: Path, data: dict[str, str]) -> None:
     writer = LuceneWriter(
         folder, metadata=METADATA, language=LANGUAGE, sentences=True, resume=False
     )
     writer.add(CHUNKS[:2])
-    writer.finish(data)
+    writer.commit(data)
+    writer.abort()
 
 
 def test_sentences_of_another_update_are_refused(tmp_path: Path) -> None:
-    data = final_data(CHUNKS[:2])
-    write_index(tmp_path / "a", data)
-    write_index(tmp_path / "b", {**data, "update": "7"})
+    write_index(tmp_path / "a", DATA)
+    write_index(tmp_path / "b", {**DATA, "update": "7"})
     shutil.rmtree(tmp_path / "a" / "sentences")
     (tmp_path / "b" / "sentences").rename(tmp_path / "a" / "sentences")
     with pytest.raises(IndexDamagedError) as caught:
@@ -372,17 +375,16 @@ def test_sentences_of_another_update_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_manifest_that_is_absent_or_foreign_is_refused(tmp_path: Path) -> None:
-    data = final_data(CHUNKS[:2])
     write_index(tmp_path / "a", {"update": "1"})
     with pytest.raises(IndexDamagedError, match=r"^The index has no manifest\.\n"):
         LuceneEngine.open(tmp_path / "a", "my index")
-    other = data["manifest"].replace('"lucene"', '"other"')
-    write_index(tmp_path / "b", {**data, "manifest": other})
+    other = DATA["manifest"].replace('"lucene"', '"other"')
+    write_index(tmp_path / "b", {**DATA, "manifest": other})
     with pytest.raises(
         IndexDamagedError, match=r'^The manifest is of an index of engine "other"\.\n'
     ):
         LuceneEngine.open(tmp_path / "b", "my index")
-    newer = data["manifest"].replace(f'"format_version":{FORMAT_VERSION}', '"format_version":99')
-    write_index(tmp_path / "c", {**data, "manifest": newer})
+    newer = DATA["manifest"].replace(f'"format_version":{FORMAT_VERSION}', '"format_version":99')
+    write_index(tmp_path / "c", {**DATA, "manifest": newer})
     with pytest.raises(IndexVersionError, match=r"^The index has format version 99\."):
         LuceneEngine.open(tmp_path / "c", "my index")

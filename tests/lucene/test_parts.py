@@ -27,8 +27,7 @@ def test_a_part_answers_as_an_index_of_its_passages_alone(tmp_path: Path, seed: 
             tmp_path, metadata=METADATA, language=LANGUAGE, sentences=True, resume=False
         )
         writer.add(chunks)
-        manifest = replace(memory.manifest, engine="lucene")
-        writer.finish({"manifest": manifest.to_json(), "update": "1"})
+        writer.finish(replace(memory.manifest, engine="lucene"), {})
         return LuceneEngine.open(tmp_path, str(tmp_path))
 
     check_random_parts(indexed, seed)

@@ -11,7 +11,7 @@ from arag_search.engines.lucene.jvm import java
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.errors import BuildError, IndexLockedError
 from arag_search.query.tree import Term
-from tests.support.lucene_indexes import CHUNKS, build, chunk, final_data, writer
+from tests.support.lucene_indexes import CHUNKS, build, chunk, manifest_of, writer
 from tests.support.plans import written
 
 
@@ -43,7 +43,7 @@ def resume_to_the_end(folder: Path, after: int) -> LuceneEngine:
     assert resumed.checkpoint == {"after": str(after)}
     assert sorted(resumed.document_ids()) == sorted(passage.doc_id for passage in CHUNKS[:after])
     resumed.add(CHUNKS[after:])
-    resumed.finish(final_data(CHUNKS))
+    resumed.finish(manifest_of(CHUNKS), {})
     return LuceneEngine.open(folder, "the test index")
 
 
@@ -109,7 +109,7 @@ def test_a_build_that_died_before_its_first_checkpoint_was_complete_starts_anew(
     assert resumed.checkpoint == {}
     assert list(resumed.document_ids()) == []
     resumed.add(CHUNKS)
-    resumed.finish(final_data(CHUNKS))
+    resumed.finish(manifest_of(CHUNKS), {})
     engine = LuceneEngine.open(tmp_path, "the test index")
     assert [passage.id for passage in engine.scan(None)] == [passage.id for passage in CHUNKS]
     engine.close()
@@ -120,7 +120,7 @@ def test_a_build_that_is_not_resumed_keeps_nothing_of_the_previous_one(tmp_path:
     second = writer(tmp_path, resume=False)
     assert list(second.document_ids()) == []
     second.add(CHUNKS[:1])
-    second.finish(final_data(CHUNKS[:1]))
+    second.finish(manifest_of(CHUNKS[:1]), {})
     engine = LuceneEngine.open(tmp_path, "the test index")
     assert list(engine.scan(None)) == CHUNKS[:1]
     engine.close()
@@ -149,7 +149,7 @@ def test_two_writers_on_one_folder_are_one_too_many(tmp_path: Path) -> None:
         f"Another writer is using the folder.\nWhere: {tmp_path}\nDo: Wait until it has finished."
     )
     first.add(CHUNKS)
-    first.finish(final_data(CHUNKS))
+    first.finish(manifest_of(CHUNKS), {})
 
 
 def test_a_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from arag_search.engines.opensearch.bulk import Bulks
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.packing import bulk_line
 from arag_search.engines.opensearch.shards import find_shard_terms
-from arag_search.engines.opensearch.writer import BulkWriting, IndexDefinition, OpenSearchWriter
+from arag_search.engines.opensearch.writer import IndexDefinition, OpenSearchWriter
 from arag_search.errors import AragError, BuildError, UnavailableError
 from tests.support.opensearch_indexes import MANIFEST, Site
 
@@ -49,9 +49,8 @@ def add(index_writer: OpenSearchWriter, chunks: list[Chunk]) -> None:
 def test_a_finished_index_holds_all_documents_and_the_manifest(opensearch: Site) -> None:
     index_writer = writer(opensearch, max_bulk_bytes=1 << 16)
     add(index_writer, CHUNKS)
-    index_writer.finish(MANIFEST, {"build": "all"})
     assert index_writer.counts() == (20, 40)
-    index_writer.abort()
+    index_writer.finish(MANIFEST, {"build": "all"})
     physical = f"{opensearch.name}-p"
     documents = opensearch.documents(physical)
     assert [schema.chunk_of(stored) for stored in documents] == CHUNKS
@@ -81,9 +80,8 @@ def test_a_writer_resumes_from_its_checkpoint_and_writes_nothing_twice(opensearc
     assert resumed.has_document("d4")
     assert not resumed.has_document("d5"), "it was written, but after the checkpoint"
     add(resumed, CHUNKS[5:])
-    resumed.finish(MANIFEST, {})
     assert resumed.counts() == (20, 40)
-    resumed.abort()
+    resumed.finish(MANIFEST, {})
     assert resumed.sent.existing == 12
     assert opensearch.deleted(f"{opensearch.name}-p*") == 0
     documents = opensearch.documents(f"{opensearch.name}-p")
@@ -94,9 +92,7 @@ def test_blocks_that_other_processes_send_arrive_once_even_if_they_are_sent_agai
     opensearch: Site,
 ) -> None:
     index_writer = writer(opensearch)
-    address = parse_address(opensearch.address)
-    sending = BulkWriting(address, ConnectionOptions(), index_writer.physical, node_wait_s=10)
-    sending = pickle.loads(pickle.dumps(sending))
+    sending = pickle.loads(pickle.dumps(index_writer.block_writing()))
     packed = [index_writer.packer(CHUNKS[start : start + 5]) for start in range(0, 20, 5)]
     lost = sending(packed[2:])
     assert (lost.counts.created, lost.counts.existing) == (30, 0)
@@ -106,9 +102,8 @@ def test_blocks_that_other_processes_send_arrive_once_even_if_they_are_sent_agai
     again = sending(packed[2:])
     index_writer.add_block(again)
     assert (again.counts.created, again.counts.existing) == (0, 30)
-    index_writer.finish(MANIFEST, {})
     assert index_writer.counts() == (20, 40)
-    index_writer.abort()
+    index_writer.finish(MANIFEST, {})
     assert opensearch.deleted(f"{opensearch.name}-p*") == 0
 
 

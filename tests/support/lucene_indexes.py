@@ -36,11 +36,11 @@ def chunk(
     return Chunk(f"{name}.{part}", name, title, content, part, parts, ordinal, tuple(ends), fields)
 
 
-def final_data(
+def manifest_of(
     chunks: Sequence[Chunk], *, sentences: bool = True, already_chunked: bool = False
-) -> dict[str, str]:
-    """Return the user data that finishes a build of these chunks."""
-    manifest = Manifest(
+) -> Manifest:
+    """Return the manifest that finishes a build of these chunks."""
+    return Manifest(
         engine="lucene",
         engine_version="10.5.1",
         created="2001-05-31T12:00:00+00:00",
@@ -57,7 +57,6 @@ def final_data(
         fingerprint="0",
         placement="0" * 64,
     )
-    return {"manifest": manifest.to_json(), "update": "1"}
 
 
 def build(
@@ -75,8 +74,7 @@ def build(
         if start:
             out.commit({})
         out.add(chunks[start : start + size])
-    data = final_data(chunks, sentences=sentences, already_chunked=already_chunked)
-    out.finish(data)
+    out.finish(manifest_of(chunks, sentences=sentences, already_chunked=already_chunked), {})
     return LuceneEngine.open(folder, "the test index")
 
 

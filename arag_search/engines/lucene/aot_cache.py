@@ -138,7 +138,7 @@ def _build_and_search(folder: Path) -> None:
         writer.add([chunk])
         if number % 20 == 10:
             writer.commit({})
-    writer.finish({schema.MANIFEST_KEY: manifest.to_json(), schema.UPDATE_KEY: "1"})
+    writer.finish(manifest, {})
     with closing(LuceneEngine.open(folder, "the training run")) as engine:
         queries = [
             ResolvedPlan(lower(parse(text, manifest.query_schema).tree, manifest.language))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,8 @@ from typing import Any
 from arag_search.engines.lucene import aot_cache, schema
 from arag_search.engines.lucene.jvm import LUCENE_VERSION
 from arag_search.engines.lucene.location import BuildSite
-from arag_search.engines.lucene.reader import LuceneEngine
-from arag_search.engines.lucene.writer import BLOCKS_FOLDER, LuceneWriter, ShardWriting
-from arag_search.engines.write import IndexWriter, TargetOptions
-from arag_search.manifest import Manifest
+from arag_search.engines.lucene.writer import LuceneWriter
+from arag_search.engines.write import TargetOptions
 from arag_search.query.fields import MetadataType
 
 
@@ -42,9 +39,8 @@ class LuceneBuild:
 
     def open_writer(
         self, generation: str, *, metadata: Mapping[str, MetadataType], language: str, resume: bool
-    ) -> IndexWriter:
-        self._generation = self._folder / generation
-        self._writer = LuceneWriter(
+    ) -> LuceneWriter:
+        writer = LuceneWriter(
             self._folder / generation,
             metadata=metadata,
             language=language,
@@ -52,36 +48,10 @@ class LuceneBuild:
             resume=resume,
         )
         aot_cache.create_in_background()
-        return self._writer
-
-    def block_writing(self) -> ShardWriting:
-        return ShardWriting.begin(
-            self._generation,
-            self._writer.packer.metadata,
-            self._writer.packer.language,
-            sentences="sentences" not in self._options.without,
-        )
+        return writer
 
     def discard(self, generation: str) -> None:
         self._site.discard(self._folder / generation)
-
-    def finish(self, manifest: Manifest, data: Mapping[str, str]) -> None:
-        keys = {
-            schema.MANIFEST_KEY: manifest.to_json(),
-            schema.UPDATE_KEY: str(manifest.update),
-        }
-        self._writer.finish({**keys, **data})
-        shutil.rmtree(self._generation / BLOCKS_FOLDER, ignore_errors=True)
-
-    def counts(self, generation: str) -> tuple[int, int | None]:
-        """See Build. Opens the new index before any other process can."""
-        engine = LuceneEngine.open(self._folder / generation, str(self._location))
-        try:
-            statistics = engine.statistics()
-        finally:
-            engine.close()
-        sentences = None if statistics.sentences is None else statistics.sentences.documents
-        return statistics.chunks.documents, sentences
 
     def publish(self, generation: str) -> None:
         self._site.publish(generation)

@@ -158,20 +158,14 @@ class LuceneUpdate:
     def publish(self, manifest: Manifest, record: UpdateRecord) -> None:
         writer = self._open_writer()
         counted = writer.counts()
-        expected = (manifest.chunks, *([manifest.sentences] if manifest.has_sentences else []))
+        expected = (manifest.chunks, manifest.sentences if manifest.has_sentences else None)
         if counted != expected:
             raise IndexDamagedError(
                 f"The index would hold {counted} chunks and sentences, but {expected} are due.",
                 where=self.where,
                 do=REBUILD,
             )
-        writer.finish(
-            {
-                schema.MANIFEST_KEY: manifest.to_json(),
-                schema.UPDATE_KEY: str(manifest.update),
-                _LAST_UPDATE_KEY: json.dumps(record.to_json()),
-            }
-        )
+        writer.finish(manifest, {_LAST_UPDATE_KEY: json.dumps(record.to_json())})
         self._writer = None
         self._tell_readers()
 
@@ -196,9 +190,8 @@ class LuceneUpdate:
         writer = self._writer = self._new_writer(self.manifest.metadata)
         writer.merge(note)
         # The state is the same, and so is the number of the update.
-        data = self._engine.commit_data()
-        kept = (schema.MANIFEST_KEY, schema.UPDATE_KEY, _LAST_UPDATE_KEY)
-        writer.finish({key: data[key] for key in kept if key in data})
+        last = self._engine.commit_data().get(_LAST_UPDATE_KEY)
+        writer.finish(self.manifest, {} if last is None else {_LAST_UPDATE_KEY: last})
         self._writer = None
         self._tell_readers()
         merged = LuceneEngine.open(self._live.path, self.where)
@@ -235,19 +228,6 @@ class _Writer(LuceneWriter):
         with self._failures():
             for index in self._indexes:
                 index.writer.deleteDocuments(java_array("org.apache.lucene.index.Term", terms))
-
-    def counts(self) -> tuple[int, ...]:
-        """Count the documents of each index, with the written and without the deleted ones."""
-        counted: list[int] = []
-        self._wait()
-        with self._failures():
-            for index in self._indexes:
-                reader = java("org.apache.lucene.index.DirectoryReader").open(index.writer)
-                try:
-                    counted.append(int(reader.numDocs()))
-                finally:
-                    reader.close()
-        return tuple(counted)
 
     def merge(self, note: Callable[[str], None]) -> None:
         """Merge each index into one segment without deleted documents."""

@@ -25,6 +25,7 @@ from arag_search.engines.lucene.jvm import java, java_array
 from arag_search.engines.lucene.schema import ChunkPacker, PackedChunks
 from arag_search.engines.write import BulkCounts
 from arag_search.errors import AragError, BuildError, IndexDamagedError, IndexLockedError
+from arag_search.manifest import Manifest
 from arag_search.query.field_types import MetadataType, columns
 from arag_search.query.fields import CONTENT, DOC_ID, FORM_FIELDS, TITLE
 
@@ -63,7 +64,7 @@ class LuceneWriter:
         normal forms of words, empty for none. Raises IndexLockedError if another writer works
         there, BuildError if the folder cannot be written.
         """
-        self._where = str(folder)
+        self._folder = folder
         _silence_merges()
         names = [schema.CHUNKS_FOLDER, *([schema.SENTENCES_FOLDER] if sentences else [])]
         self._indexes: list[_Index] = []
@@ -109,6 +110,16 @@ class LuceneWriter:
         else:
             self._last_ordinal = max(self._last_ordinal, int(last))
         shutil.rmtree(written, ignore_errors=True)
+
+    def block_writing(self) -> ShardWriting:
+        """Prepare an empty folder in the generation for blocks. Raises OSError."""
+        folder = self._folder / _BLOCKS_FOLDER
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        mark = uuid4().bytes
+        (folder / _MARK).write_bytes(mark)
+        sentences = len(self._indexes) > 1
+        return ShardWriting(folder, mark, self._metadata, self.packer.language, sentences)
 
     def has_document(self, doc_id: str) -> bool:
         """Return whether a document with this id was added, now or before a resume. Slow."""
@@ -156,20 +167,33 @@ class LuceneWriter:
                 index.forget_previous()
         self._number = number
 
-    def finish(self, data: Mapping[str, str]) -> None:
-        """Commit, keep only that commit, and close.
+    def counts(self) -> tuple[int, int | None]:
+        """Count the documents of each index, with the written and without the deleted ones."""
+        counted: list[int] = []
+        self._wait()
+        with self._failures():
+            for index in self._indexes:
+                reader = java(f"{_INDEX}.DirectoryReader").open(index.writer)
+                try:
+                    counted.append(int(reader.numDocs()))
+                finally:
+                    reader.close()
+        return counted[0], counted[1] if len(counted) > 1 else None
 
-        ``data`` holds the manifest and its update number (see schema), which opening compares.
-        """
+    def finish(self, manifest: Manifest, data: Mapping[str, str]) -> None:
+        """Commit with the manifest, keep only that commit, and close."""
         self._wait()
         with self._failures():
             for index in self._indexes:
                 index.writer.maybeMerge()
-        self.commit(data)
+        # Opening compares the number of the update, which both indexes have.
+        keys = {schema.MANIFEST_KEY: manifest.to_json(), schema.UPDATE_KEY: str(manifest.update)}
+        self.commit({**keys, **data})
         with self._failures():
             for index in self._indexes:
                 index.close()
         self._thread.shutdown()
+        shutil.rmtree(self._folder / _BLOCKS_FOLDER, ignore_errors=True)
 
     def abort(self) -> None:
         """Close without committing; the newest checkpoint is kept. Never raises."""
@@ -235,14 +259,14 @@ class LuceneWriter:
         except OSError as error:
             raise BuildError(
                 f"The index cannot be written: {error.strerror}",
-                where=self._where,
+                where=str(self._folder),
                 do=_WRITING_ADVICE,
             ) from error
         except jvm.java_error() as error:
-            raise _failure(error, self._where) from error
+            raise _failure(error, str(self._folder)) from error
 
 
-BLOCKS_FOLDER = "blocks"
+_BLOCKS_FOLDER = "blocks"
 """The folder of a generation in which other processes write blocks."""
 _MARK = "build"
 
@@ -256,18 +280,6 @@ class ShardWriting:
     metadata: Mapping[str, MetadataType]
     language: str
     sentences: bool
-
-    @staticmethod
-    def begin(
-        generation: Path, metadata: Mapping[str, MetadataType], language: str, *, sentences: bool
-    ) -> ShardWriting:
-        """Prepare an empty folder in a generation. Raises OSError."""
-        folder = generation / BLOCKS_FOLDER
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        mark = uuid4().bytes
-        (folder / _MARK).write_bytes(mark)
-        return ShardWriting(folder, mark, metadata, language, sentences)
 
     @property
     def needs(self) -> Mapping[str, bytes | None]:
@@ -286,11 +298,12 @@ class ShardWriting:
         try:
             for chunks in packed:
                 writer.add_packed(chunks)
-            writer.finish({})
+            writer.commit({})
         except BaseException:
             writer.abort()
             shutil.rmtree(folder, ignore_errors=True)
             raise
+        writer.abort()
         return folder
 
 

@@ -9,17 +9,12 @@ from typing import Any
 import orjson
 
 from arag_search.engines.opensearch import schema
-from arag_search.engines.opensearch.address import Address, ConnectionOptions
+from arag_search.engines.opensearch.address import Address
 from arag_search.engines.opensearch.bulk import NODE_WAIT_S
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.site import KEPT, OpenSearchSite
-from arag_search.engines.opensearch.writer import (
-    BulkWriting,
-    IndexDefinition,
-    OpenSearchWriter,
-)
-from arag_search.engines.write import IndexWriter, TargetOptions
-from arag_search.manifest import Manifest
+from arag_search.engines.opensearch.writer import IndexDefinition, OpenSearchWriter
+from arag_search.engines.write import TargetOptions
 from arag_search.query.fields import MetadataType
 
 _SOURCES = "the sources"
@@ -41,8 +36,7 @@ class OpenSearchBuild:
         self._signature: dict[str, Any] = {}
 
     def __enter__(self) -> OpenSearchBuild:
-        self._connection = ConnectionOptions.from_environment()
-        self._client = Client.connect(self._address, self._connection)
+        self._client = Client.connect(self._address)
         try:
             self.engine_version = self._client.version()
             keep = KEPT if self._options.keep is None else self._options.keep
@@ -66,7 +60,7 @@ class OpenSearchBuild:
 
     def open_writer(
         self, generation: str, *, metadata: Mapping[str, MetadataType], language: str, resume: bool
-    ) -> IndexWriter:
+    ) -> OpenSearchWriter:
         options = self._options
         definition = IndexDefinition(
             metadata=dict(metadata),
@@ -77,7 +71,7 @@ class OpenSearchBuild:
             exact="exact" not in options.without,
             sentences="sentences" not in options.without,
         )
-        self._writer = OpenSearchWriter(
+        writer = OpenSearchWriter(
             self._client,
             generation,
             definition,
@@ -90,24 +84,12 @@ class OpenSearchBuild:
             try:
                 self._site.check_alone(generation)
             except BaseException:
-                self._writer.abort()
+                writer.abort()
                 raise
-        return self._writer
-
-    def block_writing(self) -> BulkWriting:
-        physical = self._writer.physical
-        return BulkWriting(self._address, self._connection, physical, self._node_wait_s)
+        return writer
 
     def discard(self, generation: str) -> None:
         self._site.discard(generation)
-
-    def finish(self, manifest: Manifest, data: Mapping[str, str]) -> None:
-        self._writer.finish(manifest, data)
-
-    def counts(self, generation: str) -> tuple[int, int | None]:
-        counts = self._writer.counts()
-        self._writer.abort()
-        return counts
 
     def publish(self, generation: str) -> None:
         self._site.publish(generation, "sentences" not in self._options.without)

@@ -82,8 +82,8 @@ class Client:
         """Use ``Client.connect``."""
         self.server = address.server
         """The address of the cluster, for messages."""
-        self._address = address
-        self._options = options
+        self.address = address
+        self.options = options
         self._secrets = Secrets.of_login(options.username, options.password)
         self._lock = threading.Lock()
         self._transport: Any = None
@@ -116,7 +116,7 @@ class Client:
 
     def version(self) -> str:
         """Return the server's version. Raises EngineError for an old one or another kind."""
-        reply: Any = self.call("GET", "/", budget_s=self._options.opening_budget_s)
+        reply: Any = self.call("GET", "/", budget_s=self.options.opening_budget_s)
         version: Any = reply.get("version") if isinstance(reply, dict) else None  # pyright: ignore
         if not isinstance(version, dict) or version.get("distribution") != "opensearch":  # pyright: ignore
             raise EngineError(
@@ -156,8 +156,8 @@ class Client:
         than that, and the first timeout is the last one.
         Raises AccessError, UnavailableError, RefusedError for any other status, EngineError.
         """
-        budget_s = self._options.request_budget_s if budget_s is None else budget_s
-        timeout_s = attempt_timeout_s or self._options.attempt_timeout_s
+        budget_s = self.options.request_budget_s if budget_s is None else budget_s
+        timeout_s = attempt_timeout_s or self.options.attempt_timeout_s
         if query_timeout_s is not None:
             timeout_s = query_timeout_s + _ANSWER_S
         until = time.monotonic() + (budget_s if (method, endpoint_of(path)) in REPEATABLE else 0.0)
@@ -170,7 +170,7 @@ class Client:
             if not isinstance(outcome, Fault):
                 return outcome
             attempts += 1
-            is_turn_over = attempts >= len(self._address.hosts)
+            is_turn_over = attempts >= len(self.address.hosts)
             wait_s = pause_s if is_turn_over and not outcome.unanswered else 0.0
             is_out_of_time = outcome.unanswered and query_timeout_s is not None
             is_last = is_out_of_time or time.monotonic() + wait_s + _SHORTEST_S >= until
@@ -178,7 +178,7 @@ class Client:
                 raise _final(outcome, attempts, time.monotonic() - started)
             if outcome.unanswered:
                 timeouts += 1
-                if timeouts % len(self._address.hosts) == 0:
+                if timeouts % len(self.address.hosts) == 0:
                     timeout_s *= 2
             elif wait_s:
                 # Spread the clients out in time.
@@ -244,8 +244,8 @@ class Client:
 
         if isinstance(error, ConnectionTimeout):
             return Fault(True, unavailable(f"No answer within {timeout_s:.3g} s.", self.server))
-        if isinstance(error, SSLError) or self._address.is_encrypted:
-            shown = self._options.client_cert is not None
+        if isinstance(error, SSLError) or self.address.is_encrypted:
+            shown = self.options.client_cert is not None
             return fault_of_tls(_message(error), self.server, shown=shown)
         return Fault(True, unavailable(f"No connection: {_message(error)}", self.server))
 
@@ -255,7 +255,7 @@ class Client:
                 if self._closed:
                     raise IndexClosedError(f"The connection to {self.server} is closed.")
                 if self._transport is None or self._pid != os.getpid():
-                    self._transport = _transport(self._address, self._options)
+                    self._transport = _transport(self.address, self.options)
                     self._pid = os.getpid()
         return self._transport
 

@@ -96,9 +96,6 @@ class OpenSearchWriter:
     packer: BulkPacker
     """Converts chunks for ``add_packed``."""
 
-    physical: str
-    """The name of the index of chunks."""
-
     def __init__(
         self,
         client: Client,
@@ -118,7 +115,7 @@ class OpenSearchWriter:
         created.
         """
         self._client = client
-        self.physical = physical
+        self._physical = physical
         self._definition = definition
         self._node_wait_s = node_wait_s
         self._indexes = [physical]
@@ -166,6 +163,11 @@ class OpenSearchWriter:
         if written.last_ordinal is not None:
             self._last = written.last_ordinal
 
+    def block_writing(self) -> BulkWriting:
+        """Return the function that sends the chunks of a block from another process."""
+        client = self._client
+        return BulkWriting(client.address, client.options, self._physical, self._node_wait_s)
+
     def has_document(self, doc_id: str) -> bool:
         """Return whether a document with this id was added, by this writer or before its
         checkpoint. Slow.
@@ -177,7 +179,7 @@ class OpenSearchWriter:
         body = {"query": {"bool": {"filter": clauses}}}
         return (
             self._client.read(
-                documents_counted, self._call("POST", f"/{self.physical}/_count", body)
+                documents_counted, self._call("POST", f"/{self._physical}/_count", body)
             )
             > 0
         )
@@ -200,7 +202,7 @@ class OpenSearchWriter:
                 body["search_after"] = after
             doc_ids, after = self._client.read(
                 lambda reply: hits_and_last(reply, doc_id_of),
-                self._call("POST", f"/{self.physical}/_search", body),
+                self._call("POST", f"/{self._physical}/_search", body),
             )
             for doc_id in doc_ids:
                 if doc_id != before:
@@ -222,13 +224,15 @@ class OpenSearchWriter:
         self._put_meta(build)
 
     def finish(self, manifest: Manifest, data: Mapping[str, str]) -> None:
-        """Write a checkpoint, and complete ``_meta`` with the manifest and the shard terms."""
+        """Write a checkpoint, and complete ``_meta`` with the manifest and the shard terms.
+        Then end the threads."""
         self._refresh()
         shards, language = self._definition.shards, self._definition.language
         terms = [find_shard_terms(self._client, index, shards, language) for index in self._indexes]
         self._meta = self._meta.completed(manifest, *terms)
         self._call("POST", f"/{self._both()}/_flush", timeout_s=_SLOW_S)
         self.commit(data)
+        self.abort()
 
     def counts(self) -> tuple[int, int | None]:
         """Count the chunks and sentences on the cluster; None for sentences that are left out."""
@@ -254,7 +258,7 @@ class OpenSearchWriter:
         meta = Meta(sentences, build={SIGNATURE_KEY: signature, BUILDER_KEY: this_builder()})
         described = {
             "chunks": meta.to_json(),
-            "sentences": {"version": schema.META_VERSION, "chunks": self.physical},
+            "sentences": {"version": schema.META_VERSION, "chunks": self._physical},
         }
         for index, alias, kind in zip(
             self._indexes, self._aliases, ("chunks", "sentences"), strict=False
@@ -282,17 +286,17 @@ class OpenSearchWriter:
 
     def _resumed(self) -> Meta:
         meta = self._client.read(
-            lambda reply: schema.read_meta(reply[self.physical]["mappings"], self.physical),
-            self._client.call("GET", f"/{self.physical}/_mapping"),
+            lambda reply: schema.read_meta(reply[self._physical]["mappings"], self._physical),
+            self._client.call("GET", f"/{self._physical}/_mapping"),
         )
         if meta is None:
-            raise IndexDamagedError("The index has no _meta of ours.", where=self.physical)
+            raise IndexDamagedError("The index has no _meta of ours.", where=self._physical)
         return meta
 
     def _put_meta(self, build: Mapping[str, Any]) -> None:
         self._meta = replace(self._meta, build=build)
         body = {"_meta": {schema.META_KEY: self._meta.to_json()}}
-        path = f"/{building_alias(self.physical)}/_mapping"
+        path = f"/{building_alias(self._physical)}/_mapping"
         self._call("PUT", path, body)
 
     def _refresh(self) -> None:
