@@ -154,7 +154,8 @@ class ServedFolder:
 
     def withdraw(self, error: AragError, state: bytes | None) -> bool:
         """Let the index be built again; see FolderIndex."""
-        is_withdrawn = self.index.withdraw(self._counted, error, state)
+        if is_withdrawn := self.index.withdraw(self._counted, error, state):
+            self._files = len(self._watcher.files())
         self._watcher.wake()
         return is_withdrawn
 

@@ -150,7 +150,7 @@ def test_little_is_brought_in_step_before_an_answer(notes: Path) -> None:
 def test_what_takes_longer_is_named_in_the_answer(
     notes: Path, much: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def locked(*arguments: object) -> None:
+    def locked(*arguments: object, **options: object) -> None:
         raise IndexLockedError("Another process builds this index.")
 
     new = notes / ("new.html" if much == "slow" else "new.md")

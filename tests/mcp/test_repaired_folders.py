@@ -215,7 +215,7 @@ def test_the_watcher_of_a_server_repairs_an_index_that_no_call_has_met(notes: Pa
 
 
 def test_how_far_a_second_build_is_differs_from_the_first(notes: Path) -> None:
-    folder = ServedFolder(FolderIndex.of(notes), print, print)
+    folder = ServedFolder(FolderIndex.of(notes), print)
     assert folder.building() is None
     assert folder.withdraw(AragError("A bug."), folder.index.state) is False
     assert folder.withdraw(IndexDamagedError("Broken."), folder.index.state)

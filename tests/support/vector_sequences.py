@@ -192,7 +192,7 @@ class _Sequence:
 
     def _added(self, documents: Mapping[str, dict[str, Any]], what: str) -> None:
         embeds = self._random.random() < 0.7
-        options = AddOptions(vectors=self._root, embed=embeds)
+        options = AddOptions(vectors=self._root, embed=embeds, encoder=self.encoder)
         file = self._file(list(documents.values()))
         self._do(
             f"{what}{'' if embeds else ' without embedding'}",

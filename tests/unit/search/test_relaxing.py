@@ -9,6 +9,7 @@ from arag_search.query.reading import parse
 from arag_search.search.advice.parts import Parts
 from arag_search.search.advice.relaxing import MAX_RELAXED_CLAUSES, relaxed_queries
 from arag_search.search.index import Index
+from arag_search.tools.passages.search import reply
 from arag_search.tools.preset_files import load_preset
 from arag_search.tools.tool import ReadSet, ToolResult
 from arag_search.tools.toolbox import tools_of
@@ -107,8 +108,9 @@ def test_exclusions_and_scopes_hold(relaxed: Index) -> None:
 
 
 def test_a_passage_that_meets_all_but_in_no_single_sentence_is_nearest(relaxed: Index) -> None:
-    result = run(relaxed, query="taught AND wrote", granularity="sentence")
-    assert "\nIn no single sentence, but in these passages:\n[vivaldi.1]" in result.text
+    result = relaxed.logical_search("taught AND wrote", granularity="sentence", relax=True)
+    text = reply(result, load_preset("logical_read"), ReadSet()).text
+    assert "\nIn no single sentence, but in these passages:\n[vivaldi.1]" in text
 
 
 def test_only_conditions_are_relaxed_and_only_up_to_a_number_of_clauses() -> None:
