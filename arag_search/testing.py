@@ -50,9 +50,7 @@ def index_of(
 
 def _fields(records: Iterable[Mapping[str, Any] | Document]) -> dict[str, Any]:
     mappings = [record for record in records if isinstance(record, Mapping)]
-    values: dict[str, object] = {
-        name: value for record in mappings for name, value in record.items()
-    }
+    values = dict[str, object](member for record in mappings for member in record.items())
     return {
         name: _TYPES.get(type(value), "keyword")
         for name, value in values.items()

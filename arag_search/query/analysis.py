@@ -1,12 +1,12 @@
 """The words of a text exactly as Lucene's StandardAnalyzer finds them, without Lucene.
 
 The terms and offsets are those of Lucene 10.5's ``StandardAnalyzer()``: StandardTokenizer with
-tokens of at most 255 UTF-16 units, then LowerCaseFilter, and no stop words. They are the same for
-every string, whatever version of Unicode this Python knows: the tokenizer's grammar is pinned to
-Unicode 12.1, and so is the table below. Nothing is normalised.
+tokens of at most 255 UTF-16 units, then LowerCaseFilter, and no stop words. The tokenizer's grammar
+and the table below are pinned to Unicode 12.1. So the terms do not depend on the version of Unicode
+that this Python knows. Nothing is normalised.
 
 One difference remains. A lone surrogate is never part of a word, here as in Lucene. But Java takes
-two that follow each other for one character, and Python does not.
+a high surrogate and the low one after it for a character, and Python does not.
 
 How it works: characters fall into some twenty classes (``_RUNS``), and a word is a pattern over
 the string of their classes (``_word_patterns``). Most text has only letters, digits and

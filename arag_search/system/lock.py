@@ -7,6 +7,7 @@ in one process exclude each other too.
 from __future__ import annotations
 
 import fcntl
+import functools
 import os
 import threading
 import time
@@ -98,9 +99,9 @@ def in_turn(
     wait_s = min(max(0.0, wait_s), threading.TIMEOUT_MAX)  # 0 for NaN
     ends = time.monotonic() + wait_s
     queue = _queues.setdefault(name, threading.Lock())
-    waits = iter((on_wait,))
+    say_once = functools.cache(on_wait)
     if not (is_first := queue.acquire(blocking=False)) and wait_s:
-        next(waits)()
+        say_once()
         is_first = queue.acquire(timeout=wait_s)
     try:
         with ExitStack() as stack:
@@ -111,8 +112,7 @@ def in_turn(
                 except held:
                     if time.monotonic() >= ends:
                         raise
-                for call in waits:
-                    call()
+                say_once()
                 time.sleep(_PAUSE_S)
             yield entered
     finally:

@@ -208,12 +208,12 @@ class Tool(ABC):
         served.description = self.description.replace(DOCUMENTS, f"{DOCUMENTS} in {name}", 1)
         return served
 
-    def openai_schema(self) -> dict[str, Any]:
-        """Return the tool in the form that OpenAI-compatible endpoints take in ``tools``."""
+    def openai_schema(self, name: str | None = None) -> dict[str, Any]:
+        """Return the tool as OpenAI-compatible endpoints take it in ``tools``, by any name."""
         return {
             "type": "function",
             "function": {
-                "name": self.name,
+                "name": name or self.name,
                 "description": self.description,
                 "parameters": self.parameters,
             },

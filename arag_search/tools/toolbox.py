@@ -79,22 +79,22 @@ class Toolbox:
     @property
     def schemas(self) -> list[Any]:
         """The tools as ``client.chat.completions.create(tools=...)`` takes them."""
-        return [
-            {"type": "function", "function": function} for function in self._schemas("parameters")
-        ]
+        return [tool.openai_schema(name) for name, tool in self.tools.items()]
 
     @property
     def responses_schemas(self) -> list[Any]:
         """The tools as ``client.responses.create(tools=...)`` takes them."""
         return [
-            {"type": "function", **function, "strict": False}
-            for function in self._schemas("parameters")
+            {"type": "function", **schema["function"], "strict": False} for schema in self.schemas
         ]
 
     @property
     def anthropic_schemas(self) -> list[Any]:
         """The tools as Anthropic's ``client.messages.create(tools=...)`` takes them."""
-        return self._schemas("input_schema")
+        return [
+            {"name": name, "description": tool.description, "input_schema": tool.parameters}
+            for name, tool in self.tools.items()
+        ]
 
     def call(self, name: str, arguments: str | Mapping[str, Any]) -> ToolResult:
         """Return the result of a call that a model wrote: for the model ``text``, of ``tokens``
@@ -127,12 +127,6 @@ class Toolbox:
     def _over(self, index: Index) -> Mapping[str, Tool]:
         """Return the tools over one state of the index, which are made once."""
         return index.state.once(made_of_state, served_tools, self.preset)
-
-    def _schemas(self, parameters: str) -> list[dict[str, Any]]:
-        return [
-            {"name": name, "description": tool.description, parameters: tool.parameters}
-            for name, tool in self.tools.items()
-        ]
 
     def _begin(self) -> ReadSet:
         """Count a call, and return what was shown before it."""

@@ -60,14 +60,20 @@ class ReadingOptions:
 class BuildOptions(ReadingOptions, TargetOptions):
     """The options of a build.
 
-    A chunk has at most ``chunk_tokens`` o200k tokens. ``k1`` and ``b`` are the parameters of BM25.
-    ``language`` is that of the lemmas of words: AUTO detects it, NONE uses none. ``metadata``
-    declares fields and types. ``without`` names the parts to leave out. ``ray`` is the address of a
-    Ray cluster that reads, cuts and writes (see ``Cluster``; None: this machine does); ``workers``
-    then work there (None: one for each of its cores). The other options are for an index on a
-    server: ``shards`` is its number of shards (default: one); ``node_wait_s`` is the time to wait
-    for a lost node (None: NODE_WAIT_S); ``keep`` is the number of earlier finished indexes to keep
-    (None: KEPT). Raises ArgumentError for a value that is not allowed.
+    ``chunk_tokens``: the most o200k tokens of a chunk.
+    ``k1``, ``b``: the parameters of BM25.
+    ``language``: that of the lemmas of words. AUTO: it is detected. NONE: there are no lemmas.
+    ``metadata``: the declared fields and their types.
+    ``without``: the parts to leave out.
+    ``ray``: the address of a Ray cluster that reads, cuts and writes (see ``Cluster``), on which
+    ``workers`` work (None: one for each core). None: this machine does it.
+
+    For an index on a server only:
+    ``shards``: the number of shards. None: one.
+    ``node_wait_s``: the seconds to wait for a lost node. None: NODE_WAIT_S.
+    ``keep``: the number of earlier finished indexes to keep. None: KEPT.
+
+    Raises ArgumentError for a value that is not allowed.
     """
 
     chunk_tokens: int = DEFAULT_CHUNK_TOKENS

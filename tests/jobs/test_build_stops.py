@@ -22,8 +22,6 @@ from tests.support.builds import (
     same_index,
 )
 
-MEMORY_TEST = "test_memory_does_not_grow_with_the_corpus"
-
 
 @pytest.fixture(scope="module", autouse=True)
 def memory_children(
@@ -31,7 +29,8 @@ def memory_children(
 ) -> "list[subprocess.Popen[str]]":
     """Start builds of a corpus and of one ten times as large, without workers and with two. They
     run beside the other tests."""
-    if not any(item.name == MEMORY_TEST for item in request.session.items):
+    name = "test_memory_does_not_grow_with_the_corpus"
+    if all(item.name != name for item in request.session.items):
         return []
     folder = tmp_path_factory.mktemp("memory")
     sources = {size: corpus(str(folder / f"c{size}.jsonl"), size) for size in (200, 2000)}

@@ -257,6 +257,5 @@ def test_updates_of_threads_queue_and_none_is_lost() -> None:
         events: list[ProgressEvent] = []
         with pytest.raises(IndexLockedError):
             add(ticket("t"), wait_s=0.3, progress=Progress(events.append))
-    assert [event.text for event in events] == [
-        "Waiting up to 0.3 s for another update of the index."
-    ]
+    (event,) = events
+    assert event.text == "Waiting up to 0.3 s for another update of the index."

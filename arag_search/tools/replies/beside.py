@@ -49,8 +49,8 @@ def blocks_beside(result: SearchResult, read_set: ReadSet, whole_up_to: int | No
 
 
 def list_other_titles(result: SearchResult, blocks: Sequence[Block]) -> None:
-    """Leave only the titles of what a search for a title alone finds beside the passages that have
-    exactly this title, if the first has it."""
+    """Show other passages by their titles alone, if the query is only the exact title of the first
+    hit. Passages with this title stay as they are."""
     query = None if result.highlighter is None else result.highlighter.query
     if query is None or query.field != TITLE or not result.hits or result.offset:
         return

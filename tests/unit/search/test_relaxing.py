@@ -109,8 +109,8 @@ def test_exclusions_and_scopes_hold(relaxed: Index) -> None:
 
 def test_a_passage_that_meets_all_but_in_no_single_sentence_is_nearest(relaxed: Index) -> None:
     result = relaxed.logical_search("taught AND wrote", granularity="sentence", relax=True)
-    text = reply(result, load_preset("logical_read"), ReadSet()).text
-    assert "\nIn no single sentence, but in these passages:\n[vivaldi.1]" in text
+    line = "\nIn no single sentence, but in these passages:\n[vivaldi.1]"
+    assert line in reply(result, load_preset("logical_read"), ReadSet()).text
 
 
 def test_only_conditions_are_relaxed_and_only_up_to_a_number_of_clauses() -> None:
