@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[1]
 BENCHES = {
     "ablate": "bench.ablate",
     "counterfactual": "bench.counterfactual.counterfactual",
+    "lookup": "bench.replies.lookup",
     "prepare": "bench.published.prepare",
     "retrieval": "bench.retrieval",
     "ripgrep": "bench.ripgrep.ripgrep",

@@ -30,12 +30,12 @@ from index_jobs.embedding.options import EmbedOptions
 
 def kept_index(corpus: Path, folder: Path) -> Path:
     """Return the index of a corpus that is kept in ``folder``; build it if it is missing, or was
-    built from another file or by another program.
+    built from another file, or from a folder whose files have changed, or by another program.
 
     Raises what ``build_index`` raises.
     """
     options = BuildOptions(overwrite=True)
-    made_of = hashlib.sha256(repr(options.signature()).encode() + corpus.read_bytes()).hexdigest()
+    made_of = hashlib.sha256(repr(options.signature()).encode() + _content(corpus)).hexdigest()
     location, stamp = folder / "index", folder / "made_of.sha256"
     if not (location.exists() and stamp.exists() and stamp.read_text("utf-8") == made_of):
         folder.mkdir(parents=True, exist_ok=True)
@@ -44,6 +44,14 @@ def kept_index(corpus: Path, folder: Path) -> Path:
         build_index([str(corpus)], location, options)
         write_atomically(stamp, made_of.encode())
     return location
+
+
+def _content(corpus: Path) -> bytes:
+    """Return the bytes of a file; of a folder the names, sizes and times of its files."""
+    if corpus.is_file():
+        return corpus.read_bytes()
+    files = [(path, path.stat()) for path in sorted(corpus.rglob("*")) if path.is_file()]
+    return repr([(str(path), of.st_size, of.st_mtime_ns) for path, of in files]).encode()
 
 
 def open_kept(corpus: Path, folder: Path, encoder: str | None, own: Path | None = None) -> Index:

@@ -71,6 +71,11 @@ def _entries(pages: list[Path]) -> Iterator[tuple[str, str]]:
             yield id, " ".join(without_tags(body).split())
 
 
-def without_tags(text: str) -> str:
-    """Return the text of a page."""
-    return html.unescape(_TAG.sub("", text))
+def without_tags(page: str, instead: str = "") -> str:
+    """Return the text of a page, with something else in place of each tag."""
+    return html.unescape(_TAG.sub(instead, page))
+
+
+def plain(text: str) -> str:
+    """Return the letters and digits of a text, in lower case and with single blanks."""
+    return re.sub(r"[\W_]+", " ", text.casefold()).strip()

@@ -12,7 +12,6 @@ See bench/studies/ripgrep.md.
 from __future__ import annotations
 
 import argparse
-import re
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -25,7 +24,7 @@ from bench import BenchError
 from bench.arguments import BenchParser, positive
 from bench.report.estimates import mean_rows
 from bench.report.rows import Figure, circumstances, corpus_of, show
-from bench.ripgrep.manuals import copy_pages, postgresql_needs, python_needs, without_tags
+from bench.ripgrep.manuals import copy_pages, plain, postgresql_needs, python_needs, without_tags
 from bench.ripgrep.notes import Need, write_notes
 from bench.ripgrep.policy import Hands, ask
 from bench.ripgrep.tools import LogicalHands, RipgrepHands
@@ -115,15 +114,10 @@ def _values(need: Need, hands: Hands) -> dict[str, float]:
     began = time.perf_counter()
     reading = ask(hands, need.text)
     spent = time.perf_counter() - began
-    read = _plain(" ".join(reading.texts))
+    read = plain(without_tags(" ".join(reading.texts)))
     return {
-        "evidence": float(all(_plain(sentence) in read for sentence in need.evidence)),
+        "evidence": float(all(plain(without_tags(sentence)) in read for sentence in need.evidence)),
         "calls": float(reading.calls),
         "tokens": float(reading.tokens),
         "seconds": spent,
     }
-
-
-def _plain(text: str) -> str:
-    """Return the letters and digits of a text without its tags."""
-    return re.sub(r"[\W_]+", " ", without_tags(text).casefold()).strip()
