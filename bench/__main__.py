@@ -22,6 +22,7 @@ BENCHES = {
     "counterfactual": "bench.counterfactual.counterfactual",
     "lookup": "bench.replies.lookup",
     "prepare": "bench.published.prepare",
+    "replay": "bench.replies.replay",
     "retrieval": "bench.retrieval",
     "ripgrep": "bench.ripgrep.ripgrep",
     "scale": "bench.scale.scale",

@@ -51,7 +51,8 @@ def _content(corpus: Path) -> bytes:
     if corpus.is_file():
         return corpus.read_bytes()
     files = [(path, path.stat()) for path in sorted(corpus.rglob("*")) if path.is_file()]
-    return repr([(str(path), of.st_size, of.st_mtime_ns) for path, of in files]).encode()
+    parts = [(str(path.relative_to(corpus)), of.st_size, of.st_mtime_ns) for path, of in files]
+    return repr(parts).encode()
 
 
 def open_kept(corpus: Path, folder: Path, encoder: str | None, own: Path | None = None) -> Index:

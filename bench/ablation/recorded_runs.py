@@ -41,7 +41,7 @@ class RecordedExperiment:
                 self._files[at] = questions, records
                 try:
                     self._asked[name] = chosen(load_questions(questions), runs.questions, name)
-                    self._records[at] = _records_of(records)
+                    self._records[at] = records_of(records)
                 except AragError as error:
                     problems.append(" ".join(str(error).split("\n")))
         problems += [
@@ -72,7 +72,7 @@ class RecordedExperiment:
         """See Experiment."""
 
 
-def _records_of(path: Path) -> dict[str, Record]:
+def records_of(path: Path) -> dict[str, Record]:
     """Read a file of records by question. Raises ConfigError, and RunError for a record."""
     try:
         lines = path.read_bytes().splitlines()

@@ -1,13 +1,15 @@
-"""Lookups over a small manual: answers in a reply, in a passage that it names, and nowhere."""
+"""Lookups over a small manual, answered in the reply or in a passage; recorded calls made again."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
 import pytest
 
 from bench.__main__ import main
+from tests.support.records import read, record, search
 
 LOOKUPS = """
 What does zorble take by default?:
@@ -56,3 +58,45 @@ def test_a_lookup_that_its_page_does_not_answer_is_an_error(
     arguments = (manuals, "--lookups", tmp_path / "lookups.yaml", "--work", tmp_path)
     assert main(["lookup", *map(str, arguments)]) == 1
     assert "1 lookups have no answer on their pages: What does zorble" in capsys.readouterr().err
+
+
+PASSAGES = (
+    ("Homebu", "Homebu is a drama film directed by Worogruer Vorim and shot in Lower Gatrin."),
+    ("Worogruer Vorim", "Worogruer Vorim was a producer. He died in Siduxn."),
+    ("Lower Gatrin", "Lower Gatrin is a quiet town with a mill."),
+)
+
+
+def test_recorded_calls_are_made_again_and_judged_by_what_was_shown_before(tmp_path: Path) -> None:
+    runs, data = tmp_path / "data" / "runs", tmp_path / "data" / "made"
+    data.mkdir(parents=True)
+    runs.mkdir()
+    lines = [orjson.dumps({"title": title, "text": text}) for title, text in PASSAGES]
+    (data / "corpus.jsonl").write_bytes(b"\n".join(lines))
+    evidence = [["Homebu", "director", "Worogruer Vorim"], ["Worogruer Vorim", "died", "Siduxn"]]
+    question = {"id": "a", "question": "Where?", "answer": "Siduxn", "evidence": evidence}
+    (runs / "made.questions.jsonl").write_bytes(orjson.dumps(question))
+    steps = (
+        search("corpus-1.1", tool_input={"query": "homebu OR qqzz*", "granularity": "chunk"}),
+        replace(read("corpus-1.1"), tool_input={"chunk_ids": ["corpus-1.1"]}),
+        replace(read("corpus-2.1"), tool_input={"chunk_ids": ["corpus-2.1"]}),
+    )
+    made = replace(record("a", "Siduxn", *steps), question="Where?")
+    (runs / "made.logical_read.jsonl").write_bytes(made.to_line())
+    places = ["--data", tmp_path / "data", "--work", tmp_path / "work", "--json", tmp_path / "of"]
+    assert main(["replay", "runs", *map(str, places)]) == 0
+    (_, figure) = sorted(orjson.loads((tmp_path / "of").read_bytes())["figures"].items())
+    values = {row["what"]: row["value"] for row in figure[1]["rows"]}
+    assert values["replies"] == 3
+    assert (values["reads"], values["reads that have nothing new to show"]) == (2, 1)
+    assert values["reads that show nothing new"] == 1
+    assert (values["useful pointers"], values["useless pointers"]) == (1, 1)
+    assert values["parts of queries that occur nowhere"] == values["of these, told at once"] == 1
+    assert values["recall of evidence, summed"] == 1
+
+
+def test_a_folder_without_records_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["replay", "runs", "--data", str(tmp_path)]) == 1
+    assert "There are no records of logical_read." in capsys.readouterr().err
