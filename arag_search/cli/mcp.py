@@ -154,7 +154,7 @@ def mcp_command(
     with ExitStack() as stack:
         is_http = transport == "http"
         entrance = stack.enter_context(http.listen()) if is_http else _channel(http)
-        live = LiveIndexes({}, settings, about, tuple(locations))
+        live = LiveIndexes(locations, settings, about)
         stack.callback(live.close)
 
         def by(use: Callable[[str, IndexOpening], None], name: str) -> Callable[[str], None]:

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from urllib.parse import unquote
 
 from arag_search.errors import ArgumentError, UnknownDocumentError
-from arag_search.mcp_server.served import ServedIndex
 from arag_search.search.index import Index
 from arag_search.search.reading.documents import unknown_chunks
 from arag_search.system.progress import counted
@@ -27,18 +26,19 @@ def template_of(index: str, kind: AddressKind) -> str:
     return f"{address_start(index, kind)}{{id}}"
 
 
-def read_address(address: str, served: Mapping[str, ServedIndex]) -> str:
-    """Read the text at an address.
+def read_address(address: str, served: Mapping[str, Index]) -> str:
+    """Read the text at an address, of indexes by name.
 
     Raises ArgumentError for an address that is not one of the served indexes, UnknownChunkError and
     UnknownDocumentError for ids that they do not hold, or not in their scope.
     """
-    for index in served.values():
+    for name, index in served.items():
         for kind in KINDS:
-            start = address_start(index.name, kind)
+            start = address_start(name, kind)
             if address[: len(start)].lower() == start.lower():
                 id_ = unquote(address[len(start) :])
-                return _chunk(index, id_) if kind == "chunk" else _document(index, id_)
+                with index.at_one_state() as state:
+                    return (_chunk if kind == "chunk" else _document)(state, id_, name)
     shown = address if len(address) <= _SHOWN_CHARACTERS else f"{address[:_SHOWN_CHARACTERS]}..."
     templates = [template_of(name, kind) for name in served for kind in KINDS]
     raise ArgumentError(
@@ -49,24 +49,24 @@ def read_address(address: str, served: Mapping[str, ServedIndex]) -> str:
     )
 
 
-def _chunk(served: ServedIndex, id_: str) -> str:
-    result = _reader(served.index).run({"chunk_ids": [id_]})
+def _chunk(index: Index, id_: str, name: str) -> str:
+    result = _reader(index).run({"chunk_ids": [id_]})
     if result.status == "error":
-        raise unknown_chunks([id_], served.name)
+        raise unknown_chunks([id_], name)
     return result.text
 
 
-def _document(served: ServedIndex, doc_id: str) -> str:
+def _document(index: Index, doc_id: str, name: str) -> str:
     """Return the first chunks of a document, as many as chunk_read shows at once."""
-    ids, total = document_ids(served.index, doc_id, MAX_IDS)
+    ids, total = document_ids(index, doc_id, MAX_IDS)
     if not ids:
         raise UnknownDocumentError(
             f'No document has the id "{doc_id}".',
-            where=served.name,
+            where=name,
             allowed="ids as the field doc_id has them",
             do="Search with doc_id:ID, or copy an id from what searches show.",
         )
-    text = _reader(served.index).run({"chunk_ids": ids}).text
+    text = _reader(index).run({"chunk_ids": ids}).text
     left = total - len(ids)
     if not left:
         return text

@@ -1,86 +1,75 @@
-"""The served indexes as they are now: each request is answered from one state of each index."""
+"""The served indexes as they are now: each request is answered from one state of its index."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import mcp.types as types
 
 from arag_search.errors import AragError, NotServedError, UnavailableError
-from arag_search.mcp_server.catalogue import Call, Catalogue, merged_about
-from arag_search.mcp_server.served import ServedIndex, index_to_come
-from arag_search.search.following import Follower
+from arag_search.mcp_server.catalogue import chosen_index, merged_about, offered_tools
+from arag_search.mcp_server.served import ServedTools, index_to_come
+from arag_search.mcp_server.workers import Workers
+from arag_search.query.problems import QueryError
 from arag_search.search.index import Index
 from arag_search.search.opening import IndexOpening
+from arag_search.search.state import IndexState
 from arag_search.tools.preset import Preset
-from arag_search.tools.tool import ReadSet, Tool, ToolResult
-from arag_search.tools.toolbox import PAGE_ARGUMENTS, page_of
+from arag_search.tools.tool import ReadSet, ToolResult
+from arag_search.tools.toolbox import offered_names
 
 if TYPE_CHECKING:
     from arag_search.mcp_server.folders import Coming, ServedFolder
 
 
-@dataclass(eq=False)
-class Session:
+class Session(defaultdict[str, ReadSet]):
     """What one conversation was shown, by index. Two sessions share nothing. A conversation
-    ``is_held`` here until the next call, or ends with this one.
+    ``is_held`` here until the next call, or ends with this one, and then its further pages are
+    those of any conversation.
 
-    A call works on copies, of which one is added when its reply is made. So a call that was
-    cancelled before has shown nothing, and a reply that was lost in transit counts as shown.
+    A call that was cancelled before its reply was made has shown nothing, and a reply that was lost
+    in transit counts as shown.
     """
 
-    is_held: bool = True
-    shown: defaultdict[str, ReadSet] = field(
-        default_factory=lambda: defaultdict(partial(ReadSet, is_kept=False))
-    )
-
-    def copies(self, indexes: Sequence[str]) -> dict[str, ReadSet]:
-        """Return copies of what was shown from indexes, for a call to work on."""
-        return {index: self.shown[index].copy() for index in indexes}
-
-
-class Ran(NamedTuple):
-    """The result of a call, and how its reply is noted as shown in the conversation."""
-
-    result: ToolResult
-    note_shown: Callable[[], None] = lambda: None
+    def __init__(self, *, is_held: bool = True) -> None:
+        super().__init__(lambda: ReadSet(is_kept=False, key=object() if is_held else None))
 
 
 class LiveIndexes:
-    """The served indexes under their names, by their followers; threads may share it.
+    """The served indexes under their names; threads may share it.
 
     Those of ``folders`` follow their files. One that is being built may have no state yet: until
     ``coming`` returns None, tools are ``offered`` and not called.
     """
 
     def __init__(
-        self,
-        followers: Mapping[str, Follower[ServedIndex]],
-        preset: Preset,
-        about: Mapping[str, str] | None = None,
-        names: Sequence[str] = (),
+        self, names: Iterable[str], preset: Preset, about: Mapping[str, str] | None = None
     ) -> None:
-        """Serve indexes. ``about`` are the owners' descriptions; ``names`` are those of all
-        indexes, in their order, of which some are opened later."""
-        self._followers = dict(followers)
+        """Serve indexes with these names, once they are opened. ``about`` are the owners'
+        descriptions."""
         self._preset = preset
         self._about = about or {}
-        self.names = tuple(names or followers)
+        self._served: dict[str, ServedTools] = {}
+        self.names = tuple(names)
         self.about = merged_about({name: self._about.get(name, "") for name in self.names})
-        self._known: tuple[tuple[ServedIndex, ...], Catalogue] | None = None
         self.folders: list[ServedFolder] = []
 
     def open(self, name: str, opening: IndexOpening) -> None:
         """Open an index and serve it under its name. Raises what opening raises."""
-        self._followers[name] = opening.follow(partial(self._served, name))
 
-    def _served(self, name: str, index: Index) -> ServedIndex:
-        return ServedIndex.of(name, index, self._preset, self._about.get(name, ""))
+        def served_state(index: Index) -> IndexState:
+            ServedTools(name, index, self._preset)  # a state that cannot serve them is not taken
+            return index.state
+
+        follower = opening.follow(served_state)
+        self.serve(name, Index.over(follower, follower.close))
+
+    def serve(self, name: str, index: Index) -> None:
+        """Serve an open index under its name. Raises what ``Toolbox`` raises."""
+        self._served[name] = ServedTools(name, index, self._preset)
 
     def coming(self) -> Coming | None:
         """Return how far the first index is that is not served yet; None if all are."""
@@ -99,15 +88,10 @@ class LiveIndexes:
             if error.where == str(folder.index.location)
         )
 
-    @contextmanager
-    def catalogue(self, filter: str | None = None) -> Generator[Catalogue]:
-        """Use the tools over one state of each index, within the part that a filter admits. Raises
+    def indexes(self, filter: str | None = None) -> dict[str, Index]:
+        """Return the indexes by name, or the parts of them that a filter admits. Raises
         UnavailableError while an index is coming."""
-        with ExitStack() as stack:
-            if (coming := self.coming()) is not None:
-                raise UnavailableError(coming.text, do="Ask again in a moment.")
-            whole = self._whole(stack)
-            yield whole if filter is None else whole.part(filter)
+        return {name: tools.index for name, tools in self._within(filter).items()}
 
     def offered(self, filter: str | None = None) -> list[types.Tool]:
         """Return the tools that clients see. While an index is being built, they are described
@@ -115,69 +99,55 @@ class LiveIndexes:
         coming = self.coming()
         if coming is not None and not coming.has_failed:
             with suppress(NotServedError):  # vectors
-                plain = [self._served(name, index_to_come(name)) for name in self.names]
-                return Catalogue(plain, self._preset).offered
-        with self.catalogue(filter) as catalogue:
-            return catalogue.offered
+                plain = {
+                    name: ServedTools(name, index_to_come(name), self._preset).tools
+                    for name in self.names
+                }
+                return offered_tools(plain, self.about)
+        tools = {name: served.tools for name, served in self._within(filter).items()}
+        return offered_tools(tools, self.about)
 
-    def call(
+    async def call(
         self,
         name: str,
         arguments: Mapping[str, object],
         session: Session,
-        seen: Mapping[str, ReadSet],
-        filter: str | None = None,
-    ) -> Ran:
-        """Call a tool. A further page of a result is read from the state of its first page.
-        ``seen`` is what the session had been shown, by index, when the call arrived."""
-        self.compare()
-        with self.catalogue(filter) as catalogue, ExitStack() as stack:
-            call = catalogue.call(name, arguments)
-            if not isinstance(call, Call):
-                return Ran(call)
-            served, tool = call.served, call.served.tools[call.name]
-            if _is_paged(tool):
-                result, continues = _result_of(call, session, filter)
-                use = self._followers[served.name].use(result, continues=continues)
-                state = stack.enter_context(use)
-                tool = self._within(state, filter).tools[call.name]
-            shown = seen[served.name]
-            reply = tool.run(call.arguments, shown, skips_unknown=True)
-            return Ran(reply, lambda: session.shown[served.name].add(shown))
+        filter: str | None,
+        workers: Workers,
+    ) -> ToolResult:
+        """Call a tool by a worker. Raises UnavailableError while an index is coming."""
+        tools = offered_names(self._preset).values()
+        chosen = chosen_index(name, arguments, tools, self.names)
+        if isinstance(chosen, ToolResult):
+            return chosen
+        index, own = chosen
+        conversation = self._served[index].in_conversation(session[index])
+
+        def part() -> ServedTools:
+            self.compare()
+            self._check_served()
+            return conversation.within(filter)
+
+        return await conversation.answer(workers, name, own, part)
 
     def check(self, filter: str) -> None:
         """Raise QueryError for a filter that one of the indexes cannot use."""
-        with ExitStack() as stack:
-            self._whole(stack).check(filter)
+        for name, served in self._served.items():
+            try:
+                served.within(filter)
+            except QueryError as error:
+                error.where = f"the filter, for the index {name}"
+                raise
 
     def close(self) -> None:
-        """Close the followers."""
-        for follower in self._followers.values():
-            follower.close()
+        """Close the indexes."""
+        for served in self._served.values():
+            served.index.close()
 
-    def _whole(self, stack: ExitStack) -> Catalogue:
-        """Return the tools over the current states, which ``stack`` holds. They are made again only
-        if a state is new."""
-        states = tuple(stack.enter_context(self._followers[name].use()) for name in self.names)
-        known = self._known
-        if known is None or known[0] != states:
-            known = self._known = states, Catalogue(states, self._preset)
-        return known[1]
+    def _within(self, filter: str | None) -> dict[str, ServedTools]:
+        self._check_served()
+        return {name: self._served[name].within(filter) for name in self.names}
 
-    def _within(self, state: ServedIndex, filter: str | None) -> ServedIndex:
-        if filter is None:
-            return state
-        known = self._known
-        if known is not None and state in known[0]:
-            return known[1].part(filter).served[state.name]
-        return state.within(filter, self._preset)
-
-
-def _is_paged(tool: Tool) -> bool:
-    return any(argument in tool.parameters["properties"] for argument in PAGE_ARGUMENTS)
-
-
-def _result_of(call: Call, session: Session, filter: str | None) -> tuple[Hashable, bool]:
-    # What identifies the result of which a call asks for a page, and whether it is a further page.
-    same, continues = page_of(call.name, call.arguments)
-    return (session if session.is_held else None, filter, same), continues
+    def _check_served(self) -> None:
+        if (coming := self.coming()) is not None:
+            raise UnavailableError(coming.text, do="Ask again in a moment.")

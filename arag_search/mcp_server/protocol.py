@@ -202,17 +202,14 @@ class _Answers:
         coming = await self._coming(context)
         if coming is not None:
             return _tool_answer(error_result(f"{coming.text} Call again in a moment."))
-        name, arguments = params.name, params.arguments or {}
-        seen = session.copies(self.live.names)
-        call = partial(self.live.call, name, arguments, session, seen, filter)
+        arguments = params.arguments or {}
         try:
-            ran = await self.workers.run(call)
+            result = await self.live.call(params.name, arguments, session, filter, self.workers)
         except UnavailableError:
             if self.live.coming() is None:
                 raise
             return await self.call_tool(context, params)  # comparing the files met damage
-        ran.note_shown()
-        result = ran.result if _reads_structured(context) else replace(ran.result, structured=None)
+        result = result if _reads_structured(context) else replace(result, structured=None)
         return _tool_answer(result)
 
     async def list_resources(self, _: _Context, __: _Page) -> types.ListResourcesResult:
@@ -239,8 +236,7 @@ class _Answers:
 
         def read() -> str:
             self.live.compare()
-            with self.live.catalogue(filter) as catalogue:
-                return read_address(params.uri, catalogue.served)
+            return read_address(params.uri, self.live.indexes(filter))
 
         text = await self.workers.run(read)
         contents = types.TextResourceContents(

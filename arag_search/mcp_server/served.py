@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import unicodedata
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import count
 from pathlib import Path
-from typing import cast
+from typing import Self, cast
 from unicodedata import combining
 
 from arag_search.engines.base import SearchEngine
@@ -16,11 +16,13 @@ from arag_search.engines.opensearch.address import is_address, parse_address
 from arag_search.errors import ArgumentError
 from arag_search.field_counts import FieldCounts
 from arag_search.manifest import Manifest
+from arag_search.mcp_server.workers import Workers
 from arag_search.search.index import Index
+from arag_search.search.state import IndexState
 from arag_search.tools.preset import Preset
 from arag_search.tools.registry import CONNECTOR_TOOLS
-from arag_search.tools.tool import Tool
-from arag_search.tools.toolbox import Toolbox
+from arag_search.tools.tool import ReadSet, Tool, ToolResult
+from arag_search.tools.toolbox import Toolbox, served_tools
 from index_jobs.sources.metadata import FILE_FIELDS
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
@@ -32,26 +34,40 @@ MAX_DESCRIPTION = 1_000
 """The maximum number of characters in the description of an index."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ServedIndex:
-    """An open index, its name, the tools of the preset over it by the names that clients see, and
-    its owner's description of it ("" if there is none)."""
+class ServedTools(Toolbox):
+    """The tools of a preset over an index that clients know by a name."""
 
-    name: str
-    index: Index
-    tools: Mapping[str, Tool]
-    about: str = ""
+    def __init__(self, name: str, index: Index, preset: Preset) -> None:
+        self.name = name
+        super().__init__(index, preset)
 
-    @staticmethod
-    def of(name: str, index: Index, preset: Preset, about: str = "") -> ServedIndex:
-        """Build the index with the tools of the preset. Raises what ``Toolbox`` raises."""
-        tools = Toolbox(index, preset).tools
-        served = {offered: tool.served_as(name) for offered, tool in tools.items()}
-        return ServedIndex(name, index, served, about)
+    def within(self, filter: str | None) -> Self:
+        """Return the tools over the part that a filter admits. Raises QueryError."""
+        part = copy.copy(self)
+        part.index = self.index if filter is None else self.index.within(filter)
+        return part
 
-    def within(self, filter: str, preset: Preset) -> ServedIndex:
-        """Return the part that a filter admits, with the tools of the preset over it."""
-        return ServedIndex.of(self.name, self.index.within(filter), preset, self.about)
+    async def answer(
+        self,
+        workers: Workers,
+        name: str,
+        arguments: Mapping[str, object],
+        part: Callable[[], ServedTools],
+    ) -> ToolResult:
+        """Do what ``acall`` does, by the tools that ``part`` returns in the thread of a worker."""
+        shown = self._begin()
+        return self._end(*await workers.run(lambda: part()._run(name, arguments, shown)), shown)
+
+    def _over(self, index: Index) -> Mapping[str, Tool]:
+        return index.state.once(_named, self.preset, self.name)
+
+    def _result(self, tool: Tool, given: object, shown: ReadSet) -> ToolResult:
+        return tool.run(given, shown, skips_unknown=True)
+
+
+def _named(state: IndexState, preset: Preset, name: str) -> dict[str, Tool]:
+    tools = served_tools(preset, Index.of_state(state))
+    return {offered: tool.served_as(name) for offered, tool in tools.items()}
 
 
 class _EngineToCome:

@@ -14,9 +14,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import Any, ClassVar, Literal, NamedTuple, cast
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, cast
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from arag_search.errors import ArgumentError, QueryTimeoutError, UnknownChunkError
 from arag_search.query.problems import QueryError
@@ -93,7 +93,8 @@ class ReadSet:
     are the ids of passages asked for, in presets that reply as A-RAG (its context tracker), and
     ``noted`` the unknown arguments that a note has named. A ``Toolbox`` notes ``ids`` of passages,
     ``calls`` that were run with what answers them again, and in ``stale_steps`` the number of steps
-    since something new was shown.
+    since something new was shown. ``key`` tells the conversation from others: further pages of a
+    result are read from the state of the index of its first page.
     """
 
     seen: dict[str, frozenset[int]] = field(default_factory=dict[str, frozenset[int]])
@@ -106,6 +107,7 @@ class ReadSet:
     ids: set[str] = field(default_factory=set[str])
     calls: dict[str, Repeated] = field(default_factory=dict[str, Repeated])
     stale_steps: int = 0
+    key: Annotated[object, Field(exclude=True)] = field(default_factory=object, compare=False)
 
     def begin(self) -> None:
         """Begin another question of the same conversation."""

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from arag_search.errors import ConfigError, NotServedError, VectorsNotFoundError
 from arag_search.query.filters import Data
@@ -113,12 +113,12 @@ class Toolbox:
         shown = self._begin()
         return self._end(*await asyncio.to_thread(self._run, name, arguments, shown), shown)
 
-    def fork(self) -> Toolbox:
+    def fork(self) -> Self:
         """Return a toolbox for a conversation that goes on from here beside this one."""
         with self._changing:
             return self.in_conversation(copy.deepcopy(self.shown))
 
-    def in_conversation(self, shown: ReadSet) -> Toolbox:
+    def in_conversation(self, shown: ReadSet) -> Self:
         """Return the toolbox of another conversation, which has been shown this."""
         other = copy.copy(self)
         other.shown, other._changing = shown, threading.Lock()
@@ -143,14 +143,14 @@ class Toolbox:
             given = parsed_arguments(arguments)
         except ValueError as error:
             return error_result(str(error)), name, None
-        same, continues = page_of(name, given)
-        with self.index.at_one_state((self, same), continues=continues) as index:
+        result, continues = self._page_of(name, given)
+        with self.index.at_one_state(result, continues=continues) as index:
             tools = self._over(index)
             name = meant_tool(name, tools)
             if name not in tools:
                 return no_such_tool(name, tools), name, None
             tool, key = tools[name], None
-            if self.preset.loop_guards and not TOOLS[tool.name].knows_repeats:
+            if self._guards and not TOOLS[tool.name].knows_repeats:
                 key = json.dumps([name, given], sort_keys=True, default=repr)
                 if earlier := self.shown.calls.get(key):
                     return ToolResult(*earlier), tool.name, None
@@ -159,11 +159,28 @@ class Toolbox:
     def _result(self, tool: Tool, given: object, shown: ReadSet) -> ToolResult:
         return tool.run(given, shown)
 
+    @property
+    def _guards(self) -> bool:
+        # A client that holds the conversation itself may have dropped what it was shown.
+        return self.preset.loop_guards and self.shown.is_kept
+
+    def _page_of(self, name: str, arguments: object) -> tuple[Hashable | None, bool]:
+        """Return what identifies the result of which a call asks for a page, None for reads, and
+        whether it is a further page."""
+        if not isinstance(arguments, Mapping) or meant_tool(name, TOOLS) in READ_TOOLS:
+            return None, False
+        given = dict(cast(Mapping[str, object], arguments))
+        pages = [given.pop(argument, None) for argument in PAGE_ARGUMENTS]
+        same = json.dumps(given, sort_keys=True, default=repr)
+        return (self.shown.key, name, same), any(pages)
+
     def _end(self, result: ToolResult, name: str, key: str | None, shown: ReadSet) -> ToolResult:
         """Note what a call has shown, and add to its result that several showed nothing new."""
         with self._changing:
             now = self.shown
             now.add(shown)
+            if not self._guards:
+                return result
             if key is not None:
                 now.calls[key] = (
                     _repeat_notice(shown.step, result),
@@ -176,18 +193,10 @@ class Toolbox:
             is_read = name in READ_TOOLS and result.retrieved_tokens > 0
             now.stale_steps = 0 if is_read or not now.ids.issuperset(ids) else now.stale_steps + 1
             now.ids |= ids
-            if not self.preset.loop_guards or now.stale_steps < STALE_STEPS:
+            if now.stale_steps < STALE_STEPS:
                 return result
             now.stale_steps = 0
         return replace(result, text=f"{result.text}\n{NOTHING_NEW}")
-
-
-def page_of(name: str, arguments: object) -> tuple[Hashable, bool]:
-    """Return what identifies the result of which a call asks for a page, and whether it is a
-    further page."""
-    given = dict(cast(Mapping[str, object], arguments)) if isinstance(arguments, Mapping) else {}
-    pages = [given.pop(argument, None) for argument in PAGE_ARGUMENTS]
-    return (name, json.dumps(given, sort_keys=True, default=repr)), any(pages)
 
 
 def tools_of(preset: Preset, index: Index) -> dict[str, Tool]:
@@ -209,10 +218,15 @@ def tools_of(preset: Preset, index: Index) -> dict[str, Tool]:
     return {name: tool_class(name)(index, preset) for name in preset.tools}
 
 
+def offered_names(preset: Preset) -> dict[str, str]:
+    """Return the names that clients call, by those of the tools, in the order of the preset."""
+    return {key: TOOLS[key].offered_name for key in preset.tools if not TOOLS[key].of_loop}
+
+
 def served_tools(preset: Preset, index: Index) -> dict[str, Tool]:
     """Return the tools for clients that hold the conversation themselves, by the names that these
     call. Raises ConfigError for a preset without such tools, and what ``tools_of`` raises."""
-    names = {key: TOOLS[key].offered_name for key in preset.tools if not TOOLS[key].of_loop}
+    names = offered_names(preset)
     if not names:
         raise ConfigError(
             f"Preset {preset.name} has no tools to serve.",

@@ -24,9 +24,7 @@ from arag_search.corpus import Chunk, nfc
 from arag_search.errors import AccessError, ConfigError
 from arag_search.mcp_server import access as access_module
 from arag_search.mcp_server.access import AccessFile
-from arag_search.mcp_server.catalogue import Catalogue
 from arag_search.mcp_server.listening import Listening, listen
-from arag_search.mcp_server.served import ServedIndex
 from arag_search.search.index import Index
 from arag_search.tools.preset_files import load_preset
 from arag_search.tools.tool import ReadSet
@@ -45,7 +43,7 @@ from tests.support.mcp_http import (
     ping_status,
     web_client,
 )
-from tests.support.mcp_servers import LocalServer, text_of
+from tests.support.mcp_servers import LocalServer, live_indexes, text_of
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.parts import METADATA, guarded_corpus, part_of, vectors_of
 from tests.support.passages import chunk
@@ -277,11 +275,10 @@ def test_filters_as_data_show_each_user_what_has_exactly_their_name(tmp_path: Pa
      "{owner: [ann, ~]}", "{not: {}}", "{5: ann}", "{owner: {gte: ''}}", "{owner: !!binary YQ==}"],
 )  # fmt: skip
 def test_data_that_is_no_filter_lets_nobody_in(tmp_path: Path, filter: str) -> None:
-    served = ServedIndex.of("memory", index_of_documents(), load_preset("logical_read"))
-    catalogue = Catalogue([served], load_preset("logical_read"))
+    live = live_indexes({"memory": index_of_documents()})
     file = write(tmp_path / "access.yaml", {ANN: f"{{filter: {filter}}}", BOB: "acl:everyone"})
     with pytest.raises(ConfigError):
-        AccessFile(file, catalogue.check)
+        AccessFile(file, live.check)
 
 
 def test_a_token_sees_its_part_of_every_index(file: Path) -> None:
@@ -343,8 +340,7 @@ def test_a_file_is_read_again_when_it_has_changed_and_not_otherwise(
 
 def test_all_problems_of_a_file_are_listed_and_no_token_is_shown(tmp_path: Path) -> None:
     file = tmp_path / "access.yaml"
-    served = ServedIndex.of("memory", index_of_documents(), load_preset("logical_read"))
-    catalogue = Catalogue([served], load_preset("logical_read"))
+    live = live_indexes({"memory": index_of_documents()})
     first = hash_of(ANN)
     file.write_text(
         f"{ANN}: acl:hr\n"
@@ -354,7 +350,7 @@ def test_all_problems_of_a_file_are_listed_and_no_token_is_shown(tmp_path: Path)
         f"{hash_of(EVE)}:\n"
     )
     with pytest.raises(ConfigError) as raised:
-        AccessFile(file, catalogue.check)
+        AccessFile(file, live.check)
     assert str(raised.value) == (
         "The access file has 6 problems.\n"
         "1. entry 1: its key is not a SHA-256. A token does not belong here.\n"

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -15,18 +16,18 @@ from mcp import ClientSession, MCPError
 
 from arag_search.mcp_server import protocol
 from arag_search.mcp_server.folders import Coming
-from arag_search.mcp_server.live import LiveIndexes
-from arag_search.mcp_server.served import ServedIndex
+from arag_search.mcp_server.workers import Workers
 from arag_search.search.following import FollowedState, Follower
+from arag_search.search.index import Index
 from arag_search.search.standing import standing_of
-from arag_search.tools.preset_files import load_preset
+from arag_search.search.state import IndexState
 from index_jobs.build.new_index import build_index
 from index_jobs.embedding.job import embed_index
 from index_jobs.sources.folders import source as files
 from index_jobs.updates.synchronisation import sync_documents
 from tests.support.commands import Command
 from tests.support.guides import ROOT, blocks_of, guide_text
-from tests.support.mcp_servers import LocalServer, text_of
+from tests.support.mcp_servers import LocalServer, live_indexes, text_of
 from tests.support.passages import VIVALDI, index_of
 from tests.support.patience import PATIENCE_S
 from tests.support.served_folders import passage_with, served, started
@@ -326,21 +327,22 @@ def test_an_index_that_is_coming_is_waited_for_with_progress_and_then_named(
 
 
 def test_a_session_that_is_paging_keeps_its_state_and_another_has_the_newest() -> None:
-    preset = load_preset("logical_read")
     number = 0
 
-    def open_newest() -> FollowedState[ServedIndex]:
+    def open_newest() -> FollowedState[IndexState]:
         mine = number
         index = index_of(*(VIVALDI if mine == 0 else VIVALDI[:1]))
-        served = ServedIndex.of("memory", index, preset)
-        return FollowedState(served, lambda: mine != number, index.close)
+        return FollowedState(index.state, lambda: mine != number, index.close)
 
-    live = LiveIndexes({"memory": Follower(open_newest)}, preset)
+    follower = Follower(open_newest)
+    live = live_indexes({"memory": Index.over(follower, follower.close)})
     session, other = protocol.Session(), protocol.Session()
+    workers = Workers()
 
     def texts(of: protocol.Session, **more: object) -> str:
         arguments = {"query": "vivaldi OR goldoni OR opera", "top_k": 1, **more}
-        return live.call("logical_search", arguments, of, of.copies(live.names)).result.text
+        call = partial(live.call, "logical_search", arguments, of, None, workers)
+        return anyio.run(call).text
 
     first = texts(session)
     number = 1

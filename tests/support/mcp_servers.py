@@ -18,10 +18,8 @@ from arag_search.errors import UnavailableError
 from arag_search.mcp_server.access import AccessFile
 from arag_search.mcp_server.live import LiveIndexes
 from arag_search.mcp_server.protocol import build_server
-from arag_search.mcp_server.served import ServedIndex
 from arag_search.mcp_server.workers import Workers
 from arag_search.plan.clauses import ResolvedPlan
-from arag_search.search.following import FollowedState, Follower
 from arag_search.search.index import Index
 from arag_search.tools.preset import Preset
 from arag_search.tools.preset_files import load_preset
@@ -67,13 +65,14 @@ class MoodyEngine(MemoryEngine):
                 self.at_work -= 1
 
 
-def live_indexes(served: Sequence[ServedIndex], preset: Preset) -> LiveIndexes:
-    """Return served indexes that never change."""
-    followers = {
-        index.name: Follower(lambda index=index: FollowedState(index, lambda: False, lambda: None))
-        for index in served
-    }
-    return LiveIndexes(followers, preset, {index.name: index.about for index in served})
+def live_indexes(
+    indexes: Mapping[str, Index], preset: Preset = PRESET, about: Mapping[str, str] | None = None
+) -> LiveIndexes:
+    """Return open indexes, served under their names."""
+    live = LiveIndexes(indexes, preset, about)
+    for name, index in indexes.items():
+        live.serve(name, index)
+    return live
 
 
 class LocalServer:
@@ -94,11 +93,7 @@ class LocalServer:
         if indexes is None:
             names = zip(("memory", "other"), engines or (self.engine,), strict=False)
             indexes = {name: Index(engine, name, scope) for name, engine in names}
-        served = [
-            ServedIndex.of(name, index, preset, (about or {}).get(name, ""))
-            for name, index in indexes.items()
-        ]
-        self.live = live_indexes(served, preset)
+        self.live = live_indexes(indexes, preset, about)
         self.access = None if access is None else AccessFile(access, self.live.check)
         self.server: Server[Any] = build_server(
             self.live, preset, self.workers, by_grant=access is not None

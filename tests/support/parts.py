@@ -17,8 +17,6 @@ from arag_search.corpus import Chunk
 from arag_search.engines.base import SearchEngine
 from arag_search.errors import AragError
 from arag_search.mcp_server.addresses import read_address
-from arag_search.mcp_server.catalogue import Catalogue
-from arag_search.mcp_server.served import ServedIndex
 from arag_search.query.fields import MetadataType
 from arag_search.search.advice.relaxing import MAX_NEAREST
 from arag_search.search.index import Index
@@ -32,6 +30,7 @@ from arag_search.tools.toolbox import tools_of
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from arag_search.vectors.opening import VectorSource
 from tests.support.long_documents import long_document
+from tests.support.mcp_servers import live_indexes
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.oracle.vectors import MemoryVectors
 
@@ -323,16 +322,15 @@ class Part:
 
     def check_server(self) -> None:
         """Compare what a server offers, the texts at addresses, and what connectors fetch."""
-        preset = load_preset("logical_read")
-        served, alone = (ServedIndex.of("i", index, preset) for index in (self.part, self.alone))
-        assert Catalogue([served], preset).offered == Catalogue([alone], preset).offered
+        served, alone = (live_indexes({"i": index}) for index in (self.part, self.alone))
+        assert served.offered() == alone.offered()
         for address in (
             *(f"arag://i/chunk/{id}" for id in [*self.ids, "never.1"]),
             *(f"arag://i/document/{doc_id}" for doc_id in [*self.doc_ids, "never"]),
         ):
             texts = [
                 _answer(lambda index, address=address: read_address(address, {"i": index}), own)
-                for own in (served, alone)
+                for own in (self.part, self.alone)
             ]
             assert texts[0] == texts[1]
         fetches = [tools_of(load_preset("connector"), own) for own in (self.part, self.alone)]

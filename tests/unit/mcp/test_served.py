@@ -10,7 +10,7 @@ import pytest
 
 from arag_search.errors import ArgumentError, ConfigError, NotServedError
 from arag_search.mcp_server.catalogue import merged_description
-from arag_search.mcp_server.served import ServedIndex, named_locations
+from arag_search.mcp_server.served import ServedTools, named_locations
 from arag_search.tools.preset_files import load_preset
 from tests.support.passages import VIVALDI, index_of
 
@@ -55,9 +55,9 @@ def test_two_indexes_with_the_same_name_are_rejected() -> None:
 def test_a_preset_that_the_index_cannot_serve_is_rejected() -> None:
     index = index_of(*VIVALDI)
     with pytest.raises(NotServedError):
-        ServedIndex.of("memory", index, load_preset("arag_full"))
+        ServedTools("memory", index, load_preset("arag_full"))
     with pytest.raises(ConfigError) as raised:
-        ServedIndex.of("memory", index, load_preset("direct_answer"))
+        ServedTools("memory", index, load_preset("direct_answer"))
     assert str(raised.value) == (
         "Preset direct_answer has no tools to serve.\nAllowed: a preset with tools\n"
         "Do: See them with: arag-search presets"

@@ -11,7 +11,10 @@ import pytest
 import arag_search
 from arag_search import Toolbox
 from arag_search.errors import ConfigError, EngineError, IndexClosedError
+from arag_search.search.following import FollowedState, Follower
 from arag_search.search.index import Index
+from arag_search.search.state import IndexState
+from arag_search.tools.tool import ReadSet
 from arag_search.tools.toolbox import NOTHING_NEW
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import VIVALDI
@@ -83,6 +86,23 @@ def test_a_conversation_remembers_what_was_shown_and_a_fork_goes_on_from_there(
     assert (fork.shown.step, tools.shown.step) == (2, 3)
     results = [tools.call("find_all", OPERA).text for _ in range(3)]
     assert [NOTHING_NEW in text for text in results] == [False, False, True]
+
+
+def test_further_pages_of_a_conversation_are_of_the_state_of_the_first() -> None:
+    passages = list(VIVALDI)
+
+    def open_newest() -> FollowedState[IndexState]:
+        engine = MemoryEngine(mine := list(passages))
+        return FollowedState(Index(engine, "memory").state, lambda: mine != passages, engine.close)
+
+    tools, shown = Toolbox(Index.over(Follower(open_newest))), ReadSet()
+    other = tools.in_conversation(ReadSet())
+    asked = {"query": "vivaldi OR goldoni OR opera", "top_k": 1}
+    for of in (tools.in_conversation(shown), other):
+        assert " of 4 passages" in of.call("logical_search", asked).text
+    del passages[1:]
+    assert " of 4" in tools.in_conversation(shown).call("logical_search", asked | {"after": 1}).text
+    assert "1 of 1 passage" in other.call("logical_search", {**asked, "query": "vivaldi"}).text
 
 
 def test_each_of_many_conversations_at_once_is_as_one_alone(index: Index) -> None:
