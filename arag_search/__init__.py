@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from arag_search.query.problems import QueryError
     from arag_search.query.reading import parse
     from arag_search.search.index import Index
-    from arag_search.search.opening import open_index
     from arag_search.search.results import SearchResult
     from arag_search.tools.preset_files import load_preset
     from arag_search.tools.toolbox import Toolbox
     from arag_search.vectors.encoders.choose import open_encoder
     from index_jobs import build_index
+    from index_jobs.updates.opening import open_index
 
 __all__ = [
     "Agent",
@@ -67,7 +67,7 @@ _HOMES = {
     "choose_model": "arag_search.agent.models.choose",
     "load_preset": "arag_search.tools.preset_files",
     "open_encoder": "arag_search.vectors.encoders.choose",
-    "open_index": "arag_search.search.opening",
+    "open_index": "index_jobs.updates.opening",
     "parse": "arag_search.query.reading",
     "quote": "arag_search.query.filters",
 }

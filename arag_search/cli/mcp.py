@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, NoReturn
 
 import typer
 
-from arag_search.cli.options.index import Opening, folder_index
+from arag_search.cli.options.index import Opening
 from arag_search.cli.options.parser import (
     check_one_given,
     suggest_presets,
@@ -146,6 +146,7 @@ def mcp_command(
     from arag_search.mcp_server.live import LiveIndexes
     from arag_search.mcp_server.served import check_count, descriptions
     from arag_search.tools.preset_files import DEFAULT_PRESET, load_preset
+    from index_jobs.updates.opening import folder_of
 
     settings = load_preset(DEFAULT_PRESET if preset is None else preset)
     locations = _locations(indexes, opening.vectors)
@@ -161,7 +162,7 @@ def mcp_command(
             return lambda location: use(name, opening.opening(location, is_long=is_http))
 
         for name, location in locations.items():
-            folder = folder_index(location, fresh=opening.fresh, yes=opening.yes)
+            folder = folder_of(location, fresh=opening.fresh, yes=opening.yes)
             if folder is None:
                 by(live.open, name)(location)
             else:

@@ -116,12 +116,14 @@ class Index:
         )
         self._states: States = OneState(state)
         self._closes = (state.close, *([] if on_close is None else [on_close]))
+        self.held = ExitStack()
+        """What is held until the index is closed."""
 
     @classmethod
     def over(cls, states: States, *closes: Callable[[], None]) -> Index:
         """Return an index that answers from the states of one. ``closes`` close it."""
         index = cls.__new__(cls)
-        index._states, index._closes = states, closes
+        index._states, index._closes, index.held = states, closes, ExitStack()
         return index
 
     @classmethod
@@ -138,7 +140,9 @@ class Index:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close()
+        for close in self._closes:
+            close()
+        self.held.__exit__(kind, error, trace)
 
     @property
     def state(self) -> IndexState:
@@ -228,8 +232,7 @@ class Index:
 
     def close(self) -> None:
         """Wait for searches in flight, then free all resources. Closing twice is allowed."""
-        for close in self._closes:
-            close()
+        self.__exit__(None, None, None)
 
     # Searches
 

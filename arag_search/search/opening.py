@@ -15,6 +15,7 @@ from arag_search.query.filters import Data, filter_text, parse_filter
 from arag_search.search.following import FollowedState, Follower
 from arag_search.search.index import Index
 from arag_search.system.arguments import made_of
+from arag_search.system.progress import Progress
 from arag_search.vectors.base import Encoder, EncoderIdentity
 from arag_search.vectors.opening import vector_source
 
@@ -26,7 +27,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class IndexOpening:
-    """Where an index is, and how it is opened; see ``open_index``."""
+    """Where an index is, and how it is opened; see ``arag_search.open_index``."""
 
     location: str | Path
     _: KW_ONLY
@@ -69,6 +70,13 @@ class IndexOpening:
             raise
         return Index(engine, name, scope, release, source, self.search_timeout_s, is_outdated)
 
+    def opened(self) -> Index:
+        """Open the index, which follows builds and updates if ``refresh`` says so."""
+        if self.refresh == "auto":
+            follower = self.follow(lambda index: index.state)
+            return Index.over(follower, follower.close)
+        return self.open()
+
     def follow(self, prepared: Callable[[Index], _T]) -> Follower[_T]:
         """Open the index, and again whenever another state of it is published. ``prepared`` makes
         what is used of each state. All states share the models. Raises what it and ``open`` raise.
@@ -95,35 +103,16 @@ class IndexOpening:
         return Follower(open_newest, every_s, close_models)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesOpening(IndexOpening):
+    """The same, where a location may be a folder of files; see ``arag_search.open_index``."""
+
+    fresh: bool = False
+    yes: bool = False
+    progress: Progress | None = None
+
+
 @made_of(IndexOpening)
 def open_index(opening: IndexOpening) -> Index:
-    """Open the index in a folder, or at the address of a server (``https://host:9200/name``).
-
-    ``filter`` is data (``{"lang": ["en", "de"], "year": {"gte": 2000}, "not": {"draft": True}}``)
-    or a query of metadata clauses (``lang:en AND year:>=2000``, NOTs alone allowed) that every
-    search, count and read obeys. For a server, user and password are taken from
-    ``OPENSEARCH_USERNAME`` and ``OPENSEARCH_PASSWORD``; ``ca_certs`` is a file of trusted
-    authorities (default: ``OPENSEARCH_CA_CERTS``, else the usual ones), ``client_cert`` and
-    ``client_key`` are files for a server that asks for a certificate (default:
-    ``OPENSEARCH_CLIENT_CERT`` and ``OPENSEARCH_CLIENT_KEY``).
-
-    ``vectors`` is the folder that ``arag-search embed`` wrote to (default: ``ARAG_VECTORS``, else
-    ``vectors`` in the folder of the index). If it is named, the vectors are opened and compared
-    with the index at once, otherwise by the first search that needs them. ``encoder`` is an open
-    encoder or a name (default: the encoder that made the vectors). ``nprobe`` is the number of
-    lists that a search of approximate vectors probes (default: that of the vectors). A query that
-    takes the engine longer than ``search_timeout_s`` seconds is stopped with QueryTimeoutError;
-    None is no limit.
-
-    An open index stays as it was when it was opened. With ``refresh`` "auto" it follows builds and
-    updates, on a server within a second. Every call is then answered from one state of the index,
-    the newest. Further pages of a result (``offset``, ``after``) come from the state of its first.
-
-    Raises IndexNotFoundError, IndexVersionError, IndexDamagedError, QueryError for the filter,
-    JvmError, VectorsError, and for a server ArgumentError, AccessError, UnavailableError,
-    EngineError.
-    """
-    if opening.refresh == "auto":
-        follower = opening.follow(lambda index: index.state)
-        return Index.over(follower, follower.close)
-    return opening.open()
+    """Open an index, as ``arag_search.open_index`` does, which takes folders of files, too."""
+    return opening.opened()

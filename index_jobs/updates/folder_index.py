@@ -114,7 +114,7 @@ class FolderIndex:
                 "This folder holds all files of a user.",
                 where=self.folder,
                 allowed="a folder with what is to be searched; --yes for this one",
-                do="Name a folder in it, or repeat with --yes.",
+                do="Name a folder in it, or repeat with --yes (in Python: yes=True).",
             )
 
     @contextmanager

@@ -9,12 +9,9 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 import typer
 
-from arag_search.errors import ArgumentError, EngineError, IndexDamagedError
-
 if TYPE_CHECKING:
     from arag_search.search.index import Index
     from arag_search.search.opening import IndexOpening
-    from index_jobs.updates.folder_index import FolderIndex
 
 IndexFolder = Annotated[
     str,
@@ -130,47 +127,11 @@ class Opening(NamedTuple):
         return located(location, open, fresh=self.fresh, yes=self.yes)
 
 
-@contextmanager
 def located(
     location: str, open: Callable[[str], _T], *, fresh: bool = False, yes: bool = False
-) -> Generator[_T]:
-    """Yield what ``open`` opens at the location of an index: for a folder of files, at that of its
-    index, built if there is none or it cannot be used, and if ``fresh`` brought in step. Raises
-    what opening and building raise, and as ``folder_index``."""
-    folder = folder_index(location, fresh=fresh, yes=yes)
-    if folder is None:
-        yield open(location)
-        return
+) -> AbstractContextManager[_T]:
+    """Do what ``index_jobs.updates.opening.located`` does, and show builds."""
     from arag_search.system.progress import open_progress
+    from index_jobs.updates import opening
 
-    with folder.held():
-        progress = open_progress()
-        opened = folder.opened(open, progress, fresh=fresh)
-        try:
-            yield opened
-        except (IndexDamagedError, EngineError) as error:
-            if folder.withdraw(progress, error, folder.state):
-                error.do = "Run the same command again: it builds the index again first."
-            raise
-
-
-def folder_index(location: str, *, fresh: bool, yes: bool) -> FolderIndex | None:
-    """Return the index of a folder of files; None for another location. Raises ArgumentError for a
-    folder with everything of a user, unless ``yes``, and for ``fresh`` with an index."""
-    from arag_search.engines.open import is_folder_of_files
-
-    if is_folder_of_files(location):
-        from index_jobs.updates.folder_index import FolderIndex
-
-        folder = FolderIndex.of(location)
-        if not yes:
-            folder.check_discreet()
-        return folder
-    if fresh:
-        raise ArgumentError(
-            "--fresh is given for an index.",
-            where=location,
-            allowed="--fresh with a folder of files, whose index is kept in the cache",
-            do="Synchronise it: arag-search index SOURCE --to INDEX --sync",
-        )
-    return None
+    return opening.located(location, open, open_progress, fresh=fresh, yes=yes)
