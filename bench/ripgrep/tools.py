@@ -6,11 +6,13 @@ from __future__ import annotations
 import re
 import subprocess
 from abc import abstractmethod
+from base64 import b64decode
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import orjson
 from pydantic import Field
 
 from arag_search.evaluation.interfaces import words_query
@@ -28,12 +30,15 @@ AROUND = 12
 """Lines that are read before and after a line."""
 WHOLE = plain_preset(max_result_tokens=200_000)
 _COLUMNS = 500
+_BESIDE = 150
+"""Bytes that are shown at least on each side of a match in a line longer than that."""
+_SHOWN = re.compile(r"\[(.+?)\] \d+: (.*)")
 _SIGNS = re.compile(r"([.^$*+?{}\[\]\\|()])")
 
 
 class FileTool(Tool):
-    """A tool over the files of a folder; ``says`` is its description. A file that was shown counts
-    as the passage of its name."""
+    """A tool over the files of a folder; ``says`` is its description. A file stands in brackets, as
+    passages are cited, and counts as the passage of its name when it was shown."""
 
     says: str
 
@@ -46,11 +51,12 @@ class FileTool(Tool):
 
     def _call(self, arguments: Any, read_set: ReadSet) -> ToolResult:
         del read_set
-        for file in arguments.files:
+        files = [_name(file[1:-1] if file[:1] == "[" else file) for file in arguments.files]
+        for file in files:
             path = (self.folder / file).resolve()
             if not (path.is_relative_to(self.folder) and path.is_file()):
                 return error_result(f'There is no file "{file}". Allowed: names that were shown.')
-        return self._shown(arguments)
+        return self._shown(arguments.model_copy(update={"files": files}))
 
     @abstractmethod
     def _shown(self, arguments: Any) -> ToolResult: ...
@@ -71,36 +77,88 @@ class RipgrepArguments(Arguments):
     names_only: bool = Field(False, description="Whether to list only the names of files.")
 
 
+class Line(NamedTuple):
+    """A line of a file, with the text around its matches; none of lines around another."""
+
+    file: str
+    number: int
+    text: str
+    is_match: bool
+
+
 class Ripgrep(FileTool):
     """The lines that match a pattern, with the names of files and the numbers of lines."""
 
     name = "ripgrep"
     arguments = RipgrepArguments
     says = (
-        "Searches all files with ripgrep: lines that match a regular expression, as file:line:text,"
-        f" sorted by file; the first {HEAD_LINES} lines of output, {_COLUMNS} characters of each."
+        "Searches all files with ripgrep: lines that match a regular expression, as [file] line: "
+        f"text, first lines (titles) first; at most {HEAD_LINES} lines, and of each {_COLUMNS} "
+        "characters around the matches."
     )
 
     def _shown(self, arguments: RipgrepArguments) -> ToolResult:
-        form = ["-n", "-H", "--no-heading"]
-        if arguments.names_only:
-            form = ["-l"]
-        elif arguments.around and not arguments.files:
+        if arguments.around and not (arguments.files or arguments.names_only):
             return error_result("around needs files. Search without it, then in a file.")
-        elif arguments.around:
-            # Without the numbers of lines, which would stand between the words of a sentence.
-            form = ["-N", "-I", "-C", str(arguments.around)]
-        command = ["rg", "-i", "--sort", "path", "--max-columns", str(_COLUMNS),
-                   "--max-columns-preview", *form, "-e", arguments.pattern, "--",
+        form = ["-l"] if arguments.names_only else ["--json", "-C", str(arguments.around)]
+        command = ["rg", "-i", "--sort", "path", *form, "-e", arguments.pattern, "--",
                    *(arguments.files or ["."])]  # fmt: skip
         done = subprocess.run(command, cwd=self.folder, capture_output=True, check=False)
         if done.returncode > 1:
             return error_result(done.stderr.decode("utf-8", "replace").strip())
-        lines = done.stdout.decode("utf-8", "replace").splitlines()[:HEAD_LINES]
-        if not lines:
+        output = done.stdout.splitlines()
+        if arguments.names_only:
+            files = [_name(file.decode("utf-8", "replace")) for file in output]
+            texts, counts = [f"[{file}]" for file in files], f"{len(files)} files"
+        else:
+            lines = [line for text in output if (line := _line(orjson.loads(text)))]
+            matches = [line for line in lines if line.is_match]
+            counts = f"{len(matches)} lines in {len({line.file for line in matches})} files"
+            if not arguments.around:
+                lines.sort(key=lambda line: line.number > 1)
+            files = [line.file for line in lines]
+            texts = [
+                line.text if arguments.around else f"[{line.file}] {line.number}: {line.text}"
+                for line in lines
+            ]
+        if not texts:
             return ToolResult("No line matches.", "empty")
-        files = arguments.files if arguments.around else [line.split(":", 1)[0] for line in lines]
-        return _found("\n".join(lines), files)
+        cut = f", shown {HEAD_LINES}" if len(texts) > HEAD_LINES else ""
+        return _found("\n".join([f"{counts}{cut}", *texts[:HEAD_LINES]]), files[:HEAD_LINES])
+
+
+def _name(path: str) -> str:
+    return path.removeprefix("./")
+
+
+def _line(event: Mapping[str, Any]) -> Line | None:
+    """Read a line of ripgrep's JSON; None for what is no line of a file."""
+    if event["type"] not in ("match", "context"):
+        return None
+    of = event["data"]
+    spans = [(match["start"], match["end"]) for match in of["submatches"]]
+    text = _around(_bytes(of["lines"]).rstrip(b"\r\n"), spans)
+    file = _name(_bytes(of["path"]).decode("utf-8", "replace"))
+    return Line(file, of["line_number"], text, event["type"] == "match")
+
+
+def _bytes(content: Mapping[str, str]) -> bytes:
+    """Return what ripgrep gives as a text or, if it is not UTF-8, in base 64."""
+    return content["text"].encode() if "text" in content else b64decode(content["bytes"])
+
+
+def _around(line: bytes, matches: Sequence[tuple[int, int]]) -> str:
+    """Return a line or, of a longer one than _COLUMNS, the parts around its first matches."""
+    if len(line) <= _COLUMNS:
+        return line.decode("utf-8", "replace")
+    room, text, last = _COLUMNS, "", 0
+    for start, end in matches or [(0, 0)]:
+        begins = max(last, start - _BESIDE)
+        ends = min(len(line), end + _BESIDE, begins + room)
+        if ends > begins:
+            text += "..." * (begins > last) + line[begins:ends].decode("utf-8", "ignore")
+            room, last = room - (ends - begins), ends
+    return f"{text}{'...' * (last < len(line))}"
 
 
 class ReadArguments(Arguments):
@@ -123,13 +181,13 @@ class ReadLines(FileTool):
         for file in arguments.files:
             lines = (self.folder / file).read_text("utf-8", "replace").splitlines()
             part = lines[arguments.first - 1 : arguments.first - 1 + arguments.count]
-            texts.append("\n".join([f"[{Path(file).name}]", *part]))
+            texts.append("\n".join([f"[{file}]", *part]))
         return _found("\n\n".join(texts), arguments.files)
 
 
 def _found(text: str, files: Sequence[str]) -> ToolResult:
-    ids = dict.fromkeys(Path(file).name for file in files)
-    return ToolResult(text, "ok", tuple(ids), retrieved_tokens=count_tokens(text))
+    ids = tuple(dict.fromkeys(files))
+    return ToolResult(text, "ok", ids, retrieved_tokens=count_tokens(text))
 
 
 class RipgrepHands:
@@ -153,16 +211,16 @@ class RipgrepHands:
         """Grep lines, and read around the name in the file of the line with most of the words; of
         equals, that with most lines."""
         output = self._run(reading, pattern)
-        lines = [line.split(":", 2) for line in output.splitlines() if line.count(":") > 1]
-        counts = Counter(file for file, *_ in lines)
+        lines: list[tuple[str, str]] = _SHOWN.findall(output)
+        counts = Counter(file for file, _ in lines)
 
-        def rank(line: list[str]) -> tuple[int, int]:
-            return sum(of in line[2].casefold() for of in stems), counts[line[0]]
+        def rank(line: tuple[str, str]) -> tuple[int, int]:
+            return sum(of in line[1].casefold() for of in stems), counts[line[0]]
 
         best = max(lines, key=rank, default=None)
         if best is None:
             return ""
-        return f"{best[2]}\n{self._around(_literal(name), best[0], reading)}"
+        return f"{best[1]}\n{self._around(_literal(name), best[0], reading)}"
 
     def about(self, words: Sequence[str], reading: Reading) -> str:
         """Narrow the files by one word after the other, the longest first, and read around the
@@ -170,7 +228,7 @@ class RipgrepHands:
         files: list[str] = []
         for word in sorted(words, key=len, reverse=True):
             listed = self._run(reading, _literal(stem(word)), names_only=True, files=files)
-            files = listed.splitlines() or files
+            files = listed.splitlines()[1:] or files
             if 0 < len(files) <= 2:
                 break
         either = "|".join(_literal(stem(word)) for word in words)

@@ -126,7 +126,7 @@ def test_ripgrep_reads_around_names_with_signs_and_stops_at_its_head(
     assert "Next line." in text
     assert reading.calls == 2
     RipgrepHands(*files).alone("C++ (the language)", reading)
-    assert max(len(of.splitlines()) for of in reading.texts) == HEAD_LINES
+    assert max(len(of.splitlines()) for of in reading.texts) == 1 + HEAD_LINES
 
 
 @pytest.mark.usefixtures("ripgrep")
@@ -134,12 +134,14 @@ def test_tools_over_files_show_lines_and_stay_in_their_folder(files: tuple[Index
     index, folder = files
     grep, read = Ripgrep(index, WHOLE, folder), ReadLines(index, WHOLE, folder)
     match = grep.run({"pattern": "BUDGET"})
-    assert (match.text, match.ids) == ("./a.txt:1:C++ (the language) has a budget.", ("a.txt",))
+    line = "1 lines in 1 files\n[a.txt] 1: C++ (the language) has a budget."
+    assert (match.text, match.ids) == (line, ("a.txt",))
     assert match.retrieved_tokens == count_tokens(match.text)
-    assert grep.run({"pattern": "language", "names_only": True}).ids == ("a.txt", "b.txt")
+    names = grep.run({"pattern": "language", "names_only": True})
+    assert (names.text, names.ids) == ("2 files\n[a.txt]\n[b.txt]", ("a.txt", "b.txt"))
     assert grep.run({"pattern": "--budget"}).status == "empty"
-    around = grep.run({"pattern": "budget", "around": 1, "files": ["a.txt"]})
-    assert (around.text.splitlines()[1], around.ids) == ("Next line.", ("a.txt",))
+    around = grep.run({"pattern": "budget", "around": 1, "files": ["[a.txt]"]})
+    assert (around.text.splitlines()[2], around.ids) == ("Next line.", ("a.txt",))
     assert "around needs files" in grep.run({"pattern": "budget", "around": 1}).text
     assert "unclosed group" in grep.run({"pattern": "(budget"}).text
     lines = read.run({"files": ["a.txt", "b.txt"], "first": 2, "count": 1})
@@ -149,6 +151,30 @@ def test_tools_over_files_show_lines_and_stay_in_their_folder(files: tuple[Index
         outside = tool.run({"pattern": "x", "files": ["../index"]} if tool is grep else
                            {"files": ["../index"]})  # fmt: skip
         assert (outside.status, 'no file "../index"' in outside.text) == ("error", True)
+
+
+@pytest.mark.usefixtures("ripgrep")
+def test_lines_are_counted_titles_come_first_and_long_ones_are_shown_around_matches(
+    files: tuple[Index, Path],
+) -> None:
+    index, folder = files
+    far = f"{'a ' * 300}Zorble was born.{' b' * 300} Zorble died.{' c' * 300}"
+    (folder / "c.txt").write_text(f"Title\n{far}\n", "utf-8")
+    (folder / "sub").mkdir()
+    (folder / "sub" / "d.txt").write_bytes(b"On Zorble\n\xff zorble\n")
+    counts, *lines = Ripgrep(index, WHOLE, folder).run({"pattern": "zorble"}).text.splitlines()
+    assert counts == "3 lines in 2 files"
+    assert lines[0] == "[sub/d.txt] 1: On Zorble"
+    assert lines[1].startswith("[c.txt] 2: ...a a ")
+    assert " a Zorble was born. b " in lines[1]
+    assert lines[1].count("...") == 3
+    assert " b Zorble died. c " in lines[1]
+    assert lines[1].endswith("...")
+    assert len(lines[1]) < 540
+    assert lines[2].endswith(" zorble")
+    many = Ripgrep(index, WHOLE, folder).run({"pattern": "language"})
+    assert many.text.startswith("301 lines in 2 files, shown 100\n[a.txt] 1: ")
+    assert ReadLines(index, WHOLE, folder).run({"files": ["sub/d.txt"]}).ids == ("sub/d.txt",)
 
 
 def call(name: str, **arguments: object) -> ModelReply:
