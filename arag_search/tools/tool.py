@@ -140,14 +140,17 @@ class ReadSet:
         self.read.difference_update(passages)
         self.windows = [window for window in self.windows if window.reference not in references]
 
-    def add(self, other: ReadSet) -> None:
-        """Add everything that another set counts as shown."""
+    def add(self, other: ReadSet) -> bool:
+        """Add everything that another set counts as shown, and return whether a sentence is new."""
+        is_new = False
         for chunk, checksums in other.seen.items():
             if self.seen.get(chunk) is not checksums:
+                is_new |= not checksums <= self.seen.get(chunk, frozenset())
                 self.note(chunk, checksums)
         self.read |= other.read
         self.noted |= other.noted
         self.windows += [window for window in other.windows if window not in self.windows]
+        return is_new
 
 
 class Arguments(BaseModel):

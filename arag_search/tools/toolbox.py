@@ -178,7 +178,7 @@ class Toolbox:
         """Note what a call has shown, and add to its result that several showed nothing new."""
         with self._changing:
             now = self.shown
-            now.add(shown)
+            is_new = now.add(shown)
             if not self._guards:
                 return result
             if key is not None:
@@ -191,7 +191,8 @@ class Toolbox:
                 )
             ids = {*result.ids, *(span.id for span in result.passages)}
             is_read = name in READ_TOOLS and result.retrieved_tokens > 0
-            now.stale_steps = 0 if is_read or not now.ids.issuperset(ids) else now.stale_steps + 1
+            is_new |= is_read or not now.ids.issuperset(ids)
+            now.stale_steps = 0 if is_new else now.stale_steps + 1
             now.ids |= ids
             if now.stale_steps < STALE_STEPS:
                 return result

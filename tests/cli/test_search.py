@@ -344,6 +344,7 @@ def test_an_index_without_titles_says_so(arag: Command) -> None:
         "No passage matches this query.\n"
         "Alone: title:alpha occurs nowhere.\n"
         "Note: no passage of this index has a title: title: finds nothing.\n"
+        "Note: 1 passage has alpha in the text: [n0.1].\n"
     )
     assert arag("search", "plain", "beta").out == (
         "2 of 2 passages\n[n1.1] (whole document)\nBeta gamma beta.\n"
@@ -358,6 +359,7 @@ def test_a_filter_is_obeyed_by_searches_counts_and_reads(arag: Command) -> None:
     assert {hit["metadata"]["kind"] for hit in done.json["hits"]} == {"work"}
     assert arag("search", "my-index", "title:goldoni", *scope).out == (
         "No passage matches this query.\nAlone: title:goldoni occurs nowhere.\n"
+        "Note: 1 passage has goldoni in the text: [griselda-vivaldi.1].\n"
     )
     assert arag("read", "my-index", "griselda-vivaldi.1", *scope).code == 0
     assert arag("read", "my-index", "vivaldi.1", *scope).err == (

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import chain, islice
 
@@ -22,6 +23,7 @@ from arag_search.query.analysis import has_token, is_fuzzy
 from arag_search.query.fields import CONTENT, TITLE, index_field, searched_fields
 from arag_search.query.forms import HOLE
 from arag_search.query.operators import SPELLED
+from arag_search.query.printing import quoted
 from arag_search.query.tree import EXACT_MARK, Fuzzy, Phrase, Term
 from arag_search.search.advice.questions import Advice, Answers, Questions, Subject
 from arag_search.search.advice.told import Told, Unseen, count_text
@@ -56,6 +58,34 @@ def spelling(subject: Subject, page: Page) -> Advice[Told]:
         for word, others in nearest.items()
     }
     return Told(unseen=tuple(Unseen(word, words[word], near.get(word, "")) for word in nowhere))
+
+
+def titles_in_texts(subject: Subject, page: Page) -> Advice[Told]:
+    """Tell which clauses on titles find nothing although texts have their words. It takes one step
+    if no hit has the title or the words of such a clause."""
+    scope, deadline = subject.request.scope, subject.request.deadline
+    in_text = {
+        leaf: replace(leaf, text=quoted(leaf.typed), field=CONTENT)
+        for leaf in wanted_leaves(subject.query)
+        if leaf.field == TITLE and leaf.kind in ("word", "phrase")
+    }
+    on_page = subject.counts_on(page, [*in_text, *in_text.values()])
+    left = [leaf for leaf, text in in_text.items() if on_page.keys().isdisjoint((leaf, text))]
+    if not left:
+        return Told()
+    left = left[:MAX_UNSEEN_WORDS]
+    plans = [ResolvedPlan(in_text[leaf]) for leaf in left]
+    searches = [SearchRequest(plan, 1, scope=scope, deadline=deadline) for plan in plans]
+    answers: Answers = yield Questions([(leaf, "chunk") for leaf in left], searches)
+    unmet: list[Unseen] = []
+    for leaf, best in zip(left, answers.pages, strict=True):
+        if best.hits and not answers.counts[leaf, "chunk"]:
+            have = "passage has" if best.total.number == 1 else "passages have"
+            number, id = count_text(best.total.number), " ".join(best.hits[0].id.split())
+            unmet.append(
+                Unseen(leaf, "", f"{number} {have} {leaf.typed} in the text: [{id}].", True)
+            )
+    return Told(unseen=tuple(unmet))
 
 
 def _unseen(query: Clause, hits: Sequence[Hit], in_fields: bool) -> dict[Clause, str]:

@@ -177,14 +177,22 @@ def notes_on(advice: Told) -> list[str]:
     alone = advice.feedback.alone if advice.feedback is not None else advice.branches
     leaves = [part.leaf for part in alone if part.leaf is not None and not part.count]
     named = {(leaf.field, leaf.typed.removeprefix(EXACT_MARK)) for leaf in leaves}
+    parts = {word for _, typed in named for word in typed.split()}
     notes: list[str] = []
-    for word, phrase, near in advice.unseen:
-        if (word.field, word.typed) not in named:
+    for word, phrase, near, in_text in advice.unseen:
+        is_named = (word.field, word.typed) in named
+        if in_text and any(f"[{hit.id}]" in near for hit in advice.nearest):
+            pass  # it is shown
+        elif in_text:
+            notes.append(near if is_named else f"{word.text} finds nothing; {near}")
+        elif near and word.typed in parts:
+            notes.append(f"nearest to {word.text}: {near}.")
+        elif word.typed in parts and not is_named:
+            notes.append(f"no passage has {word.typed}.")
+        elif not is_named:
             what = f"{word.typed} of {phrase}" if phrase else word.text
             where = "nowhere as written" if phrase else "nowhere"
             notes.append(f"{what} occurs {where}{f'; nearest: {near}' if near else ''}.")
-        elif near:
-            notes.append(f"nearest to {word.text}: {near}.")
     return notes
 
 
@@ -195,7 +203,7 @@ def count_text(count: int) -> str:
 
 class Unseen(NamedTuple):
     """A word that occurs nowhere, the exact phrase that asks for it (empty if none does), and the
-    words nearest to it.
+    words nearest to it; or a clause on titles that finds nothing, and what texts have of it.
 
     Example: librettto occurs nowhere; nearest: libretto 3.
     """
@@ -203,6 +211,7 @@ class Unseen(NamedTuple):
     word: Clause
     phrase: str
     near: str
+    in_text: bool = False
 
 
 @dataclass(frozen=True, slots=True)

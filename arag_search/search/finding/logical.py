@@ -22,7 +22,7 @@ from arag_search.search.advice.parts import Parts, parts
 from arag_search.search.advice.preferences import lowered_by, unmet_preferences
 from arag_search.search.advice.questions import Advice, Subject, answered
 from arag_search.search.advice.relaxing import relaxed
-from arag_search.search.advice.spelling import spelling
+from arag_search.search.advice.spelling import spelling, titles_in_texts
 from arag_search.search.advice.told import Told, notes_on
 from arag_search.search.asked import Search
 from arag_search.search.counting.fields import contents, parse_sort
@@ -166,6 +166,7 @@ def _advice(subject: Subject, page: Page) -> Iterator[Advice[Told]]:
         yield relaxed(subject)
     if asked.feedback and not asked.offset and (with_text or (is_list and not page.hits)):
         yield spelling(subject, page)
+        yield titles_in_texts(subject, page)
 
 
 def _is_plain(request: SearchRequest) -> bool:

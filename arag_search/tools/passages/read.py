@@ -94,7 +94,7 @@ class ChunkRead(Tool):
         reply = _Reply(self.max_result_tokens, read_set, unknown, go_on)
         for at, read_chunk in enumerate(chunks):
             later = [later.chunk.id for later in chunks[at + 1 :]]
-            reply.add(read_chunk, wanted, later)
+            reply.add(read_chunk, wanted, later, again=bool(arguments.near.strip()))
         return reply.result()
 
     def _wanted(self, arguments: ChunkReadArguments, chunk: Chunk) -> range:
@@ -163,16 +163,19 @@ class _Reply:
         self.retrieved = 0
         self.has_text = False
 
-    def add(self, read_chunk: ReadChunk, wanted: range | None, later: list[str]) -> None:
+    def add(
+        self, read_chunk: ReadChunk, wanted: range | None, later: list[str], *, again: bool
+    ) -> None:
         """Show the wanted sentences (0-based) of a chunk, or all, with marks for those that are not
-        shown; or leave the chunk out. ``later`` chunks follow."""
+        shown; or leave the chunk out. ``later`` chunks follow. Sentences that are still visible are
+        shown only if they are wanted ``again``."""
         chunk = read_chunk.chunk
         sentences = chunk.sentences()
         header, _, about = chunk_header(read_chunk, self.max_tokens // 4).partition("\n")
         block = passage_block(chunk, header, sentences, about=about)
         numbers = range(len(sentences)) if wanted is None else wanted
         chosen = [number for number in numbers if number < len(sentences)]
-        without_visible(block, chosen, self.read_set)
+        without_visible(block, chosen, self.read_set, again=again)
         if not self._add_if_it_fits(block, later) and (
             self.has_text or not self._put_beginning(block, later)
         ):

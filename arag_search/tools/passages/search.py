@@ -77,7 +77,7 @@ class SearchTool(Tool):
                 is_empty = not (value.strip() if isinstance(value, str) else value)
                 given[name] = None if default is None and is_empty else value
         asked = self.asked(**(given | self._options(arguments)))
-        if asked.form.is_list:
+        if asked.form.is_list and "top_k" not in arguments.model_fields_set:
             asked = replace(asked, top_k=LIST_HITS)
         return self.index.search(asked)
 

@@ -78,7 +78,8 @@ def branch_counts(result: SearchResult, shown: int) -> str:
     if nowhere:
         counts.append(f"{', '.join(nowhere)} {'occurs' if len(nowhere) == 1 else 'occur'} nowhere")
     kinds = {"Alone": counts, "All shown": whole}
-    return " ".join(f"{kind}: {'; '.join(texts)}." for kind, texts in kinds.items() if texts)
+    apart = ". " if any(part.titles for part in few) else "; "
+    return " ".join(f"{kind}: {apart.join(texts)}." for kind, texts in kinds.items() if texts)
 
 
 def _count(part: ClauseCount) -> str:
@@ -89,7 +90,7 @@ def _count(part: ClauseCount) -> str:
     if not part.titles:
         return text
     also = "" if len(part.titles) == part.count else "also "
-    return f"{text}: {also}{', '.join(map(shown_title, part.titles))}"
+    return f"{text}: {also}{'; '.join(map(shown_title, part.titles))}"
 
 
 def _intro(text: str) -> str:

@@ -15,7 +15,7 @@ from arag_search.tokens import (
     CUT_MARK,
     count_all,
 )
-from arag_search.tools.replies.apart import marked
+from arag_search.tools.replies.apart import marked, unmarked
 from arag_search.tools.replies.copies import NearCopy
 from arag_search.tools.replies.spans import Kind, LeftOut, PassageSpan
 from arag_search.tools.replies.writing import shown_id, shown_title
@@ -27,6 +27,7 @@ SHOWN_BEFORE = "shown before"
 MATCHES_BEFORE = "its matches were shown before"
 PARTLY_SHOWN = "partly shown before"
 LEFT_OUT = "left out"
+ALL_SHOWN = "all shown now"
 NO_TEXT = "no text"
 LOWERED = "lowered"
 SAME = "Nearly the same text: "
@@ -61,7 +62,7 @@ class Block:
     its rank, ``at`` is its place among the hits, and ``same`` are its near copies, which share a
     line below it. ``by_sentence`` says that only what matches of it was to be shown. A document has
     a ``reference``. ``cut`` is the text to show instead if the only
-    remaining sentence is too long.
+    remaining sentence is too long. Of the sentences ``partial``, only a part is written.
     """
 
     id: str
@@ -84,6 +85,7 @@ class Block:
     by_sentence: bool = False
     reference: str | None = None
     cut: str | None = None
+    partial: frozenset[int] = frozenset()
     _written: tuple[int, list[Paragraph], str] = (-1, [], "")
 
     def paragraphs(self) -> list[Paragraph]:
@@ -113,7 +115,21 @@ class Block:
     def is_whole(self) -> bool:
         """Whether all of the passage's text is shown here."""
         complete = self.left_out is None and len(self.shown) == len(self.sentences)
-        return complete and self.cut is None
+        return complete and self.cut is None and not self.partial
+
+    @property
+    def complete(self) -> set[int]:
+        """The numbers of the sentences of which nothing is missing here."""
+        if self.cut is None:
+            return {*self.shown} - self.partial
+        text, end, numbers = unmarked(self.cut), 0, set[int]()
+        for number in self.shown:  # in their order, so that none is taken for a part of another
+            sentence = self.sentences[number].strip()
+            if (at := text.find(sentence, end)) < 0:
+                break
+            end = at + len(sentence)
+            numbers.add(number)
+        return numbers - self.partial
 
     def above(self) -> str:
         """Return the lines above the text."""
@@ -185,6 +201,8 @@ class Block:
             marks.append(SHOWN_BEFORE)
         elif not self.before.isdisjoint(self.shown):
             marks.append(PARTLY_SHOWN)
+        elif self.before and len(self.before | self.complete) == len(self.sentences):
+            marks.append(ALL_SHOWN)
         return ", ".join(marks)
 
 
@@ -202,8 +220,8 @@ def passage_block(
 def one_paragraph(block: Block, text: str) -> list[Paragraph]:
     """Return a text as the only paragraph of a block, with the sentences that it shows."""
     sentences = tuple([number + 1 for number in block.shown])
-    whole = block.left_out is None and len(block.shown) == len(block.sentences)
-    return [Paragraph(block.id, text, sentences, whole)]
+    complete = len(block.shown) == len(block.sentences) and not block.partial
+    return [Paragraph(block.id, text, sentences, block.left_out is None and complete)]
 
 
 def joined(block: Block) -> list[Paragraph]:
@@ -242,13 +260,16 @@ def _gap(block: Block, start: int, end: int) -> str:
     return f"({', '.join([f'{count} {why}' for count, why in counts if count])})"
 
 
-def without_visible(block: Block, chosen: Sequence[int], read_set: ReadSet) -> Block:
-    """Give a block the chosen sentences but those that are still visible, and return it."""
+def without_visible(
+    block: Block, chosen: Sequence[int], read_set: ReadSet, *, again: bool = False
+) -> Block:
+    """Give a block the chosen sentences, and return it. Those that are still visible are left out,
+    unless they are wanted ``again``."""
     if seen := read_set.seen.get(block.id):
         block.before = frozenset(
             n for n, text in enumerate(block.sentences) if text and checksum(text) in seen
         )
-    hidden = block.before if read_set.is_kept else ()
+    hidden = block.before if read_set.is_kept and not again else ()
     block.shown = [number for number in chosen if number not in hidden]
     block.left_out = "shown" if chosen and not block.shown else None
     return block
@@ -256,10 +277,7 @@ def without_visible(block: Block, chosen: Sequence[int], read_set: ReadSet) -> B
 
 def note_seen(block: Block, read_set: ReadSet) -> None:
     """Record the sentences that a block shows in full."""
-    texts = [block.sentences[number] for number in block.shown]
-    if block.cut is not None:
-        texts = [text for text in texts if text.strip() in block.cut]
-    read_set.note(block.id, map(checksum, texts))
+    read_set.note(block.id, [checksum(block.sentences[number]) for number in block.complete])
 
 
 def checksum(sentence: str) -> int:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
+from typing import Any
 
 from arag_search.corpus import NO_OUTLINE, PATH_MARK, split_at
 from arag_search.engines.hits import Hit
 from arag_search.search.results import SearchResult
 from arag_search.tokens import cut_to
 from arag_search.tools.replies.apart import marked
-from arag_search.tools.replies.block import WHOLE_DOCUMENT, Block, one_paragraph, passage_block
+from arag_search.tools.replies.block import Block, Paragraph, one_paragraph, passage_block
+from arag_search.tools.replies.spans import Kind
 from arag_search.tools.replies.writing import header_line, one_line, shown_id, shown_title
 
 SAME_TEXT = "same"
 """Stands in a list for the text of the line above it."""
+BEFORE = "... "
+"""Stands for the beginning of a line that is left out."""
 _LINE_TOKENS = 40
 _CLAUSE_END = re.compile(r"[.!?:;][)\]\"'”]* ")
 
@@ -32,18 +36,13 @@ def list_blocks(result: SearchResult) -> list[Block]:
         parts, outline = (1, NO_OUTLINE) if form.of_documents else (hit.parts, hit.outline)
         header = header_line(hit.id, hit.title, hit.part, parts, outline)
         matches = f": {hit.matches:,}" if form.of_documents else ""
-        blocks.append(_block(at, hit, f"{header}{matches}"))
+        blocks.append(_block(at, hit, f"{header}{matches}", "title"))
     return blocks
 
 
-def _block(
-    at: int, hit: Hit, header: str, intro: str = "", shown: Sequence[int] = (), text: str = ""
-) -> Block:
-    block = passage_block(hit, header, split_at(hit.content, hit.sentence_ends), intro=intro)
-    block.write = partial(one_paragraph, text=text)
-    block.shown, block.at = list(shown), at
-    block.kind, block.whole = "lines" if text else "title", WHOLE_DOCUMENT
-    return block
+def _block(at: int, hit: Hit, header: str, kind: Kind, **fields: Any) -> Block:
+    sentences = split_at(hit.content, hit.sentence_ends)
+    return passage_block(hit, header, sentences, kind=kind, at=at, **fields)
 
 
 def _lines_by_document(result: SearchResult) -> Iterator[Block]:
@@ -59,20 +58,30 @@ def _lines_by_document(result: SearchResult) -> Iterator[Block]:
         for at, hit in sorted(passages, key=lambda passage: passage[1].part):
             sentences = split_at(hit.content, hit.sentence_ends)
             shown = [number for number in hit.sentences if sentences[number].strip()]
-            written: list[str] = []
-            for number, name, text in _lines(result, hit, sentences, shown):
+            written: dict[int, str] = {}
+            cut: set[int] = set()
+            for number, line, name, text, is_whole in _lines(result, hit, sentences, shown):
                 text = "" if text == name else SAME_TEXT if text == before and name else text
                 before = before if text in ("", SAME_TEXT) else text
-                written.append(f"{number}: {': '.join(filter(None, (name, text)))}")
-            yield _block(at, hit, f"[{shown_id(hit.id)}]", intro, shown, "\n".join(written))
+                written[number] = f"{line}: {': '.join(filter(None, (name, text)))}"
+                cut.update(() if is_whole else (number,))
+            block = _block(at, hit, f"[{shown_id(hit.id)}]", "lines", intro=intro)
+            block.shown, block.partial = shown, frozenset(cut)
+            block.write = partial(_joined, written)
+            yield block
             intro = ""
+
+
+def _joined(written: Mapping[int, str], block: Block) -> list[Paragraph]:
+    return one_paragraph(block, "\n".join([written[number] for number in block.shown]))
 
 
 def _lines(
     result: SearchResult, hit: Hit, sentences: Sequence[str], shown: Sequence[int]
-) -> Iterator[tuple[int, str, str]]:
-    """Yield for each sentence the number of its line or, in a document that is no file, its own;
-    the name of its unit; and its text from the beginning of what matches."""
+) -> Iterator[tuple[int, int, str, str, bool]]:
+    """Yield for each sentence its number; that of its line or, in a document that is no file, its
+    own from 1; the name of its unit; its text from the beginning of what matches; and whether this
+    is all of it."""
     starts = list(accumulate(map(len, sentences), initial=0))
     path = hit.outline.path.rpartition(PATH_MARK)[2]
     for number in shown:
@@ -82,9 +91,10 @@ def _lines(
         line = hit.outline.line + hit.content.count("\n", 0, start)
         text = one_line(sentence).lstrip("# ")
         start = _clause_start(text, result.first_match(text, hit.doc_id))
-        text = cut_to(text[start:], _LINE_TOKENS)
+        shown_text = cut_to(f"{BEFORE}{text[start:]}" if start else text, _LINE_TOKENS)
         name = cut_to(unit.name if unit else path, _LINE_TOKENS // 2)
-        yield line if hit.outline.line else number + 1, name, text
+        line = line if hit.outline.line else number + 1
+        yield number, line, name, shown_text, shown_text == text
 
 
 def _clause_start(text: str, match: int) -> int:

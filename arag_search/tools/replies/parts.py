@@ -14,6 +14,7 @@ from arag_search.tokens import count_tokens
 from arag_search.tools.passages.read import IN_BRACKETS, SHOWN_UP_TO, UNKNOWN
 from arag_search.tools.replies.beside import BEST_FOR, IN_NO_SENTENCE, NEAREST, OTHER_TITLES
 from arag_search.tools.replies.block import (
+    ALL_SHOWN,
     LEFT_OUT,
     LOWERED,
     MATCHES_BEFORE,
@@ -39,7 +40,7 @@ _PART = re.compile(r",? ?part \d+ of \d+$")
 _RANK = rf"(?:cosine -?\d\.\d\d|{LOWERED})"
 _WHOLE = rf"(?:{WHOLE_DOCUMENT}|{WHOLE_PART})"
 _MARK = re.compile(
-    rf" \((?:(?:{_WHOLE}|{NO_TEXT}|{PARTLY_SHOWN}|{_WHOLE}, {SHOWN_BEFORE}|"
+    rf" \((?:(?:{_WHOLE}|{NO_TEXT}|{PARTLY_SHOWN}|{ALL_SHOWN}|{_WHOLE}, {SHOWN_BEFORE}|"
     rf"(?P<before>{MATCHES_BEFORE}|{SHOWN_BEFORE}(?:, (?:{_WHOLE}|\d+ {LEFT_OUT}))?))"
     rf"(?:, {_RANK})?|{_RANK})\)$"
 )

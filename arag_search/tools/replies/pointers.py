@@ -76,7 +76,7 @@ def with_pointers(
     pointers: list[list[Hit]] = []
     for id in names:
         for name, documents in _longest(names[id], by_name, titles):
-            if all(d.doc_id not in known and d.id not in read_set.seen for d in documents):
+            if all(d.doc_id not in known and not read_set.seen.get(d.id) for d in documents):
                 known.update(hit.doc_id for hit in documents)
                 if name.surely or not _is_frequent(name.name, by_name, index.contents.passages):
                     pointers.append(documents)

@@ -12,7 +12,8 @@ MAX_TITLE_TOKENS = 40
 _BRACKETS = {"[": "［", "]": "］"}
 _SHOWN_BRACKETS = str.maketrans(_BRACKETS)
 _LIKE_MARK = re.compile(
-    r"\((?=(?:whole|shown before|partly shown|its matches|no text|lowered|cosine)\b[^()]*\)\s*$)"
+    r"\((?=(?:whole|shown before|all shown|partly shown|its matches|no text|lowered|cosine)\b"
+    r"[^()]*\)\s*$)"
 )
 _LIKE_NUMBER = re.compile(r"^(\d+):(?= )")
 _OWN_BRACKETS = str.maketrans({shown: own for own, shown in _BRACKETS.items()})

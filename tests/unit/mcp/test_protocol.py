@@ -103,7 +103,7 @@ def test_a_search_and_a_read_answer_with_text_and_with_numbers_in_the_metadata()
     async def talk(client: ClientSession) -> None:
         result = await client.call_tool("logical_search", {"query": "opera AND older"})
         assert text_of(result) == (
-            "1 of 1 passage\nAlone: opera 3: also Antonio Vivaldi, "
+            "1 of 1 passage\nAlone: opera 3: also Antonio Vivaldi; "
             "Griselda (Vivaldi).\n[scarlatti.1] Griselda (Scarlatti) (whole document)\n"
             "This opera is older."
         )

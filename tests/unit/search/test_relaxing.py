@@ -185,7 +185,7 @@ def test_a_dead_alternative_is_named_by_what_failed_and_shows_the_passage_neares
     # Before: 'Alone: ("the rialto bridge" AND "crosses th... 0; ...', and no passage.
     query = 'griselda OR ("the rialto bridge" AND "crosses the canal" AND venice)'
     text = run(relaxed, query=query, top_k=2).text
-    assert text.splitlines()[1].startswith("Alone: (... AND venice) 0; ")
+    assert text.splitlines()[1].startswith("Alone: (... AND venice) 0. ")
     assert "\nNearest, without venice:\n[bridges.1] Bridges (whole document)\n" in text
     # A word that occurs nowhere is named once.
     line = run(relaxed, query="griselda OR (rialto AND gondola)").text.splitlines()[1]
@@ -219,7 +219,7 @@ def test_a_conjunction_that_finds_next_to_nothing_says_what_its_conditions_find_
     named = {branch.title for branch in result.unrepresented}.union(result.branches[0].titles)
     assert named == {"Antonio Vivaldi", "Griselda (Vivaldi)"}
     line = run(relaxed, query="goldoni AND libretto AND griselda").text.splitlines()[1]
-    assert line == "Alone: libretto 2: also Antonio Vivaldi; griselda 2: also Griselda (Scarlatti)."
+    assert line == "Alone: libretto 2: also Antonio Vivaldi. griselda 2: also Griselda (Scarlatti)."
 
 
 def test_an_alternative_in_a_conjunction_without_a_hit_on_the_page_shows_its_best(

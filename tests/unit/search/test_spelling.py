@@ -34,7 +34,17 @@ def notes(query: str, **options: object) -> tuple[str, ...]:
         ("tekezen", ()),
         ("teriimaevarua", ('nearest to teriimaevarua: "terii maevarua" 1.',)),
         ("title:vivladi", ("nearest to title:vivladi: title:vivaldi 1.",)),
-        ('"antonio vivladi"', ("vivladi occurs nowhere; nearest: vivaldi 1.",)),
+        ("vivalid", ("nearest to vivalid: vivaldi 1.",)),
+        ("vivaldo AND queen", ("nearest to vivaldo: vivaldi 1.",)),
+        # Before: "vivladi occurs nowhere", below "antonio vivladi" occurs nowhere.
+        ('"antonio vivladi"', ("nearest to vivladi: vivaldi 1.",)),
+        ('"antonio zzzz" OR "zzzz queen"', ("no passage has zzzz.",)),
+        ("title:hills", ("1 passage has hills in the text: [wales.1].",)),
+        (
+            "(title:rib AND queen) OR river OR title:hull",
+            ("title:hull finds nothing; 1 passage has hull in the text: [wale2.1].",),
+        ),
+        ("title:hills OR hills OR title:wale", ()),
         # Before: "waled occurs nowhere; ...", which said nothing of the phrase that asks for it.
         (
             'title:wales OR "=waled land"',

@@ -190,7 +190,7 @@ def test_a_long_chunk_is_read_in_several_calls_and_then_marked() -> None:
         first = int(continuation[2])
     assert steps > 3
     assert text == "".join(sentences)
-    repeated = tool.run({"chunk_ids": ["d.1"], "near": "sentence 5"}, read_set)
+    repeated = tool.run({"chunk_ids": ["d.1"]}, read_set)
     assert repeated.text == "[d.1] Long (shown before)"
     assert (repeated.status, repeated.ids) == ("ok", ("d.1",))
     assert repeated.retrieved_tokens == count_tokens("Long")

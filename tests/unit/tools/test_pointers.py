@@ -165,7 +165,7 @@ def test_what_a_pointer_shows_in_full_is_not_shown_again_and_no_pointer_again() 
     ]
     assert lines(searched("in Rome.", rome, read_set=read_set)) == []
     again = searched("x", rome, query="rome", read_set=read_set)
-    assert "[d1.1] Rome\n(1 shown before) He died in Paris." in again.text
+    assert "[d1.1] Rome (all shown now)\n(1 shown before) He died in Paris." in again.text
     long = titled(1, "Rome", "Rome is " + "very " * 99 + "old. ")
     (line,) = lines(searched("in Rome.", long, read_set=(other := ReadSet())))
     assert line.endswith('very ..."')

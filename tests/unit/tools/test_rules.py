@@ -265,3 +265,43 @@ def test_a_snippet_has_a_sentence_for_each_condition_of_the_query() -> None:
     text = search(tools(passage), "gershwin AND (died OR death)").text
     assert "he died in 1937" in text
     assert "song 4" not in text
+
+
+def test_a_sentence_of_which_a_list_shows_a_part_does_not_count_as_shown() -> None:
+    long = f"In the north {'and so on ' * 50}a heron, {'of many kinds ' * 20}. "
+    offered, read_set = tools(chunk(1, "d", "Birds", long)), ReadSet()
+    listed = offered["logical_search"].run({"query": "heron", "show": "lines"}, read_set)
+    header, line = listed.text.splitlines()[2:]
+    assert header == "[d.1]"
+    assert (line.startswith("1: ... "), line.endswith(" ..."), "heron" in line) == (True,) * 3
+    assert listed.passages[0].whole is False
+    assert "In the north" in search(offered, "heron", read_set).text
+    assert "(shown before)" in search(offered, "heron", read_set).text
+    near = read(offered, read_set, chunk_ids=["d.1"], near="heron")
+    assert near.startswith("[d.1] Birds (whole document, shown before)\nIn the north")
+
+
+def test_of_a_text_that_is_cut_only_its_complete_sentences_count_as_shown() -> None:
+    passage = chunk(1, "d", "T", "No one came. ", f"One {'sings ' * 42}. ", "One ")
+    preset = load_preset("logical_read").model_copy(
+        update={"full_text": True, "max_result_tokens": 60}
+    )
+    offered, read_set = tools_of(preset, index_of(passage)), ReadSet()
+    assert offered["logical_search"].run({"query": "sings"}, read_set).text.endswith("sings ...")
+    assert len(read_set.seen["d.1"]) == 1
+
+
+def test_a_passage_that_a_reply_completes_says_so() -> None:
+    offered, read_set = tools(LONG), ReadSet()
+    search(offered, "gondola", read_set)
+    rest = read(offered, read_set, chunk_ids=["canals.1"])
+    assert rest.splitlines()[0] == "[canals.1] The canals (all shown now)"
+
+
+def test_a_list_has_as_many_passages_as_are_asked_for() -> None:
+    pages = [chunk(n, f"d{n}", f"Page {n}", "An opera. ") for n in range(9)]
+    tool = tools(*pages)["logical_search"]
+    for show in ("titles", "lines", "counts"):
+        listed = tool.run({"query": "opera", "show": show, "top_k": 5})
+        assert (len(listed.ids), listed.text.splitlines()[-1]) == (5, "More: after=5.")
+    assert len(tool.run({"query": "opera", "show": "titles"}).ids) == 9

@@ -17,8 +17,9 @@ from arag_search.search.state import IndexState
 from arag_search.tools.tool import ReadSet
 from arag_search.tools.toolbox import NOTHING_NEW
 from tests.support.oracle.engine import MemoryEngine
-from tests.support.passages import VIVALDI
+from tests.support.passages import VIVALDI, chunk
 
+CANALS = [chunk(1, "canals", "", *(f"Sentence {n} of word{n}. " + "la " * 40 for n in range(4)))]
 OPERA = '{"query": "opera"}'
 
 
@@ -154,3 +155,12 @@ def test_two_users_have_parts_of_their_own_and_a_second_toolbox_costs_little() -
     assert Toolbox(index, "logical_read", within={"lang": "en"}).tools is made
     assert Toolbox(index, within={"lang": "de"}).tools is not made
     assert Toolbox(index).tools is not made
+
+
+def test_a_sentence_that_was_not_shown_is_something_new() -> None:
+    toolbox = Toolbox(Index(MemoryEngine(CANALS), "memory"), "logical_read")
+    results = [toolbox.call("logical_search", {"query": f"word{n}"}) for n in range(4)]
+    assert not any(result.text.endswith(NOTHING_NEW) for result in results)
+    for again in ("word0 word1", "word2 word1", "word3 word2"):
+        last = toolbox.call("logical_search", {"query": again})
+    assert last.text.endswith(NOTHING_NEW)
