@@ -30,7 +30,7 @@ from arag_search.query.forms import NONE, steps
 from arag_search.query.reading import parse
 from arag_search.system.lock import HeldError, hold
 
-_MAX_CACHES = 3
+_MAX_CACHES = 8
 """One for each environment on a machine; the newest are kept."""
 _LOCK = ".aot.lock"
 _PASSAGES = 400
