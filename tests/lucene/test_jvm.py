@@ -163,11 +163,8 @@ def test_a_class_path_that_does_not_exist_is_refused(
     monkeypatch.setenv("ARAG_LUCENE_CLASSPATH", f"{tmp_path}/*")
     with pytest.raises(JvmError) as caught:
         jvm.class_path()
-    assert str(caught.value) == (
-        "ARAG_LUCENE_CLASSPATH names jars that do not exist.\n"
-        f"Where: {tmp_path}/*\n"
-        f"Allowed: jar files, or folder/*, separated by {os.pathsep!r}\n"
-        "Do: Correct it, or unset it to have org.apache.lucene:lucene-core:10.5.1 downloaded."
+    assert str(caught.value).startswith(
+        f"ARAG_LUCENE_CLASSPATH names jars that do not exist.\nWhere: {tmp_path}/*\n"
     )
 
 

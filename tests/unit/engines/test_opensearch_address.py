@@ -5,11 +5,9 @@ import pytest
 from arag_search.engines.opensearch.address import Address, is_address, parse_address
 from arag_search.errors import ArgumentError
 
-ALLOWED_NAME = (
-    "Allowed: up to 180 of a-z, 0-9, . _ and -, a letter or digit first, not ending in .sentences"
-)
-FORM = "http(s)://HOST:PORT[,HOST:PORT...]/[PREFIX/]NAME"
-HOSTS = "Allowed: HOST:PORT, several of them separated by commas"
+FORM = "Write http(s)://HOST:PORT[,HOST:PORT...]/[PREFIX/]NAME."
+ONCE = "Name http:// or https:// once"
+NAME = "Choose such a name."
 
 
 @pytest.mark.parametrize(
@@ -55,65 +53,37 @@ def test_a_folder_is_no_address() -> None:
     assert is_address("HTTPS://h:1/a")
 
 
+def test_a_wrong_address_is_rejected_in_four_parts() -> None:
+    with pytest.raises(ArgumentError) as caught:
+        parse_address("http://localhost/wiki")
+    assert str(caught.value) == (
+        'The address names the host "localhost".\nWhere: http://localhost/wiki\n'
+        "Allowed: HOST:PORT, several of them separated by commas\n"
+        "Do: Add the port, 9200 by default: localhost:9200."
+    )
+
+
 @pytest.mark.parametrize(
-    ("location", "message"),
+    ("location", "what", "do"),
     [
-        (
-            "http://localhost/wiki",
-            'The address names the host "localhost".\n'
-            f"Where: http://localhost/wiki\n{HOSTS}\n"
-            "Do: Add the port, 9200 by default: localhost:9200.",
-        ),
-        (
-            "http://h1:9200,http://h2:9200/wiki",
-            'The address names the host "http:".\n'
-            f"Where: http://h1:9200,http://h2:9200/wiki\n{HOSTS}\n"
-            "Do: Name http:// or https:// once, before the first host.",
-        ),
-        (
-            "http://h1:99999/wiki",
-            'The address names the host "h1:99999".\n'
-            f"Where: http://h1:99999/wiki\n{HOSTS}\n"
-            f"Do: Write {FORM}.",
-        ),
-        (
-            "http://h1:9200",
-            "The address names no index.\n"
-            f"Where: http://h1:9200\nAllowed: {FORM}\n"
-            "Do: Add the name of the index after the last slash.",
-        ),
-        (
-            "http://h1:9200/Wiki",
-            f'The name of the index is "Wiki".\nWhere: http://h1:9200/Wiki\n{ALLOWED_NAME}\n'
-            "Do: Choose such a name.",
-        ),
-        (
-            "http://h1:9200/wiki.sentences",
-            'The name of the index is "wiki.sentences".\n'
-            f"Where: http://h1:9200/wiki.sentences\n{ALLOWED_NAME}\nDo: Choose such a name.",
-        ),
-        (
-            "http://h1:9200/a,b",
-            f'The name of the index is "a,b".\nWhere: http://h1:9200/a,b\n{ALLOWED_NAME}\n'
-            "Do: Choose such a name.",
-        ),
-        (
-            "http://h1:9200/_all/wiki?x=/b",
-            'The prefix of the address is "_all/wiki?x=".\n'
-            "Where: http://h1:9200/_all/wiki?x=/b\n"
-            "Allowed: path segments of letters, digits, . _ ~ and -\n"
-            f"Do: Write {FORM}.",
-        ),
-        (
-            "my-index",
-            f"The location is not an address.\nWhere: my-index\nAllowed: {FORM}",
-        ),
+        ("http://h1:9200,http://h2:9200/wiki", 'The address names the host "http:".', ONCE),
+        ("http://h1:99999/wiki", 'The address names the host "h1:99999".', FORM),
+        ("http://h1:9200", "The address names no index.", "Add the name of the index"),
+        ("http://h1:9200/Wiki", 'The name of the index is "Wiki".', NAME),
+        ("http://h1:9200/wiki.sentences", 'The name of the index is "wiki.sentences".', NAME),
+        ("http://h1:9200/a,b", 'The name of the index is "a,b".', NAME),
+        ("http://h1:9200/_all/wiki?x=/b", 'The prefix of the address is "_all/wiki?x=".', FORM),
+        ("my-index", "The location is not an address.", ""),
     ],
 )
-def test_wrong_addresses_are_rejected(location: str, message: str) -> None:
+def test_wrong_addresses_are_rejected(location: str, what: str, do: str) -> None:
     with pytest.raises(ArgumentError) as caught:
         parse_address(location)
-    assert str(caught.value) == message
+    error = caught.value
+    assert error.what.startswith(what)
+    assert error.where == location
+    assert error.allowed
+    assert error.do.startswith(do)
 
 
 @pytest.mark.parametrize(

@@ -217,10 +217,7 @@ def test_a_bug_in_the_server_shows_no_traceback_to_clients(
 
     async def talk(client: ClientSession) -> None:
         error = await call_error(client, "logical_search", query="opera")
-        assert error.message == (
-            "The request failed unexpectedly (ZeroDivisionError).\n"
-            "Do: The server's log has the cause: report it."
-        )
+        assert error.message.startswith("The request failed unexpectedly (ZeroDivisionError).\n")
 
     LocalServer(engine).serve(talk)
     assert "secret of the inside" in caplog.text
