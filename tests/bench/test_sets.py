@@ -17,22 +17,29 @@ from bench.sets.lines import CAP_TOKENS, KNOWN, PAGES, values
 from bench.sets.needs import DEPTHS, KINDS, MOST, Logic, Need
 from bench.sets.people import BORN, Attribute, Person, attributes, person, words
 from bench.sets.sets import made
-from index_jobs.build.new_index import build_index
-from index_jobs.build.options import BuildOptions
 
 PEOPLE = [person(number) for number in range(1_000)]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("sets")
-    (folder / "qrels").mkdir()
-    return folder
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Run the command, which leaves the set with its index beside the results."""
+    results = tmp_path_factory.mktemp("sets") / "sets.json"
+    asked = ["--documents", "1000", "--needs", "12", "--lines", f"words,rules,vectors,{KNOWN}"]
+    work = ["--encoder", "hashing", "--work", str(results.parent), "--json", str(results)]
+    assert main(["sets", *asked, *work]) == 0
+    return results
+
+
+@pytest.fixture(scope="module")
+def folder(results: Path) -> Path:
+    return results.parent / "people_1000"
 
 
 @pytest.fixture(scope="module")
 def drawn(folder: Path) -> list[Need]:
-    return made(folder, len(PEOPLE), 24)
+    """Draw the same needs as the command."""
+    return made(folder, len(PEOPLE), 12)
 
 
 def holds(logic: Logic, held: list[bool]) -> bool:
@@ -111,11 +118,6 @@ def test_needs_have_all_depths_and_classes_and_say_each_attribute_once(drawn: li
 def test_the_known_query_is_exact_but_where_documents_have_other_words(
     folder: Path, drawn: list[Need]
 ) -> None:
-    build_index(
-        [str(folder / "corpus.jsonl")],
-        folder / "index",
-        BuildOptions(metadata={"born": "number", "district": "keyword"}),
-    )
     with open_index(folder / "index") as index:
         for need in drawn:
             hits = index.logical_search(need.query, top_k=1_000, snippets=False).hits
@@ -152,11 +154,7 @@ def test_a_set_is_held_on_the_page_of_its_last_document_and_else_costs_all_pages
     assert values(["b", "a", "x"], need, tokens)["best exact"]
 
 
-def test_the_command_measures_and_draws_and_says_what_the_figures_depend_on(tmp_path: Path) -> None:
-    results = tmp_path / "sets.json"
-    asked = ["--documents", "1000", "--needs", "12", "--lines", f"words,rules,vectors,{KNOWN}"]
-    work = ["--encoder", "hashing", "--work", str(tmp_path / "work"), "--json", str(results)]
-    assert main(["sets", *asked, *work]) == 0
+def test_the_command_measures_and_draws_and_says_what_the_figures_depend_on(results: Path) -> None:
     figure = json.loads(results.read_text())["figures"]["people_1000"]
     rows = {row["what"]: row for row in figure["rows"]}
     assert rows[f"plain: {KNOWN}, exact"]["value"] == 1

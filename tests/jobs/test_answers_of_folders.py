@@ -198,7 +198,7 @@ def change_times(notes: Path) -> None:
 
 @pytest.mark.parametrize(
     ("change", "seconds"),
-    [(change_folder, 300.0), (change_to_folder, 0.0), (change_nothing, 300.0), (change_times, 0.0)],
+    [(change_folder, 150.0), (change_to_folder, 0.0), (change_nothing, 150.0), (change_times, 0.0)],
 )
 def test_after_some_answers_an_index_equals_a_new_build(
     notes: Path,
@@ -208,7 +208,7 @@ def test_after_some_answers_an_index_equals_a_new_build(
 ) -> None:
     costs(seconds, monkeypatch)
     change(notes)
-    for _ in range(1 if not seconds else 5):
+    for _ in range(1 if not seconds else 3):
         standing = compared(notes)
         with open_index(notes.parent / "i") as index:
             ids = {chunk.doc_id for chunk in index.scan()}

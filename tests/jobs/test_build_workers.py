@@ -129,6 +129,7 @@ class KillingAWorker(Progress):
             kill_a_worker()
 
 
+@pytest.mark.server
 def test_a_killed_worker_ends_the_build_and_the_same_command_resumes_it() -> None:
     corpus("c.jsonl", 1000)
     options = BuildOptions(workers=2)
@@ -148,6 +149,7 @@ def test_a_killed_worker_ends_the_build_and_the_same_command_resumes_it() -> Non
     assert same_index("index") == same_index("whole")
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("signal_number", some_of([signal.SIGKILL, signal.SIGINT]))
 def test_no_worker_outlives_its_build(signal_number: signal.Signals) -> None:
     corpus("c.jsonl", 5_000)

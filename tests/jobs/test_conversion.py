@@ -61,8 +61,11 @@ def header(name: str, words: str) -> str:
 def bomb() -> bytes:
     """Return a small book that unpacks to 400 MiB."""
     file = BytesIO()
-    with ZipFile(file, "w", ZIP_DEFLATED) as archive:
-        archive.writestr("META-INF/container.xml", b"<a>" + bytes(400 << 20))
+    with (
+        ZipFile(file, "w", ZIP_DEFLATED, compresslevel=1) as archive,
+        archive.open("META-INF/container.xml", "w") as member,
+    ):
+        member.writelines([b"<a>", *[bytes(1 << 20)] * 400])
     return file.getvalue()
 
 
@@ -132,7 +135,7 @@ def test_many_children_give_the_documents_of_one(tmp_path: Path) -> None:
     assert len(expected) == 40 + 14 + 600
     assert list(three.documents()) == expected
     assert [entry for _, entry in single.documents()] == [entry for _, entry in expected]
-    for place in (1, 5, 60, 300):
+    for place in (5, 300):
         assert list(three.documents(expected[place][0])) == expected[place + 1 :]
 
 

@@ -9,6 +9,8 @@ import pytest
 
 from tests.support.commands import SAMPLE, Command, file_of
 
+pytestmark = pytest.mark.server
+
 INDEX_DAMAGES = 40
 VECTOR_DAMAGES = 25
 LEXICAL = (

@@ -63,6 +63,7 @@ class KillingAWorker(NotingProgress):
             kill_a_worker()
 
 
+@pytest.mark.server
 def test_a_killed_worker_ends_the_embedding_and_the_same_command_resumes_it() -> None:
     build_small_index(400)
     with pytest.raises(WorkerLostError) as caught:

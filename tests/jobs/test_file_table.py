@@ -154,7 +154,7 @@ def test_what_takes_longer_is_named_in_the_answer(
         raise IndexLockedError("Another process builds this index.")
 
     new = notes / ("new.html" if much == "slow" else "new.md")
-    new.write_text("The lantern. " * (80_000 if much == "bytes" else 1))
+    new.write_text("The lantern. " * (11_000 if much == "bytes" else 1))
     (notes / "note1.md").write_text("# Note 1\n\nThe harbour.\n")
     with monkeypatch.context() as patched:
         if much == "lock":
@@ -237,7 +237,7 @@ def test_an_index_that_reads_only_what_changed_equals_a_new_build(
     notes = Notes(tmp_path / "n", seed)
     build_index([str(notes.folder)], tmp_path / "i", OPTIONS)
     options = AddOptions(files=OPTIONS.files, skip_bad_lines=True, allow_deletes=True)
-    for step in range(20):
+    for step in range(10):
         for _ in range(notes.random.choice((1, 1, 3, 25))):
             notes.step()
         if step % 2:

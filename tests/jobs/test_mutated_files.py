@@ -24,7 +24,7 @@ from index_jobs.sources.source import CorpusReader, Position, SeenIds
 from tests.support.converted import archive, pdf_bytes
 from tests.support.examples import examples
 
-FILES = examples(10_000)
+FILES = examples(10_000, share=30)
 IN_A_FOLDER = 100
 A_FILE_S = 30
 

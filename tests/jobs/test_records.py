@@ -176,6 +176,7 @@ def test_a_build_from_records_starts_over(monkeypatch: pytest.MonkeyPatch) -> No
     assert build_index(generated(500), "index", OPTIONS).continued == 0
 
 
+@pytest.mark.server
 def test_a_program_that_is_killed_while_it_adds_records_loses_nothing_published() -> None:
     build_index([VIVALDI], "index", OPTIONS)
     script = (

@@ -77,6 +77,7 @@ def index_is(index: Path, digest: str) -> bool:
     return (index / "manifest.json").exists() and digest_of(index) == digest
 
 
+@pytest.mark.server
 def test_a_watched_index_equals_a_new_build_after_random_changes_kills_and_a_full_disk(
     tmp_path: Path,
 ) -> None:

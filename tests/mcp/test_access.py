@@ -392,10 +392,7 @@ def test_no_token_an_unknown_one_a_short_one_its_hash_and_two_let_nobody_in(file
             assert await status(("Authorization", shown)) == 401
         answer = await begin_session(listening)
         assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
-        assert answer.text == (
-            "The token is missing or wrong.\nAllowed: Authorization: Bearer TOKEN\n"
-            "Do: Give the client a token whose hash is in the access file."
-        )
+        assert answer.text.startswith("The token is missing or wrong.\n")
         for several in ((ann, bob), (ann, ann), (ann, ("Authorization", ""))):
             assert await status(*several) == 401
         assert await status(ann, ("Mcp-Session-Id", "a"), ("Mcp-Session-Id", "b")) == 404
@@ -428,6 +425,7 @@ def test_a_file_and_a_token_are_refused_together(arag: Command) -> None:
     assert (done.code, done.err.splitlines()[0]) == (1, first)
 
 
+@pytest.mark.server
 @pytest.mark.usefixtures("commands_folder")
 def test_the_command_serves_parts_and_reports_a_file_with_problems(file: Path) -> None:
     write(file, {ANN: "doc_id:vivaldi"})

@@ -190,6 +190,7 @@ def test_a_client_of_the_sdk_2_is_served_over_stdio_in_one_conversation(
     anyio.run(main)
 
 
+@pytest.mark.server
 def test_a_client_without_a_session_is_answered_by_either_of_two_processes() -> None:
     async def main(*addresses: str) -> None:
         # Each request has a connection of its own, and each connection reaches the next process.

@@ -41,6 +41,7 @@ def a_folder_of_notes(tmp_path: Path) -> Path:
     return make_notes(tmp_path / "notes", 5)
 
 
+@pytest.mark.server
 def test_an_index_is_served_with_vectors_that_follow_its_updates(tmp_path: Path) -> None:
     index = tmp_path / "i"
     make_notes(tmp_path / "notes", 5)
@@ -65,6 +66,7 @@ def test_an_index_is_served_with_vectors_that_follow_its_updates(tmp_path: Path)
     anyio.run(main)
 
 
+@pytest.mark.server
 def test_a_folder_is_served_from_nothing_and_follows_its_files_and_two_servers_share_an_index(
     notes: Path, arag: Command
 ) -> None:
@@ -82,6 +84,7 @@ def test_a_folder_is_served_from_nothing_and_follows_its_files_and_two_servers_s
     assert "in step" in arag("info", str(notes)).out
 
 
+@pytest.mark.server
 def test_tools_that_need_vectors_are_served_once_a_folder_is_embedded_beside_the_server(
     notes: Path, arag: Command
 ) -> None:

@@ -594,6 +594,7 @@ def test_an_unavailable_port_or_address_is_reported(
             listen(host, 0, "TOKEN_OF_TEST")
 
 
+@pytest.mark.server
 @pytest.mark.usefixtures("commands_folder")
 def test_the_command_says_where_it_serves_and_ctrl_c_ends_it_while_clients_are_connected() -> None:
     script = "from arag_search.cli.app import main; main()"

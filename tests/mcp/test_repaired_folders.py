@@ -156,6 +156,7 @@ def test_an_index_that_cannot_be_built_again_is_removed_by_forget(
     assert "note3.md" in arag("search", str(notes), "word3").out
 
 
+@pytest.mark.server
 def test_processes_that_meet_the_same_damage_build_one_index(notes: Path) -> None:
     halve(file_of(notes, "g1/chunks/*.cfs"))
     command = [sys.executable, "-c", MAIN, "search", str(notes), "word3"]
@@ -174,6 +175,7 @@ def test_a_named_index_keeps_its_advice(notes: Path, tmp_path: Path, arag: Comma
     assert "--overwrite" in arag("search", str(named), "word3").err
 
 
+@pytest.mark.server
 @pytest.mark.parametrize(("name", "harm"), [("g1/chunks/*.cfs", halve), ("manifest.json", garble)])
 def test_a_server_answers_while_it_builds_a_damaged_index_again(
     name: str, harm: Callable[[Path], None], notes: Path
@@ -188,6 +190,7 @@ def test_a_server_answers_while_it_builds_a_damaged_index_again(
     anyio.run(main)
 
 
+@pytest.mark.server
 def test_damage_that_a_call_meets_is_repaired_while_the_server_runs(notes: Path) -> None:
     file = file_of(notes, "g1/chunks/*.cfs")
     content = file.read_bytes()

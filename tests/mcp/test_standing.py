@@ -82,6 +82,7 @@ def test_replies_over_http_end_with_the_line_and_a_part_has_no_name_and_no_numbe
     over_http(by_token, served=LocalServer(indexes={"memory": index}, access=access))
 
 
+@pytest.mark.server
 def test_a_served_index_by_name_says_that_its_source_is_gone_or_why_it_does_not_follow(
     tmp_path: Path,
 ) -> None:

@@ -36,7 +36,7 @@ from tests.support.mcp_http import ENVELOPE
 from tests.support.mcp_servers import text_of
 from tests.support.patience import PATIENCE_S
 
-pytestmark = pytest.mark.usefixtures("commands_folder")
+pytestmark = [pytest.mark.usefixtures("commands_folder"), pytest.mark.server]
 
 MAIN = "from arag_search.cli.app import main; main()"
 NOISE = """

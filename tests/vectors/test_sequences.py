@@ -8,7 +8,7 @@ from tests.support.examples import examples
 from tests.support.vector_sequences import STEPS, run_sequence
 
 
-@pytest.mark.parametrize("seed", range(examples(300, share=50)))
+@pytest.mark.parametrize("seed", range(examples(300, share=150)))
 def test_searches_by_vectors_equal_those_of_a_fresh_embedding_and_only_new_texts_are_encoded(
     seed: int, tmp_path: Path
 ) -> None:
