@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import ssl
 import threading
 import time
@@ -93,6 +95,13 @@ class _BoundedBackend(httpcore2.SyncBackend):
         return _BoundedStream(stream, self._exchange)
 
 
+@functools.lru_cache(maxsize=8)
+def _tls_context(*variables: str | None) -> ssl.SSLContext:
+    """Return what clients share under these variables of the environment: reading the authorities
+    takes longer than a request to a server nearby."""
+    return httpx2.create_ssl_context()
+
+
 class BoundedClient(httpx2.Client):
     """A client that reads whole replies of at most ``max_reply_bytes``, also after decompression.
 
@@ -105,8 +114,12 @@ class BoundedClient(httpx2.Client):
 
     def __init__(self, *, timeout_s: float, max_reply_bytes: int) -> None:
         connect_s = min(timeout_s, CONNECT_TIMEOUT_S)
+        variables = map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR"))
         try:
-            super().__init__(timeout=httpx2.Timeout(timeout_s, connect=connect_s))
+            super().__init__(
+                verify=_tls_context(*variables),
+                timeout=httpx2.Timeout(timeout_s, connect=connect_s),
+            )
         except (ValueError, ImportError, httpx2.InvalidURL):
             raise ConfigError(
                 "A proxy that the environment names cannot be used.",

@@ -367,3 +367,9 @@ def test_certificates_that_cannot_be_read_are_refused(
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))
     with pytest.raises(ConfigError, match="certificates that the environment names"):
         BoundedClient(timeout_s=1, max_reply_bytes=1)
+
+
+def test_clients_read_the_authorities_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    BoundedClient(timeout_s=1, max_reply_bytes=1).close()
+    monkeypatch.setattr(httpx2, "create_ssl_context", lambda: pytest.fail("read again"))
+    BoundedClient(timeout_s=1, max_reply_bytes=1).close()
