@@ -12,8 +12,6 @@ import json
 import os
 import shlex
 import sys
-import tomllib
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -58,6 +56,8 @@ def install_line(extra: str) -> str:
 
 
 def _installed_from() -> str:
+    from importlib.metadata import PackageNotFoundError, distribution
+
     try:
         recorded = distribution(_PACKAGE).read_text("direct_url.json")
         address = urlsplit(str(json.loads(recorded or "")["url"]))
@@ -69,6 +69,8 @@ def _installed_from() -> str:
 
 
 def _extras_of_tool(receipt: Path) -> list[str]:
+    import tomllib
+
     try:
         content = tomllib.loads(receipt.read_text("utf-8"))
         return [

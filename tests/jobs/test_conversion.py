@@ -166,7 +166,7 @@ def test_a_child_starts_fast_and_alone(tmp_path: Path) -> None:
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.6
     loaded = set(done.stdout.split())
-    assert not loaded & {"pydantic", "jpype", "numpy", "index_jobs.sources.folders.source"}
+    assert not loaded & {"pydantic", "jpype", "numpy", "email", "index_jobs.sources.folders.source"}
 
 
 def test_a_child_that_is_killed_is_replaced(tmp_path: Path) -> None:

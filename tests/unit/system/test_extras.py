@@ -22,7 +22,9 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(sys, "prefix", str(environment))
     record = json.dumps({"url": "file:///home/a%20b/clone", "dir_info": {"editable": True}})
     read_text = {"direct_url.json": record}.get
-    monkeypatch.setattr(extras, "distribution", lambda name: SimpleNamespace(read_text=read_text))
+    monkeypatch.setattr(
+        "importlib.metadata.distribution", lambda name: SimpleNamespace(read_text=read_text)
+    )
     return environment
 
 
@@ -64,7 +66,7 @@ def test_where_the_source_is_unknown_the_package_is_named(
     installed: Path, monkeypatch: pytest.MonkeyPatch, record: str | None
 ) -> None:
     monkeypatch.setattr(
-        extras, "distribution", lambda name: SimpleNamespace(read_text=lambda f: record)
+        "importlib.metadata.distribution", lambda name: SimpleNamespace(read_text=lambda f: record)
     )
     monkeypatch.setattr("importlib.util.find_spec", lambda name: ModuleSpec("pip", None))
     assert install_line("mcp") == 'pip install "arag-search[mcp]"'
