@@ -436,6 +436,7 @@ def child(out: Path, action: str, moment: int) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.server
 def test_a_run_killed_at_any_record_and_resumed_equals_an_uninterrupted_one(
     index: Index, preset: Preset, tmp_path: Path
 ) -> None:
@@ -454,6 +455,7 @@ def test_a_run_killed_at_any_record_and_resumed_equals_an_uninterrupted_one(
         assert without_times(read_records(out).by_id) == expected
 
 
+@pytest.mark.server
 def test_ctrl_c_finishes_questions_in_flight_and_begins_no_more(
     index: Index, preset: Preset, tmp_path: Path
 ) -> None:

@@ -168,6 +168,7 @@ def test_questions_are_drawn_by_a_seed_and_keep_their_order() -> None:
 # A small run
 
 
+@pytest.mark.server
 def test_the_bench_runs_over_the_sample_and_keeps_index_and_vectors(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -90,6 +90,7 @@ def test_a_third_of_the_values_is_never_said_in_the_words_of_needs() -> None:
     assert len(words()["phrasings"]) == 20
 
 
+@pytest.mark.server
 def test_every_need_is_about_the_people_that_brute_force_finds(drawn: list[Need]) -> None:
     for need in drawn:
         relevant = {
@@ -103,6 +104,7 @@ def test_every_need_is_about_the_people_that_brute_force_finds(drawn: list[Need]
         assert bool(need.excluded) == ("NOT" in need.query)
 
 
+@pytest.mark.server
 def test_needs_have_all_depths_and_classes_and_say_each_attribute_once(drawn: list[Need]) -> None:
     assert {(need.depth, need.kind) for need in drawn} == {
         (depth, kind) for depth in DEPTHS for kind in KINDS
@@ -115,6 +117,7 @@ def test_needs_have_all_depths_and_classes_and_say_each_attribute_once(drawn: li
         assert is_hidden == (need.kind == "hidden")
 
 
+@pytest.mark.server
 def test_the_known_query_is_exact_but_where_documents_have_other_words(
     folder: Path, drawn: list[Need]
 ) -> None:
@@ -154,6 +157,7 @@ def test_a_set_is_held_on_the_page_of_its_last_document_and_else_costs_all_pages
     assert values(["b", "a", "x"], need, tokens)["best exact"]
 
 
+@pytest.mark.server
 def test_the_command_measures_and_draws_and_says_what_the_figures_depend_on(results: Path) -> None:
     figure = json.loads(results.read_text())["figures"]["people_1000"]
     rows = {row["what"]: row for row in figure["rows"]}

@@ -309,6 +309,7 @@ def test_a_process_has_its_processor_time_and_one_that_fails_is_an_error() -> No
         processes.run(failing)
 
 
+@pytest.mark.server
 def test_generated_passages_are_asked_generated_queries_by_hybrid_search_too(
     tmp_path: Path,
 ) -> None:

@@ -55,6 +55,7 @@ def test_all_that_is_verified_at_every_change_takes_two_minutes_at_most() -> Non
     assert sum(of.seconds for of in EXPECTATIONS.values() if not of.long) <= 120
 
 
+@pytest.mark.server
 def test_a_value_that_is_off_or_missing_is_named_and_so_is_a_command_that_fails(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], own_cache: Path
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 from arag_search.query.analysis import tokens
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "unit",
     [

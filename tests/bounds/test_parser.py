@@ -84,6 +84,7 @@ def test_parsing_without_limits_stops_at_the_maximum_of_problems() -> None:
     assert str(raised.value).splitlines()[-1] == "And at least 1,980 more, further on."
 
 
+@pytest.mark.long
 def test_twice_the_text_takes_at_most_2_6_times_as_long() -> None:
     units = ("vivaldi ", '"a b" ', "a AND (b OR c) ", "(a ", "a^2 ", "x:y ", '"', "é’ö ")
 

@@ -58,7 +58,7 @@ def test_a_line_that_is_too_long_is_reported_and_later_lines_are_read(
     assert [number for number, _ in source.documents(line)] == [line + 1, line + 2]
 
 
-@pytest.mark.parametrize("item", ['"1:' + "x" * (50 << 20), "[" + "[1, 2], " * (1 << 19)])
+@pytest.mark.parametrize("item", ['"1:' + "x" * (50 << 20), "[" + "[1, 2], " * (1 << 18)])
 def test_an_item_that_is_too_long_is_an_error_and_is_not_held_in_memory(
     item: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -127,9 +127,9 @@ def test_without_questions_known_items_are_drawn_and_called_what_they_are(arag: 
     assert "Found: the passage that the need was made of." in text
     assert "so they favour searches by words" in text
     with open_index("my-index") as index:
-        needs = known_items(index, count=10)
-        assert needs == known_items(index, count=10)
-        assert needs != known_items(index, count=10, seed=1)
+        needs = known_items(index, count=4)
+        assert needs == known_items(index, count=4)
+        assert needs != known_items(index, count=4, seed=1)
         for need in needs:
             (chunk,) = index.read([need.id])
             assert chunk is not None

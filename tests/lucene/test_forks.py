@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from index_jobs.build.new_index import build_index
 from tests.support.patience import PATIENCE_S
 
@@ -65,6 +67,7 @@ IN_CHILD = {
 """By report: what a forked process does, and what it prints."""
 
 
+@pytest.mark.server
 def test_forked_processes_neither_hang_nor_harm_their_parent(tmp_path: Path) -> None:
     (tmp_path / "opera.txt").write_text("The opera was long.")
     build_index([str(tmp_path / "opera.txt")], tmp_path / "index")

@@ -9,7 +9,7 @@ import pytest
 from arag_search.corpus import Chunk
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.engines.lucene.writer import LuceneWriter
-from tests.support.examples import examples, some_of
+from tests.support.examples import examples, is_long, some_of
 from tests.support.oracle.engine import LANGUAGE, MemoryEngine
 from tests.support.parts import METADATA, check_random_parts
 
@@ -30,4 +30,4 @@ def test_a_part_answers_as_an_index_of_its_passages_alone(tmp_path: Path, seed: 
         writer.finish(replace(memory.manifest, engine="lucene"), {})
         return LuceneEngine.open(tmp_path, str(tmp_path))
 
-    check_random_parts(indexed, seed)
+    check_random_parts(indexed, seed, parts=3 if is_long() else 1)

@@ -171,7 +171,10 @@ def test_a_client_of_the_sdk_1_is_served(transport: str) -> None:
     assert BEFORE in replies[1]
 
 
-@pytest.mark.parametrize(("mode", "version"), [("auto", MODERN), ("legacy", "2025-11-25")])
+@pytest.mark.parametrize(
+    ("mode", "version"),
+    [("auto", MODERN), pytest.param("legacy", "2025-11-25", marks=pytest.mark.server)],
+)
 def test_a_client_of_the_sdk_2_is_served_over_stdio_in_one_conversation(
     mode: str, version: str
 ) -> None:

@@ -123,7 +123,7 @@ def test_the_parts_of_a_source_are_the_source(
     assert len(whole) == count
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    for most_bytes in (1, 100, 1 << 20):
+    for most_bytes in (1, 1 << 20):
         source = opened(name)
         parts = list(source.parts(0, 0, most_bytes))
         is_divided = make not in (packed_lines, array) and most_bytes < 1000
@@ -132,7 +132,7 @@ def test_the_parts_of_a_source_are_the_source(
         assert [entry for entries in reads for entry in entries] == whole
         assert [part.read_bytes for part in parts] == sorted(part.read_bytes for part in parts)
         assert parts[-1].read_bytes == source.size
-    for done in (0, 1, 4, 11, 17, count - 1, count):
+    for done in (0, 1, 17, count - 1, count):
         position = whole[done - 1][0] if done else 0
         reads = reads_of(opened(name).parts(position, done, 100), elsewhere)
         assert [entry for entries in reads for entry in entries] == whole[done:]
