@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +15,6 @@ from arag_search.tools.preset_files import load_preset
 from arag_search.tools.tool import ReadSet
 from arag_search.tools.toolbox import tools_of
 from tests.support.commands import Command
-from tests.support.patience import PATIENCE_S
 
 pytestmark = pytest.mark.usefixtures("commands_folder")
 
@@ -161,20 +157,6 @@ def test_an_index_of_the_documents_of_another_is_the_same_index(arag: Command, f
         for key in ("source_format", "undeclared_metadata", "chunk_tokens"):
             del values[key]
     assert before == after
-
-
-def test_a_reader_that_goes_away_ends_the_command_without_a_trace() -> None:
-    script = "from arag_search.cli.app import main; main()"
-    process = subprocess.Popen(
-        [sys.executable, "-c", script, "read", "my-index", "--all", "--json"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )
-    assert process.stdout is not None
-    process.stdout.close()
-    _, err = process.communicate(timeout=PATIENCE_S)
-    assert (process.returncode, err) == (141, b"")
 
 
 def test_a_document_is_read_whole_with_the_ids_of_its_passages(arag: Command) -> None:

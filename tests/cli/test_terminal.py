@@ -85,11 +85,6 @@ def read_terminal(descriptor: int) -> str:
     return b"".join(pieces).decode()
 
 
-def piped_output(*arguments: str) -> str:
-    command = [sys.executable, "-c", _MAIN, *arguments]
-    return subprocess.run(command, check=True, capture_output=True).stdout.decode()
-
-
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
@@ -146,12 +141,12 @@ def test_passages_of_records_and_of_an_unknown_place_have_no_link(
 
 
 def test_json_at_a_terminal_is_still_the_same_json(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, monkeypatch: pytest.MonkeyPatch, arag: Command
 ) -> None:
     monkeypatch.chdir(folder)
     code, text = in_a_process_at_a_terminal("read", "hostile", "g.1", "--json")
     assert (code, text) == at_a_terminal("read", "hostile", "g.1", "--json")
-    assert json.loads(text) == json.loads(piped_output("read", "hostile", "g.1", "--json"))
+    assert json.loads(text) == arag("read", "hostile", "g.1", "--json").json
     assert HOSTILE[:40] in json.loads(text)["passages"][0]["title"]
 
 
