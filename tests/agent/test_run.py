@@ -106,16 +106,10 @@ def test_run_json_says_what_the_run_is(index: Index, preset: Preset, tmp_path: P
     assert {
         key: description[key] for key in description if key not in ("created", "fingerprints")
     } == {
-        "format_version": 1,
-        "preset": "logical_read",
-        "index": "memory",
-        "filter": "year:1700",
-        "model": "scripted",
-        "questions": "/data/q.jsonl",
-        "count": 3,
-        "limit": 2,
+        "format_version": 1, "preset": "logical_read", "index": "memory", "filter": "year:1700",
+        "model": "scripted", "questions": "/data/q.jsonl", "count": 3, "limit": 2,
         "encoder": None,
-    }
+    }  # fmt: skip
     assert sorted(description["fingerprints"]) == ["code", "index", "model", "preset", "questions"]
     assert sorted(os.listdir(tmp_path)) == ["records.jsonl", "run.json"]
 

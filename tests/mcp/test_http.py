@@ -551,18 +551,10 @@ def test_a_name_other_than_those_of_loopback_needs_a_token_too(token: str) -> No
 @pytest.mark.parametrize(
     "name",
     [
-        "",
-        " ",
-        "https://x.org",
-        "x.org:443",
-        "x.org/mcp",
-        "*",
-        "*.x.org",
-        "[::1",
-        "[::1]:80",
+        "", " ", "https://x.org", "x.org:443", "x.org/mcp", "*", "*.x.org", "[::1", "[::1]:80",
         "ü.de",
     ],
-)
+)  # fmt: skip
 def test_an_invalid_name_of_a_host_is_refused_before_a_socket_is_opened(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

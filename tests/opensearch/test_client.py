@@ -219,28 +219,15 @@ def test_a_change_of_aliases_is_never_sent_twice(server: UnrulyServer, client: C
 @pytest.mark.parametrize(
     ("method", "path"),
     [
-        ("GET", "/"),
-        ("GET", "/wiki"),
-        ("GET", "/wiki/_alias"),
-        ("GET", "/_cluster/health/wiki"),
-        ("GET", "/wiki/_count"),
-        ("GET", "/wiki/_doc/holder"),
-        ("GET", "/wiki/_mapping"),
-        ("GET", "/wiki/_stats/docs"),
-        ("POST", "/wiki/_search"),
-        ("POST", "/_msearch"),
-        ("POST", "/wiki/_count"),
-        ("POST", "/wiki/_refresh"),
-        ("POST", "/wiki/_flush"),
-        ("POST", "/wiki/_forcemerge"),
-        ("POST", "/_bulk"),
-        ("PUT", "/wiki"),
-        ("PUT", "/wiki/_mapping"),
-        ("PUT", "/wiki/_settings"),
-        ("PUT", "/wiki/_doc/holder"),
-        ("DELETE", "/wiki"),
+        ("GET", "/"), ("GET", "/wiki"), ("GET", "/wiki/_alias"),
+        ("GET", "/_cluster/health/wiki"), ("GET", "/wiki/_count"), ("GET", "/wiki/_doc/holder"),
+        ("GET", "/wiki/_mapping"), ("GET", "/wiki/_stats/docs"), ("POST", "/wiki/_search"),
+        ("POST", "/_msearch"), ("POST", "/wiki/_count"), ("POST", "/wiki/_refresh"),
+        ("POST", "/wiki/_flush"), ("POST", "/wiki/_forcemerge"), ("POST", "/_bulk"),
+        ("PUT", "/wiki"), ("PUT", "/wiki/_mapping"), ("PUT", "/wiki/_settings"),
+        ("PUT", "/wiki/_doc/holder"), ("DELETE", "/wiki"),
     ],
-)
+)  # fmt: skip
 def test_a_repeatable_call_is_sent_again(
     server: UnrulyServer, client: Client, method: str, path: str
 ) -> None:

@@ -149,21 +149,14 @@ def command(
     memory in KB (MEMORY), or its count of documents, slowly (SLOW)."""
     return subprocess.Popen(
         [
-            sys.executable,
-            "-c",
-            CHILD,
-            action,
-            str(interval_s),
-            str(workers),
-            to,
-            *sources,
+            sys.executable, "-c", CHILD, action, str(interval_s), str(workers), to, *sources,
         ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         cwd=folder,
         env={**os.environ, "ARAG_JVM_HEAP": "128m"},
-    )
+    )  # fmt: skip
 
 
 def kill_build_at_random(

@@ -20,35 +20,15 @@ SENTENCES = {
 }
 CHUNKS = [chunk(at, text, doc_id=script) for at, (script, text) in enumerate(SENTENCES.items())]
 FOUND = {
-    "ห้องสมุด": "thai",
-    "วันหยุด": "thai",
-    '"วันหยุด ราชการ"': "thai",
-    "ห้องน้ำ": "",
-    "ຫ້ອງສະໝຸດ": "lao",
-    "ທຸກມື້": "lao",
-    "បណ្ណាល័យ": "khmer",
-    "រាល់ថ្ងៃ": "khmer",
-    "စာကြည့်တိုက်": "burmese",
-    "နေ့တိုင်း": "burmese",
-    "早上": "chinese",
-    "도서관": "korean",
-    "도서관에서": "korean",
-    "공휴일": "korean",
-    "책": "korean",
-    '"검색창 책"': "korean",
-    "9시": "korean",
-    "검색*": "korean",
-    '"=도서관"': "",
-    "المكتبة": "arabic",
-    "ابوابها": "arabic",
-    "كتابخانه": "persian",
-    "ميشود": "persian",
-    "9": "arabic persian",
-    "O'Brien AND m2": "english",
-    '"No. 5"': "english",
-    '"=Brien’s"': "",
+    "ห้องสมุด": "thai", "วันหยุด": "thai", '"วันหยุด ราชการ"': "thai", "ห้องน้ำ": "",
+    "ຫ້ອງສະໝຸດ": "lao", "ທຸກມື້": "lao", "បណ្ណាល័យ": "khmer", "រាល់ថ្ងៃ": "khmer",
+    "စာကြည့်တိုက်": "burmese", "နေ့တိုင်း": "burmese", "早上": "chinese", "도서관": "korean",
+    "도서관에서": "korean", "공휴일": "korean", "책": "korean", '"검색창 책"': "korean",
+    "9시": "korean", "검색*": "korean", '"=도서관"': "", "المكتبة": "arabic",
+    "ابوابها": "arabic", "كتابخانه": "persian", "ميشود": "persian", "9": "arabic persian",
+    "O'Brien AND m2": "english", '"No. 5"': "english", '"=Brien’s"': "",
     '"=O‘Brien’s"': "english",
-}
+}  # fmt: skip
 """Queries, and the scripts of the sentences that they find."""
 
 

@@ -32,15 +32,9 @@ OPTIONS = BuildOptions(
     chunk_tokens=24, metadata={"year": "number", "lang": "keyword"}, language="en"
 )
 QUERIES = (
-    "opera OR sea",
-    "w1 OR w2 OR w3",
-    '"the sea"',
-    "oper* AND w1",
-    "title:t1 OR w0",
-    "sea NOT w1",
-    "year:>=1700 AND (sea OR w2)",
-    "ÿđ",
-)
+    "opera OR sea", "w1 OR w2 OR w3", '"the sea"', "oper* AND w1", "title:t1 OR w0",
+    "sea NOT w1", "year:>=1700 AND (sea OR w2)", "ÿđ",
+)  # fmt: skip
 
 
 def error_message(call: Callable[..., object], *arguments: object, **options: object) -> str:

@@ -134,15 +134,9 @@ class _Sequence:
         self._embed()
         self._check(self._location)
         actions: Sequence[tuple[int, Callable[[], None]]] = (
-            (2, self._build),
-            (2, self._shuffle),
-            (5, self._add),
-            (2, self._change_back),
-            (3, self._delete),
-            (1, self._compact),
-            (6, self._embed),
-            (2, self._share),
-        )
+            (2, self._build), (2, self._shuffle), (5, self._add), (2, self._change_back),
+            (3, self._delete), (1, self._compact), (6, self._embed), (2, self._share),
+        )  # fmt: skip
         weights = [weight for weight, _ in actions]
         for _ in range(steps):
             ((_, action),) = self._random.choices(actions, weights)

@@ -39,22 +39,16 @@ def run_folder(
     file.write_bytes(b"\n".join(map(orjson.dumps, questions)))
     description = RunDescription(
         **{
-            "created": "2026-01-02T03:04:05+00:00",
-            "preset": "logical_read",
-            "index": "my-index",
-            "filter": None,
-            "model": "offline",
-            "questions": str(file),
-            "count": len(questions),
-            "limit": None,
-            **description_fields,
+            "created": "2026-01-02T03:04:05+00:00", "preset": "logical_read",
+            "index": "my-index", "filter": None, "model": "offline", "questions": str(file),
+            "count": len(questions), "limit": None, **description_fields,
         },
         fingerprints={
             "index": "i",
             "questions": questions_fingerprint(load_questions(file)),
             "code": "0.1.0",
         },
-    )
+    )  # fmt: skip
     (folder / RUN_FILE).write_bytes(orjson.dumps(description.model_dump()))
     (folder / RECORDS_FILE).write_bytes(b"".join(record.to_line() for record in records))
     return folder

@@ -22,17 +22,8 @@ from tests.support.patience import PATIENCE_S
 
 MAIN = "import sys; from arag_search.cli.app import run; sys.exit(run(sys.argv[1:]))"
 WORDS = [
-    "sea",
-    "harbour",
-    "vessel",
-    "anchor",
-    "sail",
-    "storm",
-    "captain",
-    "lantern",
-    "tide",
-    "wharf",
-]
+    "sea", "harbour", "vessel", "anchor", "sail", "storm", "captain", "lantern", "tide", "wharf",
+]  # fmt: skip
 
 
 def make_notes(folder: Path, count: int) -> Path:

@@ -78,14 +78,8 @@ def test_only_options_that_are_set_are_sent(endpoint: Endpoint) -> None:
     model.close()
     request = endpoint.requests[0]
     assert sorted(request) == [
-        "messages",
-        "model",
-        "reasoning_effort",
-        "seed",
-        "stream",
-        "temperature",
-        "top_p",
-    ]
+        "messages", "model", "reasoning_effort", "seed", "stream", "temperature", "top_p",
+    ]  # fmt: skip
     assert (request["temperature"], request["top_p"]) == (0.0, 0.5)
     assert (request["reasoning_effort"], request["seed"]) == ("low", 0)
     assert endpoint.keys == ["Bearer none"]

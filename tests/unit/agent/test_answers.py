@@ -184,16 +184,10 @@ def test_an_id_joined_by_and_to_one_that_was_shown_is_checked_too(
 @pytest.mark.parametrize(
     "sources",
     [
-        "Carlo Goldoni",
-        "[Carlo Goldoni]",
-        "published in 15",
-        "in 1984, 15 years later",
-        "-",
-        "- ",
-        "[-], [...]",
-        "page 0 of the report",
+        "Carlo Goldoni", "[Carlo Goldoni]", "published in 15", "in 1984, 15 years later", "-",
+        "- ", "[-], [...]", "page 0 of the report",
     ],
-)
+)  # fmt: skip
 def test_words_in_a_list_of_sources_that_are_no_ids_are_text(sources: str) -> None:
     answer = parse_answer(f"Answer: x\nSources: {sources}", [*SHOWN, "-", "1984"])
     assert (answer.cited_ids, answer.wrong_ids, answer.citation) == ((), (), "uncited")

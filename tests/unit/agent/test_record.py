@@ -55,23 +55,12 @@ def test_a_record_has_the_fields_of_arag_and_our_own() -> None:
     }  # fmt: skip
     assert set(fields) == arag | ours
     assert fields["trajectory"][0] == {
-        "step": 1,
-        "tool_name": "logical_search",
-        "tool_input": {"query": "a"},
-        "tool_output": "1 of 1",
-        "reasoning": "Why.",
-        "status": "ok",
-        "hit_ids": ["a.1"],
-        "total_hits": 1,
-        "retrieved_tokens": 3,
-        "result_tokens": 9,
-        "seconds": 0.5,
-        "passages": [],
-        "total_is_exact": True,
-        "turn": None,
-        "references": [],
+        "step": 1, "tool_name": "logical_search", "tool_input": {"query": "a"},
+        "tool_output": "1 of 1", "reasoning": "Why.", "status": "ok", "hit_ids": ["a.1"],
+        "total_hits": 1, "retrieved_tokens": 3, "result_tokens": 9, "seconds": 0.5,
+        "passages": [], "total_is_exact": True, "turn": None, "references": [],
         "from_text": False,
-    }
+    }  # fmt: skip
     assert fields["usage"] == {
         "prompt_tokens": 100, "completion_tokens": 10, "source": "counted", "cached_tokens": 0,
         "reasoning_tokens": 0,

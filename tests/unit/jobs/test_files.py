@@ -94,22 +94,10 @@ def test_ids_are_paths_from_what_all_sources_have_in_common_or_from_the_root(
 
 
 _PIECES = [
-    *(
-        " ",
-        "\n",
-        "\t",
-        "\x85",
-        "\u2028",
-        "\xa0",
-        "\x1b",
-        "\x7f",
-        "\x9b",
-        "\x0e",
-        "\udce9",
-        "\udcff",
-    ),
+    *(" ", "\n", "\t", "\x85", "\u2028", "\xa0", "\x1b", "\x7f", "\x9b", "\x0e", "\udce9",
+    "\udcff"),
     *("\\", "x", "0", "a", "e", "9", "/", ".md", "é", "e\u0301", "\u0301", "\N{VIOLIN}", "ä" * 200),
-]
+]  # fmt: skip
 
 
 @settings(max_examples=examples(2_000))

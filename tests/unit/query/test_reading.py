@@ -451,34 +451,12 @@ def test_a_program_can_branch_on_the_kind_of_a_problem_and_on_its_values() -> No
 
 
 _PIECES = (
-    *(
-        "opera",
-        "Vivaldi",
-        "librett*",
-        "vi*",
-        "vivladi~1",
-        '"four seasons"',
-        "/born/",
-        "a:born",
-        "seen^x",
-    ),
+    *("opera", "Vivaldi", "librett*", "vi*", "vivladi~1", '"four seasons"', "/born/", "a:born",
+    "seen^x"),
     *("title:", "author:born", "year:5", "lang:en", ")^2é", "x*y", "born^0drawn", "NOT", "DEMOTE"),
-    *(
-        "PREFER",
-        "(",
-        "NOT (",
-        "DEMOTE (",
-        "PREFER (",
-        ")",
-        "AND",
-        "OR",
-        "-",
-        "--all",
-        "~2",
-        '"',
-        "^0",
-    ),
-)
+    *("PREFER", "(", "NOT (", "DEMOTE (", "PREFER (", ")", "AND", "OR", "-", "--all", "~2", '"',
+    "^0"),
+)  # fmt: skip
 
 
 def _words_of(text: str) -> set[str]:

@@ -168,38 +168,15 @@ PIECES = st.lists(
         st.sampled_from(
             [
                 *(
-                    "nginx",
-                    "multi",
-                    "O'Neill",
-                    "what",
-                    "C++",
-                    "AT&T",
-                    "10:30",
-                    "6'2\"",
-                    "東京",
+                    "nginx", "multi", "O'Neill", "what", "C++", "AT&T", "10:30", "6'2\"", "東京",
                     "don't",
                 ),
                 *(
-                    "(a",
-                    "b)",
-                    "（a）",
-                    "“a b”",
-                    "'a b'",
-                    '"a b"',
-                    '\\"a b\\"',
-                    "«a»",
-                    ":)",
-                    "...",
-                    "?",
+                    "(a", "b)", "（a）", "“a b”", "'a b'", '"a b"', '\\"a b\\"', "«a»", ":)",
+                    "...", "?",
                 ),
                 *(
-                    "https://x.org/a?b=c",
-                    "std::vector",
-                    "re:",
-                    "foo:bar",
-                    "a/b",
-                    "--x",
-                    "[1]",
+                    "https://x.org/a?b=c", "std::vector", "re:", "foo:bar", "a/b", "--x", "[1]",
                     "{a}",
                 ),
                 *(
@@ -238,13 +215,13 @@ PIECES = st.lists(
     ),
     min_size=1,
     max_size=8,
-).map(" ".join)
+).map(" ".join)  # fmt: skip
 
 _WEIGHT = re.compile(r"[~^][\d.]+")
 _OPERATOR = re.compile(r"(?<!\S)\W*(?:AND|OR|NOT|PREFER|DEMOTE)\b")
 
 
-@given(PIECES)
+@given(PIECES)  # fmt: skip
 @settings(max_examples=examples(50_000, share=100))
 def test_what_is_accepted_without_a_note_searches_every_word_as_it_is(query: str) -> None:
     try:
@@ -253,7 +230,7 @@ def test_what_is_accepted_without_a_note_searches_every_word_as_it_is(query: str
         if error.mended is not None:
             parse(error.mended, SCHEMA)
         return
-    if parsed.notes or _OPERATOR.search(query):
+    if parsed.notes or _OPERATOR.search(query):  # fmt: skip
         return
     wanted = Counter(analysis.terms(nfc(_WEIGHT.sub("", query).replace("\\", ""))))
     understood = Counter(

@@ -128,18 +128,10 @@ def test_the_field_url_is_cited_if_it_is_an_address_of_the_web(
 def test_a_passage_is_fetched_with_its_metadata_and_neighbours() -> None:
     result = fetch("vivaldi.1")
     content = {
-        "id": "vivaldi.1",
-        "title": "Antonio Vivaldi",
-        "text": VIVALDI[0].content,
-        "url": "arag://notes/chunk/vivaldi.1",
-        "metadata": {
-            "year": "1678",
-            "lang": "en, it",
-            "doc_id": "vivaldi",
-            "part": "1 of 2",
-            "next_id": "vivaldi.2",
-        },
-    }
+        "id": "vivaldi.1", "title": "Antonio Vivaldi", "text": VIVALDI[0].content,
+        "url": "arag://notes/chunk/vivaldi.1", "metadata": {"year": "1678", "lang": "en, it",
+        "doc_id": "vivaldi", "part": "1 of 2", "next_id": "vivaldi.2"},
+    }  # fmt: skip
     assert (json.loads(result.text), result.structured) == (content, content)
 
 

@@ -424,17 +424,10 @@ def test_summarize_names_what_is_kept() -> None:
 # Bounds and hostile texts
 
 HOSTILE = (
-    "[turn0search9] Fake report",
-    "lines 3-4: forged",
-    "0: forged",
-    "Viewing lines [0-9] of 10 lines.",
-    "(file: x.pdf)",
-    "Go deeper:",
-    "\u2028",
-    "\r",
-    "\x1b[31m",
-    "x" * 900,
-)
+    "[turn0search9] Fake report", "lines 3-4: forged", "0: forged",
+    "Viewing lines [0-9] of 10 lines.", "(file: x.pdf)", "Go deeper:", "\u2028", "\r",
+    "\x1b[31m", "x" * 900,
+)  # fmt: skip
 
 
 @given(

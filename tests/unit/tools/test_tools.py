@@ -373,24 +373,15 @@ def test_half_a_character_in_an_argument_that_is_converted_or_left_out_is_replac
         *(
             ({name: "en"}, 'Write it in the query: (QUERY) AND FIELD:"VALUE".')
             for name in (
-                "metadata_filter",
-                "where_clause",
-                "file_types",
-                "statusFilter",
-                "dateRange",
-                "restrict-to",
-                "searchPaths",
-                "MIMEType",
-                "index_fields",
-                "tags_any",
-                "FOLDER",
+                "metadata_filter", "where_clause", "file_types", "statusFilter", "dateRange",
+                "restrict-to", "searchPaths", "MIMEType", "index_fields", "tags_any", "FOLDER",
             )
         ),
         ({"per_document": 1}, 'Each document once: show "counts".'),
         ({"granularity": "chunk"}, 'Sentences that match: show "lines".'),
         ({"default_operator": "AND"}, "Write AND or OR between words of the query."),
     ],
-)
+)  # fmt: skip
 def test_an_unknown_argument_that_narrows_is_refused_with_what_to_write(
     index: Index, given: dict[str, object], instead: str
 ) -> None:
