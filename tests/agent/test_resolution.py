@@ -7,10 +7,7 @@ from collections import Counter
 
 import pytest
 
-from arag_search.evaluation.resolution import (
-    Passages,
-    resolve_hops,
-)
+from arag_search.evaluation.resolution import Passages, resolve_hops
 from arag_search.questions.files import load_questions
 from tests.support.passages import chunk
 from tests.support.shared_data import DATA

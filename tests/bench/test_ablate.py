@@ -410,9 +410,7 @@ def test_answers_without_evidence_are_judged_in_three_classes(
 
 
 def test_evidence_is_not_withheld_where_it_is_given_or_the_index_is_too_large(
-    work: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments = command(work, WITHHELD)
     monkeypatch.setattr("bench.ablation.agent_runs.MAX_READ_PASSAGES", 10)

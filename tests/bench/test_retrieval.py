@@ -269,10 +269,7 @@ def test_a_folder_is_measured_with_its_own_needs_and_with_queries_from_a_file(
     assert rows[f"logical, {EXCLUDED}"] == pytest.approx(0.1)
     assert rows[f"query - logical, {EXCLUDED}"] == pytest.approx(-0.1)
     assert rows["nearest where query, nDCG@10"] == 1
-    assert {what.split(",")[0] for what in rows if " - " not in what} == {
-        *SEARCHES,
-        *WITH_QUERIES,
-    }
+    assert {what.split(",")[0] for what in rows if " - " not in what} == {*SEARCHES, *WITH_QUERIES}
     assert set(figure["details"]["sets"]["set"]["refused"].values()) == {0}
     assert "query - logical, nDCG@10" in capsys.readouterr().out
 

@@ -16,13 +16,7 @@ from arag_search.search.index import Index
 from arag_search.search.opening import open_index
 from arag_search.tools.preset_files import load_preset
 from bench import BenchError, processes
-from bench.report.rounds import (
-    Timings,
-    interleaved,
-    median_interval,
-    percentile,
-    played,
-)
+from bench.report.rounds import Timings, interleaved, median_interval, percentile, played
 from bench.report.rows import Figure, Row, Target, table, write_results
 from bench.speed import building, speed
 from bench.speed.bare import scan

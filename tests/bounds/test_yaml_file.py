@@ -8,9 +8,7 @@ from arag_search.errors import ConfigError
 from arag_search.runs.prices import Prices, check_cost_limit
 
 
-def test_a_list_of_many_models_is_read_and_not_repeated_in_messages(
-    tmp_path: Path,
-) -> None:
+def test_a_list_of_many_models_is_read_and_not_repeated_in_messages(tmp_path: Path) -> None:
     file = tmp_path / "prices.yaml"
     file.write_text("".join(f"m{at}: {{prompt: 1, completion: 2}}\n" for at in range(2_000)))
     prices = Prices.load(file)

@@ -137,12 +137,7 @@ def test_the_json_of_a_check_has_the_same_keys_for_good_and_bad_queries(arag: Co
             "kind": "And",
             "weight": 1.0,
             "children": [
-                {
-                    "kind": "Term",
-                    "query": "a",
-                    "tokens": [["a"]],
-                    "fields": ["title", "content"],
-                },
+                {"kind": "Term", "query": "a", "tokens": [["a"]], "fields": ["title", "content"]},
                 {
                     "kind": "Not",
                     "children": [
@@ -247,13 +242,7 @@ def test_the_json_of_info_holds_the_manifest_and_the_files(arag: Command) -> Non
     manifest = Manifest.from_json(json.dumps(report["manifest"]), "here")
     assert (manifest.documents, manifest.sentences, manifest.without) == (3, 4, ("sentences",))
     assert report["files"]["sentences"] is None
-    assert list(report["files"]["chunks"]) == [
-        "documents",
-        "deleted",
-        "segments",
-        "files",
-        "bytes",
-    ]
+    assert list(report["files"]["chunks"]) == ["documents", "deleted", "segments", "files", "bytes"]
     assert report["verified"] == ["counts"]
     verified = arag("info", "plain", "--json", "--checksums").json["verified"]
     assert verified == ["counts", "checksums", "passages"]
@@ -337,11 +326,7 @@ def broken(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.parametrize(
     ("command", "code"),
-    [
-        (["info", "broken"], 1),
-        (["search", "broken", "beta"], 2),
-        (["read", "broken", "n0.1"], 2),
-    ],
+    [(["info", "broken"], 1), (["search", "broken", "beta"], 2), (["read", "broken", "n0.1"], 2)],
 )
 def test_a_truncated_file_is_noticed_on_opening(
     arag: Command, broken: Path, command: list[str], code: int
@@ -393,14 +378,8 @@ def test_a_flipped_bit_is_found_by_a_checksum(arag: Command, broken: Path) -> No
             "The folder holds no index.\nWhere: empty\n"
             "Do: Name the folder that was given to arag-search index as --to.",
         ),
-        (
-            " ",
-            "The path of the index is empty.\nAllowed: a file or folder\nDo: Name it.",
-        ),
-        (
-            "caf\udce9",
-            "The path of the index is not UTF-8.\nWhere: caf\\udce9\nDo: Rename it.",
-        ),
+        (" ", "The path of the index is empty.\nAllowed: a file or folder\nDo: Name it."),
+        ("caf\udce9", "The path of the index is not UTF-8.\nWhere: caf\\udce9\nDo: Rename it."),
         (
             "https://localhost/wiki",
             'The address names the host "localhost".\n'

@@ -7,11 +7,7 @@ from tests.support.containers import FOLDER, STAND_IN, Corpus, Stack, running, u
 from tests.support.parity import differences
 from tests.support.patience import PATIENCE_S
 
-FILES = (
-    FOLDER / "docker-compose.yml",
-    STAND_IN / "single.yml",
-    STAND_IN / "small_volume.yml",
-)
+FILES = (FOLDER / "docker-compose.yml", STAND_IN / "single.yml", STAND_IN / "small_volume.yml")
 
 
 def is_blocked(stack: Stack) -> bool:

@@ -201,10 +201,7 @@ def change_times(notes: Path) -> None:
     [(change_folder, 150.0), (change_to_folder, 0.0), (change_nothing, 150.0), (change_times, 0.0)],
 )
 def test_after_some_answers_an_index_equals_a_new_build(
-    notes: Path,
-    change: Callable[[Path], None],
-    seconds: float,
-    monkeypatch: pytest.MonkeyPatch,
+    notes: Path, change: Callable[[Path], None], seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     costs(seconds, monkeypatch)
     change(notes)

@@ -7,10 +7,7 @@ from arag_search.engines.lucene.reader import LuceneEngine
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from tests.support.builds import in_own_folder  # noqa: F401
-from tests.support.corpus_files import (
-    ROWS,
-    table,
-)
+from tests.support.corpus_files import ROWS, table
 
 
 def test_passages_of_a_table_are_neighbours_in_the_index() -> None:

@@ -91,9 +91,7 @@ def test_the_chunks_of_a_document_are_its_text(indexes: dict[str, Index]) -> Non
     assert joined == nfc(text)
 
 
-def test_a_file_of_chunks_keeps_its_ids_order_and_neighbours(
-    indexes: dict[str, Index],
-) -> None:
+def test_a_file_of_chunks_keeps_its_ids_order_and_neighbours(indexes: dict[str, Index]) -> None:
     index = indexes["2wikimultihopqa/arag_chunks.json"]
     source = json.loads((DATA / "2wikimultihopqa" / "arag_chunks.json").read_text())
     assert [f"{chunk.id}:{chunk.content}" for chunk in index.scan()] == [

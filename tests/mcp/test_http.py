@@ -476,11 +476,7 @@ def test_calls_that_are_left_or_in_flight_at_the_end_leave_no_line_in_the_log(
     engine = MoodyEngine()
     params = {**ENVELOPE, "name": "chunk_read", "arguments": READ}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    modern = {
-        "Mcp-Protocol-Version": MODERN,
-        "Mcp-Method": "tools/call",
-        "Mcp-Name": "chunk_read",
-    }
+    modern = {"Mcp-Protocol-Version": MODERN, "Mcp-Method": "tools/call", "Mcp-Name": "chunk_read"}
     statuses: list[int] = []
 
     async def main() -> None:

@@ -490,11 +490,7 @@ def test_an_absent_index_is_reported_on_standard_error_before_a_client_waits() -
             "--vectors is one folder, and there are 2 indexes.",
             "Leave it out where the vectors are in the folders of the indexes.",
         ),
-        (
-            ["i", "--host", "0.0.0.0"],
-            "--host has no effect here.",
-            "Leave it out.",
-        ),
+        (["i", "--host", "0.0.0.0"], "--host has no effect here.", "Leave it out."),
     ],
 )
 def test_options_that_do_not_fit_together_are_refused_before_anything_is_opened(

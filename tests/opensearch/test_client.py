@@ -283,11 +283,7 @@ def test_the_deepest_reason_of_any_reply_is_one_line() -> None:
     ],
 )
 def test_user_and_password_are_sent_in_utf_8_and_never_shown(
-    server: UnrulyServer,
-    monkeypatch: pytest.MonkeyPatch,
-    username: str,
-    password: str,
-    sent: str,
+    server: UnrulyServer, monkeypatch: pytest.MonkeyPatch, username: str, password: str, sent: str
 ) -> None:
     monkeypatch.setenv("OPENSEARCH_USERNAME", username)
     monkeypatch.setenv("OPENSEARCH_PASSWORD", password)

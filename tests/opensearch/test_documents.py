@@ -32,11 +32,7 @@ def test_documents_on_a_server_are_those_in_a_folder_and_an_update_stops_an_expo
 ) -> None:
     build_index([SAMPLE], opensearch.address, OPTIONS)
     build_index([SAMPLE], Path("folder"), OPTIONS)
-    for arguments in (
-        (),
-        ("--json",),
-        ("--json", "--filter", "NOT kind:person"),
-    ):
+    for arguments in ((), ("--json",), ("--json", "--filter", "NOT kind:person")):
         lines = arag("read", opensearch.address, "--all", *arguments).lines
         assert lines == arag("read", "folder", "--all", *arguments).lines
         assert len(lines) > 3
@@ -88,9 +84,7 @@ def document_replies(index: Index, preset: str, seed: int) -> list[tuple[str, st
     return [(result.status, result.text) for result in results]
 
 
-def test_tools_of_documents_reply_the_same_on_all_engines(
-    opensearch: Site,
-) -> None:
+def test_tools_of_documents_reply_the_same_on_all_engines(opensearch: Site) -> None:
     build_index([SAMPLE], opensearch.address, OPTIONS)
     build_index([SAMPLE], Path("lines"), OPTIONS)
     with (

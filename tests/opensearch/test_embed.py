@@ -13,12 +13,7 @@ from index_jobs.updates.deletion import delete_documents
 from index_jobs.updates.options import AddOptions
 from tests.support.builds import OVERWRITE, PLAIN, corpus, in_own_folder  # noqa: F401
 from tests.support.commands import file_of
-from tests.support.embeddings import (
-    ENCODER,
-    NotingProgress,
-    check_embedded,
-    with_options,
-)
+from tests.support.embeddings import ENCODER, NotingProgress, check_embedded, with_options
 from tests.support.opensearch_indexes import Site, fresh_site
 
 

@@ -89,10 +89,7 @@ def test_a_server_answers_by_vectors_as_memory_does(
     [("year:0", 2), ("year:<10", 2), ("year:<100", 4), ("year:<500", 4)],
 )
 def test_a_server_counts_a_scope_and_lists_it_or_is_asked_about_the_nearest(
-    broad: tuple[Index, Index],
-    condition: str,
-    most_questions: int,
-    monkeypatch: pytest.MonkeyPatch,
+    broad: tuple[Index, Index], condition: str, most_questions: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory, server = broad
     monkeypatch.setattr(by_vectors, "MAX_LISTED_ORDINALS", 60)  # of 1,000 passages

@@ -206,10 +206,7 @@ def _calls(engine: OpenSearchEngine) -> dict[str, Callable[[], object]]:
 
 
 def test_no_value_of_any_answer_can_end_in_a_traceback(
-    server: UnrulyServer,
-    opensearch: Site,
-    opensearch_url: str,
-    monkeypatch: pytest.MonkeyPatch,
+    server: UnrulyServer, opensearch: Site, opensearch_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     documents = [document(name, "An opera. The sea.", year=1678) for name in "abc"]
     options = BuildOptions(metadata={"year": "number"})

@@ -233,11 +233,7 @@ def agree_on_relaxing(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:
         st.sampled_from((1.0, 1.0, 0.3, 2.5)),
     )
     def check(
-        pair: Pair,
-        clauses: list[Node],
-        excluded: list[Node],
-        scope: Scope | None,
-        weight: float,
+        pair: Pair, clauses: list[Node], excluded: list[Node], scope: Scope | None, weight: float
     ) -> None:
         right, tested = pair
         assume(

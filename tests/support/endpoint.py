@@ -24,10 +24,7 @@ class Answer:
 
 
 def completion(
-    content: object = None,
-    *calls: tuple[str, object],
-    usage: object = "absent",
-    **message: object,
+    content: object = None, *calls: tuple[str, object], usage: object = "absent", **message: object
 ) -> Answer:
     """Return a reply with tool calls, each a name and its arguments."""
     message = {"role": "assistant", "content": content, **message}

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from arag_search.agent.models.base import (
-    ChatModel,
-    Message,
-    ModelRequest,
-)
+from arag_search.agent.models.base import ChatModel, Message, ModelRequest
 from arag_search.endpoints.calls import Retry
 from tests.support.endpoint import Endpoint
 

@@ -157,12 +157,7 @@ class Part:
             for options in ({}, {"sort": "year:desc"}, {"per_document": 1}):
                 self.compare(
                     lambda index, query=query, options=options: index.logical_search(
-                        query,
-                        top_k=1000,
-                        explain=True,
-                        relax=True,
-                        branches=True,
-                        **options,
+                        query, top_k=1000, explain=True, relax=True, branches=True, **options
                     ),
                     query,
                 )
@@ -365,9 +360,7 @@ def part_of(
 
 
 def check_random_parts(
-    open_engine: Callable[[Sequence[Chunk], MemoryEngine], SearchEngine],
-    seed: int,
-    parts: int = 3,
+    open_engine: Callable[[Sequence[Chunk], MemoryEngine], SearchEngine], seed: int, parts: int = 3
 ) -> None:
     """Check random parts of an index of random documents. ``open_engine`` indexes passages, as an
     engine in memory holds them. Its vectors may have passages that were deleted since."""

@@ -106,10 +106,7 @@ def stored_vectors(
     random = np.random.default_rng(seed)
     store = new_store(root, dtype)
     first = np.array([ordinal_of(0, number, 0) for number in range(chunks)], np.int64)
-    ordinals = {
-        "passage": first,
-        "sentence": (first[:, None] + np.arange(SENTENCES)).reshape(-1),
-    }
+    ordinals = {"passage": first, "sentence": (first[:, None] + np.arange(SENTENCES)).reshape(-1)}
     units: dict[VectorUnit, UnitTexts] = {}
     for unit in VECTOR_UNITS:
         texts = len(ordinals[unit])

@@ -27,13 +27,7 @@ from arag_search.query.fields import MetadataType
 from arag_search.search.index import Index
 from arag_search.search.opening import open_index
 from arag_search.search.results import SearchResult
-from arag_search.vectors.base import (
-    PROBE_TEXTS,
-    VECTOR_UNITS,
-    EncoderIdentity,
-    VectorUnit,
-    row_key,
-)
+from arag_search.vectors.base import PROBE_TEXTS, VECTOR_UNITS, EncoderIdentity, VectorUnit, row_key
 from arag_search.vectors.folder import StateRecord, state_path, states, stores
 from arag_search.vectors.opening import VectorSource
 from arag_search.vectors.store import Store
@@ -378,11 +372,7 @@ class _Sequence:
     def _compare(self, location: str, vectors: MemoryVectors, scope: str | None) -> None:
         """Compare all searches in a scope of the index with those over other vectors."""
         with open_index(
-            location,
-            vectors=self._root,
-            encoder=self.encoder,
-            filter=scope,
-            search_timeout_s=None,
+            location, vectors=self._root, encoder=self.encoder, filter=scope, search_timeout_s=None
         ) as index:
             source = VectorSource.of(vectors, self.encoder)
             expected = Index(

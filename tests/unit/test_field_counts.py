@@ -118,14 +118,7 @@ def test_values_are_in_order_of_frequency_however_a_server_keeps_them() -> None:
     assert list(FieldCounts.from_json(shuffled).values) == ["m", "z", "a"]
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        [],
-        {"lang": 1},
-        {"lang": {"sightings": 1}},
-    ],
-)
+@pytest.mark.parametrize("wrong", [[], {"lang": 1}, {"lang": {"sightings": 1}}])
 def test_a_manifest_with_other_counts_is_damaged(wrong: object) -> None:
     stored: dict[str, Any] = orjson.loads(index_of(*VIVALDI).manifest.to_json())
     with pytest.raises(IndexDamagedError, match="The manifest cannot be read"):

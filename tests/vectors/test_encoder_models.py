@@ -70,14 +70,9 @@ def assert_close(vectors: object, expected: object) -> None:
     np.testing.assert_allclose(vectors, expected, rtol=0, atol=1e-6)  # type: ignore[arg-type]
 
 
-def test_an_installed_package_is_a_model(
-    encoder: SentenceTransformerEncoder,
-) -> None:
+def test_an_installed_package_is_a_model(encoder: SentenceTransformerEncoder) -> None:
     assert encoder.identity == EncoderIdentity(
-        kind="sentence-transformers",
-        name=PACKAGE,
-        dimension=384,
-        max_tokens=256,
+        kind="sentence-transformers", name=PACKAGE, dimension=384, max_tokens=256
     )
 
 

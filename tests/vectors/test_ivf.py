@@ -170,9 +170,7 @@ def test_a_search_finds_more_rows_than_one_list_has(quantised: StoredVectors) ->
     assert len(hits) == 1_000
 
 
-def test_the_record_names_the_factory_and_the_rows(
-    quantised: StoredVectors,
-) -> None:
+def test_the_record_names_the_factory_and_the_rows(quantised: StoredVectors) -> None:
     record = read_index(quantised.store.folder, "sentence")
     assert record is not None
     assert (record.factory, record.rows) == ("IVF16,PQ8", 3_000)

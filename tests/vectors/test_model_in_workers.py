@@ -11,11 +11,7 @@ from arag_search.vectors.base import VECTOR_UNITS
 from index_jobs.embedding.job import embed_index
 from index_jobs.embedding.options import EmbedOptions
 from tests.support.builds import in_own_folder  # noqa: F401
-from tests.support.embeddings import (
-    build_small_index,
-    fitting,
-    rows_in,
-)
+from tests.support.embeddings import build_small_index, fitting, rows_in
 
 
 @pytest.mark.long

@@ -21,10 +21,7 @@ from tests.support.vector_stores import append, unit_vectors
 
 LISTS = 8
 KINDS = ("flat", f"IVF{LISTS},Flat", f"IVF{LISTS},SQ8")
-STATES = [
-    *product((0.0, 0.5), (0.0, 0.5), ("float32",)),
-    (0.5, 0.5, "float16"),
-]
+STATES = [*product((0.0, 0.5), (0.0, 0.5), ("float32",)), (0.5, 0.5, "float16")]
 
 
 def _grown(before: StoredVectors, root: Path) -> StoredVectors:

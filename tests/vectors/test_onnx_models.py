@@ -58,9 +58,7 @@ def test_a_vector_is_pooled_as_the_files_of_the_model_say(
         encoder.encode(TEXTS)
 
 
-def test_prompts_and_lengths_are_those_of_the_files_unless_others_are_given(
-    tmp_path: Path,
-) -> None:
+def test_prompts_and_lengths_are_those_of_the_files_unless_others_are_given(tmp_path: Path) -> None:
     folder = write_encoder(tmp_path / "model", max_tokens=5)
     prompts = {"query": "rome ", "document": "rain "}
     (folder / "config_sentence_transformers.json").write_text(json.dumps({"prompts": prompts}))

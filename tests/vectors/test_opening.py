@@ -23,12 +23,7 @@ from arag_search.vectors.store import Store
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.oracle.vectors import MemoryVectors
 from tests.support.passages import VIVALDI
-from tests.support.stored_vectors import (
-    StoredVectors,
-    stored_chunks,
-    stored_vectors,
-    with_state,
-)
+from tests.support.stored_vectors import StoredVectors, stored_chunks, stored_vectors, with_state
 from tests.support.vector_stores import DIMENSION, unit_vectors
 
 

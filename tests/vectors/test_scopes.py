@@ -9,12 +9,7 @@ from arag_search.engines.base import Mask, Ordinals
 from arag_search.vectors import searching
 from arag_search.vectors.base import Selection
 from arag_search.vectors.faiss_index import IvfIndex
-from tests.support.stored_vectors import (
-    StoredVectors,
-    nearly_equal,
-    selection,
-    stored_vectors,
-)
+from tests.support.stored_vectors import StoredVectors, nearly_equal, selection, stored_vectors
 from tests.support.vector_stores import unit_vectors
 
 

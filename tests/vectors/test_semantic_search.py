@@ -13,11 +13,7 @@ import pytest
 
 from arag_search.corpus import Chunk
 from arag_search.engines.hits import HybridRanks
-from arag_search.errors import (
-    ArgumentError,
-    IndexClosedError,
-    NotServedError,
-)
+from arag_search.errors import ArgumentError, IndexClosedError, NotServedError
 from arag_search.query.problems import QueryError
 from arag_search.search.index import Index
 from arag_search.search.results import SearchResult

@@ -329,9 +329,7 @@ def hostile_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
         steps = (
             search(
-                str(number),
-                text=text,
-                tool_input={"query": f'opera "{payload}"', payload: payload},
+                str(number), text=text, tool_input={"query": f'opera "{payload}"', payload: payload}
             ),
             search(text=payload, tool_input={"query": payload}, status="error"),
             search(text=payload, tool=payload, tool_input={}),
@@ -396,8 +394,7 @@ def test_scripts_that_are_not_the_page_s_own_are_refused(browser: Browser, path:
 
 @pytest.mark.long
 def test_2000_questions_open_in_seconds_and_fit_into_40_megabytes(
-    browser: Browser,
-    tmp_path: Path,
+    browser: Browser, tmp_path: Path
 ) -> None:
     words = [f"word{number}" for number in range(400)]
     passages = [

@@ -5,11 +5,7 @@ from __future__ import annotations
 import pytest
 
 from arag_search.agent.models.openai import OpenAIModel
-from arag_search.errors import (
-    ContextLengthError,
-    ModelAccessError,
-    ModelReplyError,
-)
+from arag_search.errors import ContextLengthError, ModelAccessError, ModelReplyError
 from tests.support.endpoint import Answer, Endpoint, refusal
 from tests.support.openai_asking import KEY, raised_message, where_line
 

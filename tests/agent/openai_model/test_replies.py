@@ -7,13 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from arag_search.agent.models.base import (
-    Message,
-    ModelReply,
-    ModelRequest,
-    ToolCall,
-    Usage,
-)
+from arag_search.agent.models.base import Message, ModelReply, ModelRequest, ToolCall, Usage
 from arag_search.agent.models.openai import OpenAIModel
 from arag_search.errors import ConfigError, ModelReplyError
 from tests.support.endpoint import Answer, Endpoint, completion, refusal
@@ -67,12 +61,7 @@ def test_earlier_steps_are_sent_and_half_an_emoji_in_them_is_replaced(
 def test_only_options_that_are_set_are_sent(endpoint: Endpoint) -> None:
     endpoint.reply_with(completion("Ada"))
     model = OpenAIModel(
-        "m",
-        base_url=endpoint.base_url,
-        temperature=0.0,
-        top_p=0.5,
-        reasoning_effort="low",
-        seed=0,
+        "m", base_url=endpoint.base_url, temperature=0.0, top_p=0.5, reasoning_effort="low", seed=0
     )
     model.reply(FINAL)
     model.close()

@@ -94,10 +94,7 @@ WITH_SECRET = "base URL with a user, password or query (scheme, host, port, path
             {"base_url": "localhost:8000"},
             "base URL 'localhost:8000' (http:// or https://, host, path)",
         ),
-        (
-            {"base_url": "https://me:pass@host/v1"},
-            WITH_SECRET,
-        ),
+        ({"base_url": "https://me:pass@host/v1"}, WITH_SECRET),
         *(
             ({"base_url": url}, f"base URL {url!r} (http:// or https://, host, path)")
             for url in (

@@ -30,8 +30,7 @@ def test_unicode_is_decoded_without_its_mark(text: str, encoding: str) -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 @pytest.mark.parametrize(
-    "text",
-    ["text", "Grüße, 🎻\n" * 20_000, "Вивальди родился в Венеции.\n" * 9, JAPANESE * 9],
+    "text", ["text", "Grüße, 🎻\n" * 20_000, "Вивальди родился в Венеции.\n" * 9, JAPANESE * 9]
 )
 def test_utf_16_without_a_mark_is_known_by_its_nul_bytes(text: str, encoding: str) -> None:
     text += "\n2024"

@@ -21,15 +21,7 @@ from arag_search.query.fields import DOC_ID, NAMES, TEXT_FIELDS, Schema
 from arag_search.query.names import names_of
 from arag_search.query.operators import NOT
 from arag_search.query.reading import parse
-from arag_search.query.tree import (
-    And,
-    KeywordEquals,
-    Node,
-    Or,
-    Range,
-    Regex,
-    TextLeaf,
-)
+from arag_search.query.tree import And, KeywordEquals, Node, Or, Range, Regex, TextLeaf
 from tests.support.oracle.field import TextField, float32
 from tests.support.oracle.plan import (
     AllOf,

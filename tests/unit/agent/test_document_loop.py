@@ -277,11 +277,7 @@ def test_a_demand_that_is_not_met_twice_keeps_what_was_opened_last(index: Index)
 @pytest.mark.usefixtures("unwarned")
 def test_an_answer_to_the_demand_is_the_answer(index: Index) -> None:
     record, _ = ask(
-        index,
-        agentic(token_budget=SMALL),
-        calls(search("property")),
-        *windows(6),
-        FINAL,
+        index, agentic(token_budget=SMALL), calls(search("property")), *windows(6), FINAL
     )
     assert (record.status, record.answer_short) == ("answered", "1,577")
 

@@ -455,10 +455,7 @@ def test_a_key_at_its_default_leaves_fingerprints_as_they_were() -> None:
             "tools: [chunk_read, chunk_read]",
             f'["chunk_read","chunk_read"]. Allowed: a list of any of {TOOLS}, each once.',
         ),
-        (
-            "tools: chunk_read",
-            f'"chunk_read". Allowed: a list of any of {TOOLS}, each once.',
-        ),
+        ("tools: chunk_read", f'"chunk_read". Allowed: a list of any of {TOOLS}, each once.'),
     ],
 )
 def test_a_wrong_value_is_named_with_what_is_allowed(
@@ -534,10 +531,7 @@ def test_the_command_lists_presets_with_their_tools(presets: PresetsCommand) -> 
         "", "keyword_search, semantic_search, chunk_read; 15 turns, prompt arag; needs vectors"
     )
     assert lines[-4].strip() == "no tools, prompt single_shot"
-    assert lines[-2:] == [
-        f"Files: {preset_folder()}",
-        "Explain one with: arag-search presets NAME",
-    ]
+    assert lines[-2:] == [f"Files: {preset_folder()}", "Explain one with: arag-search presets NAME"]
 
 
 def test_the_command_explains_a_preset_key_by_key_with_its_prompt(presets: PresetsCommand) -> None:

@@ -11,12 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arag_search.agent.models.base import ModelReply
-from arag_search.agent.models.replies import (
-    raw_calls,
-    read_reply,
-    read_unread_call,
-    split_thoughts,
-)
+from arag_search.agent.models.replies import raw_calls, read_reply, read_unread_call, split_thoughts
 
 OFFERED = ("logical_search", "chunk_read")
 ARGUMENTS = {"query": "vivaldi AND opera"}

@@ -74,7 +74,7 @@ ANSWER = ModelReply(
 
 def test_an_answer_names_title_file_page_and_lines() -> None:
     index = index_of_documents(
-        long_document(0, "3m", "3M report", PDF, file="3m.pdf", path="reports/3m.pdf"),
+        long_document(0, "3m", "3M report", PDF, file="3m.pdf", path="reports/3m.pdf")
     )
     script = [
         calls(call("search", queries=["capital"])),

@@ -131,9 +131,7 @@ def test_a_missing_key_and_a_wrong_kind_are_reported() -> None:
 
 def test_only_factors_that_vary_can_be_compared() -> None:
     text = problems(
-        comparison__factor="interfaces",
-        comparison__apart=["order"],
-        comparison__primary="Tokens",
+        comparison__factor="interfaces", comparison__apart=["order"], comparison__primary="Tokens"
     )
     assert 'comparison: there is no factor "interfaces". Factors: interface' in text
     assert 'There is no measure "Tokens". Measures: EM, F1' in text

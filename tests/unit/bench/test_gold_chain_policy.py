@@ -11,15 +11,7 @@ from arag_search.questions.question import Question
 from bench.ablation.suite import Interface
 from bench.gold_chain.chain import Chain, Link
 from bench.gold_chain.experiment import row_of
-from bench.gold_chain.policy import (
-    HOP_TOKENS,
-    ORDERS,
-    Call,
-    HopOutcome,
-    Reply,
-    Shown,
-    walk,
-)
+from bench.gold_chain.policy import HOP_TOKENS, ORDERS, Call, HopOutcome, Reply, Shown, walk
 from bench.gold_chain.queries import arguments_of, tool_of, wordings
 
 FILM = Link("Blue Door", "director", {"film": ("Its director is Ann Lee.",)})
@@ -157,8 +149,7 @@ def test_searches_without_hits_and_rejected_ones_are_counted_with_their_cost() -
 
 def test_a_page_past_the_end_is_no_search_without_hits() -> None:
     _, hops = calls_and_outcomes(
-        CHAIN,
-        [answer(passage("a")), NO_HITS, answer(FILM_SHOWN), answer(PERSON_SHOWN)],
+        CHAIN, [answer(passage("a")), NO_HITS, answer(FILM_SHOWN), answer(PERSON_SHOWN)]
     )
     assert (hops[0].zero_hits, hops[0].failed_tokens) == (0, 7)
 

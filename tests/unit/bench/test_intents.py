@@ -12,13 +12,7 @@ from arag_search.agent.models.base import ModelReply, ModelRequest
 from arag_search.agent.record import Record, Step
 from arag_search.evaluation.judging.verdict_cache import VerdictCache
 from arag_search.questions.question import Question
-from bench.ablation.judging.intents import (
-    Intent,
-    IntentJudge,
-    grouped,
-    query_of,
-    repeated,
-)
+from bench.ablation.judging.intents import Intent, IntentJudge, grouped, query_of, repeated
 from tests.support.records import read, record, search
 from tests.support.scripted_model import ScriptedModel
 
@@ -94,11 +88,7 @@ def test_verdicts_are_kept_and_the_model_sees_only_what_it_must(tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("verdict", "groups"),
-    [
-        ("1,3;2", ((1, 3), (2,))),
-        ("3,1;2,3;9", ((1, 3), (2,))),
-        ("2", ((1,), (2,), (3,))),
-    ],
+    [("1,3;2", ((1, 3), (2,))), ("3,1;2,3;9", ((1, 3), (2,))), ("2", ((1,), (2,), (3,)))],
 )
 def test_every_search_is_in_exactly_one_group(
     verdict: str, groups: tuple[tuple[int, ...], ...]

@@ -87,8 +87,7 @@ def test_wrong_addresses_are_rejected(location: str, what: str, do: str) -> None
 
 
 @pytest.mark.parametrize(
-    "location",
-    ["https://anna:s3cret@h1:9200/wiki", "https://h1:9200,anna:s3cret@h2:9200/wiki"],
+    "location", ["https://anna:s3cret@h1:9200/wiki", "https://h1:9200,anna:s3cret@h2:9200/wiki"]
 )
 def test_a_password_in_an_address_is_rejected_and_not_repeated(location: str) -> None:
     with pytest.raises(ArgumentError) as caught:

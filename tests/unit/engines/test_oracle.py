@@ -11,15 +11,7 @@ from hypothesis import strategies as st
 from arag_search.corpus import MetadataValue
 from arag_search.engines.base import KeywordRequest, SearchRequest
 from arag_search.query.operators import NOT
-from arag_search.query.tree import (
-    And,
-    KeywordEquals,
-    Modifier,
-    Node,
-    Phrase,
-    Range,
-    Term,
-)
+from arag_search.query.tree import And, KeywordEquals, Modifier, Node, Phrase, Range, Term
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.plans import written
 from tests.support.strategies import METADATA, document_chunks

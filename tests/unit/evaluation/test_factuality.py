@@ -10,11 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arag_search.agent.models.base import ModelReply, ModelRequest
-from arag_search.evaluation.judging.factuality import (
-    FactualityJudge,
-    FactualityScores,
-    read_score,
-)
+from arag_search.evaluation.judging.factuality import FactualityJudge, FactualityScores, read_score
 from arag_search.evaluation.judging.judge import Judge
 from arag_search.evaluation.judging.verdict_cache import VerdictCache
 from arag_search.questions.question import Question

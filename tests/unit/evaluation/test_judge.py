@@ -10,12 +10,7 @@ import pytest
 
 from arag_search.agent.models.base import ModelReply, ModelRequest
 from arag_search.errors import ArgumentError, ModelUnavailableError, RunError
-from arag_search.evaluation.judging.judge import (
-    Judge,
-    Judgement,
-    Verdict,
-    read_verdict,
-)
+from arag_search.evaluation.judging.judge import Judge, Judgement, Verdict, read_verdict
 from arag_search.evaluation.judging.judges import Judges
 from arag_search.evaluation.judging.verdict_cache import VerdictCache
 from arag_search.questions.question import Question

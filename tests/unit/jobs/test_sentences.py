@@ -10,12 +10,7 @@ from hypothesis import strategies as st
 
 from arag_search.corpus import split_at
 from index_jobs.cutting import sentences as cutting
-from index_jobs.cutting.sentences import (
-    LONG_CHARACTERS,
-    MAX_OPEN,
-    WINDOW_CHARACTERS,
-    sentence_ends,
-)
+from index_jobs.cutting.sentences import LONG_CHARACTERS, MAX_OPEN, WINDOW_CHARACTERS, sentence_ends
 
 CASES = {
     "titles": [

@@ -41,7 +41,7 @@ def test_fold_lowers_each_character_alone_and_keeps_their_number() -> None:
 
 def test_positions_are_code_points_of_the_original_text() -> None:
     assert tokens("😀 Élan vital, 𐐀x") == [
-        *(Token("😀", 0, 1), Token("élan", 2, 6), Token("vital", 7, 12), Token("𐐨x", 14, 16)),
+        *(Token("😀", 0, 1), Token("élan", 2, 6), Token("vital", 7, 12), Token("𐐨x", 14, 16))
     ]
 
 

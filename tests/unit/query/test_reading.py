@@ -118,16 +118,8 @@ NOTED = [
         "(year:>=1970 AND lang:en)",
         "no words to rank by: passages are in corpus order.",
     ),
-    (
-        "wrote Griselda?",
-        "(wrote OR Griselda)",
-        'the "?" after "Griselda" was read as punctuation.',
-    ),
-    (
-        "Simon & Garfunkel",
-        "(Simon OR Garfunkel)",
-        '"&" was left out: it holds nothing to search.',
-    ),
+    ("wrote Griselda?", "(wrote OR Griselda)", 'the "?" after "Griselda" was read as punctuation.'),
+    ("Simon & Garfunkel", "(Simon OR Garfunkel)", '"&" was left out: it holds nothing to search.'),
     ("a - b", "(a OR b)", '"-" was left out: it holds nothing to search.'),
     ("Vivaldi ...", "Vivaldi", '"..." was left out: it holds nothing to search.'),
     ('"Griselda"?', '"Griselda"', 'the "?" after "Griselda" was read as punctuation.'),
@@ -149,21 +141,13 @@ NOTED = [
         "(logging OR asctime OR s)",
         '"%" was left out: it holds nothing to search.',
     ),
-    (
-        "jsonb ->>",
-        "jsonb",
-        '"->>" was left out: it holds nothing to search.',
-    ),
+    ("jsonb ->>", "jsonb", '"->>" was left out: it holds nothing to search.'),
     (
         "pg_dump AND --jobs, ",
         '(pg_dump AND "--jobs")',
         '"--jobs" was searched as the option of a command; to exclude the word write NOT jobs.',
     ),
-    (
-        "“four seasons” opera",
-        '("four seasons" OR opera)',
-        "“four seasons” was read as a phrase.",
-    ),
+    ("“four seasons” opera", '("four seasons" OR opera)', "“four seasons” was read as a phrase."),
     (
         r"drafts\report",
         "draftsreport",
@@ -176,11 +160,7 @@ NOTED = [
         r'"C:\Users" was read as "C:Users": a backslash makes the character after it ordinary; '
         r"for a backslash itself write \\.",
     ),
-    (
-        "not (a b)",
-        "(not OR a OR b)",
-        '"not" was searched as a word; operators are in upper case.',
-    ),
+    ("not (a b)", "(not OR a OR b)", '"not" was searched as a word; operators are in upper case.'),
 ]
 
 WITHOUT_NOTE = [

@@ -47,10 +47,7 @@ def test_at_sentence_granularity_the_sentence_is_judged(index: Index) -> None:
 
 def test_a_preference_that_no_passage_meets_is_noted(index: Index) -> None:
     notes = index.logical_search("vivaldi PREFER gondola PREFER goldoni").notes
-    assert notes == (
-        "PREFER gondola: no passage shown has it.",
-        "gondola occurs nowhere.",
-    )
+    assert notes == ("PREFER gondola: no passage shown has it.", "gondola occurs nowhere.")
 
 
 def test_published_queries_have_words_instead_of_operators(index: Index) -> None:

@@ -113,9 +113,7 @@ def test_a_builder_is_running_as_long_as_its_process_runs(
     assert not is_running({**builder, "machine": "another", "seen": time.time() - 1000})
 
 
-def test_cores_are_counted_on_systems_without_affinity(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_cores_are_counted_on_systems_without_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 6)
     assert usable_cores() == 6

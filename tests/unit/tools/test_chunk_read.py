@@ -54,10 +54,7 @@ def test_chunks_are_read_with_their_place_neighbours_and_metadata(read: ChunkRea
     )
     assert (result.status, result.ids, result.total) == ("ok", ("vivaldi.1", "page.1"), None)
     assert result.retrieved_tokens == sum(
-        map(
-            count_tokens,
-            ("Antonio Vivaldi", VIVALDI[0].content, "A page without a title."),
-        )
+        map(count_tokens, ("Antonio Vivaldi", VIVALDI[0].content, "A page without a title."))
     )
 
 

@@ -26,12 +26,7 @@ from arag_search.tools.replies.spans import check_spans
 from arag_search.tools.tool import ReadSet, Tool, ToolResult
 from arag_search.tools.toolbox import tools_of
 from tests.support.examples import examples
-from tests.support.long_documents import (
-    index_of_documents,
-    long_document,
-    random_text,
-    report,
-)
+from tests.support.long_documents import index_of_documents, long_document, random_text, report
 from tests.support.passages import SCHEMA
 from tests.support.plans import scoped
 from tests.support.shared_data import DATA

@@ -7,12 +7,7 @@ import pytest
 from arag_search.cli.search import ToolName
 from arag_search.tools.descriptions import TEXTS
 from arag_search.tools.passages.search import SearchTool
-from arag_search.tools.registry import (
-    CONNECTOR_TOOLS,
-    READ_TOOLS,
-    TOOLS,
-    RegisteredTool,
-)
+from arag_search.tools.registry import CONNECTOR_TOOLS, READ_TOOLS, TOOLS, RegisteredTool
 from arag_search.tools.tool import tool_class
 
 SEARCH_TOOLS = [

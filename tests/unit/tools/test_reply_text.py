@@ -12,12 +12,7 @@ from arag_search.tools.passages.keyword import KeywordSearch
 from arag_search.tools.passages.logical import LogicalSearch
 from arag_search.tools.passages.read import ChunkRead
 from arag_search.tools.preset import plain_preset
-from arag_search.tools.replies.parts import (
-    ShownPassage,
-    offers_more,
-    passages_at,
-    read_spans,
-)
+from arag_search.tools.replies.parts import ShownPassage, offers_more, passages_at, read_spans
 from arag_search.tools.tool import ReadSet
 from tests.support.passages import index_of, random_chunks
 

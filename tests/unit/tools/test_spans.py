@@ -18,10 +18,7 @@ from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply
 from arag_search.agent.record import Record, Step, hits_text
 from arag_search.corpus import Chunk
-from arag_search.evaluation.evidence import (
-    shown_titles,
-    sightings_of,
-)
+from arag_search.evaluation.evidence import shown_titles, sightings_of
 from arag_search.evaluation.resolution import EvidencePiece
 from arag_search.evaluation.text_match import stands_in, whole_words
 from arag_search.query.fields import ANY_SCHEMA

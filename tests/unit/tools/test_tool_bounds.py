@@ -92,11 +92,7 @@ def test_problems_are_cut_to_the_bound_and_the_mended_query_stays(index: Index) 
     assert result.text.startswith("Tool not run: 51 problems.\n")
 
 
-@given(
-    st.integers(0, 1_000_000).map(Random),
-    st.sampled_from((200, 300, 700)),
-    st.booleans(),
-)
+@given(st.integers(0, 1_000_000).map(Random), st.sampled_from((200, 300, 700)), st.booleans())
 @settings(max_examples=examples(20), deadline=None)
 def test_every_reply_of_a_search_keeps_the_bound_shows_a_sentence_and_counts_what_it_shows(
     random: Random, bound: int, full_text: bool

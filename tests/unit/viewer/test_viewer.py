@@ -106,9 +106,7 @@ def test_a_snippet_makes_text_visible_but_does_not_count_as_a_read(tmp_path: Pat
     assert data["questions"][0]["result"]["evidence"] == [[["Carlo Goldoni", 0, 0, None]]]
 
 
-def test_a_citation_names_the_first_step_that_showed_it_or_none(
-    tmp_path: Path,
-) -> None:
+def test_a_citation_names_the_first_step_that_showed_it_or_none(tmp_path: Path) -> None:
     answer = answered_record("q", "Paris", search(), search("a.1"), read("a.1"))
     answer = replace(answer, cited_ids=("a.1", "b.9"), wrong_ids=("b.9",), citation="wrong")
     data = data_of(run_folder(tmp_path / "a", [question_row("q")], [answer]))
