@@ -1,6 +1,6 @@
 """Lucene and MemoryEngine, which share no code, must give the same answers to every request."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -70,14 +70,6 @@ def test_lucene_finds_the_passages_nearest_to_a_query_that_matches_nothing(
     agreement.agree_on_relaxing([(memory, memory) for memory, _ in pairs], EXAMPLES // 3)
 
 
-def test_weights_of_groups_count_in_what_is_searched_beside_the_page(pairs: list[Pair]) -> None:
-    agreement.agree_on_weights_of_groups(pairs)
-
-
-def test_lucene_gives_the_pages_that_memory_gives(pairs: list[Pair]) -> None:
-    agreement.agree_on_pages(pairs)
-
-
 def test_each_of_two_groups_with_a_demote_lowers_its_own_score(pairs: list[Pair]) -> None:
     for query in (
         "(opera DEMOTE born)^2 AND (venice DEMOTE in)^3",
@@ -88,36 +80,24 @@ def test_each_of_two_groups_with_a_demote_lowers_its_own_score(pairs: list[Pair]
             agreement.assert_equal(lucene.search(request), memory.search(request))
 
 
-def test_lucene_selects_the_passages_of_a_condition_that_memory_selects(pairs: list[Pair]) -> None:
-    agreement.agree_on_conditions(pairs)
-
-
-def test_lucene_sorts_and_limits_per_document_as_memory_does(pairs: list[Pair]) -> None:
-    agreement.agree_on_orders(pairs)
-
-
-def test_lucene_counts_the_values_of_fields_as_memory_does(pairs: list[Pair]) -> None:
-    agreement.agree_on_field_values(pairs)
-
-
-def test_lucene_counts_keywords_as_memory_does(pairs: list[Pair]) -> None:
-    agreement.agree_on_keywords(pairs)
-
-
-def test_lucene_counts_matches_as_memory_does(pairs: list[Pair]) -> None:
-    agreement.agree_on_counts(pairs)
-
-
-def test_lucene_lists_passages_in_corpus_order_as_memory_does(pairs: list[Pair]) -> None:
-    agreement.agree_on_lists(pairs)
-
-
-def test_lucene_counts_words_and_their_forms_as_memory_does(pairs: list[Pair]) -> None:
-    agreement.agree_on_words(pairs)
-
-
-def test_explanations_of_lucene_are_those_of_memory(pairs: list[Pair]) -> None:
-    agreement.agree_on_explanations(pairs)
+@pytest.mark.parametrize(
+    "agree",
+    [
+        agreement.agree_on_weights_of_groups,
+        agreement.agree_on_pages,
+        agreement.agree_on_conditions,
+        agreement.agree_on_orders,
+        agreement.agree_on_field_values,
+        agreement.agree_on_keywords,
+        agreement.agree_on_counts,
+        agreement.agree_on_lists,
+        agreement.agree_on_words,
+        agreement.agree_on_explanations,
+    ],
+    ids=lambda agree: agree.__name__,
+)
+def test_lucene_answers_as_memory_does(pairs: list[Pair], agree: Callable[..., None]) -> None:
+    agree(pairs)
 
 
 def test_explanations_sum_up_to_the_scores(pairs: list[Pair]) -> None:

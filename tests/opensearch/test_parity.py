@@ -6,7 +6,7 @@ The corpora, trees and limits are those of the comparison with Lucene (test_diff
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import pairwise
@@ -106,10 +106,6 @@ def test_opensearch_finds_the_passages_nearest_to_a_query_that_matches_nothing(
     agreement.agree_on_relaxing(pairs, agreement.EXAMPLES // 3)
 
 
-def test_weights_of_groups_count_in_what_is_searched_beside_the_page(pairs: list[Pair]) -> None:
-    agreement.agree_on_weights_of_groups(pairs)
-
-
 def test_opensearch_selects_the_passages_of_a_condition_that_memory_selects(
     pairs: list[Pair], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,24 +138,20 @@ def test_opensearch_counts_the_values_of_fields_as_memory_does(
             assert count in (None, counts[value])  # never a count that a shard left incomplete
 
 
-def test_opensearch_counts_keywords_as_memory_does(pairs: list[Pair]) -> None:
-    agreement.agree_on_keywords(pairs)
-
-
-def test_opensearch_counts_matches_as_memory_does(pairs: list[Pair]) -> None:
-    agreement.agree_on_counts(pairs)
-
-
-def test_opensearch_lists_passages_in_corpus_order_as_memory_does(pairs: list[Pair]) -> None:
-    agreement.agree_on_lists(pairs)
-
-
-def test_opensearch_counts_words_and_their_forms_as_memory_does(pairs: list[Pair]) -> None:
-    agreement.agree_on_words(pairs)
-
-
-def test_explanations_of_opensearch_are_those_of_memory(pairs: list[Pair]) -> None:
-    agreement.agree_on_explanations(pairs)
+@pytest.mark.parametrize(
+    "agree",
+    [
+        agreement.agree_on_weights_of_groups,
+        agreement.agree_on_keywords,
+        agreement.agree_on_counts,
+        agreement.agree_on_lists,
+        agreement.agree_on_words,
+        agreement.agree_on_explanations,
+    ],
+    ids=lambda agree: agree.__name__,
+)
+def test_opensearch_answers_as_memory_does(pairs: list[Pair], agree: Callable[..., None]) -> None:
+    agree(pairs)
 
 
 def test_opensearch_finds_chunks_by_ordinal_as_memory_does(
