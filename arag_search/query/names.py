@@ -71,9 +71,9 @@ class Name(NamedTuple):
 def possible_names(text: str, words: Places, common: Collection[str]) -> Iterator[Name]:
     """Yield the stretches of a text, by its words, that may be whole names, of at most MAX_WORDS.
 
-    A name has a letter. Its first and last words have a capital or a digit. The words before and
-    after it have no capital. A ``common`` word, which also occurs in lower case, begins no name at
-    the beginning of its sentence.
+    A name has a letter. Its first and last words have a capital or a digit. No word with a capital
+    follows it, or stands before a name of one word. A ``common`` word, which also occurs in lower
+    case, begins no name at the beginning of its sentence.
     """
     terms, starts, ends = words
     forms = list(map(folded, terms))
@@ -102,14 +102,16 @@ def possible_names(text: str, words: Places, common: Collection[str]) -> Iterato
     for first, term in enumerate(terms):
         if not is_sign[first] and not (term == "the" and any(is_upper[first + 1 : first + 2])):
             continue
+        is_inner = False
         if first and is_upper[first] and is_run[first - 1]:
             before = terms[first - 1]
             is_common = before in _OPENERS or before in common
-            if (first > 1 and goes_on[first - 2]) or not is_common:
+            is_inner = (first > 1 and goes_on[first - 2]) or not is_common
+            if is_inner and gaps[first - 1] != " ":
                 continue
         start = starts[first]
         for last in range(first, min(first + MAX_NAME_WORDS, len(terms))):
-            if may_end[last]:
+            if may_end[last] and (last > first or not is_inner):
                 name, end = " ".join(forms[first : last + 1]), ends[last]
                 if is_upper[last] or any(map(str.isalpha, name)):
                     yield Name(start, end, name)

@@ -3,23 +3,27 @@
     Named above: [3594.1] André Cayatte: "(3 February 1909, in Carcassonne – 6 February 1989, ..."
 
 So an agent that reads a name need not ask for it. A name is the whole title of a document, or a
-link to it. There is no pointer for a part of the passage's own title, or of a name in the query
-whose passage is shown, nor for a name that is too frequent to be one.
+link to it, in a sentence that the query asks for. There is no pointer for a part of the passage's
+own title, or of a name in the query whose passage is shown, nor for a name that is too frequent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from arag_search.corpus import split_at
 from arag_search.engines.base import MAX_TOTAL
 from arag_search.engines.hits import Hit
-from arag_search.plan.clauses import wanted_leaves
+from arag_search.plan.clauses import Clause, wanted_leaves
+from arag_search.plan.matching import Pattern, Words, patterns_of
 from arag_search.query import analysis
 from arag_search.query.fields import TITLE
 from arag_search.query.forms import is_code
 from arag_search.query.names import Name, links_in, name_of, possible_names
+from arag_search.search.advice.told import ClauseCount
 from arag_search.search.index import Index
 from arag_search.search.reading.occurrences import Sentences
 from arag_search.search.reading.snippets import best_sentence
@@ -36,6 +40,13 @@ PASSAGES = 3
 """The number of passages in whose sentences names are looked for."""
 MOST_DOCUMENTS = 3
 SENTENCE_TOKENS = 64
+_PLACE = re.compile(
+    r"\b(?:in|at|near) (?:[A-Z][\w'’.-]*(?: [A-Z][\w'’.-]*)*(?:,| in) )+$|\([^()]*\d[^()]*\bin $"
+)
+"""What stands before a place that says where another one is, or where somebody was born."""
+_PLACE_CHARACTERS = 100
+_LISTED = re.compile(r",?(?: and)? [A-Z]")
+_YEAR = re.compile(r"\b\d{3,4}\b")
 _ByName = Mapping[str, tuple[list[Hit], int]]
 
 
@@ -57,12 +68,14 @@ def with_pointers(
         for term, start in zip(places.terms, places.starts, strict=True)
         if texts[id][start].islower()
     }
-    titles_of = {hit.id: name_of(hit.title) for hit in hits}
-    titles = [titles_of[hit.id] for hit in hits]
-    of_query = [name for name, hit in zip(titles, hits, strict=True) if hit.is_named]
+    query = None if result.highlighter is None else result.highlighter.query
+    leaves = [] if query is None else wanted_leaves(query)
+    titles = [name_of(hit.title) for hit in hits]
+    shown = _apart([title for title, hit in zip(titles, hits, strict=True) if hit.is_named])
+    of_query = [name for leaf in leaves if f" {(name := name_of(leaf.typed))} " in shown]
     names: dict[str, list[Name]] = {}
     for id, text in texts.items():
-        own = _apart([*of_query, titles_of[id]])
+        own = _apart([*of_query, name_of(by_id[id].title)])
         both = [*links_in(text, by_id[id].doc_id), *possible_names(text, words[id], common)]
         names[id] = [name for name in both if name.name and f" {name.name} " not in own]
     asked = {
@@ -73,22 +86,98 @@ def with_pointers(
     }
     by_name = index.named(asked, filter=result.asked.filter) if asked else {}
     known = {hit.doc_id for hit in hits}
+    of_names = _asked(query, result.branches)
     pointers: list[list[Hit]] = []
-    for id in names:
-        for name, documents in _longest(names[id], by_name, titles):
+    for span in spans[: PASSAGES if by_name else 0]:
+        known_names = _longest(names[span.id], by_name, titles)
+        for name, documents in _led_to(known_names, by_id[span.id], span, texts[span.id], of_names):
             if all(d.doc_id not in known and not read_set.seen.get(d.id) for d in documents):
                 known.update(hit.doc_id for hit in documents)
                 if name.surely or not _is_frequent(name.name, by_name, index.contents.passages):
                     pointers.append(documents)
-    query = None if result.highlighter is None else result.highlighter.query
-    leaves = [] if query is None or not pointers else wanted_leaves(query)
-    typed = [leaf.typed for leaf in leaves if leaf.is_text and leaf.field != TITLE]
+    typed = [leaf.typed for leaf in leaves if leaf.is_text and not _is_name(leaf)]
     shown = _apart(titles)
     loose = " ".join(words for words in typed if f" {name_of(words)} " not in shown)
     for documents in pointers[: preset.pointers]:
-        sentence = _sentence(documents, loose, index.manifest.language)
-        reply = _pointed(reply, documents, sentence, preset.max_result_tokens, read_set)
+        sentences = _sentences(documents, loose, index.manifest.language)
+        reply = _pointed(reply, documents, sentences, preset.max_result_tokens, read_set)
     return reply
+
+
+class _Asked(NamedTuple):
+    """What a sentence with a name must match one of, and whether the query is only a name.
+
+    Example: of vivaldi AND (born OR died), the pattern of vivaldi.
+    """
+
+    patterns: list[Pattern]
+    is_name: bool
+
+
+def _asked(query: Clause | None, counts: Sequence[ClauseCount]) -> _Asked:
+    """Return the patterns of the names in a query, and of its rarest condition: the only one that
+    is no group or, of several, the one with the smallest count."""
+    if query is None:
+        return _Asked([], False)
+    leaves, parts = wanted_leaves(query), query.parts or (query,)
+    single = [part for part in parts if part.is_text and part.role == "wanted"]
+    matches = {count.clause: count.count for count in counts}
+    counted = [part for part in single if part.text in matches]
+    rarest = single if not single[1:] else sorted(counted, key=lambda part: matches[part.text])[:1]
+    names = list(filter(_is_name, leaves))
+    patterns = [pattern for leaf in (*rarest, *names) for pattern in patterns_of(leaf)]
+    return _Asked(patterns, len(names) == len(leaves) or not query.parts)
+
+
+def _is_name(leaf: Clause) -> bool:
+    return leaf.kind == "phrase" or (leaf.is_text and leaf.field == TITLE)
+
+
+def _led_to(
+    names: Iterable[tuple[Name, list[Hit]]], hit: Hit, span: PassageSpan, text: str, asked: _Asked
+) -> list[tuple[Name, list[Hit]]]:
+    """Return the names in a passage that stand in its first sentence, if the query names it,
+    or in one that matches what is asked. If the query is a name alone, and the first sentence of
+    its passage leads nowhere, the others do."""
+    sentences = split_at(hit.content, hit.sentence_ends)
+    places: list[tuple[int, int, str]] = []
+    end = 0
+    for number in span.sentences or ():
+        sentence = sentences[number - 1].strip()
+        if (start := text.find(sentence, end)) >= 0:
+            end = start + len(sentence)
+            places.append((start, number, sentence))
+    leading: list[tuple[Name, list[Hit]]] = []
+    others: list[tuple[Name, list[Hit]]] = []
+    for name, documents in names:
+        inside = [place for place in places if place[0] <= name.start < place[0] + len(place[2])]
+        for start, number, sentence in inside:
+            documents = _meant(documents, sentence, name.start - start, name.end - start)
+            is_first = hit.is_named and number == 1
+            is_led = is_first or any(map(Words(sentence).match, asked.patterns))
+            if documents:
+                (leading if is_led else others).append((name, documents))
+    is_end = asked.is_name and hit.is_named and 1 in (span.sentences or ())
+    return leading or (others if is_end else [])
+
+
+def _meant(documents: Sequence[Hit], sentence: str, start: int, end: int) -> list[Hit]:
+    """Return the documents that a name at a place in a sentence may mean: none of a word that they
+    write in lower case, such as a prime minister, or of a place of something else, and none with
+    other years in the title."""
+    title = documents[0].title.partition(" (")[0].lower()
+    if title in documents[0].content and not sentence[start].islower():
+        return []
+    before = sentence[max(start - _PLACE_CHARACTERS, 0) : start]
+    if _PLACE.search(before) and not _LISTED.match(sentence, end):
+        return []
+    years = list(map(int, _YEAR.findall(sentence)))
+    meant: list[Hit] = []
+    for hit in documents:
+        first, *last = list(map(int, _YEAR.findall(hit.title.partition(" (")[2]))) or [0]
+        if not years or any(first <= year <= max(last, default=year) for year in years):
+            meant.append(hit)
+    return meant
 
 
 def _longest(
@@ -99,7 +188,7 @@ def _longest(
     taken: list[Name] = []
     known = [name for name in names if name.name in by_name or name.name in titles]
     for name in sorted(known, key=lambda name: (not name.surely, name.start - name.end)):
-        if all(name.end <= other.start or other.end <= name.start for other in taken):
+        if not any(other.start <= name.start and name.end <= other.end for other in taken):
             taken.append(name)
     for name in sorted(taken):
         documents, _ = by_name.get(name.name, ([], 0))
@@ -119,28 +208,28 @@ def _apart(titles: Sequence[str]) -> str:
     return "".join(f" {title} \n" for title in titles if title)
 
 
-def _sentence(documents: Sequence[Hit], words: str, language: str) -> tuple[int, str] | None:
-    """Return the number and the text of the sentence with most of these words in the passage of a
-    single document, or of the first that says more than its title; None if there is none."""
+def _sentences(documents: Sequence[Hit], words: str, language: str) -> dict[int, str]:
+    """Return the sentences to show of the passage of a single document, by their numbers: the one
+    with most of these words or, without any, the first that says more than its title, with the
+    next if there is room for both."""
     hit = documents[0]
-    if len(documents) > 1:
-        return None
-    sentences = split_at(hit.content, hit.sentence_ends)
+    sentences = split_at(hit.content, hit.sentence_ends) if len(documents) == 1 else []
     known = set(analysis.terms(hit.title))
-    numbers = list(range(len(sentences)))
+    more = [n for n, text in enumerate(sentences) if not known.issuperset(analysis.terms(text))]
     if wanted := " ".join(word for word in analysis.terms(words) if word not in known):
         text = Sentences(hit.content, hit.sentence_ends, is_code(hit.doc_id))
         best = best_sentence(wanted, text, language)
-        numbers = numbers if best is None else [best, *numbers]
-    more = (n for n in numbers if not known.issuperset(analysis.terms(sentences[n])))
-    number = next(more, None)
-    return None if number is None else (number, sentences[number])
+        if best in more:
+            return {best: sentences[best]}
+    first = [number for number in more[:2] if number in (more[0], more[0] + 1)]
+    has_room = count_all(sentences[number] for number in first) <= SENTENCE_TOKENS
+    return {number: sentences[number] for number in (first if has_room else first[:1])}
 
 
 def _pointed(
     reply: ToolResult,
     documents: Sequence[Hit],
-    sentence: tuple[int, str] | None,
+    sentences: Mapping[int, str],
     max_tokens: int,
     read_set: ReadSet,
 ) -> ToolResult:
@@ -159,8 +248,8 @@ def _pointed(
         end = at + len(line)
         spans.append(PassageSpan(hit.id, hit.title, start, end, end, (), False, kind="pointer"))
     is_cut = False
-    if sentence is not None:
-        text = _without_title(sentence[1], documents[0].title)
+    if sentences:
+        text = _without_title("".join(sentences.values()), documents[0].title)
         shown = cut_to(text, SENTENCE_TOKENS)
         is_cut, start = shown != text, at + len(line) + len(': "')
         line += f': "{shown}"'
@@ -169,13 +258,13 @@ def _pointed(
             spans[0],
             text_start=start,
             end=start + len(shown.removesuffix(CUT_MARK) if is_cut else shown),
-            sentences=(sentence[0] + 1,),
-            whole=not is_cut and len(documents[0].sentence_ends) == 1,
+            sentences=tuple([number + 1 for number in sentences]),
+            whole=not is_cut and len(documents[0].sentence_ends) == len(sentences),
         )
     if reply.tokens + count_tokens(line) > max_tokens:
         return reply
-    if sentence is not None and not is_cut:
-        read_set.note(documents[0].id, [checksum(sentence[1])])
+    if sentences and not is_cut:
+        read_set.note(documents[0].id, map(checksum, sentences.values()))
     return replace(
         reply,
         text=with_line(reply.text, at, line),
