@@ -35,7 +35,7 @@ def test_a_line_that_is_too_long_is_reported_and_later_lines_are_read(
 ) -> None:
     monkeypatch.setattr(records, "MAX_LINE_BYTES", 1 << 20)
     monkeypatch.setattr(records, "MAX_ROW_BYTES", 1 << 20)
-    texts = ("x", "x" * (40 << 20), "x", "x" * (1 << 20))
+    texts = ("x", "x" * (20 << 20), "x", "x" * (1 << 20))
     raw = head + "".join(row.format(number, text) for number, text in enumerate(texts))
     Path(name).write_bytes(compress(raw.encode()))
     source = open_source(name, None, Fields(), MetadataReader({}))
