@@ -235,6 +235,7 @@ def test_the_commands_of_the_guide_run_on_a_node(
     run_console(dataclasses.replace(block, text=text))
 
 
+@pytest.mark.server
 def test_the_certificates_of_the_guide_are_trusted_for_the_names_of_the_nodes(
     tmp_path: Path,
 ) -> None:
