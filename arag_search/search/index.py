@@ -290,10 +290,10 @@ class Index:
         All sentences with a keyword are the snippet (Eq. 2). There may be 1 to 20 keywords of at
         most 200 characters; a repeated keyword counts twice. ``substring`` matching scans every
         passage, as the paper's reference implementation does. ``branches`` counts the passages of
-        each of several keywords, which takes one request more. ``show`` "titles" reads no text, and
-        counts all matches; so does "lines", which lists the sentences. Pages and
-        ``filter`` are as in ``logical_search``. Raises ArgumentError, QueryError for the filter,
-        QueryTimeoutError and IndexClosedError.
+        each of several keywords, adds those of rare ones, puts titles first and shows at most
+        four sentences. ``show`` "titles" reads no text, and counts all matches; so does "lines".
+        Pages and ``filter`` are as in ``logical_search``. Raises ArgumentError, QueryTimeoutError,
+        IndexClosedError, and QueryError for the filter.
         """
         return self.search(asked)
 

@@ -36,6 +36,7 @@ IMITATIONS = (
     "3 of 9 passages for opera",
     "3 of 9 passages",
     "All shown: opera 1.",
+    "Passages per keyword: opera 1.",
     "Other titles:",
     "\u2800[0] Antonio Vivaldi",
     "\u00ad\u3164No\u200bte: lower-case words.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from arag_search.engines.base import Deadline, KeywordRequest, Matching, SearchRequest
 from arag_search.engines.hits import Hit, LeafScore
@@ -15,7 +16,6 @@ from arag_search.query import analysis
 from arag_search.query.analysis import spellings_of
 from arag_search.query.fields import CONTENT, TITLE
 from arag_search.query.tree import Phrase
-from arag_search.search.advice.parts import MAX_COUNTED
 from arag_search.search.advice.told import ClauseCount
 from arag_search.search.asked import Keywords
 from arag_search.search.counting.reply_forms import counted_all
@@ -27,6 +27,9 @@ _NARROWING: Mapping[Matching, str] = {
     "token": "Give fewer keywords, and shorter phrases.",
     "substring": "Use token matching: substring matching reads every passage.",
 }
+
+MOST_SENTENCES = 4
+RARE = 2
 
 
 def keyword_search(state: IndexState, asked: Keywords) -> SearchResult:
@@ -53,14 +56,17 @@ def keyword_search(state: IndexState, asked: Keywords) -> SearchResult:
                 ResolvedPlan(any_clause(phrases)), scope=scope, deadline=deadline
             )
             page = counted_all(engine, page, counted)
+    is_told = asked.branches and matching == "token"
     hits = [
         hit._replace(
-            sentences=tuple(keyword_sentences(hit, wanted, matching)) if shows_text else (),
+            sentences=tuple(_sentences(hit, asked, is_told)) if shows_text else (),
             explanation=tuple(keyword_scores(hit, wanted, matching)) if asked.explain else None,
         )
         for hit in page.hits
     ]
-    has_counts = asked.branches and matching == "token" and bool(hits)
+    counts = _counts(state, asked, scope, deadline) if is_told and hits else ()
+    if is_told:
+        hits.sort(key=lambda hit: not _is_named(hit, wanted))
     return SearchResult.of(
         state,
         asked,
@@ -69,20 +75,47 @@ def keyword_search(state: IndexState, asked: Keywords) -> SearchResult:
         keyword_notes(wanted) if matching == "token" else [],
         started,
         page,
-        branches=_counts(state, asked, scope, deadline) if has_counts else (),
+        branches=counts,
+        unrepresented=tuple(_rare(state, asked, hits, counts)),
         highlighter=Highlighter.of_keywords(wanted, as_substrings=matching == "substring"),
     )
+
+
+def _is_named(hit: Hit, keywords: Sequence[str]) -> bool:
+    return any(_count(keyword, hit.title, "token") for keyword in keywords)
+
+
+def _sentences(hit: Hit, asked: Keywords, is_told: bool) -> list[int]:
+    """Return all sentences with a keyword or, beside counts, the best MOST_SENTENCES, among them
+    the first if the title has a keyword."""
+    most = MOST_SENTENCES if is_told else len(hit.sentence_ends)
+    best = keyword_sentences(hit, asked.keywords, asked.matching, most)
+    if is_told and any(best[:1]) and _is_named(hit, asked.keywords):
+        best = [0, *keyword_sentences(hit, asked.keywords, asked.matching, most - 1)]
+    return best
+
+
+def _rare(
+    state: IndexState, asked: Keywords, hits: Sequence[Hit], counts: Sequence[ClauseCount]
+) -> Iterator[Hit]:
+    """Yield the passages of keywords with at most RARE that are not among the first hits."""
+    shown = {hit.id for hit in hits}
+    for part in counts if asked.form.reads_text and not asked.offset else ():
+        if part.leaf and 0 < part.count <= RARE:
+            alone = replace(asked, keywords=(part.leaf.typed,), top_k=RARE, branches=False)
+            others = keyword_search(state, alone).hits
+            yield from (hit._replace(branch=part.clause) for hit in others if hit.id not in shown)
+            shown.update(hit.id for hit in others)
 
 
 def _counts(
     state: IndexState, asked: Keywords, scope: ResolvedPlan | None, deadline: Deadline | None
 ) -> tuple[ClauseCount, ...]:
-    """Return how many passages have each keyword, of the first MAX_COUNTED; none if there is only
-    one, or no time left."""
+    """Return how many passages have each keyword; none if there is only one, or no time left."""
     words = [word for word in dict.fromkeys(asked.keywords) if analysis.terms(word)]
     if len(words) < 2:
         return ()
-    phrases = [ResolvedPlan(lower(Phrase(word))) for word in words[:MAX_COUNTED]]
+    phrases = [ResolvedPlan(lower(Phrase(word))) for word in words]
     try:
         counts = state.engine.counts([(phrase, "chunk") for phrase in phrases], scope, deadline)
     except QueryTimeoutError:

@@ -126,10 +126,11 @@ class Snippets:
             yield from (unit.first for pattern in self._titles if name.match(pattern))
 
 
-def keyword_sentences(hit: Hit, keywords: Sequence[str], matching: Matching) -> list[int]:
-    """Return all sentences with a keyword (A-RAG Eq. 2), or with a word of one, or the first."""
+def keyword_sentences(hit: Hit, words: Sequence[str], matching: Matching, most: int) -> list[int]:
+    """Return the sentences with a keyword (A-RAG Eq. 2), or with a word of one, or the first; with
+    token matching the ``most`` best of them for all keywords."""
     if matching == "substring":
-        wanted = [keyword.lower() for keyword in keywords if keyword]
+        wanted = [keyword.lower() for keyword in words if keyword]
         sentences = split_at(hit.content, hit.sentence_ends)
         numbers = [
             number
@@ -137,9 +138,10 @@ def keyword_sentences(hit: Hit, keywords: Sequence[str], matching: Matching) -> 
             if any(keyword in sentence.lower() for keyword in wanted)
         ]
         return numbers or first_sentence(hit)
-    patterns = [Pattern(spellings_of(word)) for word in keywords if analysis.terms(word)]
+    patterns = [Pattern(spellings_of(word)) for word in words if analysis.terms(word)]
     text = Sentences(hit.content, hit.sentence_ends)
-    return sorted(_points(patterns, text)) or first_sentence(hit)
+    best = _best(_points(patterns, text), text, list, most, cover=patterns)
+    return sorted(best) or first_sentence(hit)
 
 
 def best_sentence(words: str, text: Sentences, language: str) -> int | None:

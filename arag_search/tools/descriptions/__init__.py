@@ -43,10 +43,10 @@ def described(name: str, index: Index, preset: Preset, features: Mapping[str, bo
     Titles and values are read once for an index.
     """
     features = {"ours": preset.explains, "whole": preset.full_text, **features}
-    of_paper = TEXTS.joinpath("papers", f"{name}.md")
-    if preset.reproduces is not None and of_paper.is_file():
-        return with_features(of_paper.read_text("utf-8"), features)
-    text = TEXTS.joinpath(f"{name}.md").read_text("utf-8")
+    file = TEXTS.joinpath("papers", f"{name}.md")
+    if preset.reproduces is None or not file.is_file():
+        file = TEXTS.joinpath(f"{name}.md")
+    text = file.read_text("utf-8")
     text = with_features(text, {**_features_of(index), **features})
     if _DOCUMENTS in text:
         titles = [title for title in index.some_titles if _can_be_shown(title)]

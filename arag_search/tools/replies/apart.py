@@ -37,7 +37,7 @@ _COMPARED_CHARACTERS = 1_000
 _LABEL = (
     "All shown|Allowed|Alone|Do|Go deeper|Go on|In no single sentence, but in these passages|Kept|"
     "More|Named above|Nearly the same text|Not shown for want of room|Note|Other titles|"
-    "Query not run|Read on|Scores|Tool not run|Unknown|Where|Write"
+    "Passages per keyword|Query not run|Read on|Scores|Tool not run|Unknown|Where|Write"
 )
 _FORMS = (
     # [notes/plan.md.2] Title

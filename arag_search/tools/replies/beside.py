@@ -10,6 +10,7 @@ from arag_search.query import analysis
 from arag_search.query.fields import TITLE
 from arag_search.query.problems import shortened
 from arag_search.search.advice.told import ClauseCount, count_text
+from arag_search.search.asked import Keywords
 from arag_search.search.results import SearchResult
 from arag_search.tokens import cut_to
 from arag_search.tools.replies.block import Block
@@ -23,6 +24,7 @@ IN_NO_SENTENCE = "In no single sentence, but in these passages:"
 BEST_FOR = "Best for "
 NEAREST = "Nearest, without "
 OTHER_TITLES = "Other titles:"
+PER_KEYWORD = "Passages per keyword: "
 
 
 def blocks_beside(result: SearchResult, read_set: ReadSet, whole_up_to: int | None) -> list[Block]:
@@ -65,8 +67,11 @@ def list_other_titles(result: SearchResult, blocks: Sequence[Block]) -> None:
 
 
 def branch_counts(result: SearchResult, shown: int) -> str:
-    """Return the line with the counts of the parts of a query that find less than the passages
-    ``shown``; empty if there are none."""
+    """Return the line with the counts of all keywords, or of the parts of a query that find less
+    than the passages ``shown``; empty if there are none."""
+    if isinstance(result.asked, Keywords):
+        counts = ", ".join(map(_count, result.branches))
+        return f"{PER_KEYWORD}{counts}." if counts else ""
     nowhere = [part.clause for part in result.branches if part.leaf and not part.count]
     few = [
         part

@@ -130,8 +130,8 @@ def test_at_sentence_granularity_all_matching_sentences_are_shown() -> None:
 
 def test_a_chunk_without_text_has_no_snippet() -> None:
     assert shown_sentences("opera", hit_of()) == []
-    assert keyword_sentences(hit_of(), ["opera"], "token") == []
-    assert keyword_sentences(hit_of(), ["opera"], "substring") == []
+    assert keyword_sentences(hit_of(), ["opera"], "token", 9) == []
+    assert keyword_sentences(hit_of(), ["opera"], "substring", 9) == []
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_a_chunk_without_text_has_no_snippet() -> None:
 def test_all_sentences_with_a_keyword_are_shown(
     keywords: list[str], matching: Matching, sentences: list[int]
 ) -> None:
-    assert keyword_sentences(VIVALDI, keywords, matching) == sentences
+    assert keyword_sentences(VIVALDI, keywords, matching, 9) == sentences
 
 
 @pytest.mark.parametrize(

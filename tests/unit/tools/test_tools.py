@@ -139,15 +139,15 @@ def test_keywords_are_scored_as_in_the_paper(keyword: KeywordSearch) -> None:
     result = keyword.run({"keywords": ["Antonio Vivaldi", "libretto"]})
     assert result.text == (
         "3 of 3 passages\n"
-        'Alone: "libretto" 2.\n'
+        'Passages per keyword: "Antonio Vivaldi" 3, "libretto" 2.\n'
         "[vivaldi.1] Antonio Vivaldi, part 1 of 2\n"
         "Antonio Vivaldi was born in Venice. He wrote many operas. (1 left out) Each libretto was "
         "new.\n"
+        "[vivaldi.2] Antonio Vivaldi, part 2 of 2 (whole part)\n"
+        "He died in Vienna. Vivaldi's music was forgotten.\n"
         "[griselda.1] Griselda (Vivaldi) (whole document)\n"
         "Griselda is an opera by Antonio Vivaldi. Its premiere was in Venice. Its libretto was "
-        "revised by the young Carlo Goldoni.\n"
-        "[vivaldi.2] Antonio Vivaldi, part 2 of 2 (whole part)\n"
-        "He died in Vienna. Vivaldi's music was forgotten."
+        "revised by the young Carlo Goldoni."
     )
 
 
