@@ -179,8 +179,6 @@ class Toolbox:
         with self._changing:
             now = self.shown
             is_new = now.add(shown)
-            if not self._guards:
-                return result
             if key is not None:
                 now.calls[key] = (
                     _repeat_notice(shown.step, result),
@@ -194,7 +192,7 @@ class Toolbox:
             is_new |= is_read or not now.ids.issuperset(ids)
             now.stale_steps = 0 if is_new else now.stale_steps + 1
             now.ids |= ids
-            if now.stale_steps < STALE_STEPS:
+            if not self._guards or now.stale_steps < STALE_STEPS:
                 return result
             now.stale_steps = 0
         return replace(result, text=f"{result.text}\n{NOTHING_NEW}")
