@@ -8,24 +8,11 @@ from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.commands import file_of
-from tests.support.hostile_values import (
-    METADATA,
-    check_long_lists,
-    check_nothing,
-    check_values,
-    random_values,
-    records_of,
-)
+from tests.support.hostile_values import check_filters, random_values
 
 
 def test_data_and_quotes_admit_what_has_exactly_the_value(tmp_path: Path) -> None:
-    values = random_values(Random(1), 60)
-    options = BuildOptions(metadata=METADATA)
-    build_index([file_of("d.jsonl", *records_of(values))], tmp_path / "index", options)
-    with arag_search.open_index(tmp_path / "index") as index:
-        check_values(index, values)
-        check_nothing(index)
-        check_long_lists(index)
+    check_filters(tmp_path / "index", random_values(Random(1), 60))
 
 
 def test_a_value_in_another_case_is_searched_by_queries_and_not_by_filters(tmp_path: Path) -> None:

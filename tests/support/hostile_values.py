@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import date
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import strategies as st
 
-from arag_search import quote
+from arag_search import open_index, quote
 from arag_search.corpus import nfc
 from arag_search.errors import UnknownDocumentError
 from arag_search.query.field_types import MAX_KEYWORD_BYTES, MetadataType
 from arag_search.search.index import Index
+from index_jobs.build.new_index import build_index
+from index_jobs.build.options import BuildOptions
+from tests.support.commands import file_of
 
 SIGNS = "\"\\*?():^~/[]{}<>=!+-&|,;.#@'’“”«»$%_ "
 CONTROLS = "\0\t\n\r\x0b\x1b\x7f\x85\u2028\u2029\ufeff\u200b\u202e"
@@ -57,6 +61,16 @@ def records_of(values: list[str]) -> Iterator[dict[str, Any]]:
     for number, value in enumerate(values):
         yield {"id": f"d{number}", "title": "A plan", "text": "An opera.", "owner": value}
     yield {"id": "none", "title": "A plan", "text": "An opera.", "year": 7, "on": "2001-05-31"}
+
+
+def check_filters(location: str | Path, drawn: list[str]) -> None:
+    """Build an index of documents with these values, and check what filters admit."""
+    lines = file_of("d.jsonl", *records_of(drawn))
+    build_index([lines], location, BuildOptions(metadata=METADATA))
+    with open_index(location) as index:
+        check_values(index, drawn)
+        check_nothing(index)
+        check_long_lists(index)
 
 
 def check_values(index: Index, values: list[str]) -> None:
