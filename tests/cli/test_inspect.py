@@ -128,6 +128,10 @@ def test_check_with_an_index_knows_its_fields(arag: Command) -> None:
 
 
 def test_the_json_of_a_check_has_the_same_keys_for_good_and_bad_queries(arag: Command) -> None:
+    def term(word: str) -> dict[str, object]:
+        fields = ["title", "content"]
+        return {"kind": "Term", "query": word, "tokens": [[word]], "fields": fields}
+
     good = arag("check", "a AND NOT bb^1", "--json")
     assert good.code == 0
     assert good.json == {
@@ -136,20 +140,7 @@ def test_the_json_of_a_check_has_the_same_keys_for_good_and_bad_queries(arag: Co
         "tree": {
             "kind": "And",
             "weight": 1.0,
-            "children": [
-                {"kind": "Term", "query": "a", "tokens": [["a"]], "fields": ["title", "content"]},
-                {
-                    "kind": "Not",
-                    "children": [
-                        {
-                            "kind": "Term",
-                            "query": "bb",
-                            "tokens": [["bb"]],
-                            "fields": ["title", "content"],
-                        }
-                    ],
-                },
-            ],
+            "children": [term("a"), {"kind": "Not", "children": [term("bb")]}],
         },
         "notes": [],
         "problems": [],
@@ -157,20 +148,13 @@ def test_the_json_of_a_check_has_the_same_keys_for_good_and_bad_queries(arag: Co
     }
     bad = arag("check", "a OR NOT bb", "--json")
     assert (bad.code, bad.err) == (2, "")
+    problem = {"column": 6, "piece": "NOT bb", "message": NOT_ALTERNATIVE, "values": {}}
     assert bad.json == {
         "query": "a OR NOT bb",
         "understood": None,
         "tree": None,
         "notes": [],
-        "problems": [
-            {
-                "column": 6,
-                "piece": "NOT bb",
-                "message": NOT_ALTERNATIVE,
-                "kind": "NOT_ALTERNATIVE",
-                "values": {},
-            }
-        ],
+        "problems": [problem | {"kind": "NOT_ALTERNATIVE"}],
         "mended": "(a AND NOT bb)",
     }
 

@@ -70,19 +70,11 @@ def test_properties_of_obsidian_are_read(tmp_path: Path, newline: str, encoding:
     assert (document.title, document.text) == ("Alice: a life", LINES * "\n" + f"Text.{newline}")
     assert document.unread == {}
     assert document.front == {
-        "tags": ("people", "oxford"),
-        "aliases": ("Alice", "A. Liddell"),
-        "born": ("1852-05-04",),
-        "up": ("People",),
-        "related": ("Dodgson",),
-        "cssclasses": ("wide",),
-        "open": ("No",),
-        "done": ("true",),
-        "time": ("12:30",),
-        "zip": ("01234",),
-        "version": ("1.10",),
-        "about": ("two lines",),
-    }
+        "tags": ("people", "oxford"), "aliases": ("Alice", "A. Liddell"),
+        "born": ("1852-05-04",), "up": ("People",), "related": ("Dodgson",),
+        "cssclasses": ("wide",), "open": ("No",), "done": ("true",), "time": ("12:30",),
+        "zip": ("01234",), "version": ("1.10",), "about": ("two lines",),
+    }  # fmt: skip
     assert front_values(tmp_path / "a.md", "a.md") == document.front
 
 
