@@ -479,20 +479,14 @@ def test_an_absent_index_is_reported_on_standard_error_before_a_client_waits() -
 @pytest.mark.parametrize(
     ("arguments", "first", "do"),
     [
-        (
-            ["i", "j", "--preset", "connector"],
-            "The tools of connectors (connector_search, connector_fetch) search one index, and "
-            "there are 2.",
-            "Start a server for each index, each with a port of its own.",
-        ),
-        (
-            ["i", "j", "--vectors", "v"],
-            "--vectors is one folder, and there are 2 indexes.",
-            "Leave it out where the vectors are in the folders of the indexes.",
-        ),
+        (["i", "j", "--preset", "connector"],
+         "The tools of connectors (connector_search, connector_fetch) search one index, and "
+         "there are 2.", "Start a server for each index, each with a port of its own."),
+        (["i", "j", "--vectors", "v"], "--vectors is one folder, and there are 2 indexes.",
+         "Leave it out where the vectors are in the folders of the indexes."),
         (["i", "--host", "0.0.0.0"], "--host has no effect here.", "Leave it out."),
     ],
-)
+)  # fmt: skip
 def test_options_that_do_not_fit_together_are_refused_before_anything_is_opened(
     arag: Command, arguments: list[str], first: str, do: str
 ) -> None:

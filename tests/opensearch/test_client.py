@@ -83,37 +83,25 @@ def partial(kind: str, **cause: object) -> Answer:
         (partial("node_closed_exception"), ""),
         (Answer(silent=True), ""),
         (Answer(broken=True), ""),
-        (
-            failed_phase("script_exception", "runtime error"),
-            "The server refused (status 500): script_exception: runtime error",
-        ),
-        (
-            failed_phase("query_phase_execution_exception", "Time exceeded"),
-            "The search ran out of time on the server.",
-        ),
-        (
-            refusal(400, "parsing_exception", "outer", caused_by={"type": "i", "reason": "deep"}),
-            "The server refused (status 400): i: deep",
-        ),
-        (
-            refusal(429, "cluster_block_exception", "blocked by: [TOO_MANY_REQUESTS/12/disk]"),
-            "The server blocks this (index.blocks.read_only_allow_delete): "
-            "cluster_block_exception: blocked by: [TOO_MANY_REQUESTS/12/disk]",
-        ),
-        (
-            refusal(403, "index_create_block_exception", "blocked by: [FORBIDDEN/10/create-index]"),
-            "The server blocks this (cluster.blocks.create_index): index_create_block_exception: "
-            "blocked by: [FORBIDDEN/10/create-index]",
-        ),
+        (failed_phase("script_exception", "runtime error"),
+         "The server refused (status 500): script_exception: runtime error"),
+        (failed_phase("query_phase_execution_exception", "Time exceeded"),
+         "The search ran out of time on the server."),
+        (refusal(400, "parsing_exception", "outer", caused_by={"type": "i", "reason": "deep"}),
+         "The server refused (status 400): i: deep"),
+        (refusal(429, "cluster_block_exception", "blocked by: [TOO_MANY_REQUESTS/12/disk]"),
+         "The server blocks this (index.blocks.read_only_allow_delete): "
+         "cluster_block_exception: blocked by: [TOO_MANY_REQUESTS/12/disk]"),
+        (refusal(403, "index_create_block_exception", "blocked by: [FORBIDDEN/10/create-index]"),
+         "The server blocks this (cluster.blocks.create_index): index_create_block_exception: "
+         "blocked by: [FORBIDDEN/10/create-index]"),
         (refusal(503, "cluster_block_exception", "[SERVICE_UNAVAILABLE/1/state]"), ""),
         (Answer({**WHOLE, "timed_out": True}), "The search ran out of time on the server."),
         (Answer({**WHOLE, "terminated_early": True}), "The search ended early on the server."),
-        (
-            partial("q", caused_by={"type": "script_exception", "reason": "inner"}),
-            "1 of 3 shards did not answer: script_exception: inner",
-        ),
+        (partial("q", caused_by={"type": "script_exception", "reason": "inner"}),
+         "1 of 3 shards did not answer: script_exception: inner"),
     ],
-)
+)  # fmt: skip
 def test_a_fault_of_the_nodes_is_retried_and_one_of_the_request_is_not(
     server: UnrulyServer, client: Client, answer: Answer, what: str
 ) -> None:

@@ -104,19 +104,13 @@ UNFINISHED = schema.Meta(sentences=None).to_json()
     [
         (UNFINISHED, IndexNotFoundError, "The build of the index is not finished."),
         ({**UNFINISHED, "version": 99}, IndexVersionError, "The index has format version 99."),
-        (
-            schema.Meta(sentences=None, manifest=MEMORY.manifest).to_json(),
-            IndexDamagedError,
-            'The manifest is of an index of engine "memory".',
-        ),
-        (
-            schema.Meta("gone", manifest=replace(MEMORY.manifest, engine="opensearch")).to_json(),
-            IndexDamagedError,
-            "The sentences of the index are missing.",
-        ),
+        (schema.Meta(sentences=None, manifest=MEMORY.manifest).to_json(), IndexDamagedError,
+         'The manifest is of an index of engine "memory".'),
+        (schema.Meta("gone", manifest=replace(MEMORY.manifest, engine="opensearch")).to_json(),
+         IndexDamagedError, "The sentences of the index are missing."),
     ],
     ids=["unfinished", "newer", "foreign", "bare"],
-)
+)  # fmt: skip
 def test_an_index_that_cannot_be_opened_is_reported(
     server: Server,
     request: pytest.FixtureRequest,

@@ -314,16 +314,12 @@ def test_the_requests_of_the_guide_do_what_they_say(own_node: LocalCluster) -> N
 @pytest.mark.parametrize(
     ("query", "reason"),
     [
-        (
-            {"regexp": {"t": {"value": ".*a.{3}", "max_determinized_states": 2**31 - 1}}},
-            "max_determinized_states cannot exceed",
-        ),
-        (
-            {"simple_query_string": {"query": "(" * 2000 + "a" + ")" * 2000}},
-            "nests parentheses deeper than the limit",
-        ),
+        ({"regexp": {"t": {"value": ".*a.{3}", "max_determinized_states": 2**31 - 1}}},
+         "max_determinized_states cannot exceed"),
+        ({"simple_query_string": {"query": "(" * 2000 + "a" + ")" * 2000}},
+         "nests parentheses deeper than the limit"),
     ],
-)
+)  # fmt: skip
 def test_the_release_refuses_the_queries_that_the_guide_warns_of(
     opensearch_url: str, query: dict[str, Any], reason: str
 ) -> None:

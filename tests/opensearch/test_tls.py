@@ -99,24 +99,15 @@ def test_a_missing_client_certificate_is_reported_with_the_option_to_set(
     ("reason", "retryable", "what"),
     [
         ("[SSL: WRONG_VERSION_NUMBER] x", False, "The server does not speak TLS."),
-        (
-            "certificate verify failed: CERTIFICATE_VERIFY_FAILED",
-            False,
-            "The certificate of the server is not trusted: "
-            "certificate verify failed: CERTIFICATE_VERIFY_FAILED",
-        ),
-        (
-            "[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] x",
-            False,
-            "The server does not accept the certificate of the client: "
-            "[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] x",
-        ),
-        (
-            "[SSL: TLSV1_ALERT_UNKNOWN_CA] x",
-            False,
-            "The server does not accept the certificate of the client: "
-            "[SSL: TLSV1_ALERT_UNKNOWN_CA] x",
-        ),
+        ("certificate verify failed: CERTIFICATE_VERIFY_FAILED", False,
+         "The certificate of the server is not trusted: "
+         "certificate verify failed: CERTIFICATE_VERIFY_FAILED"),
+        ("[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] x", False,
+         "The server does not accept the certificate of the client: "
+         "[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] x"),
+        ("[SSL: TLSV1_ALERT_UNKNOWN_CA] x", False,
+         "The server does not accept the certificate of the client: "
+         "[SSL: TLSV1_ALERT_UNKNOWN_CA] x"),
         ("EOF occurred in violation of protocol", True,
          "No connection: EOF occurred in violation of protocol"),
         ("[SSL: TLSV1_ALERT_INTERNAL_ERROR] x", True,

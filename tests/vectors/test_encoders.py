@@ -171,27 +171,18 @@ ALLOWED = (
         (" ", {}, f"The encoder has no name.\n{ALLOWED}"),
         ("hashing:many", {}, f"Encoder 'hashing:many' names no dimension.\n{ALLOWED}"),
         ("hashing:1", {}, "dimension is 1.\nAllowed: 2 or more"),
-        (
-            "hashing",
-            {"device": "cuda", "query_prefix": "Find: "},
-            "Encoders of hashing have no options: device, query_prefix.\n"
-            "Do: Leave them out, or name a model that runs in this process.",
-        ),
-        (
-            "https://me:secret@host/v1#m",
-            {"device": "cpu"},
-            "Encoders of https have no options: device.\n"
-            "Do: Leave them out, or name a model that runs in this process.",
-        ),
-        (
-            "http://host/v1",
-            {},
-            "The name of the encoder names no model.\n"
-            "Allowed: endpoint:MODEL, http(s)://HOST/v1#MODEL",
-        ),
+        ("hashing", {"device": "cuda", "query_prefix": "Find: "},
+         "Encoders of hashing have no options: device, query_prefix.\n"
+         "Do: Leave them out, or name a model that runs in this process."),
+        ("https://me:secret@host/v1#m", {"device": "cpu"},
+         "Encoders of https have no options: device.\n"
+         "Do: Leave them out, or name a model that runs in this process."),
+        ("http://host/v1", {},
+         "The name of the encoder names no model.\n"
+         "Allowed: endpoint:MODEL, http(s)://HOST/v1#MODEL"),
         ("any", {"batch_size": 0}, "batch_size is 0.\nAllowed: 1 or more"),
     ],
-)
+)  # fmt: skip
 def test_a_name_that_means_nothing_is_refused(
     name: str, options: dict[str, object], expected: str
 ) -> None:

@@ -87,18 +87,14 @@ def test_prompts_and_lengths_are_those_of_the_files_unless_others_are_given(tmp_
         ({"modules": ("Transformer",)}, "modules Transformer"),
         ({"pooling": {"pooling_mode": "weightedmean"}}, "pooling weightedmean"),
         ({"pooling": {"pooling_mode": ["mean", "max"]}}, "pooling mean, max"),
-        (
-            {"pooling": {"pooling_mode_mean_sqrt_len_tokens": True}},
-            "pooling pooling_mode_mean_sqrt_len_tokens",
-        ),
-        (
-            {"pooling": {"pooling_mode": "mean", "include_prompt": False}},
-            "pooling without the prompt",
-        ),
+        ({"pooling": {"pooling_mode_mean_sqrt_len_tokens": True}},
+         "pooling pooling_mode_mean_sqrt_len_tokens"),
+        ({"pooling": {"pooling_mode": "mean", "include_prompt": False}},
+         "pooling without the prompt"),
         ({"query_expansion": {"length": 8}}, 'query_expansion {"length": 8}'),
         ({"do_lower_case": True}, "do_lower_case true"),
     ],
-)
+)  # fmt: skip
 def test_a_model_whose_settings_would_silently_make_other_vectors_is_refused(
     tmp_path: Path, changes: dict[str, Any], what: str
 ) -> None:

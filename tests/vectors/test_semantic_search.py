@@ -174,18 +174,14 @@ def test_a_hybrid_query_without_words_gets_a_note_and_one_of_many_words_is_trunc
     [
         ("", 'column 1, "": the query is empty. Write a question, or a few words.'),
         (" \n", 'column 1, " \n": the query is empty. Write a question, or a few words.'),
-        (
-            "x" * 2001,
-            f'column 1, "{"x" * 40}": the query has 2,001 characters; at most 2,000 are read. '
-            "Write a shorter query, or several.",
-        ),
-        (
-            "a\ud800",
-            'column 2, "?": this is half of a character (a lone surrogate). Text must be valid '
-            "Unicode; leave it out.",
-        ),
+        ("x" * 2001,
+         f'column 1, "{"x" * 40}": the query has 2,001 characters; at most 2,000 are read. '
+         "Write a shorter query, or several."),
+        ("a\ud800",
+         'column 2, "?": this is half of a character (a lone surrogate). Text must be valid '
+         "Unicode; leave it out."),
     ],
-)
+)  # fmt: skip
 def test_a_query_that_cannot_be_searched_for_is_refused(
     index: Index, name: str, query: str, problem: str
 ) -> None:

@@ -212,61 +212,46 @@ def named(words: str, status: int = 400) -> Callable[[int], Answer]:
 
 
 REFUSED: tuple[tuple[str, str, Callable[[int], Answer]], ...] = (
-    (
-        "karthink/gptel#774, Groq",
-        "reasoning",
-        named(
-            "'messages.{at}' : for 'role:assistant' the following must be satisfied["
-            "('messages.{at}' : property 'reasoning' is unsupported, did you mean 'role'?)]"
-        ),
-    ),
-    (
-        "janhq/jan#8136, Groq",
-        "reasoning_content",
-        named(
-            "'messages.{at}' : for 'role:assistant' the following must be satisfied["
-            "('messages.{at}' : property 'reasoning_content' is unsupported)]"
-        ),
-    ),
-    (
-        "vercel/ai#8057, Groq",
-        "reasoning",
-        named("messages[{at}].reasoning: reasoning is not supported with this model"),
-    ),
-    (
-        "egoist/chatwise-releases#1442, Cerebras",
-        "reasoning_content",
-        lambda at: refusal(
-            400,
-            f"messages.{at}.assistant.reasoning_content: property "
-            f"'messages.{at}.assistant.reasoning_content' is unsupported",
-            param="validation_error",
-            code="wrong_api_format",
-        ),
-    ),
+    ("karthink/gptel#774, Groq", "reasoning",
+     named(
+         "'messages.{at}' : for 'role:assistant' the following must be satisfied["
+         "('messages.{at}' : property 'reasoning' is unsupported, did you mean 'role'?)]"
+     )),
+    ("janhq/jan#8136, Groq", "reasoning_content",
+     named(
+         "'messages.{at}' : for 'role:assistant' the following must be satisfied["
+         "('messages.{at}' : property 'reasoning_content' is unsupported)]"
+     )),
+    ("vercel/ai#8057, Groq", "reasoning",
+     named("messages[{at}].reasoning: reasoning is not supported with this model")),
+    ("egoist/chatwise-releases#1442, Cerebras", "reasoning_content",
+     lambda at: refusal(
+         400,
+         f"messages.{at}.assistant.reasoning_content: property "
+         f"'messages.{at}.assistant.reasoning_content' is unsupported",
+         param="validation_error",
+         code="wrong_api_format",
+     )),
     ("QwenLM/qwen-code#11045, Cerebras", "reasoning_content", lambda at: Answer(400, "")),
-    (
-        "charmbracelet/crush#1590, Mistral",
-        "reasoning_content",
-        lambda at: Answer(
-            422,
-            {
-                "object": "error",
-                "message": {
-                    "detail": [
-                        {
-                            "type": "extra_forbidden",
-                            "loc": ["body", "messages", at, "assistant", "reasoning_content"],
-                            "msg": "Extra inputs are not permitted",
-                            "input": "\n",
-                        }
-                    ]
-                },
-            },
-        ),
-    ),
+    ("charmbracelet/crush#1590, Mistral", "reasoning_content",
+     lambda at: Answer(
+         422,
+         {
+             "object": "error",
+             "message": {
+                 "detail": [
+                     {
+                         "type": "extra_forbidden",
+                         "loc": ["body", "messages", at, "assistant", "reasoning_content"],
+                         "msg": "Extra inputs are not permitted",
+                         "input": "\n",
+                     }
+                 ]
+             },
+         },
+     )),
     ("a server of one line", "reasoning_details", lambda at: Answer(422, {"detail": "Invalid"})),
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(("report", "key", "make"), REFUSED, ids=[of[0] for of in REFUSED])
@@ -454,59 +439,49 @@ JINJA = (
     "except for tool calls and results."
 )
 ORDERS: tuple[tuple[str, Answer], ...] = (
-    (
-        "zed-industries/zed#37021, Mistral",
-        Answer(
-            400,
-            {
-                "object": "error",
-                "message": "Unexpected role 'user' after role 'tool'",
-                "type": "invalid_request_message_order",
-                "param": None,
-                "code": "3230",
-            },
-        ),
-    ),
-    (
-        "NousResearch/hermes-agent#20154, NIM",
-        refusal(400, "Unexpected role 'user' after role 'tool'"),
-    ),
-    (
-        "charmbracelet/crush#279, OpenRouter",
-        Answer(
-            400,
-            {
-                "error": {
-                    "message": "Provider returned error",
-                    "code": 400,
-                    "metadata": {
-                        "raw": '{"object":"error","message":"Unexpected role \'user\' after role '
-                        '\'tool\'","type":"invalid_request_message_order"}',
-                        "provider_name": "Mistral",
-                    },
-                }
-            },
-        ),
-    ),
-    (
-        "eclipse-theia/theia#17104, llama.cpp",
-        refusal(
-            500, f"While executing CallExpression at line 189: Error: Jinja Exception: {JINJA}"
-        ),
-    ),
-    (
-        "huggingface/text-generation-inference#3198",
-        Answer(
-            422,
-            {
-                "error": "Template error: syntax error: Conversation roles must alternate "
-                "user/assistant/user/assistant/... (in <string>:3)",
-                "error_type": "template_error",
-            },
-        ),
-    ),
+    ("zed-industries/zed#37021, Mistral",
+     Answer(
+         400,
+         {
+             "object": "error",
+             "message": "Unexpected role 'user' after role 'tool'",
+             "type": "invalid_request_message_order",
+             "param": None,
+             "code": "3230",
+         },
+     )),
+    ("NousResearch/hermes-agent#20154, NIM",
+     refusal(400, "Unexpected role 'user' after role 'tool'")),
+    ("charmbracelet/crush#279, OpenRouter",
+     Answer(
+         400,
+         {
+             "error": {
+                 "message": "Provider returned error",
+                 "code": 400,
+                 "metadata": {
+                     "raw": '{"object":"error","message":"Unexpected role \'user\' after role '
+                     '\'tool\'","type":"invalid_request_message_order"}',
+                     "provider_name": "Mistral",
+                 },
+             }
+         },
+     )),
+    ("eclipse-theia/theia#17104, llama.cpp",
+     refusal(
+         500, f"While executing CallExpression at line 189: Error: Jinja Exception: {JINJA}"
+     )),
+    ("huggingface/text-generation-inference#3198",
+     Answer(
+         422,
+         {
+             "error": "Template error: syntax error: Conversation roles must alternate "
+             "user/assistant/user/assistant/... (in <string>:3)",
+             "error_type": "template_error",
+         },
+     )),
     ("mistralai/mistral-vibe#578, vLLM", refusal(400, f"{JINJA} None", type="BadRequestError")),
-)
+)  # fmt: skip
 
 
 def in_order(refused: Answer) -> Rule:
@@ -589,42 +564,30 @@ def test_a_refused_call_of_an_offered_tool_is_run(
 
 TOLD = (
     ("lucagrippa/obsidian-ai-tagger#34", failed(""), "Failed to call a function."),
-    (
-        "HunorLaczko/ha-groq-cloud-api#20",
-        failed(None, "tool call validation failed: parameters for tool x did not match schema"),
-        "did not match schema",
-    ),
+    ("HunorLaczko/ha-groq-cloud-api#20",
+     failed(None, "tool call validation failed: parameters for tool x did not match schema"),
+     "did not match schema"),
     ("another tool", failed('<function=google={"q": "x"}</function>'), "Failed to call"),
-    (
-        "ollama/ollama#12884",
-        Answer(500, {"error": 'error parsing tool call: raw=\'{"query": "a"]\', err=invalid'}),
-        "error parsing tool call",
-    ),
-    (
-        "ollama/ollama#11704",
-        Answer(500, {"error parsing tool call": "invalid character 'c' looking for beginning"}),
-        "invalid character",
-    ),
-    (
-        "vxcontrol/pentagi#313, llama.cpp behind LiteLLM",
-        refusal(
-            500,
-            "litellm.InternalServerError: Custom_openaiException - Failed to parse tool call "
-            "arguments as JSON: [json.exception.parse_error.101] parse error at line 1, column 131",
-        ),
-        "parse error at line 1",
-    ),
-    (
-        "ggml-org/llama.cpp#24644",
-        refusal(500, "Failed to parse input at pos 1360: <tool_call>\n<function=write>"),
-        "Failed to parse input",
-    ),
-    (
-        "strands-agents/harness-sdk#649, Bedrock",
-        refusal(424, "Model produced invalid sequence as part of ToolUse. Please refer to"),
-        "invalid sequence",
-    ),
-)
+    ("ollama/ollama#12884",
+     Answer(500, {"error": 'error parsing tool call: raw=\'{"query": "a"]\', err=invalid'}),
+     "error parsing tool call"),
+    ("ollama/ollama#11704",
+     Answer(500, {"error parsing tool call": "invalid character 'c' looking for beginning"}),
+     "invalid character"),
+    ("vxcontrol/pentagi#313, llama.cpp behind LiteLLM",
+     refusal(
+         500,
+         "litellm.InternalServerError: Custom_openaiException - Failed to parse tool call "
+         "arguments as JSON: [json.exception.parse_error.101] parse error at line 1, column 131",
+     ),
+     "parse error at line 1"),
+    ("ggml-org/llama.cpp#24644",
+     refusal(500, "Failed to parse input at pos 1360: <tool_call>\n<function=write>"),
+     "Failed to parse input"),
+    ("strands-agents/harness-sdk#649, Bedrock",
+     refusal(424, "Model produced invalid sequence as part of ToolUse. Please refer to"),
+     "invalid sequence"),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(("report", "refused", "words"), TOLD, ids=[of[0] for of in TOLD])
@@ -706,14 +669,11 @@ def test_an_answer_beside_a_call_counts_if_the_closing_turn_has_none(
     ("early", "closing", "short"),
     [
         (EARLY, completion("Answer: Goldoni\nSources: g.1"), "Goldoni"),
-        (
-            completion("Answer: not found in the corpus", SEARCHED),
-            completion("Goldoni."),
-            "Goldoni.",
-        ),
+        (completion("Answer: not found in the corpus", SEARCHED), completion("Goldoni."),
+         "Goldoni."),
         (completion("I look for it.", SEARCHED), completion("Goldoni."), "Goldoni."),
     ],
-)
+)  # fmt: skip
 def test_a_closing_turn_with_an_answer_counts_itself(
     endpoint: Endpoint, early: Answer, closing: Answer, short: str
 ) -> None:

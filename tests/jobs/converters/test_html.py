@@ -138,33 +138,25 @@ def test_a_binary_file_with_the_ending_of_a_page_is_refused(tmp_path: Path) -> N
     ("body", "text"),
     [
         ("<h2><button>What is it?</button></h2><p>This.", "## What is it?\n\nThis."),
-        (
-            "<div><button aria-expanded=false>What is it?</button><div>This.</div></div>",
-            "What is it?\nThis.",
-        ),
-        (
-            "<table><tr><th><button>Name</button><th><button>Year</button><tr><td>a<td>1</table>",
-            "Name | Year\na | 1",
-        ),
+        ("<div><button aria-expanded=false>What is it?</button><div>This.</div></div>",
+         "What is it?\nThis."),
+        ("<table><tr><th><button>Name</button><th><button>Year</button><tr><td>a<td>1</table>",
+         "Name | Year\na | 1"),
         ("<p>Now<button type=submit>Send</button>, then", "Now, then"),
         ("<p>a<span style='display:block'>b</span>c", "a\nb\nc"),
         ("<p>a<b style='color: red; display : inline-block'>b</b>c", "a b c"),
         ("<p>a<span style='display:inline'>b</span>c", "abc"),
-        (
-            "<p>x<ruby>漢<rp>(</rp><rt>かん</rt><rp>)</rp>字<rp>(</rp><rt>じ</rt><rp>)</rp></ruby>y",
-            "x漢字 (かんじ)y",
-        ),
-        (
-            "<p>So <span class=katex><span class=katex-mathml><math><semantics><mrow><mi>E</mi>"
-            "<mo>=</mo><mi>m</mi></mrow><annotation encoding='application/x-tex'>E=m</annotation>"
-            "</semantics></math></span><span class=h aria-hidden=true>E=m</span></span> is",
-            "So E=m is",
-        ),
+        ("<p>x<ruby>漢<rp>(</rp><rt>かん</rt><rp>)</rp>字<rp>(</rp><rt>じ</rt><rp>)</rp></ruby>y",
+         "x漢字 (かんじ)y"),
+        ("<p>So <span class=katex><span class=katex-mathml><math><semantics><mrow><mi>E</mi>"
+         "<mo>=</mo><mi>m</mi></mrow><annotation encoding='application/x-tex'>E=m</annotation>"
+         "</semantics></math></span><span class=h aria-hidden=true>E=m</span></span> is",
+         "So E=m is"),
         ("<dialog open>Now</dialog><dialog>Later</dialog>then", "Now\n\nthen"),
         ("before<textarea>note</textarea>after", "before note after"),
         ("<details><summary>More</summary>Hidden</details>", "More\nHidden"),
     ],
-)
+)  # fmt: skip
 def test_the_text_is_what_a_reader_sees_with_its_boundaries(body: str, text: str) -> None:
     assert page_of(body).text == text
 

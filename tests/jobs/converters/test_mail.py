@@ -136,38 +136,30 @@ PICTURE = "Content-Type: image/png\nContent-Transfer-Encoding: base64\n\nAAAA"
     ("parts", "text"),
     [
         (multipart("alternative", PLAIN, HTML + "<p>The real text."), "The real text."),
-        (
-            multipart(
-                "alternative",
-                PLAIN + "Use a client that shows HTML.",
-                HTML + "<p>All of the long news of the week are here to be read by you today.",
-            ),
-            "All of the long news of the week are here to be read by you today.",
-        ),
+        (multipart(
+             "alternative",
+             PLAIN + "Use a client that shows HTML.",
+             HTML + "<p>All of the long news of the week are here to be read by you today.",
+         ),
+         "All of the long news of the week are here to be read by you today."),
         (multipart("alternative", PLAIN + "One two.", HTML + "<p>One two."), "One two."),
         (multipart("mixed", PLAIN + "Before.", PICTURE, PLAIN + "After."), "Before.\n\nAfter."),
-        (
-            multipart("mixed", HTML + "<p>Body.", PLAIN + "-- \nThe list footer."),
-            "Body.\n\n--\nThe list footer.",
-        ),
-        (
-            multipart(
-                "mixed",
-                PLAIN + "See below.",
-                "Content-Type: message/rfc822\n\nFrom: x@y.z\nSubject: Inner\n\nInside.",
-            ),
-            "See below.\n\nFrom: x@y.z\nSubject: Inner\n\nInside.",
-        ),
-        (
-            multipart(
-                "signed",
-                multipart("related", HTML + "<p>Signed.", PICTURE, mark="yy"),
-                "Content-Type: application/pgp-signature\n\n-----",
-            ),
-            "Signed.",
-        ),
+        (multipart("mixed", HTML + "<p>Body.", PLAIN + "-- \nThe list footer."),
+         "Body.\n\n--\nThe list footer."),
+        (multipart(
+             "mixed",
+             PLAIN + "See below.",
+             "Content-Type: message/rfc822\n\nFrom: x@y.z\nSubject: Inner\n\nInside.",
+         ),
+         "See below.\n\nFrom: x@y.z\nSubject: Inner\n\nInside."),
+        (multipart(
+             "signed",
+             multipart("related", HTML + "<p>Signed.", PICTURE, mark="yy"),
+             "Content-Type: application/pgp-signature\n\n-----",
+         ),
+         "Signed."),
     ],
-)
+)  # fmt: skip
 def test_all_that_a_mail_program_shows_is_read_in_order(
     tmp_path: Path, parts: str, text: str
 ) -> None:

@@ -441,23 +441,17 @@ def test_a_key_at_its_default_leaves_fingerprints_as_they_were() -> None:
         ("description: 3", "3. Allowed: a string."),
         (f"max_loops: {10**30}", f"{10**30}. Allowed: a whole number from 1 to 1000."),
         ("operators: {1: 2}", "{1: 2}. Allowed: true or false."),
-        (
-            "prompt: other",
-            '"other". Allowed: arag, arag_paper, logical_read, logicalrag, agentic_hybrid, '
-            "naive_rag, direct_answer, agentic_rag, agentic_logical, single_shot, "
-            "memory_agent, or the name of an .md file beside the preset.",
-        ),
-        (
-            "tools: [logical_search, semantic]",
-            f'"semantic". Allowed: a list of any of {TOOLS}, each once.',
-        ),
-        (
-            "tools: [chunk_read, chunk_read]",
-            f'["chunk_read","chunk_read"]. Allowed: a list of any of {TOOLS}, each once.',
-        ),
+        ("prompt: other",
+         '"other". Allowed: arag, arag_paper, logical_read, logicalrag, agentic_hybrid, '
+         "naive_rag, direct_answer, agentic_rag, agentic_logical, single_shot, "
+         "memory_agent, or the name of an .md file beside the preset."),
+        ("tools: [logical_search, semantic]",
+         f'"semantic". Allowed: a list of any of {TOOLS}, each once.'),
+        ("tools: [chunk_read, chunk_read]",
+         f'["chunk_read","chunk_read"]. Allowed: a list of any of {TOOLS}, each once.'),
         ("tools: chunk_read", f'"chunk_read". Allowed: a list of any of {TOOLS}, each once.'),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_value_is_named_with_what_is_allowed(
     tmp_path: Path, line: str, problem: str
 ) -> None:

@@ -14,19 +14,15 @@ NAME = "Choose such a name."
     ("location", "address"),
     [
         ("http://localhost:9200/wiki", Address(("http://localhost:9200",), "", "wiki")),
-        (
-            "https://h1:9200,h2:9201/wiki",
-            Address(("https://h1:9200", "https://h2:9201"), "", "wiki"),
-        ),
+        ("https://h1:9200,h2:9201/wiki",
+         Address(("https://h1:9200", "https://h2:9201"), "", "wiki")),
         ("http://[::1]:9200/wiki", Address(("http://[::1]:9200",), "", "wiki")),
-        (
-            "https://proxy.example:443/search/v2/wiki",
-            Address(("https://proxy.example:443",), "/search/v2", "wiki"),
-        ),
+        ("https://proxy.example:443/search/v2/wiki",
+         Address(("https://proxy.example:443",), "/search/v2", "wiki")),
         ("HTTP://Localhost:9200/wiki/", Address(("http://localhost:9200",), "", "wiki")),
         ("http://h:1,h:1/a-b.c_1", Address(("http://h:1",), "", "a-b.c_1")),
     ],
-)
+)  # fmt: skip
 def test_an_address_is_parsed_into_hosts_prefix_and_name(location: str, address: Address) -> None:
     assert parse_address(location) == address
 

@@ -90,13 +90,10 @@ def test_a_passage_is_read_at_the_first_chunk_read_of_its_text_with_or_without_t
         ((SNIPPET,), (0.5, 0, 8_000), (0, 0, 8_000)),
         ((SNIPPET, SECOND_SEARCH), (1, 1, 80), (0.5, 0, 8_000)),
         ((SNIPPET, SECOND_SEARCH, WHOLE_READ), (1, 1, 80), (1, 1, 280)),
-        (
-            (SNIPPET, WHOLE_READ, EMPTY_SEARCH, SECOND_SEARCH, SECOND_SEARCH),
-            (1, 1, 280),
-            (1, 1, 280),
-        ),
+        ((SNIPPET, WHOLE_READ, EMPTY_SEARCH, SECOND_SEARCH, SECOND_SEARCH), (1, 1, 280),
+         (1, 1, 280)),
     ],
-)
+)  # fmt: skip
 def test_evidence_costs_the_tokens_up_to_its_last_piece(
     steps: tuple[object, ...], by_title: tuple[float, ...], by_passage: tuple[float, ...]
 ) -> None:

@@ -135,17 +135,14 @@ def test_a_description_names_its_index_if_there_are_several(
 @pytest.mark.parametrize(
     ("texts", "names", "problem"),
     [
-        (
-            ["Notes"],
-            ["a", "b"],
-            "names none of the indexes.\nWhere: --describe Notes\nAllowed: NAME",
-        ),
+        (["Notes"], ["a", "b"],
+         "names none of the indexes.\nWhere: --describe Notes\nAllowed: NAME"),
         (["c=Notes"], ["a", "b"], "names none of the indexes."),
         (["  "], ["a"], "The description has 0 characters.\nWhere: --describe, index a\n"),
         (["x" * 1_001], ["a"], "The description has 1,001 characters."),
         (["one", "two"], ["a"], 'The index "a" is described twice.'),
     ],
-)
+)  # fmt: skip
 def test_a_description_that_fits_no_index_is_rejected(
     texts: list[str], names: list[str], problem: str
 ) -> None:

@@ -56,27 +56,15 @@ def test_a_moment_is_written_as_the_shortest_date_that_begins_there(text: str) -
     [
         ("published:2026-08-01", "published", "2026-08-01T00:00", "2026-08-01T23:59:59.999"),
         ("published:2026-08-01T00:30", "published", "2026-08-01T00:30", "2026-08-01T00:30:59.999"),
-        (
-            "published:2026-08-01T00:30Z",
-            "published@",
-            "2026-08-01T00:30",
-            "2026-08-01T00:30:59.999",
-        ),
-        (
-            "published:2026-08-01T00:30+02:00",
-            "published@",
-            "2026-07-31T22:30",
-            "2026-07-31T22:30:59.999",
-        ),
-        (
-            "published:[2026-08-01 TO 2026-08-01T12:00:00-03:30]",
-            "published@",
-            "2026-08-01",
-            "2026-08-01T15:30:00.999",
-        ),
+        ("published:2026-08-01T00:30Z", "published@", "2026-08-01T00:30",
+         "2026-08-01T00:30:59.999"),
+        ("published:2026-08-01T00:30+02:00", "published@", "2026-07-31T22:30",
+         "2026-07-31T22:30:59.999"),
+        ("published:[2026-08-01 TO 2026-08-01T12:00:00-03:30]", "published@", "2026-08-01",
+         "2026-08-01T15:30:00.999"),
         ("published:[0001-01-01T00:00+05:00 TO 2001]", "published@", "0000", "2001-12-31"),
     ],
-)
+)  # fmt: skip
 def test_a_day_is_the_one_written_and_a_time_with_a_zone_is_a_moment(
     text: str, column: str, first: str, last: str
 ) -> None:

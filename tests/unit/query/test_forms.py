@@ -165,24 +165,18 @@ def test_other_words_have_other_terms(language: str, other: str) -> None:
     [
         ("getUserById now", "getuserbyid now\nget user by id"),
         ("see pg_stat_statements.max", "see pg_stat_statements.max\npg stat statement max"),
-        (
-            "sig.parameters.keys",
-            "sig.parameters.keys\nsig parameter key\nsig.parameters\nparameters.keys",
-        ),
-        (
-            "object.__len__, sqlite3.Row (a.b_.Name)",
-            "object __len__ sqlite3 row a.b_ name\nobject len\nsqlite row\nname\na.b_\nb_ name",
-        ),
+        ("sig.parameters.keys",
+         "sig.parameters.keys\nsig parameter key\nsig.parameters\nparameters.keys"),
+        ("object.__len__, sqlite3.Row (a.b_.Name)",
+         "object __len__ sqlite3 row a.b_ name\nobject len\nsqlite row\nname\na.b_\nb_ name"),
         ("1.2.3 in 1995.In", "1.2.3 in 1995 in"),
         ("EarlyStoppingCallback", "earlystoppingcallback\nearly stop callback"),
         ("DataFrame of MacDonald", "dataframe of macdonald"),
         ("x_train, 3.14 U.S. e.g. USA's NATOs", "x_train 3.14 u.s e.g usa nato\ntrain"),
         ("in C++17, C# or c", "in c++ 17 c# or c"),
         ("run --dry-run -j 4", "run dry run j 4\n--dry-run\n-j"),
-        (
-            "$HOME, @app.route and .NET",
-            "home app.route and net\n$home\napp route\n@app.route\n.net",
-        ),
+        ("$HOME, @app.route and .NET",
+         "home app.route and net\n$home\napp route\n@app.route\n.net"),
         ("№5, № 5, No. 5", "no 5 no 5 no 5"),
         ("a `b` ab`cd `e`'s 5′ 10″ x′(t)", "a b abcd e s 5 10 x t"),
         ("ภาษาไทย ๑๒ ก", "ภ า ษ า ไ ท ย 12 ก"),
@@ -191,7 +185,7 @@ def test_other_words_have_other_terms(language: str, other: str) -> None:
         ("a-b a--b user@example.com", "a b a b user example.com\nexample com"),
         ("", ""),
     ],
-)
+)  # fmt: skip
 def test_parts_and_symbols_are_behind_all_words(text: str, terms: str) -> None:
     assert indexed(text, "en") == terms
 
@@ -214,15 +208,11 @@ def test_two_capitalised_parts_are_parts_only_in_code() -> None:
         ("new films", [("new", "film")]),
         ("getUserById", [("getuserbyid",), ("get", "user", "by", "id")]),
         ("DataFrame", [("dataframe",), ("data", "frame")]),
-        (
-            "subprocess.Popen.communicate",
-            [("subprocess.popen.communicate",), ("subprocess", "popen", "communicate"),
-             ("popen.communicate",)],
-        ),
-        (
-            "python.object.__len__",
-            [("python.object", "__len__"), ("python", "object", "len"), ("object", "__len__")],
-        ),
+        ("subprocess.Popen.communicate",
+         [("subprocess.popen.communicate",), ("subprocess", "popen", "communicate"),
+          ("popen.communicate",)]),
+        ("python.object.__len__",
+         [("python.object", "__len__"), ("python", "object", "len"), ("object", "__len__")]),
         ("the getUserById", [("the", "getuserbyid")]),
         ("--dry-run", [("--dry-run",)]),
         (" $HOME ", [("$home",)]),

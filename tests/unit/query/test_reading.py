@@ -107,17 +107,11 @@ READ_AS = [
 ]
 
 NOTED = [
-    (
-        "title:antonio vivaldi",
-        "(title:antonio OR vivaldi)",
-        'title: covers only "antonio"; for more words write title:(two words) or '
-        'title:"two words".',
-    ),
-    (
-        "year:>=1970 AND lang:en",
-        "(year:>=1970 AND lang:en)",
-        "no words to rank by: passages are in corpus order.",
-    ),
+    ("title:antonio vivaldi", "(title:antonio OR vivaldi)",
+     'title: covers only "antonio"; for more words write title:(two words) or '
+     'title:"two words".'),
+    ("year:>=1970 AND lang:en", "(year:>=1970 AND lang:en)",
+     "no words to rank by: passages are in corpus order."),
     ("wrote Griselda?", "(wrote OR Griselda)", 'the "?" after "Griselda" was read as punctuation.'),
     ("Simon & Garfunkel", "(Simon OR Garfunkel)", '"&" was left out: it holds nothing to search.'),
     ("a - b", "(a OR b)", '"-" was left out: it holds nothing to search.'),
@@ -126,42 +120,24 @@ NOTED = [
     ("Portland, OR?", r"(Portland, OR \OR)", 'the "?" after "OR" was read as punctuation.'),
     ('("a" b)?', '("a" OR b)', 'the "?" after "b" was read as punctuation.'),
     ('"a"|"b"', '("a" OR "b")', '"|" was left out: it holds nothing to search.'),
-    (
-        "covid -19",
-        "(covid AND NOT 19)",
-        '"-19" excludes passages with "19"; for a number after a hyphen quote it.',
-    ),
-    (
-        "romeo and juliet",
-        "(romeo OR and OR juliet)",
-        '"and" was searched as a word; operators are in upper case.',
-    ),
-    (
-        "logging %(asctime)s",
-        "(logging OR asctime OR s)",
-        '"%" was left out: it holds nothing to search.',
-    ),
+    ("covid -19", "(covid AND NOT 19)",
+     '"-19" excludes passages with "19"; for a number after a hyphen quote it.'),
+    ("romeo and juliet", "(romeo OR and OR juliet)",
+     '"and" was searched as a word; operators are in upper case.'),
+    ("logging %(asctime)s", "(logging OR asctime OR s)",
+     '"%" was left out: it holds nothing to search.'),
     ("jsonb ->>", "jsonb", '"->>" was left out: it holds nothing to search.'),
-    (
-        "pg_dump AND --jobs, ",
-        '(pg_dump AND "--jobs")',
-        '"--jobs" was searched as the option of a command; to exclude the word write NOT jobs.',
-    ),
+    ("pg_dump AND --jobs, ", '(pg_dump AND "--jobs")',
+     '"--jobs" was searched as the option of a command; to exclude the word write NOT jobs.'),
     ("“four seasons” opera", '("four seasons" OR opera)', "“four seasons” was read as a phrase."),
-    (
-        r"drafts\report",
-        "draftsreport",
-        r'"drafts\report" was read as "draftsreport": a backslash makes the character after it '
-        r"ordinary; for a backslash itself write \\.",
-    ),
-    (
-        r'"C:\Users"',
-        '"C:Users"',
-        r'"C:\Users" was read as "C:Users": a backslash makes the character after it ordinary; '
-        r"for a backslash itself write \\.",
-    ),
+    (r"drafts\report", "draftsreport",
+     r'"drafts\report" was read as "draftsreport": a backslash makes the character after it '
+     r"ordinary; for a backslash itself write \\."),
+    (r'"C:\Users"', '"C:Users"',
+     r'"C:\Users" was read as "C:Users": a backslash makes the character after it ordinary; '
+     r"for a backslash itself write \\."),
     ("not (a b)", "(not OR a OR b)", '"not" was searched as a word; operators are in upper case.'),
-]
+]  # fmt: skip
 
 WITHOUT_NOTE = [
     "O'Neill l’opéra 'tis the dogs",

@@ -44,12 +44,9 @@ READ_WITH_A_NOTE = [
     ("at 10:30", '(at OR "10:30")', "10:30"),
     ("Star Wars: hope", "(Star OR Wars OR hope)", 'colon of "Wars:"'),
     (":a", "a", "colon"),
-    (
-        "Who made Gaby: A True Story?",
-        "(Who OR made OR Gaby OR A OR True OR Story)",
-        'colon of "Gaby:"',
-    ),
-]
+    ("Who made Gaby: A True Story?", "(Who OR made OR Gaby OR A OR True OR Story)",
+     'colon of "Gaby:"'),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("query", "understood", "note"), READ_WITH_A_NOTE)

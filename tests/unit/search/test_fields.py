@@ -84,18 +84,14 @@ def test_an_unknown_field_and_a_wrong_number_are_rejected(
         ("published:2002", "published has no value 2002; only value: 2001-05-01."),
         ("doc_id:dd0", 'doc_id has no value "dd0"; nearest: "d0" (1 passage).'),
         ("doc_id:vivaldi", 'doc_id has no value "vivaldi".'),
-        (
-            "opera AND kind:Persons",
-            'Alone: opera 4. kind has no value "Persons"; nearest: "person" (3 passages).',
-        ),
-        (
-            "cantata OR kind:Persons",
-            "Alone: cantata occurs nowhere. "
-            'kind has no value "Persons"; nearest: "person" (3 passages).',
-        ),
+        ("opera AND kind:Persons",
+         'Alone: opera 4. kind has no value "Persons"; nearest: "person" (3 passages).'),
+        ("cantata OR kind:Persons",
+         "Alone: cantata occurs nowhere. "
+         'kind has no value "Persons"; nearest: "person" (3 passages).'),
         ("cantata NOT kind:Person", "Alone: cantata occurs nowhere; kind:Person occurs nowhere."),
     ],
-)
+)  # fmt: skip
 def test_a_clause_without_a_match_is_answered_with_the_values_that_there_are(
     query: str, text: str
 ) -> None:

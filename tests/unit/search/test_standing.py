@@ -20,36 +20,22 @@ WHEN = "2024-08-01T12:03:00+00:00"
     ("standing", "line"),
     [
         (Standing("i", in_step=WHEN), ""),
-        (
-            Standing("i", in_step=WHEN, changed_files=2, changed=("a/plan.md", "b.md")),
-            "Index in step as of Aug 1 2024; 2 files changed since, plan.md among these.",
-        ),
-        (
-            Standing("i", in_step=WHEN, changed_files=2, changed=(f"{'long name ' * 9}.md",)),
-            "Index in step as of Aug 1 2024; 2 files changed since.",
-        ),
-        (
-            Standing("i", in_step=WHEN, changed_files=2, problem="Most are gone."),
-            "Index in step as of Aug 1 2024; not since: see arag-search info.",
-        ),
-        (
-            Standing("i", in_step=WHEN, not_compared=10_000_000),
-            "Index in step as of Aug 1 2024; not compared since: 10,000,000 files.",
-        ),
-        (
-            Standing("i", in_step=WHEN, sources=("/nowhere/notes",)),
-            "Index in step as of Aug 1 2024; /nowhere/notes is gone.",
-        ),
-        (
-            Standing("i", in_step=WHEN, sources=(f"/nowhere/{'long name ' * 9}/notes",)),
-            "Index in step as of Aug 1 2024; notes is gone.",
-        ),
-        (
-            Standing("i", in_step=WHEN, sources=(f"/nowhere/{'long name ' * 9}",)),
-            "Index in step as of Aug 1 2024; its source is gone.",
-        ),
+        (Standing("i", in_step=WHEN, changed_files=2, changed=("a/plan.md", "b.md")),
+         "Index in step as of Aug 1 2024; 2 files changed since, plan.md among these."),
+        (Standing("i", in_step=WHEN, changed_files=2, changed=(f"{'long name ' * 9}.md",)),
+         "Index in step as of Aug 1 2024; 2 files changed since."),
+        (Standing("i", in_step=WHEN, changed_files=2, problem="Most are gone."),
+         "Index in step as of Aug 1 2024; not since: see arag-search info."),
+        (Standing("i", in_step=WHEN, not_compared=10_000_000),
+         "Index in step as of Aug 1 2024; not compared since: 10,000,000 files."),
+        (Standing("i", in_step=WHEN, sources=("/nowhere/notes",)),
+         "Index in step as of Aug 1 2024; /nowhere/notes is gone."),
+        (Standing("i", in_step=WHEN, sources=(f"/nowhere/{'long name ' * 9}/notes",)),
+         "Index in step as of Aug 1 2024; notes is gone."),
+        (Standing("i", in_step=WHEN, sources=(f"/nowhere/{'long name ' * 9}",)),
+         "Index in step as of Aug 1 2024; its source is gone."),
     ],
-)
+)  # fmt: skip
 def test_a_line_names_what_fits(standing: Standing, line: str) -> None:
     assert standing.line() == line
     assert standing.lines(is_absent=True) == [line][: len(line)]

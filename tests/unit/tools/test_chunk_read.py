@@ -117,18 +117,14 @@ def test_an_id_that_is_too_long_is_cut_before_it_is_looked_up(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            {"chunk_ids": ["griselda.1"], "from_sentence": 4},
-            'Tool not run: there is no sentence 4 in chunk "griselda.1", which has 3. '
-            "Allowed: 1 to 3.",
-        ),
-        (
-            {"chunk_ids": ["griselda.1", "page.1"], "from_sentence": 2},
-            "Tool not run: from_sentence with 2 chunk ids. It takes one id; read the others in "
-            "another call.",
-        ),
+        ({"chunk_ids": ["griselda.1"], "from_sentence": 4},
+         'Tool not run: there is no sentence 4 in chunk "griselda.1", which has 3. '
+         "Allowed: 1 to 3."),
+        ({"chunk_ids": ["griselda.1", "page.1"], "from_sentence": 2},
+         "Tool not run: from_sentence with 2 chunk ids. It takes one id; read the others in "
+         "another call."),
     ],
-)
+)  # fmt: skip
 def test_an_impossible_read_is_an_error(
     read: ChunkRead, arguments: dict[str, object], message: str
 ) -> None:

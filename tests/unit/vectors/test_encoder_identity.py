@@ -35,13 +35,10 @@ ONE = ((1.0, 0.0),)
     [
         ({"name": "bge"}, ((0.6, 0.8),), "it gives texts other vectors (cosine 0.60)"),
         ({"dimension": 8}, ((1.0,),), "dimension 8 instead of 16"),
-        (
-            {"query_prefix": "Find: ", "document_prefix": "passage: "},
-            ONE,
-            "query prefix 'Find: ' instead of '', document prefix 'passage: ' instead of ''",
-        ),
+        ({"query_prefix": "Find: ", "document_prefix": "passage: "}, ONE,
+         "query prefix 'Find: ' instead of '', document prefix 'passage: ' instead of ''"),
     ],
-)
+)  # fmt: skip
 def test_vectors_of_another_encoder_are_refused_naming_both(
     other: dict[str, Any], now: Probes, changed: str
 ) -> None:
@@ -91,17 +88,13 @@ def test_an_encoder_is_known_again_by_its_probe_vectors_through_rounding() -> No
     [
         (lambda _, vectors: 0 * vectors, "one vector to texts that have nothing in common"),
         (lambda _, vectors: 0 * vectors + 1, "one vector to texts that have nothing in common"),
-        (
-            lambda texts, vectors: vectors[np.argsort([len(text) for text in texts])],
-            "a text another vector in a batch than alone (cosine ",
-        ),
-        (
-            lambda texts, vectors: np.roll(vectors, len(texts), 1),
-            "a text another vector in a batch than alone (cosine ",
-        ),
+        (lambda texts, vectors: vectors[np.argsort([len(text) for text in texts])],
+         "a text another vector in a batch than alone (cosine "),
+        (lambda texts, vectors: np.roll(vectors, len(texts), 1),
+         "a text another vector in a batch than alone (cosine "),
     ],
     ids=["zeros", "one", "sorted", "batch"],
-)
+)  # fmt: skip
 def test_an_encoder_whose_vectors_cannot_be_those_of_texts_is_refused(
     change: Callable[[Sequence[str], FloatArray], Any], problem: str
 ) -> None:
