@@ -22,6 +22,7 @@ def test_texts_mappings_and_documents_are_searched_by_the_types_of_their_values(
             assert [hit.id for hit in index.logical_search(query).hits] == ids
 
 
+@pytest.mark.server
 def test_indexes_are_apart_and_gone_with_the_process() -> None:
     code = (
         "from arag_search.testing import index_of\n"
