@@ -99,6 +99,11 @@ class Clause:
         return self.kind in ("word", "phrase", "prefix", "fuzzy")
 
     @property
+    def is_name(self) -> bool:
+        """Whether it is a phrase or a clause on titles."""
+        return self.kind == "phrase" or (self.is_text and self.field == TITLE)
+
+    @property
     def is_metadata(self) -> bool:
         """Whether it is a clause on metadata."""
         return self.kind in ("value", "range")

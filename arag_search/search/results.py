@@ -12,7 +12,7 @@ from arag_search.engines.hits import Hit
 from arag_search.query.forms import is_code
 from arag_search.query.problems import NOTE_UNMARKED
 from arag_search.query.regexes import stopwatch
-from arag_search.search.advice.told import ClauseCount, Feedback
+from arag_search.search.advice.told import Absence, ClauseCount, Feedback
 from arag_search.search.asked import Keywords, Meaning, Search
 from arag_search.search.reading.snippets import Highlighter, Highlights
 from arag_search.search.standing import Standing
@@ -45,6 +45,7 @@ class SearchResult:
     Beside the hits, if they were asked for:
 
     ``branches``: the counts of parts of the query alone.
+    ``absent``: the words that no passage of a rare name has.
     ``unrepresented``: the best passages of alternatives that have none among the hits.
     ``nearest``: the passages that miss the fewest conditions of a query, or of an alternative, that
     matched nothing.
@@ -64,6 +65,7 @@ class SearchResult:
     nearest: tuple[Hit, ...] = ()
     branches: tuple[ClauseCount, ...] = ()
     unrepresented: tuple[Hit, ...] = ()
+    absent: tuple[Absence, ...] = ()
     first_page: int = field(default=0, repr=False)
     milliseconds: float = 0.0
     standing: Standing | None = field(default=None, compare=False, repr=False)

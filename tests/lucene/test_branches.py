@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
+from arag_search.search.advice.told import MAX_RARE
 from arag_search.search.index import Index
 from arag_search.search.opening import open_index
 from arag_search.search.results import SearchResult
@@ -14,6 +15,8 @@ from index_jobs.build.options import BuildOptions
 from tests.support.examples import examples
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.pages import check_random_pages, random_query
+
+WORDS = ("died", "born", "he", "his", "first", "that", "with", "is", "from", "which", "at", "by")
 
 
 def test_counts_titles_and_passages_of_parts_are_those_of_the_oracle(tmp_path: Path) -> None:
@@ -54,3 +57,23 @@ def _told(result: SearchResult) -> tuple[object, ...]:
         [(branch.id, branch.branch) for branch in result.unrepresented],
         [(near.id, near.lacks) for near in result.nearest],
     )
+
+
+def test_what_no_passage_of_a_rare_name_has_is_what_the_oracle_says(tmp_path: Path) -> None:
+    random, told = Random(3), 0
+    build_index([str(SAMPLE / "corpus.jsonl")], tmp_path / "index", BuildOptions())
+    with open_index(tmp_path / "index") as lucene:
+        passages = list(lucene.scan())
+        oracle = Index(MemoryEngine(passages), "the oracle")
+        words = [word for word in WORDS if (oracle.logical_search(word).total or 0) > MAX_RARE]
+        for _ in range(200):
+            name = f'"{random.choice(passages).title}"'
+            query = f"{name} {random.choice(('OR', 'AND'))} {random.choice(words)}"
+            absent = lucene.logical_search(query, branches=True).absent
+            assert absent == oracle.logical_search(query, branches=True).absent, query
+            for absence in absent:
+                told += 1
+                assert oracle.logical_search(absence.name).total == absence.passages
+                for word in absence.words:
+                    assert not oracle.logical_search(f"{absence.name} AND {word}").total
+    assert told > 20

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from arag_search.plan.clauses import (
     Clause,
     all_clauses,
@@ -11,7 +13,7 @@ from arag_search.plan.clauses import (
     wanted_leaves,
 )
 from arag_search.search.advice.questions import Advice, Answers, Counted, Questions, Subject
-from arag_search.search.advice.told import ClauseCount, Feedback, Told
+from arag_search.search.advice.told import MAX_RARE, Absence, ClauseCount, Feedback, Told
 from arag_search.search.advice.values import (
     MAX_FIELDS,
     case_variants,
@@ -76,7 +78,22 @@ def feedback(subject: Subject) -> Advice[Told]:
         counts[query, "chunk"] if in_chunks else None,
         missing,
     )
-    return Told(feedback=counted)
+    return Told(feedback=counted, absent=_absent(subject, counts))
+
+
+def _absent(subject: Subject, counts: Mapping[Counted, int]) -> tuple[Absence, ...]:
+    """Return what the passages of a rare name lack, if the query is this name AND one of several
+    words, and nothing matches."""
+    query = subject.query
+    names = [part for part in query.parts if part.is_name]
+    words = [leaf for part in query.parts for leaf in part.parts or (part,) if not leaf.is_name]
+    is_plain = all(leaf.kind in ("word", "prefix") for leaf in words)
+    is_one = [part.role for part in query.parts] == ["wanted", "wanted"] and len(names) == 1
+    if query.kind != "all" or not (is_one and is_plain) or subject.is_corrected:
+        return ()
+    passages = counts.get((names[0], "chunk"), 0)
+    texts = tuple([leaf.text for leaf in words])
+    return (Absence(names[0].text, passages, texts),) if 0 < passages <= MAX_RARE else ()
 
 
 def _without_each(query: Clause) -> list[tuple[Clause, Clause]]:

@@ -15,6 +15,8 @@ names: phrases and clauses on titles, wherever they are wanted: "antonio vivaldi
 conjunctions: the query or alternatives, if they are an AND of several: opera AND rome.
 scarce: a conjunction that matches at most three passages; only these stay.
 dead: a conjunction that matches nothing.
+absences: a name with a plain word of the same OR, which no passage of it may have: "antonio
+    vivaldi" AND venice.
 conditions: of a scarce conjunction, those worth a count: opera and rome.
 rare: conditions with so few matches that they are read: rome, if six passages have it.
 """
@@ -31,11 +33,11 @@ from arag_search.errors import QueryTimeoutError
 from arag_search.plan.clauses import (
     Clause,
     ResolvedPlan,
+    all_clauses,
     has_lookups,
     wanted_leaves,
     with_parts,
 )
-from arag_search.query.fields import TITLE
 from arag_search.search.advice.questions import Advice, Answers, Questions, Subject
 from arag_search.search.advice.relaxing import (
     MAX_RELAXED_CLAUSES,
@@ -43,7 +45,7 @@ from arag_search.search.advice.relaxing import (
     relaxed_queries,
     relaxed_requests,
 )
-from arag_search.search.advice.told import ClauseCount, Told
+from arag_search.search.advice.told import MAX_RARE, Absence, ClauseCount, Told
 from arag_search.search.reading.snippets import Snippets
 
 MAX_COUNTED = 8
@@ -76,7 +78,13 @@ class Parts:
             for part in (query, *self.alternatives)
             if part.kind == "all" and part.having("wanted")[1:]
         ]
-        named = list(dict.fromkeys(filter(_is_name, wanted_leaves(query))))
+        self.absences = {
+            (name, word): all_clauses([name, word])
+            for name in self.alternatives
+            for word in self.alternatives
+            if name.is_name and word.kind == "word" and not (word.is_name or has_lookups(query))
+        }
+        named = list(dict.fromkeys(leaf for leaf in wanted_leaves(query) if leaf.is_name))
         self.names = named[:MAX_COUNTED] if self.alternatives or named[1:] else []
 
     def keep_scarce(self, matches: Mapping[Clause, int]) -> None:
@@ -119,6 +127,8 @@ def parts(subject: Subject, page: Page | None) -> Advice[Tally | None]:
     counted = of_query.counted()
     if page is not None and page.total.number > len(page.hits):
         counted += [part for part in of_query.alternatives if part in on_page]
+    if (page is None or page.total.number > len(page.hits)) and not subject.is_corrected:
+        counted += of_query.absences.values()
     if not (counted or searches):
         return None
     answers: Answers = yield Questions(
@@ -216,6 +226,25 @@ class Tally:
         best = {branch.part: branch.hit for branch in self._best}
         return {part: best.get(part) for part in self._parts.alternatives}
 
+    @property
+    def absent(self) -> tuple[Absence, ...]:
+        """What the passages of rare names lack of the frequent words beside them."""
+        frequent, others = self.by_frequency()
+        absent: list[Absence] = []
+        for name in others:
+            pairs = [(word, self._parts.absences.get((name, word))) for word in frequent]
+            words = [word.text for word, pair in pairs if pair and self._counts.get(pair) == 0]
+            if words and 0 < self._counts[name] <= MAX_RARE:
+                absent.append(Absence(name.text, self._counts[name], tuple(words)))
+        return tuple(absent)
+
+    def by_frequency(self) -> tuple[list[Clause], list[Clause]]:
+        """Return the alternatives that are words of more passages than a rare name, and others."""
+        parts = self._parts.alternatives
+        words = [part for part in parts if part.kind == "word" and not part.is_name]
+        words = [part for part in words if self._counts[part] > MAX_RARE]
+        return words, [part for part in parts if part not in words]
+
     def told(self, page: Page) -> Told:
         """Return what is told beside the page of the search, given in its final order."""
         self._page = page
@@ -223,13 +252,14 @@ class Tally:
         best = [branch for branch in self._best if branch.hit.id not in page_ids]
         if self._subject.query in self._parts.conjunctions and self._page.total.number == 1:
             others = self._elsewhere.items()
-            best += [_Best(part, part, hits[0]) for part, hits in others if hits and _is_name(part)]
+            best += [_Best(part, part, hits[0]) for part, hits in others if hits and part.is_name]
         passages: dict[str, Hit] = {}
         texts = self._subject.judge.texts
         for part, plan, hit in best:
             passages.setdefault(hit.id, Snippets(plan, texts).shown(hit)._replace(branch=part.text))
         near = [near for near in self._nearest.values() if near.id not in passages]
         return Told(
+            absent=self.absent,
             branches=self._rows({*passages, *(near.id for near in self._nearest.values())}),
             nearest=tuple(near for near in near if near.id not in page_ids),
             unrepresented=tuple(passages.values()),
@@ -314,13 +344,8 @@ def _conditions(group: Clause, counts: Mapping[Clause, int]) -> list[Clause]:
     return [part for part in parts if not part.parts or counts[part] < most]
 
 
-def _is_name(leaf: Clause) -> bool:
-    """Return whether a clause is a phrase or a clause on titles."""
-    return leaf.kind == "phrase" or (leaf.is_text and leaf.field == TITLE)
-
-
 def _says_more(part: Clause) -> bool:
     """Return whether an alternative is more than a plain word."""
     if part.kind == "word":
-        return _is_name(part)
+        return part.is_name
     return part.kind == "all" or part.is_text

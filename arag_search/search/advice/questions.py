@@ -62,14 +62,15 @@ Advice = Generator[Questions, Any, _T]
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A search as advice sees it: what was ``asked``, the ``request`` to the ``engine``, and the
-    ``judge`` of its hits. A remote engine is asked at once for all that advice may need, any other
-    for one thing after another."""
+    """A search as advice sees it: what was ``asked``, the ``request`` to the ``engine``, the
+    ``judge`` of its hits, and whether the query was corrected. A remote engine is asked at once for
+    all that advice may need, any other for one thing after another."""
 
     asked: Search
     request: SearchRequest
     judge: Judge
     engine: SearchEngine
+    is_corrected: bool = False
 
     @property
     def query(self) -> Clause:

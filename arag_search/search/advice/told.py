@@ -14,6 +14,8 @@ from arag_search.query.printing import quoted
 from arag_search.query.tree import EXACT_MARK
 from arag_search.system.progress import counted
 
+MAX_RARE = 20
+"""The most passages of a rare name."""
 _MAX_SHOWN_CHARACTERS = 80
 _CONTROL = re.compile(r"[\s\x00-\x1f\x7f]+")
 
@@ -123,6 +125,20 @@ class ClauseCount:
         return f"{self.clause} {count_text(self.count)}{excluded}"
 
 
+class Absence(NamedTuple):
+    """A rare name of a query, its number of passages, and words of the query that none has.
+
+    Example: "antonio vivaldi": 5 passages, died, buried in none.
+    """
+
+    name: str
+    passages: int
+    words: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name}: {counted(self.passages, 'passage')}, {', '.join(self.words)} in none."
+
+
 @dataclass(frozen=True, slots=True)
 class Feedback:
     """The counts of the parts of a query that matched nothing.
@@ -226,6 +242,7 @@ class Told:
     nearest: tuple[Hit, ...] = ()
     branches: tuple[ClauseCount, ...] = ()
     unrepresented: tuple[Hit, ...] = ()
+    absent: tuple[Absence, ...] = ()
 
     @staticmethod
     def all(pieces: Sequence[Told]) -> Told:
@@ -238,4 +255,5 @@ class Told:
             tuple([hit for piece in pieces for hit in piece.nearest]),
             tuple([count for piece in pieces for count in piece.branches]),
             tuple([hit for piece in pieces for hit in piece.unrepresented]),
+            tuple([absence for piece in pieces for absence in piece.absent]),
         )

@@ -27,7 +27,7 @@ from arag_search.search.advice.told import Told, notes_on
 from arag_search.search.asked import Search
 from arag_search.search.counting.fields import contents, parse_sort
 from arag_search.search.counting.reply_forms import Listing, listed
-from arag_search.search.finding.ranking import page_after, typed_first, with_places
+from arag_search.search.finding.ranking import page_after, related, typed_first, with_places
 from arag_search.search.finding.resolve import resolve_lookups
 from arag_search.search.reading.documents import unknown_chunks
 from arag_search.search.reading.snippets import Highlighter, Snippets
@@ -67,7 +67,7 @@ def logical_search(state: IndexState, asked: Search, *, exact: bool = False) -> 
             None if asked.after is None else _ordinal_after(state, asked.after, scope),
         )
         judge = Judge(state.manifest.metadata)
-        subject = Subject(asked, request, judge, engine)
+        subject = Subject(asked, request, judge, engine, bool(parsed.notes))
         outcome = _searched(engine, subject)
         of_nothing = outcome.advice.feedback if asked.operators else None
         missing = () if of_nothing is None else of_nothing.missing
@@ -75,7 +75,7 @@ def logical_search(state: IndexState, asked: Search, *, exact: bool = False) -> 
         if meant:
             plan = with_values(plan, {value.clause: value.meant for value in meant})
             resolved = resolve_lookups(plan, engine, asked.granularity, scope, deadline)
-            subject = replace(subject, request=replace(request, query=resolved))
+            subject = replace(subject, request=replace(request, query=resolved), is_corrected=True)
             outcome = _searched(engine, subject)
         listing = listed(form, engine, subject.request, outcome.page)
         highlighter = Highlighter(plan, by_sentence=asked.granularity == "sentence")
@@ -98,6 +98,7 @@ def logical_search(state: IndexState, asked: Search, *, exact: bool = False) -> 
         nearest=advice.nearest,
         branches=advice.branches,
         unrepresented=advice.unrepresented,
+        absent=advice.absent,
         first_page=outcome.first_page,
         highlighter=highlighter,
     )
@@ -133,6 +134,9 @@ def _searched(engine: SearchEngine, subject: Subject) -> Found:
         alternatives = tally.alternatives
         if asked.first_page == request.top_k and any(alternatives.values()):
             page, first_page = with_places(page, alternatives, subject.judge), request.top_k
+        if asked.first_page == request.top_k and tally.absent:
+            page = related(page, *tally.by_frequency(), subject.judge)
+            first_page = request.top_k
         pieces = [tally.told(page), *pieces]
     return Found(page, Told.all(pieces), first_page)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -26,6 +27,17 @@ def with_places(page: Page, alternatives: Mapping[Clause, Hit | None], judge: Ju
     taken = list(lacking.values())[: len(free)]
     given = free[len(free) - len(taken) :]
     return replace(page, hits=(*(hit for hit in page.hits if hit not in given), *taken))
+
+
+def related(page: Page, words: Sequence[Clause], others: Sequence[Clause], judge: Judge) -> Page:
+    """Return a page with the hits that meet one of the ``others`` first, then those that meet two
+    of the frequent ``words``; the rest is left to later pages."""
+    met = judge.meeting(page.hits, [*others, *words])
+    ids = set[str]().union(*met[: len(others)])
+    matches = Counter(id for of_word in met[len(others) :] for id in of_word)
+    first = [hit for hit in page.hits if hit.id in ids]
+    then = [hit for hit in page.hits if hit.id not in ids and matches[hit.id] > 1]
+    return replace(page, hits=(*first, *then))
 
 
 def page_after(engine: SearchEngine, request: SearchRequest, first: Page) -> Page:

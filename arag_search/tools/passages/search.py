@@ -134,7 +134,8 @@ def reply(
         heading = [_heading(result, understood, shown)]
         if not hits:
             heading = _empty_lines(result, understood)
-        lines = [*heading, branch_counts(result, shown), notes]
+        absent = map(str, result.absent if hits else ())
+        lines = [*heading, *absent, branch_counts(result, shown), notes]
         head = "\n".join(line for line in lines if line)
         return head, _footer(result, kept, shown, max_offset, paging)
 
@@ -249,7 +250,7 @@ def _empty_lines(result: SearchResult, understood: str) -> list[str]:
     unit = "sentence" if result.asked.unit == "sentences" else "passage"
     lines = [f"No {unit} matches {understood}."]
     if result.feedback is not None:
-        lines.append(result.feedback.line())
+        lines += map(str, result.absent or (result.feedback.line(),))
     return lines
 
 

@@ -57,6 +57,8 @@ _FORMS = (
     # Best for opera AND rome:
     r"(?:Best for|Nearest, without) .*:$",
     r"(?:Index in step|Shown up to sentence|This call was made|Viewing lines) ",
+    # "antonio vivaldi": 5 passages, died, buried in none.
+    r"(?:title:\S|\").*?: \d[\d,]* passages?, ",
     # line 71: text; 1. column 12, "x": a problem
     r"(?:line|lines) \d\S*:(?: |$)|\d+\. (?:column|argument) ",
 )

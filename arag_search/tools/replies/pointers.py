@@ -20,7 +20,6 @@ from arag_search.engines.hits import Hit
 from arag_search.plan.clauses import Clause, wanted_leaves
 from arag_search.plan.matching import Pattern, Words, patterns_of
 from arag_search.query import analysis
-from arag_search.query.fields import TITLE
 from arag_search.query.forms import is_code
 from arag_search.query.names import Name, links_in, name_of, possible_names
 from arag_search.search.advice.told import ClauseCount
@@ -95,7 +94,7 @@ def with_pointers(
                 known.update(hit.doc_id for hit in documents)
                 if name.surely or not _is_frequent(name.name, by_name, index.contents.passages):
                     pointers.append(documents)
-    typed = [leaf.typed for leaf in leaves if leaf.is_text and not _is_name(leaf)]
+    typed = [leaf.typed for leaf in leaves if leaf.is_text and not leaf.is_name]
     shown = _apart(titles)
     loose = " ".join(words for words in typed if f" {name_of(words)} " not in shown)
     for documents in pointers[: preset.pointers]:
@@ -124,13 +123,9 @@ def _asked(query: Clause | None, counts: Sequence[ClauseCount]) -> _Asked:
     matches = {count.clause: count.count for count in counts}
     counted = [part for part in single if part.text in matches]
     rarest = single if not single[1:] else sorted(counted, key=lambda part: matches[part.text])[:1]
-    names = list(filter(_is_name, leaves))
+    names = [leaf for leaf in leaves if leaf.is_name]
     patterns = [pattern for leaf in (*rarest, *names) for pattern in patterns_of(leaf)]
     return _Asked(patterns, len(names) == len(leaves) or not query.parts)
-
-
-def _is_name(leaf: Clause) -> bool:
-    return leaf.kind == "phrase" or (leaf.is_text and leaf.field == TITLE)
 
 
 def _led_to(
