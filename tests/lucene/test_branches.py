@@ -60,7 +60,7 @@ def _told(result: SearchResult) -> tuple[object, ...]:
 
 
 def test_what_no_passage_of_a_rare_name_has_is_what_the_oracle_says(tmp_path: Path) -> None:
-    random, told = Random(3), 0
+    random, absences = Random(3), 0
     build_index([str(SAMPLE / "corpus.jsonl")], tmp_path / "index", BuildOptions())
     with open_index(tmp_path / "index") as lucene:
         passages = list(lucene.scan())
@@ -72,8 +72,8 @@ def test_what_no_passage_of_a_rare_name_has_is_what_the_oracle_says(tmp_path: Pa
             absent = lucene.logical_search(query, branches=True).absent
             assert absent == oracle.logical_search(query, branches=True).absent, query
             for absence in absent:
-                told += 1
+                absences += 1
                 assert oracle.logical_search(absence.name).total == absence.passages
                 for word in absence.words:
                     assert not oracle.logical_search(f"{absence.name} AND {word}").total
-    assert told > 20
+    assert absences > 20

@@ -87,9 +87,9 @@ def _absent(subject: Subject, counts: Mapping[Counted, int]) -> tuple[Absence, .
     query = subject.query
     names = [part for part in query.parts if part.is_name]
     words = [leaf for part in query.parts for leaf in part.parts or (part,) if not leaf.is_name]
-    is_plain = all(leaf.kind in ("word", "prefix") for leaf in words)
-    is_one = [part.role for part in query.parts] == ["wanted", "wanted"] and len(names) == 1
-    if query.kind != "all" or not (is_one and is_plain) or subject.is_corrected:
+    is_plain = query.kind == "all" and all(leaf.kind in ("word", "prefix") for leaf in words)
+    is_one = len(query.having("wanted")) == len(query.parts) == 2 and len(names) == 1
+    if not (is_one and is_plain) or subject.is_corrected:
         return ()
     passages = counts.get((names[0], "chunk"), 0)
     texts = tuple([leaf.text for leaf in words])

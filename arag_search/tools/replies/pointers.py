@@ -10,9 +10,8 @@ own title, or of a name in the query whose passage is shown, nor for a name that
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from arag_search.corpus import split_at
 from arag_search.engines.base import MAX_TOTAL
@@ -88,9 +87,11 @@ def with_pointers(
     of_names = _asked(query, result.branches)
     pointers: list[list[Hit]] = []
     for span in spans[: PASSAGES if by_name else 0]:
-        known_names = _longest(names[span.id], by_name, titles)
+        known_names = list(_longest(names[span.id], by_name, titles))
         for name, documents in _led_to(known_names, by_id[span.id], span, texts[span.id], of_names):
-            if all(d.doc_id not in known and not read_set.seen.get(d.id) for d in documents):
+            if documents and all(
+                d.doc_id not in known and not read_set.seen.get(d.id) for d in documents
+            ):
                 known.update(hit.doc_id for hit in documents)
                 if name.surely or not _is_frequent(name.name, by_name, index.contents.passages):
                     pointers.append(documents)
@@ -103,21 +104,12 @@ def with_pointers(
     return reply
 
 
-class _Asked(NamedTuple):
-    """What a sentence with a name must match one of, and whether the query is only a name.
-
-    Example: of vivaldi AND (born OR died), the pattern of vivaldi.
-    """
-
-    patterns: list[Pattern]
-    is_name: bool
-
-
-def _asked(query: Clause | None, counts: Sequence[ClauseCount]) -> _Asked:
+def _asked(query: Clause | None, counts: Sequence[ClauseCount]) -> tuple[list[Pattern], bool]:
     """Return the patterns of the names in a query, and of its rarest condition: the only one that
-    is no group or, of several, the one with the smallest count."""
+    is no group or, of several, the one with the smallest count. Return also whether it is only a
+    name."""
     if query is None:
-        return _Asked([], False)
+        return [], False
     leaves, parts = wanted_leaves(query), query.parts or (query,)
     single = [part for part in parts if part.is_text and part.role == "wanted"]
     matches = {count.clause: count.count for count in counts}
@@ -125,51 +117,51 @@ def _asked(query: Clause | None, counts: Sequence[ClauseCount]) -> _Asked:
     rarest = single if not single[1:] else sorted(counted, key=lambda part: matches[part.text])[:1]
     names = [leaf for leaf in leaves if leaf.is_name]
     patterns = [pattern for leaf in (*rarest, *names) for pattern in patterns_of(leaf)]
-    return _Asked(patterns, len(names) == len(leaves) or not query.parts)
+    return patterns, len(names) == len(leaves) or not query.parts
 
 
 def _led_to(
-    names: Iterable[tuple[Name, list[Hit]]], hit: Hit, span: PassageSpan, text: str, asked: _Asked
+    names: Sequence[tuple[Name, list[Hit]]],
+    hit: Hit,
+    span: PassageSpan,
+    text: str,
+    asked: tuple[Sequence[Pattern], bool],
 ) -> list[tuple[Name, list[Hit]]]:
     """Return the names in a passage that stand in its first sentence, if the query names it,
     or in one that matches what is asked. If the query is a name alone, and the first sentence of
     its passage leads nowhere, the others do."""
-    sentences = split_at(hit.content, hit.sentence_ends)
-    places: list[tuple[int, int, str]] = []
-    end = 0
+    patterns, is_name = asked
+    sentences, end = split_at(hit.content, hit.sentence_ends), 0
+    led: dict[bool, list[tuple[Name, list[Hit]]]] = {True: [], False: []}
     for number in span.sentences or ():
         sentence = sentences[number - 1].strip()
-        if (start := text.find(sentence, end)) >= 0:
-            end = start + len(sentence)
-            places.append((start, number, sentence))
-    leading: list[tuple[Name, list[Hit]]] = []
-    others: list[tuple[Name, list[Hit]]] = []
-    for name, documents in names:
-        inside = [place for place in places if place[0] <= name.start < place[0] + len(place[2])]
-        for start, number, sentence in inside:
-            documents = _meant(documents, sentence, name.start - start, name.end - start)
-            is_first = hit.is_named and number == 1
-            is_led = is_first or any(map(Words(sentence).match, asked.patterns))
-            if documents:
-                (leading if is_led else others).append((name, documents))
-    is_end = asked.is_name and hit.is_named and 1 in (span.sentences or ())
-    return leading or (others if is_end else [])
+        start = text.find(sentence, end)
+        end = start + len(sentence) if start >= 0 else end
+        for name, documents in names:
+            if 0 <= start <= name.start < end:
+                meant = _meant(name, documents, sentence, start)
+                is_first = hit.is_named and number == 1
+                is_led = is_first or any(map(Words(sentence).match, patterns))
+                led[bool(meant) and is_led].append((name, meant))
+    is_end = is_name and hit.is_named and 1 in (span.sentences or ())
+    return led[True] or (led[False] if is_end else [])
 
 
-def _meant(documents: Sequence[Hit], sentence: str, start: int, end: int) -> list[Hit]:
-    """Return the documents that a name at a place in a sentence may mean: none of a word that they
-    write in lower case, such as a prime minister, or of a place of something else, and none with
-    other years in the title."""
-    title = documents[0].title.partition(" (")[0].lower()
-    if title in documents[0].content and not sentence[start].islower():
-        return []
-    before = sentence[max(start - _PLACE_CHARACTERS, 0) : start]
-    if _PLACE.search(before) and not _LISTED.match(sentence, end):
+def _meant(name: Name, documents: list[Hit], sentence: str, offset: int) -> list[Hit]:
+    """Return the documents that a name in a sentence may mean, all those of a link: none of a word
+    that they write in lower case, such as a prime minister, or of a place of something else, and
+    none with other years in the title."""
+    start, end = name.start - offset, name.end - offset
+    is_noun = documents[0].title.partition(" (")[0].lower() in documents[0].content
+    is_place = _PLACE.search(sentence[max(start - _PLACE_CHARACTERS, 0) : start])
+    if name.surely or sentence[start].islower():
+        return documents
+    if is_noun or (is_place and not _LISTED.match(sentence, end)):
         return []
     years = list(map(int, _YEAR.findall(sentence)))
     meant: list[Hit] = []
     for hit in documents:
-        first, *last = list(map(int, _YEAR.findall(hit.title.partition(" (")[2]))) or [0]
+        first, *last = [*map(int, _YEAR.findall(hit.title.partition(" (")[2]))] or [0]
         if not years or any(first <= year <= max(last, default=year) for year in years):
             meant.append(hit)
     return meant

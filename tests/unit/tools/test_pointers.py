@@ -99,6 +99,7 @@ def test_a_pointer_has_a_whole_name(text: str, titles: list[str], expected: list
     [
         ("see [the guide](../setup/install.md#first).", ["Installation"]),
         ("see [the guide](install.md).", []),
+        ("see [a pool](../setup/pool.md).", ["Pool"]),
         ("as [[install]] or [[Tuning|how to tune]] says.", ["Installation", "Tuning"]),
         ("as <a class='x' href='/wiki/Garden_%28city%29'>this</a> says.", ["Garden"]),
         ("as [this](https://example.org/install.md) says.", []),
@@ -112,6 +113,7 @@ def test_a_link_is_a_name(text: str, expected: list[str]) -> None:
         titled(2, "Tuning"),
         titled(3, "Garden"),
         titled(4, "Connection pools"),
+        titled(5, "Pool", "A pool is old. ", doc_id="setup/pool.md"),
     )
     assert pointed(searched(text, *others)) == expected
 
