@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from random import Random
 from typing import Any, NamedTuple, cast
 
 import orjson
@@ -75,10 +76,13 @@ def _rewritten(options: argparse.Namespace, command: str) -> int:
     invented, years = Invented(options.seed, names.words, names.is_proper), Years()
     rewriting = Rewriting(names, invented, years)
     folder.mkdir(parents=True, exist_ok=True)
-    records = (record for _, record in json_records(options.questions))
-    for path, values in zip(outputs, (_records(corpus), records), strict=True):
+    records = [rewriting.record(record) for record in _records(corpus)]
+    # Neighbours in a file are passages of one question, which ids by their places would tell.
+    Random(f"{options.seed} passages").shuffle(records)
+    asks = [rewriting.record(of, is_question=True) for _, of in json_records(options.questions)]
+    for path, values in zip(outputs, (records, asks), strict=True):
         with replacing(path) as new, new.open("wb") as file:
-            file.writelines(orjson.dumps(rewriting.record(value)) + b"\n" for value in values)
+            file.writelines(orjson.dumps(value) + b"\n" for value in values)
     words = "".join(f"{old}\t{new}\n" for old, new in sorted(invented.words.items()))
     write_atomically(folder / "names.tsv", words.encode())
 
@@ -88,11 +92,13 @@ def _rewritten(options: argparse.Namespace, command: str) -> int:
     ordinary = [n for n in chain if len(bare(n)) == 1 and not names.is_proper(bare(n)[0])]
     left = _left([name for name in chain if name not in ordinary], outputs)
     after = load_questions(outputs[1])
+    halves = _halves(outputs[0], questions, after)
     hops, lost = _compared((corpus, outputs[0]), (questions, after), options.work)
     few = Target("at most", _FEW * len(chain))
     rows = (
         Row("names of chains", len(chain), ""),
         Row("names of chains that are left", len(left), "", target=Target("at most", 0)),
+        Row("gold words left in their passages", len(halves), "", target=Target("at most", 0)),
         Row("names of chains that are an ordinary word", len(ordinary), "", target=few),
         Row("words invented", len(invented.words), ""),
         Row("years and centuries moved", years.moved, ""),
@@ -100,6 +106,7 @@ def _rewritten(options: argparse.Namespace, command: str) -> int:
     )
     lists = {
         "names that are left": left,
+        "replaced words of answers that are left in passages of their hops": halves,
         "ordinary words, replaced in titles, quotes and questions alone": ordinary,
         "names of chains that stay": stay,
         "hops lost": lost,
@@ -173,6 +180,21 @@ def _left(names: Sequence[str], outputs: Sequence[Path]) -> list[str]:
             if not text.stays.issuperset(span)
         }
     )
+
+
+def _halves(corpus: Path, questions: Sequence[Question], after: Sequence[Question]) -> list[str]:
+    """Return the replaced words of answers of hops that are left in a passage of their hop."""
+    words: dict[tuple[str, ...], set[str]] = {}
+    for record in _records(corpus):
+        keys = words.setdefault(bare(str(record.get("title", ""))), set())
+        keys.update(key for text in _texts(record) for key in read(text).keys)
+    return [
+        f"{word} in {now.title or now.subject}"
+        for old, new in zip(questions, after, strict=True)
+        for was, now in zip(old.hops, new.hops, strict=True)
+        for word in sorted({*read(was.answer).keys} - {*read(now.answer).keys})
+        if len(word) > 1 and word in words.get(bare(now.title or now.subject or ""), ())
+    ]
 
 
 class _Hop(NamedTuple):

@@ -90,7 +90,9 @@ def read(text: str) -> Text:
     stays = {at for at, key in enumerate(keys) if not key[:1].isalpha()}
     for length in range(1, 5):
         for at in range(len(keys) - length + 1):
-            if _list_of(keys[at : at + length]) not in ("", "kinds", "small"):
+            kind = _list_of(keys[at : at + length])
+            is_short = kind != "abbreviations" or text.startswith(".", tokens[at].end)
+            if kind not in ("", "kinds", "small") and is_short:
                 stays.update(range(at, at + length))
     return Text(text, tokens, keys, frozenset(stays))
 

@@ -18,6 +18,8 @@ from bench.counterfactual.years import MOVED, Years
 _RUNNING = ("text", "sentences")
 """Fields of running text; in others, such as titles and questions, names need no capitals."""
 _IDS = ("id", "_id", "doc_id", "docid")
+_OF_QUESTIONS = (*_IDS, "source", "type", "question_type")
+"""Fields of a question that are no text, and stay."""
 _DATED = regex.compile(r"date|year|born|died|birth|death|inception", regex.I)
 _HASHED = regex.compile(r"\d\p{L}|\p{L}\d")
 _QUOTE = regex.compile(r'["“](?:(?:The|An?) )?$'), regex.compile(r'[ ,.!?]*["”]')
@@ -87,10 +89,11 @@ class Rewriting:
         self._names, self._invented, self._years = names, invented, years
         # Of the record at hand: ordinary words that are part of a name, and dates of its triples.
         self._own: set[str] = set()
+        self._stay: Container[str] = ()
 
-    def record(self, record: object) -> Any:
+    def record(self, record: object, *, is_question: bool = False) -> Any:
         """Return a record with all of its strings rewritten, each as its field asks."""
-        self._own = set()
+        self._own, self._stay = set(), _OF_QUESTIONS if is_question else ()
         moved = self._years.moved
         self._value(record)  # finds the names whose words other strings have
         self._years.moved = moved
@@ -107,7 +110,9 @@ class Rewriting:
         if not isinstance(value, dict):
             return value
         return {
-            name: item + MOVED
+            name: item
+            if name in self._stay
+            else item + MOVED
             if type(item) is int and 1000 <= item < 2030 and _DATED.search(name)
             else self._value(item, name)
             for name, item in cast(dict[str, Any], value).items()

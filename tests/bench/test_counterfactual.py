@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import orjson
@@ -71,7 +72,9 @@ def _run(
         [orjson.loads(line) for line in (out / name).read_bytes().splitlines()]
         for name in ("corpus.jsonl", "questions.jsonl")
     ]
-    return out, read[0], read[1]
+    order = list(range(len(read[0])))
+    Random(f"{seed} passages").shuffle(order)
+    return out, [read[0][order.index(at)] for at in range(len(order))], read[1]
 
 
 @pytest.fixture(scope="module")
@@ -156,6 +159,43 @@ def test_questions_without_evidence_and_without_names_are_rewritten_too(tmp_path
     _, passages, asked = _run(tmp_path, ({"text": "Apples grow. So it is."},), questions)
     assert passages == [{"text": "Apples grow. So it is."}]
     assert asked == questions
+
+
+TITLED = (
+    {
+        "title": "Zarquon Blix",
+        "text": "The successor of Zarquon is Hon. Winnie Mulvex. A col is low.",
+    },
+    {"title": "Vex markka", "text": "The markka, a coin of Vexland, was the Vex markka. " * 12},
+)
+PAID = (
+    {
+        "id": "2hop Zarquon",
+        "source": "Zarquon set",
+        "question": "What is paid in Vexland?",
+        "answer": "Vex Markka",
+        "evidence": [["Vex markka", "coin", "Vex Markka"]],
+    },
+)
+
+
+def test_abbreviations_before_names_and_fields_that_are_no_text_stay(tmp_path: Path) -> None:
+    out, passages, questions = _run(tmp_path, TITLED, PAID)
+    assert " is Hon. " in passages[0]["text"]
+    assert "Winnie" not in passages[0]["text"]
+    assert (questions[0]["id"], questions[0]["source"]) == ("2hop Zarquon", "Zarquon set")
+    figure = next(iter(orjson.loads((out / "report.json").read_bytes())["figures"].values()))
+    halves = figure["details"]["replaced words of answers that are left in passages of their hops"]
+    assert halves == [f"markka in {passages[1]['title']}"]
+
+
+def test_passages_are_in_an_order_of_the_seed(tmp_path: Path) -> None:
+    passages = [{"title": f"{number}", "text": f"It is {number}."} for number in range(20)]
+    for seed in (1, 2):
+        _, back, _ = _run(tmp_path, passages, QUESTIONS, seed)
+        assert [of["text"] for of in back] == [of["text"] for of in passages]
+    orders = [(tmp_path / f"out{seed}" / "corpus.jsonl").read_bytes() for seed in (1, 2)]
+    assert len({*orders, b"".join(orjson.dumps(of) + b"\n" for of in passages)}) == 3
 
 
 @pytest.mark.parametrize(
