@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from arag_search.cli.options.index import Json, located
+from arag_search.cli.options.index import Json
 from arag_search.cli.output.printing import print_json, print_result, problem_list
 from arag_search.plan.lower import lower
 from arag_search.query.fields import ANY_SCHEMA
@@ -47,9 +47,10 @@ def check_command(
     """
     schema = ANY_SCHEMA
     if index is not None:
-        from arag_search.search.opening import open_index
+        from arag_search.system.progress import open_progress
+        from index_jobs.updates.opening import open_index
 
-        with located(index, open_index) as reader, reader as opened:
+        with open_index(index, progress=open_progress()) as opened:
             schema = opened.manifest.query_schema
     described: dict[str, Any] = {"query": query, "understood": None, "tree": None, "notes": []}
     try:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from arag_search.cli.options.build import Ray
-from arag_search.cli.options.index import Json, located
+from arag_search.cli.options.index import Json, Opening
 from arag_search.cli.output.printing import run_job
 from arag_search.vectors.base import VECTOR_UNITS
 from index_jobs.embedding.job import embed_index
@@ -150,5 +150,5 @@ def embed_command(
         overwrite=overwrite,
         ray=ray,
     )
-    with located(index, str) as location:
+    with Opening().located(index, str) as location:
         return run_job(lambda progress: embed_index(location, encoder, options, progress), json)

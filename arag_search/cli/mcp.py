@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from arag_search.mcp_server.listening import Listening
     from arag_search.mcp_server.live import LiveIndexes
     from arag_search.mcp_server.stdio import Channel
-    from arag_search.search.opening import IndexOpening
     from arag_search.tools.preset import Preset
 
 
@@ -158,17 +156,17 @@ def mcp_command(
         live = LiveIndexes(locations, settings, about)
         stack.callback(live.close)
 
-        def by(use: Callable[[str, IndexOpening], None], name: str) -> Callable[[str], None]:
-            return lambda location: use(name, opening.opening(location, is_long=is_http))
+        def serve(name: str, location: str) -> None:
+            live.open(name, opening.opening(location, is_long=is_http))
 
         for name, location in locations.items():
             folder = folder_of(location, fresh=opening.fresh, yes=opening.yes)
             if folder is None:
-                by(live.open, name)(location)
+                serve(name, location)
             else:
                 from arag_search.mcp_server.folders import ServedFolder
 
-                served = ServedFolder(folder, by(live.open, name), fresh=opening.fresh)
+                served = ServedFolder(folder, partial(serve, name), fresh=opening.fresh)
                 live.folders.append(stack.enter_context(served))
         for folder in live.folders:
             folder.serve(waits=is_http)

@@ -7,10 +7,9 @@ from typing import Annotated, cast
 import typer
 
 from arag_search.agent.prompts import preset_fingerprint, system_prompt
-from arag_search.cli.options.index import located
 from arag_search.cli.options.parser import suggest_presets, without_effect
 from arag_search.cli.output.printing import print_bytes, print_text
-from arag_search.search.opening import open_index
+from arag_search.system.progress import open_progress
 from arag_search.tools.preset import Preset
 from arag_search.tools.preset_files import (
     DEFAULT_PRESET,
@@ -21,6 +20,7 @@ from arag_search.tools.preset_files import (
     preset_yaml,
 )
 from arag_search.tools.toolbox import tools_of
+from index_jobs.updates.opening import open_index
 
 
 def presets_command(
@@ -94,7 +94,7 @@ def _explained(preset: Preset, location: str | None) -> str:
         lines.append(f"    {field.description} ({allowed_values(key)})")
     lines += ["", "The first message of every question:", "", system_prompt(preset)]
     if location is not None:
-        with located(location, open_index) as reader, reader as index:
+        with open_index(location, progress=open_progress()) as index:
             for name, tool in tools_of(preset, index).items():
                 arguments = ", ".join(tool.parameters["properties"])
                 lines += ["", f"The tool {name}({arguments}):", "", tool.description]

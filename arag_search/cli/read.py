@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-from functools import partial
 from typing import Annotated
 
 import typer
 
-from arag_search.cli.options.index import IndexFolder, Json, ScopeFilter, located
+from arag_search.cli.options.index import IndexFolder, Json, ScopeFilter
 from arag_search.cli.options.parser import check_one_given, without_effect
 from arag_search.cli.output.links import print_linked
 from arag_search.cli.output.printing import (
@@ -30,7 +29,6 @@ from arag_search.errors import (
     UnknownDocumentError,
 )
 from arag_search.search.index import Index
-from arag_search.search.opening import open_index
 from arag_search.search.reading.documents import IndexDocument
 from arag_search.search.reading.lines import DocumentLines
 from arag_search.system.progress import counted, open_progress
@@ -43,6 +41,7 @@ from arag_search.tools.replies.spans import metadata_text
 from arag_search.tools.replies.writing import header_line, shown_id
 from arag_search.tools.tool import ReadSet
 from index_jobs.build.export import build_command, record_of
+from index_jobs.updates.opening import open_index
 
 _PLACE = re.compile(r"(.+?):([1-9]\d{0,8})(?::([1-9]\d{0,8}))?")
 DEFAULT_LINES = 60
@@ -112,7 +111,7 @@ def read_command(
             do="Search first and copy an id, or list documents: arag-search read INDEX --all",
         )
     check_one_given({"CHUNK_ID": chunk_ids, "--document": document is not None, "--all": all_})
-    with located(index, partial(open_index, filter=filter)) as reader, reader as opened:
+    with open_index(index, filter=filter, progress=open_progress()) as opened:
         try:
             ids = chunk_ids or []
             if len(ids) == 1 and (place := _place(opened, ids[0])):

@@ -79,14 +79,6 @@ def _offered(name: str, tools: Mapping[str, Tool], about: str) -> types.Tool:
     )
 
 
-def merged_about(about: Mapping[str, str]) -> str:
-    """Return the owners' descriptions of indexes by name, one per line; with several indexes, with
-    their names."""
-    return "\n".join(
-        f"{name}: {text}" if len(about) > 1 else text for name, text in about.items() if text
-    )
-
-
 def merged_description(descriptions: Mapping[str, str]) -> str:
     """Merge the descriptions of a tool over several indexes: the lines that all share, and those of
     each index after its name, above if they come first, else below."""

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from arag_search.errors import AragError, IndexProblemError, VectorsError
 from arag_search.search.standing import standing_of
 from arag_search.system.progress import PlainProgress
-from index_jobs.updates.folder_index import FolderIndex
+from index_jobs.updates.folder_index import FolderIndex, KeptIndex
 
 END_S = 2.0
 """Seconds that a synchronisation may take to end with the server. One that is cut off is repeated
@@ -60,18 +60,18 @@ class ServedFolder:
         self._fresh = fresh
         self.index = index
         self._counted = _Counted(sys.stderr)
-        self._watcher = index.watcher(self._counted)
+        self._kept = KeptIndex(index, self._counted)
         self._stop = threading.Event()
         self._files = 0
         self._was_there = False
         self._held = ExitStack()
-        run = partial(self._watcher.run, self._stop)
+        run = partial(self._kept.watcher.run, self._stop)
         self._thread = threading.Thread(target=run, daemon=True, name="watcher")
 
     def __enter__(self) -> ServedFolder:
         self._held.enter_context(self.index.held())
         if self._fresh:
-            self.index.bring_in_step(self._counted, fresh=True)
+            self._kept.bring_in_step(fresh=True)
         self._thread.start()
         return self
 
@@ -88,7 +88,7 @@ class ServedFolder:
     def compare(self) -> None:
         """Compare the files before an answer (see ``Watcher.compare``)."""
         if self.index.exists:
-            self._watcher.compare()
+            self._kept.watcher.compare()
 
     def serve(self, *, waits: bool) -> None:
         """Open the index once it is there, at once if it is. Otherwise, and where it is built
@@ -98,22 +98,17 @@ class ServedFolder:
             self._open_once_there()
         elif self.building() is None:
             with suppress(IndexProblemError):
-                self._open_now()
+                self._open_now(str(self.index.location))
         if not self._is_open:
             threading.Thread(target=self._await, daemon=True).start()
 
-    def _open_now(self) -> None:
-        self._open(str(self.index.location))
+    def _open_now(self, location: str) -> None:
+        self._open(location)
         self._is_open = True
 
     def _open_once_there(self) -> None:
-        while not self._is_open and self._wait():
-            state = self.index.state
-            try:
-                self._open_now()
-            except IndexProblemError as error:
-                if not self.withdraw(error, state):
-                    raise
+        with suppress(_Ended):
+            self._kept.opened(self._open_now, self._wait)
 
     def _await(self) -> None:
         while True:
@@ -152,21 +147,22 @@ class ServedFolder:
         text = f"The index {what}: {done:,}{of} files so far."
         return Coming(text, done, self._files or None)
 
-    def withdraw(self, error: AragError, state: bytes | None) -> bool:
-        """Let the index be built again; see FolderIndex."""
-        if is_withdrawn := self.index.withdraw(self._counted, error, state):
-            self._files = len(self._watcher.files())
-        self._watcher.wake()
+    def withdraw(self, error: AragError) -> bool:
+        """Return whether the index, in which a call met an error, is built again."""
+        if is_withdrawn := self._kept.withdraw(error, self.index.state):
+            self._files = len(self._kept.watcher.files())
         return is_withdrawn
 
-    def _wait(self) -> bool:
-        # False if the server ended before there is an index.
+    def _wait(self) -> None:
         if not self.index.exists:
-            self._files = len(self._watcher.files())
+            self._files = len(self._kept.watcher.files())
         while not self.index.exists:
             if self._stop.wait(_LOOK_S):
-                return False
-        return True
+                raise _Ended
+
+
+class _Ended(Exception):
+    """The end of the server, before there is an index."""
 
 
 class _Counted(PlainProgress):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import mcp.types as types
 
 from arag_search.errors import AragError, NotServedError, UnavailableError
-from arag_search.mcp_server.catalogue import chosen_index, merged_about, offered_tools
+from arag_search.mcp_server.catalogue import chosen_index, offered_tools
 from arag_search.mcp_server.served import ServedTools, index_to_come
 from arag_search.mcp_server.workers import Workers
 from arag_search.query.problems import QueryError
@@ -51,10 +51,11 @@ class LiveIndexes:
         """Serve indexes with these names, once they are opened. ``about`` are the owners'
         descriptions."""
         self._preset = preset
-        self._about = about or {}
         self._served: dict[str, ServedTools] = {}
         self.names = tuple(names)
-        self.about = merged_about({name: self._about.get(name, "") for name in self.names})
+        texts = {name: text for name in self.names if (text := (about or {}).get(name))}
+        named = [f"{name}: {text}" for name, text in texts.items()]
+        self.about = "\n".join(named if len(self.names) > 1 else texts.values())
         self.folders: list[ServedFolder] = []
 
     def open(self, name: str, opening: IndexOpening) -> None:
@@ -80,13 +81,10 @@ class LiveIndexes:
         for folder in self.folders:
             folder.compare()
 
-    def withdraw(self, error: AragError) -> bool:
-        """Return whether the index in which an error shows is being built again."""
-        return any(
-            folder.withdraw(error, folder.index.state)
-            for folder in self.folders
-            if error.where == str(folder.index.location)
-        )
+    def folder_of(self, error: AragError) -> ServedFolder | None:
+        """Return the folder in whose index an error shows."""
+        places = {str(folder.index.location): folder for folder in self.folders}
+        return places.get(error.where)
 
     def indexes(self, filter: str | None = None) -> dict[str, Index]:
         """Return the indexes by name, or the parts of them that a filter admits. Raises

@@ -32,8 +32,6 @@ from arag_search.agent.prompts import system_prompt
 from arag_search.errors import (
     AragError,
     ArgumentError,
-    EngineError,
-    IndexDamagedError,
     UnavailableError,
     UnknownChunkError,
     UnknownDocumentError,
@@ -181,9 +179,9 @@ class _Answers:
         """Answer a request once more if it meets an index that is then built again."""
         try:
             return await call_next(ctx)
-        except (IndexDamagedError, EngineError) as error:
-            may_be_damage = type(error) in (IndexDamagedError, EngineError)  # and no time-out
-            if not (may_be_damage and await self.workers.run(partial(self.live.withdraw, error))):
+        except AragError as error:
+            folder = self.live.folder_of(error)
+            if folder is None or not await self.workers.run(partial(folder.withdraw, error)):
                 raise
         return await call_next(ctx)
 

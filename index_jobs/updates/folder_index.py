@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -42,7 +41,6 @@ from arag_search.system.durable import write_atomically
 from arag_search.system.lock import is_at, try_lock
 from arag_search.system.progress import Progress
 from index_jobs.build.options import BuildOptions
-from index_jobs.build.report import SourcesReport
 from index_jobs.cutting.chunking import program_version
 from index_jobs.sources.folders.selection import FileSelection
 from index_jobs.updates.watching import Watcher
@@ -149,97 +147,10 @@ class FolderIndex:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         return os.open(self.entry / _IN_USE, flags, 0o600)
 
-    def watcher(self, progress: Progress) -> Watcher:
-        """Return the watcher that keeps the index in step with its folder (see Watcher), and shows
-        in notes what it leaves out."""
-
-        def show(report: SourcesReport) -> None:
-            for line in report.left_out_lines():
-                progress.note(line)
-
-        return Watcher(
-            [self.folder],
-            self.location,
-            OPTIONS,
-            progress=progress,
-            report=show,
-            withdraw=partial(self.withdraw, progress),
-        )
-
-    def bring_in_step(self, progress: Progress, *, fresh: bool) -> None:
-        """Build the index if there is none. Otherwise synchronise it if ``fresh``, and else compare
-        it with the files (see ``Watcher.compare``). Waits while another process builds or
-        synchronises it. Raises what these raise."""
-        while fresh or not self.exists:
-            try:
-                self.watcher(progress).synchronise()
-                if self.exists:  # and was not withdrawn
-                    return
-            except IndexLockedError:
-                time.sleep(_WAIT_S)
-            except IndexExistsError as error:
-                if not self.exists:  # and otherwise another process has just built it
-                    self.advise(error)
-                    raise
-        self.watcher(progress).compare()
-
-    def opened(self, open: Callable[[str], _T], progress: Progress, *, fresh: bool) -> _T:
-        """Bring the index in step, and open it. One that is damaged, or of another version, is
-        built again, once. Raises what ``open`` and ``bring_in_step`` raise."""
-        while True:
-            self.bring_in_step(progress, fresh=fresh)
-            state = self.state
-            try:
-                return open(str(self.location))
-            except (*UNUSABLE, EngineError) as error:
-                if not self.withdraw(progress, error, state):
-                    raise
-
-    def withdraw(self, progress: Progress, error: AragError, state: bytes | None) -> bool:
-        """Let there be no index, so that it is built again, if ``error`` comes from damage of the
-        index in this state, or its version. Those who read the index go on. Return whether this is
-        done, or others did so; if it cannot be done, or was before, the error gets its advice."""
-        # A broken file may only show as an exception of Java, such as one for an odd length.
-        is_odd = type(error) is EngineError
-        if not is_odd and not isinstance(error, UNUSABLE):
-            return False
-        with _withdrawing:
-            if self.state != state or not self.exists:
-                return True
-            if is_odd and self._is_sound():
-                return False
-            if self.location not in _withdrawn:
-                _withdrawn.add(self.location)
-                try:
-                    self._take_back(state)
-                    progress.note(f"The index of {self.folder} is built again. {error.what}")
-                    return True
-                except (AragError, OSError) as failure:
-                    error.what += f" It cannot be built again: {str(failure).splitlines()[0]}"
-            self.advise(error)
-            return False
-
     def advise(self, error: AragError) -> None:
         """Replace the advice of an error of the index, which is for one with a name."""
         forget = f"arag-search forget {shlex.quote(self.folder)}"
         error.do = f"Remove it, so that the next search builds it again: {forget}"
-
-    def _is_sound(self) -> bool:
-        try:
-            with open_index(self.location) as index:
-                if isinstance(index.engine, LuceneEngine):
-                    index.engine.verify()
-        except UNUSABLE:
-            return False
-        return True
-
-    def _take_back(self, state: bytes | None) -> None:
-        while self.state == state:
-            try:
-                with BuildSite(self.location, overwrite=True) as site:
-                    site.withdraw(state)
-            except IndexLockedError:
-                time.sleep(_WAIT_S)
 
     def remove(self) -> None:
         """Remove the index, if there is one, and what is known of it. Raises IndexLockedError if it
@@ -259,6 +170,99 @@ class FolderIndex:
             shutil.rmtree(self.entry)
         finally:
             os.close(descriptor)
+
+
+class KeptIndex:
+    """The index of a folder as searches and servers keep it: built if there is none, in step with
+    the files, and built again where it is damaged or of another version.
+
+    ``progress`` shows builds and, in notes, what they leave out. ``watcher`` keeps the index in
+    step with the folder.
+    """
+
+    def __init__(self, index: FolderIndex, progress: Progress) -> None:
+        self.index = index
+        self._progress = progress
+        self.watcher = Watcher(
+            [index.folder],
+            index.location,
+            OPTIONS,
+            progress=progress,
+            report=lambda report: [*map(progress.note, report.left_out_lines())],
+            withdraw=self.withdraw,
+        )
+
+    def bring_in_step(self, *, fresh: bool) -> None:
+        """Build the index if there is none. Otherwise synchronise it if ``fresh``, and else compare
+        it with the files (see ``Watcher.compare``). Waits while another process builds or
+        synchronises it. Raises what these raise."""
+        while fresh or not self.index.exists:
+            try:
+                self.watcher.synchronise()
+                if self.index.exists:  # and was not withdrawn
+                    return
+            except IndexLockedError:
+                time.sleep(_WAIT_S)
+            except IndexExistsError as error:
+                if not self.index.exists:  # and otherwise another process has just built it
+                    self.index.advise(error)
+                    raise
+        self.watcher.compare()
+
+    def opened(self, open: Callable[[str], _T], there: Callable[[], object]) -> _T:
+        """Open the index once it is ``there``, which waits or brings it in step, and again after an
+        error that lets it be built again. Raises what both raise."""
+        while True:
+            there()
+            state = self.index.state
+            try:
+                return open(str(self.index.location))
+            except AragError as error:
+                if not self.withdraw(error, state):
+                    raise
+
+    def withdraw(self, error: AragError, state: bytes | None) -> bool:
+        """Let there be no index, so that it is built again, if ``error`` comes from damage of the
+        index in this state, or its version. Those who read the index go on. Return whether this is
+        done, or others did so; if it cannot be done, or was before, the error gets its advice."""
+        index = self.index
+        # A broken file may only show as an exception of Java, such as one for an odd length.
+        is_odd = type(error) is EngineError
+        if not is_odd and not isinstance(error, UNUSABLE):
+            return False
+        with _withdrawing:
+            if index.state != state or not index.exists:
+                return True
+            if is_odd and self._is_sound():
+                return False
+            if index.location not in _withdrawn:
+                _withdrawn.add(index.location)
+                try:
+                    self._take_back(state)
+                    self._progress.note(f"The index of {index.folder} is built again. {error.what}")
+                    self.watcher.wake()
+                    return True
+                except (AragError, OSError) as failure:
+                    error.what += f" It cannot be built again: {str(failure).splitlines()[0]}"
+            index.advise(error)
+            return False
+
+    def _is_sound(self) -> bool:
+        try:
+            with open_index(self.index.location) as index:
+                if isinstance(index.engine, LuceneEngine):
+                    index.engine.verify()
+        except UNUSABLE:
+            return False
+        return True
+
+    def _take_back(self, state: bytes | None) -> None:
+        while self.index.state == state:
+            try:
+                with BuildSite(self.index.location, overwrite=True) as site:
+                    site.withdraw(state)
+            except IndexLockedError:
+                time.sleep(_WAIT_S)
 
 
 def folder_indexes() -> Iterator[FolderIndex]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from arag_search.engines.open import is_folder_of_files
-from arag_search.errors import ArgumentError, EngineError, IndexDamagedError
+from arag_search.errors import AragError, ArgumentError
 from arag_search.search.index import Index
 from arag_search.search.opening import FilesOpening
 from arag_search.system.arguments import made_of
@@ -59,13 +60,10 @@ def open_index(opening: FilesOpening) -> Index:
     def opened(location: str) -> Index:
         return replace(opening, location=location).opened()
 
-    def progress() -> Progress:
-        return opening.progress or Progress()
-
-    with ExitStack() as stack:
-        place = located(opening.location, opened, progress, fresh=opening.fresh, yes=opening.yes)
-        index = stack.enter_context(place)
-        index.held.push(stack.pop_all())
+    progress, fresh, yes = opening.progress or Progress(), opening.fresh, opening.yes
+    place = located(opening.location, opened, progress, fresh=fresh, yes=yes)
+    index = place.__enter__()
+    index.held.push(place)
     return index
 
 
@@ -73,7 +71,7 @@ def open_index(opening: FilesOpening) -> Index:
 def located(
     location: str | Path,
     open: Callable[[str], _T],
-    progress: Callable[[], Progress],
+    progress: Progress,
     *,
     fresh: bool = False,
     yes: bool = False,
@@ -85,13 +83,15 @@ def located(
     if folder is None:
         yield open(str(location))
         return
+    from index_jobs.updates.folder_index import KeptIndex
+
     with folder.held():
-        shown = progress()
-        opened = folder.opened(open, shown, fresh=fresh)
+        kept = KeptIndex(folder, progress)
+        opened = kept.opened(open, partial(kept.bring_in_step, fresh=fresh))
         try:
             yield opened
-        except (IndexDamagedError, EngineError) as error:
-            if folder.withdraw(shown, error, folder.state):
+        except AragError as error:
+            if kept.withdraw(error, folder.state):
                 error.do = "Run the same command again: it builds the index again first."
             raise
 

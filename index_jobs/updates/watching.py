@@ -24,11 +24,8 @@ from arag_search.engines.lucene.location import published_state
 from arag_search.engines.opensearch.address import is_address
 from arag_search.errors import (
     AragError,
-    EngineError,
-    IndexDamagedError,
     IndexLockedError,
     IndexNotFoundError,
-    IndexVersionError,
     MassDeletionError,
 )
 from arag_search.search.standing import (
@@ -328,10 +325,9 @@ class Watcher:
             self._documents = built.documents
             self._report(built)
             return
-        except (IndexDamagedError, IndexVersionError, EngineError) as error:
+        except AragError as error:
             if not self._withdraw(error, published):
                 raise
-            self.wake()
             return
         finally:
             self._published = _published(self._location)

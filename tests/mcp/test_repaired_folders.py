@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -17,7 +18,7 @@ from arag_search.errors import AragError, IndexDamagedError
 from arag_search.mcp_server.folders import Coming, ServedFolder
 from arag_search.system.progress import Progress
 from index_jobs.updates import folder_index
-from index_jobs.updates.folder_index import FolderIndex
+from index_jobs.updates.folder_index import FolderIndex, KeptIndex
 from tests.support.commands import Command
 from tests.support.patience import PATIENCE_S
 from tests.support.served_folders import passage_with, served
@@ -127,6 +128,7 @@ def test_an_index_of_another_dictionary_is_built_again(
 
 def test_an_index_is_built_again_once_and_then_the_advice_is_to_forget_it(notes: Path) -> None:
     index = FolderIndex.of(notes)
+    kept = KeptIndex(index, Progress())
     tried: list[bytes | None] = []
 
     def refuse(location: str) -> None:
@@ -134,7 +136,7 @@ def test_an_index_is_built_again_once_and_then_the_advice_is_to_forget_it(notes:
         raise IndexDamagedError("Broken.", where=location, do="Build it again with --overwrite.")
 
     with index.held(), pytest.raises(IndexDamagedError) as caught:
-        index.opened(refuse, Progress(), fresh=False)
+        kept.opened(refuse, partial(kept.bring_in_step, fresh=False))
     assert len(set(tried)) == len(tried) == 2
     assert caught.value.do == (
         f"Remove it, so that the next search builds it again: arag-search forget {notes}"
@@ -220,7 +222,7 @@ def test_the_watcher_of_a_server_repairs_an_index_that_no_call_has_met(notes: Pa
 def test_how_far_a_second_build_is_differs_from_the_first(notes: Path) -> None:
     folder = ServedFolder(FolderIndex.of(notes), print)
     assert folder.building() is None
-    assert folder.withdraw(AragError("A bug."), folder.index.state) is False
-    assert folder.withdraw(IndexDamagedError("Broken."), folder.index.state)
+    assert folder.withdraw(AragError("A bug.")) is False
+    assert folder.withdraw(IndexDamagedError("Broken."))
     again = "The index is being built again: 0 of 5 files so far."
     assert folder.coming() == folder.building() == Coming(again, 0, 5)

@@ -123,15 +123,8 @@ class Opening(NamedTuple):
         )
 
     def located(self, location: str, open: Callable[[str], _T]) -> AbstractContextManager[_T]:
-        """See ``located``."""
-        return located(location, open, fresh=self.fresh, yes=self.yes)
+        """Do what ``index_jobs.updates.opening.located`` does, and show builds."""
+        from arag_search.system.progress import open_progress
+        from index_jobs.updates.opening import located
 
-
-def located(
-    location: str, open: Callable[[str], _T], *, fresh: bool = False, yes: bool = False
-) -> AbstractContextManager[_T]:
-    """Do what ``index_jobs.updates.opening.located`` does, and show builds."""
-    from arag_search.system.progress import open_progress
-    from index_jobs.updates import opening
-
-    return opening.located(location, open, open_progress, fresh=fresh, yes=yes)
+        return located(location, open, open_progress(), fresh=self.fresh, yes=self.yes)
