@@ -28,11 +28,13 @@ from index_jobs.sources.opening import open_source
 from index_jobs.sources.source import Source
 from tests.support.converted import archive, document_of, pdf_bytes, refusal_of, written
 from tests.support.examples import some_of
+from tests.support.patience import PATIENCE_S
 
 LIMITS = FileLimits(2.0, 256 << 20)
+PATIENT = FileLimits(PATIENCE_S, 256 << 20)
 
 
-def opened(folder: Path, limits: FileLimits = LIMITS, *, at_once: int = 1) -> Source:
+def opened(folder: Path, limits: FileLimits = PATIENT, *, at_once: int = 1) -> Source:
     files = FileSelection(skip_bad=True, limits=limits).rooted([str(folder)])
     source = open_source(str(folder), "files", Fields(), MetadataReader({}), files)
     source.at_once = at_once
@@ -89,7 +91,7 @@ def test_a_file_that_needs_too_much_is_counted_and_the_next_is_read(
     written(tmp_path / "a.html", "<p>Before.")
     written(tmp_path / f"b {name}", HOSTILE[name]())
     written(tmp_path / "c.html", "<p>After.")
-    source = opened(tmp_path)
+    source = opened(tmp_path, LIMITS)
     before, error, after = entries(source)
     assert isinstance(error, BadFileError)
     assert error.what.startswith("The file cannot be read: it needs more than ")

@@ -26,7 +26,7 @@ from tests.support.examples import examples
 
 FILES = examples(10_000, share=30)
 IN_A_FOLDER = 100
-A_FILE_S = 30
+A_FILE_S = 240
 
 
 @pytest.fixture(scope="module")
