@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from arag_search.agent.prompts import system_prompt
-from arag_search.mcp_server.catalogue import Catalogue
-from arag_search.mcp_server.served import ServedIndex
+from arag_search.mcp_server.catalogue import offered_tools
+from arag_search.mcp_server.served import ServedTools
 from arag_search.search.opening import open_index
 from arag_search.tokens import count_tokens
 from arag_search.tools.preset_files import DEFAULT_PRESET, load_preset
@@ -41,7 +41,7 @@ def test_the_fixed_part_of_the_protocol_keeps_its_bound(built_folder: Path) -> N
     instructions = files("arag_search.mcp_server").joinpath("instructions.md").read_text("utf-8")
     preset = load_preset(DEFAULT_PRESET)
     with open_index(built_folder / "my-index") as index:
-        offered = Catalogue([ServedIndex.of("notes", index, preset)], preset).offered
+        offered = offered_tools({"notes": ServedTools("notes", index, preset).tools}, "")
     fixed = sum(
         written({"name": tool.name, "description": tool.description, SCHEMA: tool.input_schema},
                 SCHEMA)
