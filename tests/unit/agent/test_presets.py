@@ -20,7 +20,7 @@ from arag_search.tools import registry
 from arag_search.tools.preset import SYSTEM_PROMPTS, Preset
 from arag_search.tools.preset_files import DEFAULT_PRESET, load_preset, preset_folder, preset_names
 from arag_search.tools.tool import Tool
-from arag_search.tools.toolbox import tools_of
+from arag_search.tools.toolbox import STALE_STEPS, tools_of
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import VIVALDI, index_of
 from tests.support.semantic_indexes import vector_index
@@ -581,6 +581,8 @@ def test_presets_of_our_own_have_their_own_instructions_and_no_plan() -> None:
             assert (preset.prompt, preset.plan_first) == ("logical_read", False)
             for words in ("counts as read", "join them with OR", "(implied)", "contradict"):
                 assert words in system_prompt(preset)
+            number = ("", "One", "Two", "Three")[STALE_STEPS]
+            assert f"{number} that bring nothing new" in system_prompt(preset)
 
 
 def test_the_command_shows_the_tools_over_an_index_as_a_model_gets_them(
