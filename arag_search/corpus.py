@@ -55,7 +55,7 @@ def ordinal_of(shard: int, document: int, part: int, sentence: int = 0) -> int:
             raise BuildError(
                 f"There are more than {1 << bits:,} {name}.",
                 allowed=f"at most {1 << bits:,} {name}",
-                do="Split the source into larger or smaller files, or raise --chunk-tokens.",
+                do="Split the source into larger or smaller files, or raise `chunk_tokens`.",
             )
     packed = (shard << DOCUMENT_BITS) | document
     packed = (packed << PART_BITS) | part

@@ -212,7 +212,7 @@ class FileLimitError(SourceError):
 class NotInTimeError(FileLimitError):
     """There was less time for a file than it may take, because other files took theirs."""
 
-    kind = "not read, because files that failed had taken too long (--sync tries them again)"
+    kind = "not read, because files that failed had taken too long (sync tries them again)"
     """The words with which reports count such files."""
 
     def __init__(self, where: str, *, is_slow: bool = False) -> None:

@@ -35,6 +35,7 @@ class Manifest:
     where the lines of a document are numbered. ``file_metadata`` names the fields in ``metadata``
     that documents from files have without a declaration. ``shard_sources`` has the source of each
     source shard, the real path of a folder or file; it is empty where that is not known.
+    ``reading`` says which sources were built from and how they were read, by the names of options.
     ``field_counts`` has the values of each field in ``metadata``. ``update`` counts published
     changes and is the same in the chunk and the sentence index. ``language`` is that of the normal
     forms of words, empty for an index without them, and ``forms`` are the steps that made them
@@ -68,6 +69,7 @@ class Manifest:
     fingerprint: str
     placement: str
     shard_sources: tuple[str, ...] = ()
+    reading: dict[str, Any] = field(default_factory=dict[str, Any])
     field_counts: dict[str, FieldCounts] = field(default_factory=dict[str, FieldCounts])
     update: int = 1
 
@@ -104,7 +106,7 @@ class Manifest:
             raise IndexDamagedError(
                 f"The manifest cannot be read ({error}).",
                 where=where,
-                do="Build the index again with --overwrite.",
+                do="Build the index again with `overwrite=True`.",
             ) from error
         if version != FORMAT_VERSION:
             raise IndexVersionError(
@@ -127,7 +129,7 @@ class Manifest:
             raise IndexDamagedError(
                 f"The manifest cannot be read ({error}).",
                 where=where,
-                do="Build the index again with --overwrite.",
+                do="Build the index again with `overwrite=True`.",
             ) from error
         if manifest.language and manifest.forms != steps(manifest.language):
             raise IndexVersionError(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from index_jobs.embedding.options import EmbedOptions
     from index_jobs.updates.addition import add_documents as add
     from index_jobs.updates.deletion import delete_documents as delete
-    from index_jobs.updates.options import AddOptions
+    from index_jobs.updates.options import AddOptions, SyncOptions
     from index_jobs.updates.synchronisation import sync_documents as sync
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "EmbedOptions",
     "Progress",
     "ProgressEvent",
+    "SyncOptions",
     "add",
     "build_index",
     "delete",
@@ -51,6 +52,7 @@ _HOMES = {
     "EmbedOptions": "index_jobs.embedding.options:EmbedOptions",
     "Progress": "arag_search.system.progress:CallbackProgress",
     "ProgressEvent": "arag_search.system.progress:ProgressEvent",
+    "SyncOptions": "index_jobs.updates.options:SyncOptions",
     "add": "index_jobs.updates.addition:add_documents",
     "build_index": "index_jobs.build.new_index:build_index",
     "delete": "index_jobs.updates.deletion:delete_documents",

@@ -35,12 +35,14 @@ _GARBAGE_AFTER = 200_000
 
 COMMANDS = {
     "demo": "Index a sample corpus, search it, answer from it.",
-    "index": "Build an index from a corpus.",
-    "embed": "Make vectors of texts, for semantic search.",
-    "delete": "Delete documents from an index, with their passages.",
-    "forget": "Remove the index of a folder of files from the cache.",
-    "compact": "Merge the segments that updates left behind.",
+    "index": "Build an index from folders and files.",
     "search": "Search an index and print the reply that a model would see.",
+    "add": "Add documents to an index.",
+    "sync": "Make an index equal to its sources as they are now.",
+    "delete": "Delete documents from an index, with their passages.",
+    "compact": "Merge the segments that updates left behind.",
+    "embed": "Make vectors of texts, for semantic search.",
+    "forget": "Remove the index of a folder of files from the cache.",
     "words": "Count words of an index, or list its fields and their values.",
     "ask": "Answer a question from an index, or several in a conversation.",
     "mcp": "Serve indexes to models, over the Model Context Protocol.",
@@ -57,6 +59,8 @@ COMMANDS = {
 """The commands in the order of --help, with what it says of them."""
 
 _MODULES = {
+    "add": "updates",
+    "sync": "updates",
     "compact": "updates",
     "delete": "updates",
     "forget": "updates",
@@ -107,7 +111,7 @@ def run(
 def _run(arguments: list[str], name: str, command: Callable[[], Any], failure: int) -> int:
     import typer
 
-    from arag_search.cli.options.parser import complete
+    from arag_search.cli.options.parser import complete, in_options
     from arag_search.errors import AragError
 
     made = command()
@@ -131,7 +135,8 @@ def _run(arguments: list[str], name: str, command: Callable[[], Any], failure: i
         if isinstance(error, QueryError):
             say(str(error))
             return QUERY_PROBLEMS
-        say(f"{name}: {error}")
+        parameters = _command(arguments[0]).params if arguments[0] in COMMANDS else ()
+        say(f"{name}: {in_options(error, [parameter.name for parameter in parameters])}")
         return failure
     except Exception as error:
         if not hasattr(error, "format_message"):

@@ -12,6 +12,7 @@ import orjson
 import typer
 
 from arag_search.cli.options.index import Json, VectorsFolder
+from arag_search.cli.options.parser import as_options
 from arag_search.cli.output.printing import print_result
 from arag_search.engines.base import MAX_DELETED_SHARE, deletions_of
 from arag_search.engines.lucene.reader import IndexStatistics, LuceneEngine
@@ -251,9 +252,9 @@ def _standing_rows(standing: Standing) -> Iterator[tuple[str, str]]:
     sources = ", ".join(standing.sources) or "standard input"
     yield "in step", f"{standing.in_step or 'never'}, with {sources}"
     yield "not in step", standing.line()
-    yield "problem", " ".join(standing.problem.split())
+    yield "problem", as_options(" ".join(standing.problem.split()))
     yield "not read", ", ".join(f"{count:,} {kind}" for kind, count in standing.not_read.items())
-    for line in standing.left_out:
+    for line in map(as_options, standing.left_out):
         yield "", line
 
 

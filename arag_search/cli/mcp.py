@@ -13,10 +13,9 @@ import typer
 
 from arag_search.cli.options.index import Opening
 from arag_search.cli.options.parser import (
-    check_one_given,
+    Typed,
     suggest_presets,
     with_groups,
-    without_effect,
 )
 from arag_search.cli.output.printing import INTERRUPTED, say
 from arag_search.errors import ArgumentError
@@ -72,7 +71,6 @@ class HttpOptions(NamedTuple):
         """Listen as the options say. Raises ArgumentError."""
         from arag_search.mcp_server.listening import DEFAULT_HOST, DEFAULT_PORT, listen
 
-        check_one_given({"--token-env": self.token_env, "--access": self.access})
         return listen(
             DEFAULT_HOST if self.host is None else self.host,
             DEFAULT_PORT if self.port is None else self.port,
@@ -114,6 +112,7 @@ def mcp_command(
         ),
     ] = None,
     opening: Opening,
+    typed: Typed,
 ) -> int:
     """Serve indexes to models, over the Model Context Protocol.
 
@@ -146,13 +145,14 @@ def mcp_command(
     from arag_search.tools.preset_files import DEFAULT_PRESET, load_preset
     from index_jobs.updates.opening import folder_of
 
+    typed.check_one("token_env", "access")
     settings = load_preset(DEFAULT_PRESET if preset is None else preset)
     locations = _locations(indexes, opening.vectors)
     check_count(settings, locations)
     about = descriptions(describe or [], locations)
     with ExitStack() as stack:
         is_http = transport == "http"
-        entrance = stack.enter_context(http.listen()) if is_http else _channel(http)
+        entrance = stack.enter_context(http.listen()) if is_http else _channel(typed)
         live = LiveIndexes(locations, settings, about)
         stack.callback(live.close)
 
@@ -200,13 +200,11 @@ def _locations(indexes: list[str], vectors: Path | None) -> dict[str, str]:
     return locations
 
 
-def _channel(http: HttpOptions) -> Channel:
+def _channel(typed: Typed) -> Channel:
     """Claim standard input and output before anything else could print."""
     from arag_search.mcp_server.stdio import claim_stdio
 
-    for name, value in http._asdict().items():
-        if value is not None:
-            raise without_effect(f"--{name.replace('_', '-')}", "--transport http")
+    typed.check_effect("--transport http", *HttpOptions._fields)
     return claim_stdio()
 
 

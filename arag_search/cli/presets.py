@@ -7,7 +7,7 @@ from typing import Annotated, cast
 import typer
 
 from arag_search.agent.prompts import preset_fingerprint, system_prompt
-from arag_search.cli.options.parser import suggest_presets, without_effect
+from arag_search.cli.options.parser import Typed, suggest_presets, with_groups
 from arag_search.cli.output.printing import print_bytes, print_text
 from arag_search.system.progress import open_progress
 from arag_search.tools.preset import Preset
@@ -23,6 +23,7 @@ from arag_search.tools.toolbox import tools_of
 from index_jobs.updates.opening import open_index
 
 
+@with_groups
 def presets_command(
     preset: Annotated[
         str | None,
@@ -41,6 +42,8 @@ def presets_command(
             help="Also show the tools as a model sees them over this index.", metavar="INDEX"
         ),
     ] = None,
+    *,
+    typed: Typed,
 ) -> int:
     """List the presets, or explain one with its prompt.
 
@@ -57,8 +60,8 @@ def presets_command(
       arag-search presets my-preset.yaml
       arag-search presets logical_read --yaml > all-keys.yaml
     """
-    if preset is None and (yaml or index is not None):
-        raise without_effect("--yaml" if yaml else "--index", "a preset")
+    if preset is None:
+        typed.check_effect("a preset", "yaml", "index")
     if preset is not None:
         chosen = load_preset(preset)
         if yaml:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from arag_search.cli.options.index import IndexFolder, Json, ScopeFilter
-from arag_search.cli.options.parser import check_one_given, without_effect
+from arag_search.cli.options.parser import Typed, with_groups
 from arag_search.cli.output.links import print_linked
 from arag_search.cli.output.printing import (
     NOT_FOUND,
@@ -47,6 +47,7 @@ _PLACE = re.compile(r"(.+?):([1-9]\d{0,8})(?::([1-9]\d{0,8}))?")
 DEFAULT_LINES = 60
 
 
+@with_groups
 def read_command(
     index: IndexFolder,
     chunk_ids: Annotated[
@@ -78,6 +79,8 @@ def read_command(
     ] = False,
     filter: ScopeFilter = None,
     json: Json = False,
+    *,
+    typed: Typed,
 ) -> int:
     """Print chunks or a whole document in full, or list all documents.
 
@@ -110,14 +113,13 @@ def read_command(
             allowed="CHUNK_ID..., --document ID or --all",
             do="Search first and copy an id, or list documents: arag-search read INDEX --all",
         )
-    check_one_given({"CHUNK_ID": chunk_ids, "--document": document is not None, "--all": all_})
+    typed.check_one("chunk_ids", "document", "all_")
     with open_index(index, filter=filter, progress=open_progress()) as opened:
         try:
             ids = chunk_ids or []
             if len(ids) == 1 and (place := _place(opened, ids[0])):
                 return _print_lines(opened, *place, lines, json)
-            if lines != DEFAULT_LINES:
-                raise without_effect("--lines", "the line of a document, ID:N")
+            typed.check_effect("the line of a document, ID:N", "lines")
             if all_:
                 return (_print_records if json else _print_list)(opened)
             if document is None:

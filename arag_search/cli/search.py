@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 import typer
 
 from arag_search.cli.options.index import IndexFolder, Json, Opening
-from arag_search.cli.options.parser import with_groups, without_effect
+from arag_search.cli.options.parser import Typed, with_groups
 from arag_search.cli.output.links import print_linked
 from arag_search.cli.output.printing import (
     NOT_FOUND,
@@ -120,20 +120,16 @@ class SearchOptions(NamedTuple):
     ] = False
     json: Json = False
 
-    def check(self, asked: AskedOptions, opening: Opening) -> None:
+    def check(self, typed: Typed, asked: AskedOptions) -> None:
         """Raise ArgumentError for an option without effect."""
-        passages = "passages, without --documents"
-        for options in (asked, opening):
-            for name, value in options._asdict().items():
-                if value == options._field_defaults[name]:
-                    continue
-                option, tools = f"--{name.replace('_', '-')}", _tools_with(name)
-                if tools and self.tool not in tools:
-                    raise without_effect(option, f"--tool {' or '.join(tools)}")
-                if self.documents and name in ("offset", *_OF_PASSAGES):
-                    raise without_effect(option, passages)
-        if self.documents and self.tool == "keyword":
-            raise without_effect("--tool keyword", passages)
+        for name in (*asked._fields, *Opening._fields):
+            tools = _tools_with(name)
+            if tools and self.tool not in tools:
+                typed.check_effect(f"--tool {' or '.join(tools)}", name)
+        if self.documents:
+            no_documents = ("tool",) if self.tool == "keyword" else ()
+            passages = ("offset", *_OF_PASSAGES, *no_documents)
+            typed.check_effect("passages, without --documents", *passages)
         if self.documents and not 1 <= asked.top_k <= MAX_DOCUMENTS:
             raise ArgumentError(
                 f"--top-k is {asked.top_k:,}.", allowed=f"1 to {MAX_DOCUMENTS} documents"
@@ -163,6 +159,7 @@ def search_command(
     options: SearchOptions,
     asked: AskedOptions,
     opening: Opening,
+    typed: Typed,
 ) -> int:
     """Search an index and print the reply that a model would see. The tools semantic, hybrid and
     naive need the vectors that arag-search embed makes.
@@ -193,7 +190,7 @@ def search_command(
             "There is no query.",
             do="Write: arag-search search INDEX 'QUERY'",
         )
-    options.check(asked, opening)
+    options.check(typed, asked)
     run = _run_documents if options.documents else _run_one
     return run(index, query, options, asked, opening)
 

@@ -1,18 +1,111 @@
-"""arag-search delete, compact and forget: changes of existing indexes."""
+"""arag-search add, sync, delete, compact and forget: changes of existing indexes."""
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 from typing import Annotated
 
 import typer
 
-from arag_search.cli.options.index import IndexPlace, Json, VectorsFolder
-from arag_search.cli.output.printing import print_text, run_job
+from arag_search.cli.index import check_places
+from arag_search.cli.options.index import IndexPlace, Json, Sources, Target, VectorsFolder
+from arag_search.cli.options.parser import Typed, with_groups
+from arag_search.cli.output.printing import (
+    INTERRUPTED,
+    job_progress,
+    print_report,
+    print_text,
+    run_job,
+)
 from arag_search.corpus import nfc
+from arag_search.engines.open import open_update
 from arag_search.errors import ArgumentError, IndexNotFoundError
+from index_jobs.build.options import KEPT_READING
+from index_jobs.build.report import AddReport, BuildReport
+from index_jobs.updates.addition import add_documents
 from index_jobs.updates.deletion import delete_documents
 from index_jobs.updates.maintenance import compact_index
+from index_jobs.updates.options import AddOptions, SyncOptions, as_built
+from index_jobs.updates.synchronisation import sync_documents
+
+
+@with_groups
+def add_command(source: Sources, to: Target, *, options: AddOptions, json: Json = False) -> int:
+    """Add documents to an index, which are cut and stored as its others.
+
+    A document whose id the index has replaces the earlier one if they differ. Readers see the whole
+    update or nothing of it.
+
+    Examples:
+
+    \b
+      arag-search add today.jsonl --to my-index
+      arag-search add reports/ --to my-index --root . --dry-run
+    """
+    check_places(source, to)
+    return run_job(lambda progress: add_documents(source, to, options, progress), json)
+
+
+@with_groups
+def sync_command(
+    index: IndexPlace,
+    source: Sources,
+    *,
+    options: SyncOptions,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            help="Keep the index equal to its sources until Ctrl-C. Bad files are skipped, and mass"
+            " deletions reported instead of followed.",
+        ),
+    ] = False,
+    json: Json = False,
+    typed: Typed,
+) -> int:
+    """Make an index equal to its sources as they are now.
+
+    New documents are added, changed ones replaced, and those that are gone deleted. Without SOURCE,
+    the sources are those that the index was built from, and they are read as they were then.
+
+    Examples:
+
+    \b
+      arag-search sync my-index --dry-run
+      arag-search sync my-index
+      arag-search sync my-index --watch
+      arag-search sync my-index notes/ --skip-bad-files
+    """
+    check_places(source, index)
+    typed.check_one("watch", "dry_run")
+    if not source:
+        typed.check_effect("SOURCE", *KEPT_READING)
+    if watch:
+        return _watch(source, index, options, json)
+    return run_job(lambda progress: sync_documents(source, index, options, progress), json)
+
+
+def _watch(sources: list[str], index: str, options: SyncOptions, json: bool) -> int:
+    """Keep an index in step with its sources until Ctrl-C or SIGTERM; print the report of each
+    change."""
+    from index_jobs.updates.watching import Watcher
+
+    def printed(report: BuildReport | AddReport) -> None:
+        print_report(report, json)
+        sys.stdout.flush()
+
+    with open_update(index) as target:
+        if not sources:
+            sources, options = as_built(target.manifest, options, index)
+    watcher = Watcher(sources, index, options, progress=job_progress(), report=printed)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        watcher.run(threading.Event(), waits=False)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return 0
 
 
 def delete_command(

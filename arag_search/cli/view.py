@@ -10,7 +10,7 @@ import typer
 
 from arag_search.cli.options.index import SearchedIndex
 from arag_search.cli.options.judge import JudgeOptions
-from arag_search.cli.options.parser import check_one_given, with_groups, without_effect
+from arag_search.cli.options.parser import Typed, with_groups
 from arag_search.cli.output.answers import trajectory_text
 from arag_search.cli.output.printing import print_result, print_text
 from arag_search.errors import RunError
@@ -57,6 +57,7 @@ def view_command(
     json: Annotated[
         bool, typer.Option("--json", help="With an ID: print its record as JSON.")
     ] = False,
+    typed: Typed,
 ) -> int:
     """Show a run in a browser, question by question, or one question in the terminal.
 
@@ -76,10 +77,11 @@ def view_command(
       arag-search view runs/a --judge gpt-4o-mini
     """
     if question_id is not None:
+        of_page = ("out", "questions", "no_gold", "index", *JudgeOptions._fields)
+        typed.check_effect("the page, without ID", *of_page)
         return _print_question(folder, question_id, json)
-    if json:
-        raise without_effect("--json", "the id of a question")
-    check_one_given({"--no-gold": no_gold, "--questions": questions})
+    typed.check_effect("the id of a question", "json")
+    typed.check_one("no_gold", "questions")
     path = out or folder / PAGE_FILE
     with ExitStack() as stack:
         judges = stack.enter_context(judge.judges(folder))

@@ -34,7 +34,7 @@ Mask: TypeAlias = "NDArray[np.bool_]"
 Granularity = Literal["chunk", "sentence"]
 Matching = Literal["token", "substring"]
 
-REBUILD = "Build the index again with --overwrite."
+REBUILD = "Build the index again with `overwrite=True`."
 """What to do about a damaged index."""
 
 MAX_TOTAL = 1000
@@ -357,7 +357,7 @@ class Deadline:
         """Return the error for a query that took longer."""
         return QueryTimeoutError(
             f"The query took longer than {self.timeout_s:g} s and was stopped.",
-            allowed=f"{self.timeout_s:g} s for a query (search_timeout_s, --search-timeout-s)",
+            allowed=f"{self.timeout_s:g} s for a query (`search_timeout_s`)",
         )
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Annotated, Any, NamedTuple, Protocol
 
 from arag_search.corpus import Chunk
 from arag_search.engines.base import Deletions
-from arag_search.errors import BuildError
+from arag_search.errors import ArgumentError, BuildError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import DOC_ID, MetadataType
+from arag_search.system.options import Says, names_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,21 +159,66 @@ class IndexWriter(Protocol):
     def abort(self) -> None: ...
 
 
-DEFAULT_K1 = 1.2
-DEFAULT_B = 0.75
+class Bm25(NamedTuple):
+    """The parameters of the ranking: ``k1`` from 0 to 100, ``b`` from 0 to 1."""
+
+    k1: float = 1.2
+    b: float = 0.75
+
+    def __str__(self) -> str:
+        return f"{self.k1:g},{self.b:g}"
+
+    @staticmethod
+    def read(text: str) -> Bm25:
+        """Read a text such as ``1.2,0.75``. Raises ArgumentError."""
+        try:
+            k1, b = map(float, text.split(","))
+        except ValueError:
+            raise ArgumentError(
+                f'`bm25`: "{text}" is not two numbers.', allowed=f"k1,b such as {Bm25()}"
+            ) from None
+        return Bm25(k1, b)
+
+    def check(self) -> None:
+        """Raise ArgumentError if a parameter is out of bounds, as NaN is."""
+        if not 0 <= self.k1 <= 100 or not 0 <= self.b <= 1:
+            raise ArgumentError(
+                f"`bm25`: k1 = {self.k1:g}, b = {self.b:g} is out of range.",
+                allowed="k1 from 0 to 100, b from 0 to 1",
+            )
+
+
+DEFAULT_BM25 = Bm25()
+LEAVABLE = ("sentences", "exact", "forms")
+"""The parts that a build can leave out; the index then does not support what needs them.
+keyword_search needs ``exact`` on a server; in a folder, ``exact`` takes no space."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetOptions:
     """The options of a build that concern its target; BuildOptions says what they mean."""
 
-    k1: float = DEFAULT_K1
-    b: float = DEFAULT_B
-    without: tuple[str, ...] = ()
-    overwrite: bool = False
-    shards: int | None = None
-    node_wait_s: float | None = None
-    keep: int | None = None
+    overwrite: Annotated[
+        bool, Says("Replace an existing index, which is searched until the new one is complete.")
+    ] = False
+    shards: Annotated[
+        int | None, Says("Shards of an index on OpenSearch.  [default: 1]", "N", 1, 1024)
+    ] = None
+    bm25: Annotated[
+        Bm25, Says("Parameters of the ranking.  [default: 1.2,0.75]", "K1,B", read=Bm25.read)
+    ] = DEFAULT_BM25
+    without: Annotated[
+        tuple[str, ...],
+        Says(
+            "Leave out: sentences (no --granularity sentence), forms (words match only as written),"
+            " exact (no keyword search on OpenSearch).",
+            ",".join(LEAVABLE),
+            known=LEAVABLE,
+            read=names_in,
+        ),
+    ] = ()
+    node_wait_s: Annotated[float | None, Says(least=0, most=86_400)] = None
+    keep: Annotated[int | None, Says(least=0, most=100)] = None
 
 
 class Build(Protocol):

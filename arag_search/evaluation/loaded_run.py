@@ -50,7 +50,7 @@ def load_run(folder: Path | str, questions_file: Path | str | None = None) -> Lo
         raise RunError(
             "The run does not say which file its questions are from.",
             where=str(folder / RUN_FILE),
-            do="Name the file to score against with --questions.",
+            do="Name the file to score against with `questions`.",
         )
     questions = load_questions(questions_file or description.questions)
     notes: list[str] = []
@@ -59,7 +59,7 @@ def load_run(folder: Path | str, questions_file: Path | str | None = None) -> Lo
             raise RunError(
                 "The file of questions has changed since the run.",
                 where=description.questions,
-                do="Name the file to score against with --questions.",
+                do="Name the file to score against with `questions`.",
             )
         notes.append("Scored against other questions or answers than the run was given.")
     asked = questions[: description.limit]

@@ -37,9 +37,9 @@ from arag_search.search.index import Index
 from arag_search.system.progress import counted
 
 _NEEDED = {
-    "index": "the index that was searched (--index)",
-    "judge": "a model that judges (--judge)",
-    "factuality judge": "a model that judges (--judge)",
+    "index": "the index that was searched (`index`)",
+    "judge": "a model that judges (`judge`)",
+    "factuality judge": "a model that judges (`judge`)",
 }
 _OUR_FACTUALITY = (
     "Factuality is by our prompt and scale, and does not compare with figures of papers."

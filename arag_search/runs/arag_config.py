@@ -22,7 +22,7 @@ _INSTEAD = {
     "llm.max_tokens": "the endpoint's limit holds",
     "embedding": "arag-search embed makes the vectors, with --encoder and --device",
     "agent.verbose": "arag-search view DIR ID prints the steps of a question",
-    "output": "--out names the folder",
+    "output": "`out` names the folder",
 }
 """What there is in place of settings that have no counterpart."""
 

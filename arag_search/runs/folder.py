@@ -174,7 +174,7 @@ def read_description(folder: Path) -> RunDescription:
         raise RunError(
             f"There is no run ({error.strerror}).",
             where=str(path),
-            allowed="the folder that was given to --out",
+            allowed="the folder that was given as `out`",
         ) from error
     except ValidationError as error:
         wrong = ", ".join(

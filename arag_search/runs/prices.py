@@ -85,7 +85,7 @@ def check_cost_limit(max_cost_usd: float, prices: Prices | None, model: str) -> 
     if prices is None:
         raise ConfigError(
             f"A cost limit needs the price of model {model!r}, and no price list is given.",
-            do="Name a file of prices with --prices.",
+            do="Name a file of prices with `prices`.",
         )
     if model not in prices.by_model:
         priced = sorted(prices.by_model)

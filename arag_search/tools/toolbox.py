@@ -211,7 +211,7 @@ def tools_of(preset: Preset, index: Index) -> dict[str, Tool]:
         raise NotServedError(
             f"The index does not serve {', '.join(missing)}, which preset {preset.name} needs.",
             where=index.location,
-            do=f"Build it again without --without {parts}, or use another preset.",
+            do=f"Build it again with {parts}, or use another preset.",
         )
     _check_vectors(preset, index)
     return {name: tool_class(name)(index, preset) for name in preset.tools}

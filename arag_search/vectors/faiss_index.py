@@ -220,7 +220,7 @@ def _trained(factory: str, stored: StoredRows, where: str, progress: Progress) -
             f"{stored.rows:,}.",
             where=where,
             allowed=_ALLOWED,
-            do="Use --index flat, or a factory with fewer lists.",
+            do="Use `index=flat`, or a factory with fewer lists.",
         )
     points = max(needed, MOST_POINTS_A_LIST * ivf.nlist)
     if points * stored.dimension * 4 > _LARGE_SAMPLE_BYTES:

@@ -95,7 +95,7 @@ def vectors_root(location: str, vectors: Path | str | None = None) -> Path:
             "The folder of the vectors is not given.",
             where=location,
             allowed="a folder; only an index in a folder has its own",
-            do=f"Give --vectors DIR, or set {VECTORS_VARIABLE}.",
+            do=f"Give `vectors=DIR`, or set {VECTORS_VARIABLE}.",
         )
     return Path(location) / FOLDER
 
@@ -294,7 +294,7 @@ def _locked(root: Path, name: str, wait_s: float) -> Generator[None]:
             raise VectorsLockedError(
                 f"Another process is embedding into this folder ({error.holder}).",
                 where=str(root),
-                do="Wait for it, or stop it; or give another --vectors.",
+                do="Wait for it, or stop it; or give other `vectors`.",
             ) from None
         except OSError as error:
             raise BuildError(

@@ -160,7 +160,7 @@ class IndexVectors:
                     f"There are no vectors of the unit {unit}.",
                     where=self._where,
                     allowed=" and ".join(self.units),
-                    do="Embed the index again with --unit both.",
+                    do="Embed the index again with `unit=both`.",
                 )
             queries = np.ascontiguousarray(queries, np.float32)
             if within is None:

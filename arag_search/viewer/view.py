@@ -107,7 +107,7 @@ def _read(name: str) -> str:
 
 
 _BEGINNING_BYTES = 4_096
-_WITHOUT_GOLD = "Or show the records without gold answers, with --no-gold."
+_WITHOUT_GOLD = "Or show the records without gold answers, with `no_gold=True`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ def _run(folder: Path, questions_file: Path | None, *, gold: bool) -> LoadedRun:
     try:
         return load_run(folder, questions_file)
     except QuestionsError as error:
-        error.do = f"{error.do or 'Name the file with --questions.'} {_WITHOUT_GOLD}"
+        error.do = f"{error.do or 'Name the file with `questions`.'} {_WITHOUT_GOLD}"
         raise
 
 

@@ -33,6 +33,6 @@ def make(folder: Path, data: Path) -> Iterator[str]:
     missing = sorted(name for name in names if not (pdfs / name).is_file())
     if missing:
         raise downloaded.lacking(f"{len(missing):,} of its reports, such as pdfs/{missing[0]}")
-    options = BuildOptions(overwrite=True, files=FileSelection(root=str(pdfs), max_bytes=None))
+    options = BuildOptions(overwrite=True, files=FileSelection(root=str(pdfs), max_file_size=None))
     reports = [pdfs / name for name in sorted(names)]
     yield made_set(data / "financebench", reports, options, source)

@@ -22,7 +22,7 @@ PARTS = ("expertwritten", "simulated", "synthetic")
 
 _OPTIONS = BuildOptions(
     overwrite=True,
-    fields=Fields(text="contents"),
+    fields=Fields(text_field="contents"),
     metadata={"article_type": "keyword", "url": "keyword"},
 )
 

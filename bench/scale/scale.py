@@ -137,7 +137,7 @@ def measured(side: Side, passages: int, queries: int, folder: Path) -> Iterator[
             "build": ((*index, corpus, *shards), ""),
             "search": ((), ""),
             "deletion": (("delete", location, "-"), "\n".join(map(str, changed))),
-            "addition": ((*index, added, "--add"), ""),
+            "addition": (("add", *index[1:], added), ""),
             "compaction": (("compact", location), ""),
         }
         for step, (words, given) in steps.items():

@@ -64,7 +64,7 @@ def _measured(options: argparse.Namespace, command: str) -> int:
     build_index([str(corpus)], index_folder, BuildOptions(overwrite=True, metadata=FIELDS))
     vectors = folder / "vectors" if BY_VECTORS.intersection(options.lines) else None
     if vectors:
-        kept = EmbedOptions(vectors=vectors, units=("sentence",), sentence_titles=False)
+        kept = EmbedOptions(vectors=vectors, unit="sentence", sentence_titles=False)
         embed_index(index_folder, options.encoder, kept, open_progress())
     measured: dict[str, Sequence[Mapping[str, float]]] = {}
     with open_index(index_folder, vectors=vectors, search_timeout_s=None) as index:

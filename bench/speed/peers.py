@@ -318,7 +318,7 @@ class Hybrid(Side):
         location, encoder = self.passages.index.location, self.setup.encoder
         assert encoder is not None
         vectors = self.passages.folder / "vectors"
-        options = EmbedOptions(vectors=vectors, units=("passage",), index=factory)
+        options = EmbedOptions(vectors=vectors, unit="passage", index=factory)
         embed_index(location, encoder, options)
         opened = open_index(location, vectors=vectors, encoder=encoder, search_timeout_s=None)
         return self.stack.enter_context(opened)

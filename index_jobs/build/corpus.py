@@ -110,7 +110,7 @@ class Corpus:
         return SourceError(
             f"{what}: no document was found{details}.",
             where=self.shown_names,
-            do="Name a folder with files that can be read, or files of records; see --include.",
+            do="Name a folder with files that can be read, or files of records; see `include`.",
         )
 
     def _signatures(self) -> list[dict[str, object]]:

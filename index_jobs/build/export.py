@@ -7,7 +7,7 @@ from typing import Any
 
 from arag_search.corpus import NO_OUTLINE, Chunk, Document
 from arag_search.engines.hits import metadata_dict
-from arag_search.engines.write import DEFAULT_B, DEFAULT_K1
+from arag_search.engines.write import DEFAULT_BM25, Bm25
 from arag_search.manifest import Manifest
 from arag_search.search.reading.documents import IndexDocument
 from index_jobs.cutting.chunking import DEFAULT_CHUNK_TOKENS, PASSAGE_KIND, cut
@@ -54,8 +54,8 @@ def build_command(source: str, manifest: Manifest) -> str:
         words += ["--metadata", ",".join(fields)]
     if manifest.chunk_tokens != DEFAULT_CHUNK_TOKENS and not manifest.already_chunked:
         words += ["--chunk-tokens", str(manifest.chunk_tokens)]
-    if (manifest.k1, manifest.b) != (DEFAULT_K1, DEFAULT_B):
-        words += ["--bm25", f"{manifest.k1},{manifest.b}"]
+    if (bm25 := Bm25(manifest.k1, manifest.b)) != DEFAULT_BM25:
+        words += ["--bm25", str(bm25)]
     if manifest.without:
         words += ["--without", ",".join(manifest.without)]
     return shlex.join(words)

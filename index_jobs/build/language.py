@@ -45,7 +45,7 @@ class Detected:
         shares = ", ".join(f"{language} {share:.0%}" for language, share in self.shares[:4])
         sample = f"{shares} of a sample" if shares else "too little running text to tell"
         used = "words match without lemmas" if self.language == NONE else f"{self.language} is used"
-        return f"language: {sample}; {used} (--language changes that)"
+        return f"language: {sample}; {used} (`language` changes that)"
 
 
 def detected(sources: Sequence[Source], metadata: MetadataReader) -> Detected:

@@ -88,7 +88,7 @@ def build_index(
     if options.ray is not None and (isinstance(names, Records) or STDIN in names):
         what = "records" if isinstance(names, Records) else "standard input"
         raise ArgumentError(
-            f"--ray: other machines cannot read {what}.",
+            f"`ray`: other machines cannot read {what}.",
             allowed="files and folders on storage that all machines share",
             do="Save them to a file there, and name that.",
         )
@@ -232,7 +232,7 @@ class _Build:
                 self._ids,
                 lambda id: is_being_packed(executor, id) or self._writer.has_document(id),
                 skip_bad_lines=self._options.skip_bad_lines,
-                skip_bad_files=self._options.files.skip_bad,
+                skip_bad_files=self._options.files.skip_bad_files,
             )
             self._write(executor.results(reader.batches()), self._add_batch, interrupts)
 
@@ -241,7 +241,7 @@ class _Build:
         options = self._options
         write = self._writer.block_writing()
         cluster.check(write.needs)
-        work = BlockWork(self._work(), write, options.skip_bad_lines, options.files.skip_bad)
+        work = BlockWork(self._work(), write, options.skip_bad_lines, options.files.skip_bad_files)
         with cluster.executor(work, self._workers) as executor:
             parts = blocks(self._corpus, self._state.position)
             self._write(executor.results(parts), self._add_block, interrupts)
@@ -277,7 +277,7 @@ class _Build:
             if self._ids.add(id) and self._writer.has_document(id):
                 do = "Remove or rename one of them"
                 if self._options.skip_bad_lines:
-                    do += ", or build without --ray, which skips the second"
+                    do += ", or build without `ray`, which skips the second"
                 raise DuplicateIdError(id, where=block.payload.part.source.name, do=f"{do}.")
         self._writer.add_block(written.written)
         self._state.join(written.state, block.place)
@@ -337,8 +337,8 @@ class _Build:
             source_format=", ".join(sorted({kind for _, kind in self._corpus.formats})),
             chunk_tokens=options.chunk_tokens,
             already_chunked=self._already_chunked,
-            k1=options.k1,
-            b=options.b,
+            k1=options.bm25.k1,
+            b=options.bm25.b,
             language=self._language,
             forms=steps(self._language) if self._language else (),
             metadata=self._corpus.metadata.fields,
@@ -347,6 +347,7 @@ class _Build:
             without=tuple(options.without),
             skipped_lines=self._state.position.skipped,
             shard_sources=self._corpus.identities,
+            reading=options.as_built(self._following.names, self._following.files.root),
             **self._state.counts.in_manifest(),
         )
 
@@ -411,7 +412,7 @@ class _Build:
 
     def _notes(self) -> tuple[str, ...]:
         absent = (
-            f"declared with --metadata, but in no record: {name}"
+            f"declared in `metadata`, but in no record: {name}"
             for name in self._options.metadata
             if name not in self._state.position.seen
         )

@@ -2,28 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from arag_search.engines.opensearch.address import is_address, parse_address
-from arag_search.engines.write import DEFAULT_B, DEFAULT_K1, TargetOptions
+from arag_search.engines.write import TargetOptions
 from arag_search.errors import ArgumentError
+from arag_search.query.field_types import FIELD_TYPES
 from arag_search.query.fields import MetadataType
 from arag_search.query.lemmas import NONE, languages
+from arag_search.system.options import Says, check, check_known, options_of, values_of
 from index_jobs.build.language import AUTO
 from index_jobs.cutting.chunking import DEFAULT_CHUNK_TOKENS, program_version
-from index_jobs.sources.folders.selection import USUAL_FILES, FileSelection
+from index_jobs.sources.folders.selection import STDIN, USUAL_FILES, FileSelection
 from index_jobs.sources.lines.files import Fields
-from index_jobs.sources.metadata import check_metadata
+from index_jobs.sources.metadata import check_metadata, parse_metadata
 from index_jobs.sources.registry import FORMATS, Format
 
 DEFAULT_FIELDS = Fields()
 MAX_WORKERS = 64
-LEAVABLE = ("sentences", "exact", "forms")
-"""The parts that a build can leave out; the index then does not support what needs them.
-keyword_search needs ``exact`` on a server; in a folder, ``exact`` takes no space."""
+RAY_HELP = (
+    "Work on a Ray cluster whose machines see the same folders: auto, HOST:PORT, or local, which"
+    " starts one here."
+)
+_SAME_INDEX = frozenset(
+    (
+        *("overwrite", "node_wait_s", "keep", "workers", "ray"),
+        *("skip_bad_lines", "skip_bad_files", "file_limits"),
+    )
+)
+"""The options with which the same documents are indexed in the same way."""
+KEPT_READING = (
+    *("format", *options_of(Fields)),
+    *("include", "exclude", "no_ignore", "max_file_size", "root"),
+)
+"""The options of reading that an index keeps."""
 
 
 @dataclass(frozen=True)
@@ -38,30 +54,48 @@ class ReadingOptions:
     value that is not allowed.
     """
 
-    format: Format | None = None
+    format: Annotated[
+        Format | None,
+        Says(
+            "The format of the sources; index --formats lists them.  [default: detected]",
+            "NAME",
+            known=tuple(FORMATS),
+        ),
+    ] = None
     fields: Fields = DEFAULT_FIELDS
-    skip_bad_lines: bool = False
+    skip_bad_lines: Annotated[
+        bool, Says("Count and skip bad records and values, instead of stopping.")
+    ] = False
     files: FileSelection = USUAL_FILES
-    workers: int | None = None
+    workers: Annotated[
+        int | None,
+        Says(
+            "Processes that cut and pack documents, 0 to 64; 0 uses this one.  [default: by size;"
+            " with --ray all cores of the cluster]",
+            "N",
+            0,
+            MAX_WORKERS,
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
-        check_known("--format", () if self.format is None else (self.format,), FORMATS)
-        for option, name in (
-            ("--id-field", self.fields.id),
-            ("--title-field", self.fields.title),
-            ("--text-field", self.fields.text),
-        ):
-            if name == "":
-                raise ArgumentError(f"{option}: the name is empty.", allowed="a key of the records")
-        check_range("--workers", self.workers, 0, MAX_WORKERS)
+        check(self)
+
+    def as_built(self, names: Sequence[str], root: str | None) -> dict[str, Any]:
+        """Return what a manifest keeps of sources, so that they can be read in the same way again:
+        their absolute paths, and how they are read, with the ``root`` of all."""
+        values = values_of(self)
+        paths = [name if name == STDIN else os.path.abspath(name) for name in names]
+        kept = {name: values[name] for name in KEPT_READING}
+        return {"sources": paths, **kept, "root": root}
 
 
 @dataclass(frozen=True, slots=True)
-class BuildOptions(ReadingOptions, TargetOptions):
+class BuildOptions(TargetOptions, ReadingOptions):
     """The options of a build.
 
     ``chunk_tokens``: the most o200k tokens of a chunk.
-    ``k1``, ``b``: the parameters of BM25.
+    ``bm25``: the parameters of the ranking.
     ``language``: that of the lemmas of words. AUTO: it is detected. NONE: there are no lemmas.
     ``metadata``: the declared fields and their types.
     ``without``: the parts to leave out.
@@ -76,75 +110,39 @@ class BuildOptions(ReadingOptions, TargetOptions):
     Raises ArgumentError for a value that is not allowed.
     """
 
-    chunk_tokens: int = DEFAULT_CHUNK_TOKENS
-    metadata: Mapping[str, MetadataType] = field(default_factory=dict[str, MetadataType])
-    language: str = AUTO
-    ray: str | None = None
+    chunk_tokens: Annotated[int, Says("Most o200k tokens of a passage.", "N", 16, 100_000)] = (
+        DEFAULT_CHUNK_TOKENS
+    )
+    metadata: Annotated[
+        Mapping[str, MetadataType],
+        Says(
+            f"Fields of the records to keep, each with its type: {', '.join(FIELD_TYPES)}.",
+            "NAME:TYPE,...",
+            read=parse_metadata,
+        ),
+    ] = field(default_factory=dict[str, MetadataType])
+    language: Annotated[
+        str,
+        Says(
+            "Language of the texts, whose words match their forms (film, films): en, de, ..., auto"
+            " (detected) or none.",
+            "LANGUAGE",
+        ),
+    ] = AUTO
+    ray: Annotated[str | None, Says(RAY_HELP, "ADDRESS")] = None
 
     def __post_init__(self) -> None:
-        ReadingOptions.__post_init__(self)
-        check_known("--without", self.without, LEAVABLE)
-        check_known("--language", (self.language,), (AUTO, NONE, *languages()))
-        check_range("--chunk-tokens", self.chunk_tokens, 16, 100_000)
-        check_range("--shards", self.shards, 1, 1024)
-        check_range("keep", self.keep, 0, 100)
-        check_range("node_wait_s", self.node_wait_s, 0, 86_400)
-        if not 0 <= self.k1 <= 100 or not 0 <= self.b <= 1:  # false for NaN too
-            raise ArgumentError(
-                f"--bm25: k1 = {self.k1:g}, b = {self.b:g} is out of range.",
-                allowed="k1 from 0 to 100, b from 0 to 1",
-            )
+        check(self)
+        self.bm25.check()
+        check_known("language", (self.language,), (AUTO, NONE, *languages()))
         check_metadata(self.metadata)
 
     def signature(self) -> dict[str, Any]:
         """Return the options that must be unchanged for an interrupted build to be resumed."""
-        return {
-            "--format": self.format,
-            "--id-field": self.fields.id,
-            "--title-field": self.fields.title,
-            "--text-field": self.fields.text,
-            "--chunk-tokens": self.chunk_tokens,
-            "--bm25": [self.k1, self.b],
-            "--metadata": list(self.metadata.items()),
-            "--without": sorted(self.without),
-            "--language": self.language,
-            "--shards": self.shards,
-            **self.files.signature(),
-            "the program": program_version(),
-        }
-
-
-def check_known(option: str, names: Iterable[str], known: Collection[str]) -> None:
-    """Raise ArgumentError for a name that is not known."""
-    for name in names:
-        if name not in known:
-            raise ArgumentError(f'{option}: "{name}" is not known.', allowed=", ".join(known))
-
-
-def check_range(option: str, value: float | None, least: int, most: int) -> None:
-    """Raise ArgumentError for a value out of bounds; None is in them."""
-    if value is not None and not least <= value <= most:
-        raise ArgumentError(
-            f"{option}: {value:,} is out of range.", allowed=f"{least:,} to {most:,}"
-        )
-
-
-def parse_bm25(text: str) -> tuple[float, float]:
-    """Parse k1 and b, such as ``1.2,0.75``. Raises ArgumentError."""
-    pieces = text.split(",")
-    try:
-        k1, b = (float(piece) for piece in pieces)
-    except ValueError:
-        raise ArgumentError(
-            f'--bm25: "{text}" is not two numbers.',
-            allowed=f"k1,b such as {DEFAULT_K1:g},{DEFAULT_B:g}",
-        ) from None
-    return k1, b
-
-
-def parse_names(text: str) -> tuple[str, ...]:
-    """Parse names such as ``a,b``; an empty text has none."""
-    return tuple(filter(None, (name.strip() for name in text.split(","))))
+        values = {name: value for name, value in values_of(self).items() if name not in _SAME_INDEX}
+        values |= {"metadata": [*self.metadata.items()], "without": sorted(self.without)}
+        marked = {f"`{name}`": value for name, value in values.items()}
+        return {**marked, "the program": program_version()}
 
 
 def check_location(location: str | Path, options: BuildOptions) -> None:
@@ -155,20 +153,20 @@ def check_location(location: str | Path, options: BuildOptions) -> None:
         parse_address(name)
         return
     for option, value, why in (
-        ("--shards", options.shards, "has none"),
+        ("shards", options.shards, "has none"),
         ("node_wait_s", options.node_wait_s, "has no nodes"),
         ("keep", options.keep, "keeps no previous index"),
     ):
         if value is not None:
             raise ArgumentError(
-                f"{option}: an index in a folder {why}.",
+                f"`{option}`: an index in a folder {why}.",
                 where=name,
                 allowed="an index on a server",
                 do="Leave it out.",
             )
     if "exact" in options.without:
         raise ArgumentError(
-            "--without: exact takes no space in a folder.",
+            "`without`: exact takes no space in a folder.",
             where=name,
             allowed="sentences",
             do="Leave it out.",

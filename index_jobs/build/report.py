@@ -124,8 +124,7 @@ class SourcesReport(IndexReport):
         lines = self.left_out_lines()
         if NotInTimeError.kind in self.unread:
             names = [name for name, _ in self.sources]
-            command = ["arag-search", "index", *names, "--to", self.location, "--sync"]
-            again = shlex.join([*command, "--skip-bad-files"])
+            again = shlex.join(["arag-search", "sync", self.location, *names, "--skip-bad-files"])
             lines.append(f"to read them, with the options of this command: {again}")
         return lines
 
@@ -136,10 +135,10 @@ class SourcesReport(IndexReport):
             lines += [f"left out: {words}" for words in left_out_kinds(self.left_out)]
             if self.large_files:
                 lines += _lines(self.large_files, self.left_out.get(TOO_LARGE, 0), "  ")
-                lines.append("  read larger files with --max-file-size")
+                lines.append("  read larger files with `max_file_size`")
         if self.undeclared_metadata:
             names = listed(self.undeclared_metadata, True)
-            lines.append(f"ignored, not declared with --metadata: {names}")
+            lines.append(f"ignored, not declared in `metadata`: {names}")
         if self.skipped_lines:
             lines.append(f"skipped: {counted(self.skipped_lines, 'bad record')}")
             lines += _lines(self.skipped_examples, self.skipped_lines, "  ")
@@ -262,7 +261,7 @@ class AddReport(SourcesReport):
         """Return what was left out, and what to do if values do not fit their fields."""
         lines = SourcesReport.warnings(self)
         if any(MISFIT in kind for kind in self.unread):
-            what = "a field gets another type only in a new build, where --metadata can set it"
+            what = "a field gets another type only in a new build, where `metadata` can set it"
             lines.append(f"{what}: {self.rebuild}")
         return lines
 
@@ -302,7 +301,7 @@ def left_out_kinds(left_out: Mapping[str, int]) -> list[str]:
     extra = {name: left_out[name] for name, type in types.items() if type is not None}
     others = {name: count for name, count in left_out.items() if name in NOT_READ}
     lines = [f"{listed(extra)} ({_how_to_read(extra)})"] if extra else []
-    lines += [f"{listed(unread)} (not read; --include reads text)"] if unread else []
+    lines += [f"{listed(unread)} (not read; `include` reads text)"] if unread else []
     return [*lines, *([listed(others, True)] if others else [])]
 
 
@@ -314,7 +313,7 @@ def _how_to_read(endings: Iterable[str]) -> str:
                 type.check()
         except MissingExtraError as error:
             return f'the extra "{EXTRA}" reads them. {error.do}'
-    return "not plain text; --format files reads them"
+    return "not plain text; `format=files` reads them"
 
 
 def listed(counts: Mapping[str, int], names_first: bool = False) -> str:

@@ -155,7 +155,7 @@ def _passages(text: str, document: Document, chunk_tokens: int) -> list[Passage]
             f"The document has {len(passages):,} passages.",
             where=document.where or document.id,
             allowed=f"at most {MAX_PASSAGES:,} passages in one document",
-            do="Split it, or raise --chunk-tokens.",
+            do="Split it, or raise `chunk_tokens`.",
         )
     return passages
 

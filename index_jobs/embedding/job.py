@@ -190,7 +190,7 @@ class _Embedding:
         except (VectorsDamagedError, VectorsVersionError) as error:
             if self.options.overwrite:
                 return None
-            error.do = "Use --overwrite to make the vectors again."
+            error.do = "Use `overwrite=True` to make the vectors again."
             raise
 
     def _chosen(
@@ -209,7 +209,7 @@ class _Embedding:
                 " them.",
                 where=str(self.root),
                 allowed=", ".join(sorted({encoder.name for encoder in made_by})),
-                do="Name the one of this index with --encoder.",
+                do="Name the one of this index with `encoder`.",
             )
         chosen = encoder or next(iter(made_by), DEFAULT_ENCODER)
         if isinstance(chosen, str | EncoderIdentity):
@@ -258,7 +258,7 @@ class _Embedding:
                     f"There are vectors made with other options, or by another model: {changed}.",
                     where=str(path),
                     allowed="the same options, which leave the vectors unchanged",
-                    do="Use --overwrite to replace them, or give another --vectors.",
+                    do="Use `overwrite=True` to replace them, or give other `vectors`.",
                 )
         return record, None
 

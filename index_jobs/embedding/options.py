@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import Annotated, Literal
 
-from arag_search.errors import ArgumentError
+from arag_search.system.options import Says, check
 from arag_search.system.progress import counted, duration
 from arag_search.vectors.base import VECTOR_UNITS, EncoderIdentity, VectorUnit
 from arag_search.vectors.encoders.sentence_transformer import GPU_BATCH_SIZE
 from arag_search.vectors.folder import RefusedTexts, StoredType
-from index_jobs.build.options import MAX_WORKERS
+from index_jobs.build.options import MAX_WORKERS, RAY_HELP
 from index_jobs.build.report import Report
 
 ENCODER_OPTIONS = ("device", "batch_size", "query_prefix", "document_prefix")
@@ -27,8 +27,8 @@ worthwhile, few enough that the workers finish at about the same time, and littl
 class EmbedOptions:
     """The options of an embedding.
 
-    ``vectors`` is the folder of the vectors (None: see ``vectors_root``). ``units`` are those that
-    must have vectors; others keep theirs. ``index`` is "auto", "flat" or a FAISS factory.
+    ``vectors`` is the folder of the vectors (None: see ``vectors_root``). The ``unit`` must have
+    vectors; another one keeps its own. ``index`` is "auto", "flat" or a FAISS factory.
     ``workers`` is the number of encoding processes; 0 encodes in this process. With ``ray``, the
     address of a Ray cluster (see ``Cluster``), they work there (None: one for each GPU, or else for
     each machine). If ``device`` or ``batch_size`` is None, the encoder chooses it; ``query_prefix``
@@ -38,18 +38,71 @@ class EmbedOptions:
     again, which allows other options than those of existing vectors. Raises ArgumentError.
     """
 
-    vectors: Path | str | None = None
-    units: tuple[VectorUnit, ...] = VECTOR_UNITS
-    index: str = "auto"
-    dtype: StoredType | None = None
-    workers: int | None = None
-    batch_size: int | None = None
-    device: str | None = None
-    query_prefix: str | None = None
-    document_prefix: str | None = None
-    sentence_titles: bool | None = None
-    overwrite: bool = False
-    ray: str | None = None
+    vectors: Annotated[
+        Path | str | None,
+        Says(
+            "The folder to keep the vectors in; an index on a server needs one.  [default:"
+            " ARAG_VECTORS, else INDEX/vectors]",
+            "DIR",
+        ),
+    ] = None
+    unit: Annotated[
+        Literal["both", "sentence", "passage"],
+        Says("What gets a vector: sentences, passages, or both."),
+    ] = "both"
+    index: Annotated[
+        str,
+        Says(
+            "How vectors are searched: flat (exact), a FAISS factory such as IVF4096,PQ64, or auto:"
+            " flat below a million rows.",
+            "auto|flat|FACTORY",
+        ),
+    ] = "auto"
+    dtype: Annotated[
+        StoredType | None,
+        Says("How vectors are stored.  [default: as the existing vectors, else float32]"),
+    ] = None
+    workers: Annotated[
+        int | None,
+        Says(
+            "Encoder processes, each with the model and a share of the cores; 0 encodes in this"
+            " process.  [default: 0; with --ray one per GPU, else one per machine]",
+            "N",
+            0,
+            MAX_WORKERS,
+        ),
+    ] = None
+    sentence_titles: Annotated[
+        bool | None,
+        Says(
+            "Encode each sentence below the title of its passage.  [default: as in the existing"
+            " vectors, else with titles]"
+        ),
+    ] = None
+    device: Annotated[
+        str | None,
+        Says(
+            "Where the model runs: cpu, cuda, cuda:1, ...  [default: a GPU if there is one]",
+            "NAME",
+        ),
+    ] = None
+    batch_size: Annotated[int | None, Says(least=1)] = None
+    query_prefix: Annotated[
+        str | None, Says("Text put directly before each query.  [default: the model's]", "TEXT")
+    ] = None
+    document_prefix: Annotated[
+        str | None,
+        Says("Text put directly before each sentence and passage.  [default: the model's]", "TEXT"),
+    ] = None
+    overwrite: Annotated[
+        bool, Says("Encode everything again, and replace existing vectors, also by other options.")
+    ] = False
+    ray: Annotated[str | None, Says(RAY_HELP, "ADDRESS")] = None
+
+    @property
+    def units(self) -> tuple[VectorUnit, ...]:
+        """What gets a vector."""
+        return VECTOR_UNITS if self.unit == "both" else (self.unit,)
 
     @property
     def piece_rows(self) -> int:
@@ -57,19 +110,7 @@ class EmbedOptions:
         return (self.batch_size or GPU_BATCH_SIZE) * BATCHES_A_PIECE
 
     def __post_init__(self) -> None:
-        if not 0 <= (self.workers or 0) <= MAX_WORKERS:
-            raise ArgumentError(
-                f"--workers: {self.workers} is out of range.", allowed=f"0 to {MAX_WORKERS}"
-            )
-        if self.dtype not in (None, *get_args(StoredType)):
-            raise ArgumentError(
-                f'--dtype: "{self.dtype}" is not known.', allowed=", ".join(get_args(StoredType))
-            )
-        if not self.units or set(self.units) - set(VECTOR_UNITS):
-            raise ArgumentError(
-                f"--unit: {', '.join(self.units) or 'none'} is not known.",
-                allowed="both, sentence, passage",
-            )
+        check(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -330,7 +330,7 @@ class _Child:
             else f"The file cannot be read: it ends the process that converts it ({how}).",
             where=self._where,
             allowed=f"{limits} for a file",
-            do="Leave it out, or allow more with --file-limits.",
+            do="Leave it out, or allow more with `file_limits`.",
         )
 
 

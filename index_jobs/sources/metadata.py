@@ -55,12 +55,12 @@ def parse_metadata(text: str) -> dict[str, MetadataType]:
     for pair in filter(None, (piece.strip() for piece in text.split(","))):
         name, colon, kind = (part.strip() for part in pair.partition(":"))
         if not colon:
-            raise ArgumentError(f'--metadata: "{pair}" has no type.', allowed=_DECLARATION)
+            raise ArgumentError(f'`metadata`: "{pair}" has no type.', allowed=_DECLARATION)
         if name in declared:
-            raise ArgumentError(f'--metadata: "{name}" is declared twice.')
+            raise ArgumentError(f'`metadata`: "{name}" is declared twice.')
         declared[name] = cast("MetadataType", kind)
     if not declared:
-        raise ArgumentError("--metadata: nothing is declared.", allowed=_DECLARATION)
+        raise ArgumentError("`metadata`: nothing is declared.", allowed=_DECLARATION)
     check_metadata(declared)
     return declared
 
@@ -69,16 +69,16 @@ def check_metadata(declared: Mapping[str, MetadataType]) -> None:
     """Raise ArgumentError if a declared field could not be queried."""
     if len(declared) > MAX_METADATA_FIELDS:
         raise ArgumentError(
-            f"--metadata: {len(declared)} fields.", allowed=f"at most {MAX_METADATA_FIELDS}"
+            f"`metadata`: {len(declared)} fields.", allowed=f"at most {MAX_METADATA_FIELDS}"
         )
     for name, kind in declared.items():
         if kind not in FIELD_TYPES:
             raise ArgumentError(
-                f'--metadata: "{name}" has the type "{kind}".', allowed=", ".join(FIELD_TYPES)
+                f'`metadata`: "{name}" has the type "{kind}".', allowed=", ".join(FIELD_TYPES)
             )
         if name in RESERVED_FIELDS:
             raise ArgumentError(
-                f'--metadata: "{name}" is a reserved name.',
+                f'`metadata`: "{name}" is a reserved name.',
                 allowed=f"any name but {', '.join(sorted(RESERVED_FIELDS))}",
                 do="Rename the field in the source.",
             )
@@ -86,7 +86,7 @@ def check_metadata(declared: Mapping[str, MetadataType]) -> None:
             KeywordEquals(name, "x")
         except ArgumentError as error:
             raise ArgumentError(
-                f'--metadata: the name "{name}" cannot be used in a query.',
+                f'`metadata`: the name "{name}" cannot be used in a query.',
                 allowed=error.allowed or "a letter, then letters, digits",
                 do="Rename the field in the source.",
             ) from None
@@ -185,7 +185,7 @@ class MetadataReader:
                     if code and self._front_value(text, name, code) is None:
                         left[
                             f'values of "{name}" {MISFIT} {code} as written: the field is keyword'
-                            f" without --metadata {name}:{code}"
+                            f" unless metadata declares {name}:{code}"
                         ] += 1
                 elif fields.get(EXTRA) == KEYWORD.name:
                     reason = _NO_FIELD

@@ -74,7 +74,9 @@ def open_sources(
     check_names(names)
     files = files.rooted(names)
     opened = [open_source(name, format, fields, metadata, files) for name in names]
-    conversions = Conversions(files.limits, files.within_s)  # all files share the time for failures
+    conversions = Conversions(
+        files.file_limits, files.within_s
+    )  # all files share the time for failures
     for source in opened:
         if isinstance(source, FileSource):
             source.conversions = conversions

@@ -29,9 +29,6 @@ DOCUMENTS: Format = "documents"
 BEIR: Format = "beir"
 ANSERINI: Format = "anserini"
 
-AUTO = "auto"
-"""The command line's name for no given format: the format of each source is detected."""
-
 
 @dataclass(frozen=True, slots=True)
 class SourceFormat:
@@ -93,12 +90,8 @@ PRE_CHUNKED = frozenset(name for name, record in RECORDS.items() if record.whole
 
 def folder_help() -> str:
     """List the formats that a folder may have, for messages."""
-    words = [
-        f"{name + f' or {AUTO}' * (name == FILES)} for {entry.folder}"
-        for name, entry in FORMATS.items()
-        if entry.folder
-    ]
-    return f"--format {', '.join(words)}"
+    words = [f"{name} for {entry.folder}" for name, entry in FORMATS.items() if entry.folder]
+    return f"`format`: {', '.join(words)}"
 
 
 def formats_help(indent: str) -> str:

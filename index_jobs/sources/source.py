@@ -206,7 +206,7 @@ BATCH_RECORDS = 4096
 of records, good or bad. Between batches, the build checks the clock and Ctrl-C."""
 
 SHOWN_EXAMPLES = 5
-_RENAME = "Name the file once, or rename it, or skip it with --skip-bad-files."
+_RENAME = "Name the file once, or rename it, or skip it with `skip_bad_files=True`."
 KEPT_FILES = 1_000
 """How many bad files a report names as JSON; in words, it names SHOWN_EXAMPLES."""
 
@@ -368,7 +368,8 @@ class CorpusReader:
                     f"The source has more than {MAX_DOCUMENTS:,} documents.",
                     where=document.where,
                     allowed=f"at most {MAX_DOCUMENTS:,} documents in one source",
-                    do="Divide it, or skip the rest with --skip-bad-lines and --skip-bad-files.",
+                    do="Divide it, or skip the rest with `skip_bad_lines=True` and"
+                    " `skip_bad_files=True`.",
                 )
             if (tokens := source.chunk_tokens) and may_be_too_long(document, tokens):
                 document = cut_up(document, tokens)

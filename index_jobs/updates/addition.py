@@ -37,7 +37,7 @@ from index_jobs.sources.folders.selection import FileSelection
 from index_jobs.sources.lines.records import Given, Records, named
 from index_jobs.sources.opening import open_sources
 from index_jobs.sources.source import CorpusReader, Position, SeenIds
-from index_jobs.updates.options import AddOptions, check_formats, check_options, metadata_reader
+from index_jobs.updates.options import AddOptions, check_formats, metadata_reader
 from index_jobs.updates.ordinals import Ordinals
 from index_jobs.updates.tally import (
     Tally,
@@ -74,19 +74,19 @@ def add_documents(
     ArgumentError for options that contradict those of the index, BuildError, EngineError. After a
     KeyboardInterrupt, the update is undone.
     """
-    return updated(Addition, sources, to, options, progress, source, wait_s)
+    return updated(Addition, sources, to, options or AddOptions(), progress, source, wait_s)
 
 
 def updated(
     kind: type[Addition],
     sources: Given,
     location: str | Path,
-    options: AddOptions | None,
+    options: AddOptions,
     progress: Progress | None,
     source: str | None,
     wait_s: float,
 ) -> AddReport:
-    progress, options = progress or Progress(), options or AddOptions()
+    progress = progress or Progress()
     names = named(sources, source)
     next_run = "nothing was changed, and it starts over"
     with resumable_update(location, progress, next_run, wait_s) as target:
@@ -96,7 +96,10 @@ def updated(
 class Addition:
     """One run of an addition; ``_ids`` are the ids of the documents of its sources so far."""
 
-    option = "--add"
+    @staticmethod
+    def command(names: Iterable[str], where: str) -> str:
+        """Return the command that runs it."""
+        return shlex.join(["arag-search", "add", *names, "--to", where])
 
     def __init__(
         self,
@@ -111,10 +114,8 @@ class Addition:
         self._options = options
         self._progress = progress
         self._target = target
-        check_options(target.manifest, options, self._where)
         self._paths: frozenset[str] | None = None
         metadata = metadata_reader(target.manifest)
-        self._followed = options.followed
         files = options.files if isinstance(names, Records) else self._selected(names)
         opened = open_sources(names, options.format, options.fields, metadata, files)
         self._corpus = Corpus(opened, metadata, target.manifest.chunk_tokens)
@@ -127,9 +128,18 @@ class Addition:
         self._others: Counter[str] = Counter()
         self._changes: dict[str, list[str]] = {"added": [], "replaced": [], "deleted": []}
 
+    @property
+    def _may_be_empty(self) -> bool:
+        """Whether nothing to read is no fault."""
+        return False
+
     def _selected(self, names: Sequence[str]) -> FileSelection:
         """Return the files to read."""
         return self._options.files
+
+    def _new_names(self) -> Sequence[str]:
+        """Return the names of the sources."""
+        return [name for name, _ in self._corpus.formats]
 
     def run(self) -> AddReport:
         with Interrupts() as interrupts:
@@ -197,13 +207,12 @@ class Addition:
     def _new_record(self) -> UpdateRecord:
         options = self._options
         how = [options.format, dataclasses.astuple(options.fields), options.skip_bad_lines]
-        if options.files.skip_bad:
-            how.append("--skip-bad-files")
-        names = " ".join(name for name, _ in self._corpus.formats)
-        program = program_version()
+        if options.files.skip_bad_files:
+            how.append("skip_bad_files")
+        names = [name for name, _ in self._corpus.formats]
         return UpdateRecord(
-            digest_of(self.option, self._corpus.signature, how, program, options.allow_deletes),
-            f"arag-search index {names} {self.option} --to {self._where}",
+            digest_of(type(self).__name__, self._corpus.signature, how, program_version()),
+            self.command(names, self._where),
             self._target.manifest.update + 1,
         )
 
@@ -220,7 +229,7 @@ class Addition:
                 SeenIds(),
                 lambda id: is_being_packed(executor, id) or id in self._ids,
                 skip_bad_lines=self._options.skip_bad_lines,
-                skip_bad_files=self._options.files.skip_bad,
+                skip_bad_files=self._options.files.skip_bad_files,
             )
             for result in executor.results(reader.batches()):
                 if result is not None:
@@ -276,10 +285,10 @@ class Addition:
         """Return the manifest after the update. Raises SourceError if the update must not be
         published."""
         before = self._before
-        if not self._ids and self._followed is None and self._paths is None:
+        if not self._ids and not self._may_be_empty:
             raise self._corpus.no_documents("There is nothing to add", self._position)
         self._corpus.check_unchanged()
-        names = (*before.sources, *(name for name, _ in self._corpus.formats))
+        names = (*before.sources, *self._new_names())
         undeclared = Counter(before.undeclared_metadata)
         formats = {*before.source_format.split(", "), *(kind for _, kind in self._corpus.formats)}
         return replace(

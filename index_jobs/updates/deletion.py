@@ -108,7 +108,7 @@ def delete_documents(
                 where=where,
                 allowed="ids of documents, which searches show without the part (vivaldi of"
                 " vivaldi.1)",
-                do="Correct them, or use --missing-ok to delete the others.",
+                do="Correct them, or use `missing_ok=True` to delete the others.",
             )
         if existing:
             check_not_empty(tally, where)

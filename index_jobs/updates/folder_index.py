@@ -54,7 +54,7 @@ UNUSABLE = (IndexDamagedError, IndexVersionError, IndexNotFoundError)
 _IN_USE = "in_use.lock"
 _FOLDER = "folder"
 _WAIT_S = 0.2
-OPTIONS = BuildOptions(files=FileSelection(skip_bad=True), skip_bad_lines=True)
+OPTIONS = BuildOptions(files=FileSelection(skip_bad_files=True), skip_bad_lines=True)
 """How the index of a folder is built."""
 
 _withdrawing = threading.Lock()
@@ -111,8 +111,8 @@ class FolderIndex:
             raise ArgumentError(
                 "This folder holds all files of a user.",
                 where=self.folder,
-                allowed="a folder with what is to be searched; --yes for this one",
-                do="Name a folder in it, or repeat with --yes (in Python: yes=True).",
+                allowed="a folder with what is to be searched; `yes=True` for this one",
+                do="Name a folder in it, or repeat with `yes=True`.",
             )
 
     @contextmanager

@@ -108,9 +108,9 @@ def folder_of(location: str, *, fresh: bool, yes: bool) -> FolderIndex | None:
         return folder
     if fresh:
         raise ArgumentError(
-            "--fresh is given for an index.",
+            "`fresh` is given for an index.",
             where=location,
-            allowed="--fresh with a folder of files, whose index is kept in the cache",
-            do="Synchronise it: arag-search index SOURCE --to INDEX --sync",
+            allowed="`fresh` with a folder of files, whose index is kept in the cache",
+            do="Synchronise it: arag-search sync INDEX",
         )
     return None

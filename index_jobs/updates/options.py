@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated, cast
 
 from arag_search.errors import ArgumentError, SourceError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
+from arag_search.system.options import Says, options_of, values_of
 from arag_search.vectors.base import Encoder
-from index_jobs.build.language import AUTO
-from index_jobs.build.options import ReadingOptions
+from index_jobs.build.options import KEPT_READING, ReadingOptions
 from index_jobs.build.report import SHOWN_EXAMPLES
+from index_jobs.sources.folders.selection import STDIN
+from index_jobs.sources.lines.files import Fields
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.registry import PRE_CHUNKED
 from index_jobs.sources.source import Source
-
-_Property = int | str | tuple[float, float] | tuple[str, ...] | Mapping[str, MetadataType]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,28 +44,66 @@ class Followed:
 
 @dataclass(frozen=True, slots=True)
 class AddOptions(ReadingOptions):
-    """The options of an addition or a synchronisation.
+    """The options of an addition.
 
-    Properties of the index are None or the value that the index already has; ``bm25`` is k1 and b.
-    With ``allow_deletes``, a synchronisation may delete more than half of the documents of a
-    source. With ``dry_run`` nothing is written, and the report has the ids. Vectors in the folder
+    With ``dry_run`` nothing is written, and the report has the ids. Vectors in the folder
     ``vectors`` (see ``vectors_root``) that fit the index fit it afterwards too: new texts are
     encoded by the encoder that made them, unless ``embed`` is False: ``encoder``, open or by name
-    (None: by the name that the vectors have). A synchronisation by a watcher has what it
-    ``followed``.
+    (None: by the name that the vectors have).
     """
 
-    chunk_tokens: int | None = None
-    bm25: tuple[float, float] | None = None
-    metadata: Mapping[str, MetadataType] | None = None
-    without: tuple[str, ...] | None = None
-    language: str | None = None
-    allow_deletes: bool = False
-    dry_run: bool = False
-    vectors: Path | str | None = None
-    embed: bool = True
+    dry_run: Annotated[bool, Says("Show which documents would change, and change nothing.")] = False
+    vectors: Annotated[
+        Path | str | None,
+        Says(
+            "The folder that arag-search embed wrote vectors to.  [default: ARAG_VECTORS, else"
+            " INDEX/vectors]",
+            "DIR",
+        ),
+    ] = None
+    embed: Annotated[
+        bool, Says("Encode new texts for the vectors of the index, by the encoder that made them.")
+    ] = True
     encoder: Encoder | str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SyncOptions(AddOptions):
+    """The options of a synchronisation, with those of an addition.
+
+    With ``allow_deletes`` it may delete more than half of the documents of a source, and all of one
+    that is gone. One by a watcher has what it ``followed``.
+    """
+
+    allow_deletes: Annotated[
+        bool,
+        Says("Delete more than half of the documents of a source, and all of one that is gone."),
+    ] = False
     followed: Followed | None = None
+
+
+def as_built(manifest: Manifest, options: SyncOptions, where: str) -> tuple[list[str], SyncOptions]:
+    """Return the sources that an index was built from, and the options to read them as they were
+    read then. Raises ArgumentError if that is not known, or if the options say it too."""
+    built = dict(manifest.reading)
+    names: list[str] = list(built.pop("sources", ()))
+    given, usual = values_of(options), values_of(SyncOptions())
+    problem = ""
+    if said := [f"`{name}`" for name in KEPT_READING if given[name] != usual[name]]:
+        problem = f"Sources are read as at the build, without {', '.join(said)}."
+    elif STDIN in names:
+        problem = "The index was built from standard input."
+    elif not names:
+        problem = "The index does not say what it was built from."
+    if problem:
+        do = f"Name the sources: arag-search sync {where} SOURCE"
+        raise ArgumentError(problem, where=where, do=do)
+    fields = Fields(**{name: built.pop(name) for name in options_of(Fields)})
+    for name in ("include", "exclude"):
+        built[name] = tuple(cast(list[str], built[name]))
+    format = built.pop("format")
+    files = replace(options.files, **built)
+    return names, replace(options, format=format, fields=fields, files=files)
 
 
 def metadata_reader(manifest: Manifest) -> MetadataReader:
@@ -93,39 +132,3 @@ def check_formats(manifest: Manifest, sources: Sequence[Source], where: str) -> 
             allowed=formats if manifest.already_chunked else f"every format but {formats}",
             do="Build a separate index for them.",
         )
-
-
-def check_options(manifest: Manifest, options: AddOptions, where: str) -> None:
-    """Raise ArgumentError for properties that the index does not have."""
-    without = None if options.without is None else tuple(sorted(set(options.without)))
-    language = None if options.language == AUTO else options.language
-    properties: tuple[tuple[str, _Property | None, _Property], ...] = (
-        ("--chunk-tokens", options.chunk_tokens, manifest.chunk_tokens),
-        ("--bm25", options.bm25, (manifest.k1, manifest.b)),
-        ("--metadata", options.metadata, metadata_reader(manifest).declared),
-        ("--without", without, tuple(sorted(manifest.without))),
-        ("--language", language, manifest.language),
-    )
-    wrong = [
-        f"{option} {_written(value)} (the index has {_written(built)})"
-        for option, value, built in properties
-        if value is not None and value != built
-    ]
-    if wrong:
-        raise ArgumentError(
-            f"The index was built with other options: {'; '.join(wrong)}.",
-            where=where,
-            allowed="with --add, the options of the index, which need not be given",
-            do="Leave them out, or build the index again with --overwrite.",
-        )
-
-
-def _written(value: _Property) -> str:
-    """Return a value as its option is written."""
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, Mapping):
-        value = tuple(f"{name}:{kind}" for name, kind in value.items())
-    if isinstance(value, tuple):
-        value = ",".join(part if isinstance(part, str) else f"{part:g}" for part in value)
-    return value or "none"

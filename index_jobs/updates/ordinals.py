@@ -36,7 +36,7 @@ class Ordinals:
                     f"The index has had {self._shard:,} sources, and cannot hold more.",
                     where=self._where,
                     allowed=f"{1 << SHARD_BITS:,} sources, counting those of all updates",
-                    do="Build it again from all of its sources with --overwrite.",
+                    do="Build it again from all of its sources with `overwrite=True`.",
                 )
             self.sources = (*self.sources[: self._shard], source)
         number, self._number = self._number, self._number + 1

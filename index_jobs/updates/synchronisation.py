@@ -5,13 +5,14 @@ have, and that reads only the files that have changed where the index knows them
 from __future__ import annotations
 
 import os
+import shlex
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from arag_search.corpus import Chunk, source_shard
+from arag_search.engines.write import IndexUpdate
 from arag_search.errors import MassDeletionError, NotInTimeError, SourceError
 from arag_search.manifest import Manifest
 from arag_search.search.standing import note_standing, now, standing_of
@@ -22,26 +23,27 @@ from index_jobs.build.report import AddReport, shown_ids, unread_lines
 from index_jobs.cutting.counts import Cut
 from index_jobs.sources.folders.ids import path_id
 from index_jobs.sources.folders.secret_files import TO_READ
-from index_jobs.sources.folders.selection import SHOWN_LARGE_FILES, FileSelection
+from index_jobs.sources.folders.selection import SHOWN_LARGE_FILES, STDIN, FileSelection
 from index_jobs.sources.folders.table import FileTable, Following, Look, note_read
 from index_jobs.sources.source import KEPT_FILES, Unread, count_unread
 from index_jobs.updates.addition import Addition, updated
-from index_jobs.updates.options import AddOptions, Followed
+from index_jobs.updates.options import Followed, SyncOptions, as_built
 from index_jobs.updates.tally import check_not_empty, existing_chunks
 
-_OVER_LIMITS = "It needed more than it may take, and has not changed (--file-limits allows more)."
+_OVER_LIMITS = "It needed more than it may take, and has not changed (file_limits allows more)."
 
 
 @checked
 def sync_documents(
     sources: Sequence[str],
     location: str | Path,
-    options: AddOptions | None = None,
+    options: SyncOptions | None = None,
     progress: Progress | None = None,
     *,
     wait_s: float = WAIT_S,
 ) -> AddReport:
-    """Make the index at ``location`` equal to ``sources`` as they are now.
+    """Make the index at ``location`` equal to ``sources`` as they are now; if none are named, to
+    those that it was built from, which are read as they were read then.
 
     New and changed documents are added as in ``add_documents``; those that came from one of these
     sources and are no longer in it are deleted. Documents of other sources are left alone, and
@@ -49,28 +51,47 @@ def sync_documents(
     deleted; nor of a whole file of records in which bad records are skipped. A source is what its
     name stands for, made absolute. A source of the index that is the same file or folder under
     another name, or that is gone while one of these sources has documents of its ids, counts as
-    this one from then on.
+    this one from then on. With ``allow_deletes``, the documents of a source that is gone are
+    deleted.
 
     Reads every passage of the index once, unless a watcher names the changed paths; memory grows
     with the number of documents of the sources. Raises what ``add_documents`` raises; ArgumentError
     if it would delete all documents, MassDeletionError if more than half of those of a source
-    without ``allow_deletes``; SourceError for a document whose id belongs to another source.
+    without ``allow_deletes``; SourceError for a document whose id belongs to another source, and
+    for a source that is gone without ``allow_deletes``.
     """
-    return updated(Synchronisation, sources, location, options, progress, None, wait_s)
+    how = options or SyncOptions()
+    return updated(Synchronisation, sources, location, how, progress, None, wait_s)
 
 
 class Synchronisation(Addition):
     """A synchronisation. ``_paths`` are those of the files that can have changed, None if any can:
     only they are read."""
 
-    option = "--sync"
+    @staticmethod
+    def command(names: Iterable[str], where: str) -> str:
+        return shlex.join(["arag-search", "sync", where, *names])
 
-    def __init__(self, *arguments: Any) -> None:
+    def __init__(
+        self,
+        names: list[str],
+        location: str | Path,
+        options: SyncOptions,
+        progress: Progress,
+        target: IndexUpdate,
+    ) -> None:
         self._began_at = now()
+        self._is_as_built = not names
+        if not names:
+            names, options = as_built(target.manifest, options, str(location))
+        self._how = options
+        self._followed = options.followed
+        self._gone = self._gone_of(names, target.manifest)
+        names = [name for name in names if os.path.abspath(name) not in self._gone]
         self._table: FileTable | None = None
         self._look: Look | None = None
         self._over_limits: list[str] = []
-        super().__init__(*arguments)
+        super().__init__(names, location, options, progress, target)
         self._owners = self._target.manifest.shard_sources
         real = {os.path.realpath(name): name for name in self._corpus.identities}
         known = set(self._corpus.identities)
@@ -80,6 +101,32 @@ class Synchronisation(Addition):
             if os.path.isabs(owner) and os.path.realpath(owner) in real
         }
 
+    def _gone_of(self, names: Sequence[str], manifest: Manifest) -> set[str]:
+        """Return the sources of the index among these that no longer exist. Raises SourceError if
+        their documents must not be deleted, or if nothing else is left."""
+        paths = (os.path.abspath(name) for name in names if name != STDIN)
+        gone = [
+            path for path in paths if path in manifest.shard_sources and not os.path.lexists(path)
+        ]
+        if not gone or self._followed is not None:
+            return set()
+        if self._how.allow_deletes and len(gone) < len(names):
+            return set(gone)
+        raise SourceError(
+            "A source of the index is gone.",
+            where=", ".join(gone),
+            do="Bring it back, or name the source that replaces it."
+            + " To delete its documents, repeat with `allow_deletes=True`."
+            * (len(gone) < len(names)),
+        )
+
+    @property
+    def _may_be_empty(self) -> bool:
+        return self._followed is not None or self._paths is not None
+
+    def _new_names(self) -> Sequence[str]:
+        return () if self._is_as_built else super()._new_names()
+
     def _selected(self, names: Sequence[str]) -> FileSelection:
         """Return the files that have changed since the index read them, as its table says; all if
         there is none, if the index was changed otherwise, or if ids do not tell files."""
@@ -87,7 +134,7 @@ class Synchronisation(Addition):
         self._following = Following.of(names, options.format, options.fields, options.files)
         within = None if self._followed is None else self._followed.paths
         table = FileTable.read(self._where, self._following.digest())
-        knows_paths = "path" in manifest.file_metadata and options.fields.id is None
+        knows_paths = "path" in manifest.file_metadata and options.fields.id_field is None
         if (
             table is None
             or not knows_paths
@@ -101,7 +148,7 @@ class Synchronisation(Addition):
             self._paths = frozenset(table.changed(self._look, within))
             if within is None:
                 unread = table.unread.keys() - self._paths
-                if options.files.skip_bad:
+                if options.files.skip_bad_files:
                     self._over_limits = sorted(unread & table.slow.keys())
                 self._paths |= unread.difference(self._over_limits)
         roots = frozenset(map(os.path.realpath, names))
@@ -180,7 +227,7 @@ class Synchronisation(Addition):
                 f'Document "{doc_id}" of these sources is in the index from another source.',
                 where=owner or "an update or a source that the index does not know",
                 do="Name all sources that share ids in one command, or build an index for each."
-                f" To replace these documents once: {Addition.option}.",
+                " To replace these documents once, add them.",
             )
         self._renamed[owner] = source
         self._progress.note(f"{owner} is gone: its documents are taken for those of {source}.")
@@ -207,7 +254,8 @@ class Synchronisation(Addition):
         had: Counter[str] = Counter()
         sources = zip(self._corpus.identities, self._corpus.sources, strict=True)
         damaged = {name: source.damaged for name, source in sources}
-        vanished: dict[str, dict[str, None]] = {name: {} for name in self._corpus.identities}
+        names = (*self._corpus.identities, *self._gone)
+        vanished: dict[str, dict[str, None]] = {name: {} for name in names}
         for chunk in self._may_have_vanished():
             owner = self._owner(chunk)
             if chunk.part != 1:
@@ -217,7 +265,7 @@ class Synchronisation(Addition):
                 continue
             had[owner] += 1
             if chunk.doc_id not in self._ids and chunk.doc_id not in vanished[owner]:
-                if self._may_be_unread(chunk, damaged[owner]):
+                if self._may_be_unread(chunk, damaged.get(owner, ())):
                     self._kept += 1
                 else:
                     vanished[owner][chunk.doc_id] = None
@@ -225,7 +273,7 @@ class Synchronisation(Addition):
         if self._followed is not None and self._followed.keeps_vanished:
             self._kept += len(gone)
             return []
-        if gone and not self._options.allow_deletes:
+        if gone and not self._how.allow_deletes:
             had = had if self._paths is None else self._documents_by_source()
             self._check_deletions(vanished, had)
         return gone
@@ -268,7 +316,7 @@ class Synchronisation(Addition):
                     f" longer in it: {shown_ids(list(ids))}.",
                     where=name,
                     allowed="deletions of at most half of the documents of a source",
-                    do="Check that the source is complete; then repeat with --allow-deletes.",
+                    do="Check that the source is complete; then repeat with `allow_deletes=True`.",
                 )
 
     def _owner(self, chunk: Chunk) -> str:
@@ -281,7 +329,7 @@ class Synchronisation(Addition):
         if not damaged:
             return False
         path = chunk.metadata.get("path") if "path" in self._before.file_metadata else None
-        if path is None and self._options.fields.id is not None:
+        if path is None and self._options.fields.id_field is not None:
             return True  # the id does not tell the file
         file = str(path[-1]) if isinstance(path, tuple) else chunk.doc_id
         return any(

@@ -61,7 +61,7 @@ def check_not_empty(tally: Tally, where: str) -> None:
             "That would delete every document of the index.",
             where=where,
             allowed="deletions that leave at least one document",
-            do="Build the index again from other sources with --overwrite, or remove the index"
+            do="Build the index again from other sources with `overwrite=True`, or remove the index"
             " itself.",
         )
 

@@ -166,7 +166,7 @@ class VectorUpdate:
             check_same_encoder(made_by, kept, encoding.identity, now, where)
         except AragError as error:
             error.do = (
-                f"{error.do} Or update the index without its vectors: --no-embed; searches by"
+                f"{error.do} Or update the index without its vectors: `embed=False`; searches by"
                 f" vectors then need {self._command}."
             ).strip()
             raise

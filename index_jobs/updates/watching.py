@@ -45,7 +45,7 @@ from index_jobs.build.report import AddReport, BuildReport
 from index_jobs.sources.folders.ids import path_id
 from index_jobs.sources.folders.selection import IGNORE_FILE, IGNORED_FOLDERS, REPOSITORY
 from index_jobs.sources.folders.table import MOST_FILES, Comparison, FileTable, Following
-from index_jobs.updates.options import AddOptions, Followed
+from index_jobs.updates.options import Followed, SyncOptions
 from index_jobs.updates.synchronisation import sync_documents
 
 LOOK_S = 15.0
@@ -76,7 +76,8 @@ _logger = logging.getLogger(__name__)
 class Watcher:
     """A watcher, which keeps an index in step with folders and files until it is stopped.
 
-    An index has one at a time. The watcher builds the index if there is none; it skips bad files
+    An index has one at a time. With options of a build, the watcher builds the index if there is
+    none. It skips bad files
     and records. It does not follow a mass deletion: the index keeps the documents and follows all
     other changes, and the problem stays noted until the files are back, or somebody synchronises
     the index with ``allow_deletes``.
@@ -86,28 +87,29 @@ class Watcher:
         self,
         sources: Sequence[str],
         location: str | Path,
-        build: BuildOptions,
-        options: AddOptions | None = None,
+        options: BuildOptions | SyncOptions,
         *,
         progress: Progress | None = None,
         report: Callable[[AddReport | BuildReport], object] = lambda report: None,
         withdraw: Callable[[AragError, bytes | None], bool] = lambda error, state: False,
     ) -> None:
-        """Take the options of the first build, and those of later updates (default: the same).
+        """Take the options of a first build, which updates follow, or those of updates alone.
         ``progress`` shows the build and gets new problems as notes, ``report`` gets the report of
         each change, and of files that cannot be read. ``withdraw`` is asked whether an index in
         which an error shows has been taken back, to be built again (default: never)."""
-        update = options or AddOptions(build.format, build.fields, workers=build.workers)
-        files = replace(build.files, skip_bad=True)
-        roots = frozenset(map(os.path.realpath, sources))
-        self._build = replace(build, files=replace(files, only=roots), skip_bad_lines=True)
-        self._options = replace(update, files=files, skip_bad_lines=True)
+        files = replace(options.files, skip_bad_files=True)
+        self._build: BuildOptions | None = None
+        if isinstance(options, BuildOptions):
+            roots = frozenset(map(os.path.realpath, sources))
+            self._build = replace(options, files=replace(files, only=roots), skip_bad_lines=True)
+            options = SyncOptions(options.format, options.fields, workers=options.workers)
+        self._options = replace(options, files=files, skip_bad_lines=True)
         self._sources = list(sources)
         self._location = location
         self._progress = progress or Progress()
         self._report = report
         self._withdraw = withdraw
-        self._following = Following.of(sources, update.format, update.fields, files)
+        self._following = Following.of(sources, options.format, options.fields, files)
         self._busy = threading.RLock()
         self._changes: _Changes | None = None
         self._is_slow = False
@@ -321,6 +323,8 @@ class Watcher:
             if not how.get("coming"):  # else the next step may add what replaces them
                 self._note(problem=str(error))
         except IndexNotFoundError:
+            if self._build is None:
+                raise
             built = build_index(self._sources, self._location, self._build, self._progress)
             self._documents = built.documents
             self._report(built)

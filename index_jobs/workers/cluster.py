@@ -86,13 +86,13 @@ class Cluster:
             reason = " ".join(str(error).split())
             if "ersion mismatch" in reason:
                 raise ArgumentError(
-                    "--ray: the cluster has another version of Ray or Python.",
+                    "`ray`: the cluster has another version of Ray or Python.",
                     where=reason[:300],
                     allowed="the same versions on all machines",
                     do="Install the versions of the cluster here.",
                 ) from error
             raise UnavailableError(
-                f"--ray: there is no Ray cluster ({reason[:200]}).",
+                f"`ray`: there is no Ray cluster ({reason[:200]}).",
                 where=address,
                 allowed=_ADDRESSES,
                 do="Start it with ray start --head, and join it on each machine with ray start"
@@ -119,14 +119,14 @@ class Cluster:
             if there != version:
                 what = there if isinstance(there, str) else f"{there} is there, {version} is here"
                 raise ArgumentError(
-                    f"--ray: a machine has not this version of arag_search ({what}).",
+                    f"`ray`: a machine has not this version of arag_search ({what}).",
                     where=where,
                     allowed="the same version, with its extras, on all machines",
                     do="Install it there, in the environment in which ray start runs.",
                 )
             if missing:
                 raise ArgumentError(
-                    f"--ray: a machine does not see {missing[0]}.",
+                    f"`ray`: a machine does not see {missing[0]}.",
                     where=where,
                     allowed="files and folders on storage that all machines share, at the same"
                     " path",
@@ -139,9 +139,9 @@ class Cluster:
         capacity = self._gpus(gpus) or self._cores
         if wanted is not None and not 1 <= wanted <= capacity:
             raise ArgumentError(
-                f"--workers: the Ray cluster has room for {capacity:,} workers, not {wanted:,}.",
+                f"`workers`: the Ray cluster has room for {capacity:,} workers, not {wanted:,}.",
                 allowed=f"1 to {capacity:,}",
-                do="Use fewer --workers, or add machines to the cluster.",
+                do="Use fewer `workers`, or add machines to the cluster.",
             )
         return wanted or self._gpus(gpus) or (len(self.machines) if by_machine else capacity)
 
@@ -237,7 +237,7 @@ def result_of(ray: Any, reference: Any) -> Any:
         raise WorkerLostError(
             "A worker of the Ray cluster has ended.",
             where=str(error).strip().splitlines()[0],
-            do="Give its machine more memory, or use fewer --workers.",
+            do="Give its machine more memory, or use fewer `workers`.",
         ) from error
 
 

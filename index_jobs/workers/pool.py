@@ -117,7 +117,7 @@ class _Worker:
                 raise BuildError(
                     f"A worker process cannot be started ({error.strerror}).",
                     where=sys.executable,
-                    do="Use fewer workers, or none: --workers 0.",
+                    do="Use fewer workers, or none: `workers=0`.",
                 ) from error
 
     def send(self, data: bytes) -> None:
@@ -139,7 +139,7 @@ class _Worker:
             raise WorkerLostError(
                 f"A worker process {how}.",
                 where=f"process {self._process.pid}",
-                do="Give the machine more memory, or use fewer --workers.",
+                do="Give the machine more memory, or use fewer `workers`.",
             ) from None
         if isinstance(answer, Exception):
             raise answer

@@ -344,7 +344,7 @@ def choice_error(**options: object) -> str:
 
 KEY = {"OPENAI_API_KEY": "sk-1"}
 HOW_TO_SET = (
-    "Set ARAG_MODEL (or --model) and OPENAI_API_KEY, for another endpoint than OpenAI's also "
+    "Set ARAG_MODEL (or `model`) and OPENAI_API_KEY, for another endpoint than OpenAI's also "
     "OPENAI_BASE_URL."
 )
 NAMES = "offline, replay:FILE, or the name of an endpoint's model"
@@ -371,7 +371,7 @@ def test_where_offline_may_not_be_chosen_by_itself_a_model_must_be_named() -> No
             {"environment": {"ARAG_BASE_URL": "http://h/v1", **KEY}},
             "OPENAI_API_KEY and ARAG_BASE_URL are",
         ),
-        ({"base_url": "http://h/v1"}, "--base-url is"),
+        ({"base_url": "http://h/v1"}, "`base_url` is"),
     ],
 )
 def test_a_key_or_a_base_url_without_a_model_is_an_error(

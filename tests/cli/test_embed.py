@@ -50,7 +50,7 @@ def test_an_index_on_a_server_needs_a_folder_for_its_vectors(
     assert (done.code, done.out) == (1, "")
     assert "Do: Give --vectors DIR, or set ARAG_VECTORS." in done.err
     help_text = arag("embed", "--help").out
-    assert "hashing, which needs no model" in " ".join(help_text.split())
+    assert "or hashing (finds words only)" in " ".join(help_text.split())
 
 
 def test_info_shows_the_vectors_and_whether_they_fit(arag: Command) -> None:

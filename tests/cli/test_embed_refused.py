@@ -1,4 +1,4 @@
-"""``embed``, ``index --add`` and ``info`` with an endpoint that refuses single texts."""
+"""``embed``, ``add`` and ``info`` with an endpoint that refuses single texts."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_all_other_texts_are_embedded_and_the_refused_ones_named(
         assert len(index.naive_embedding_search("a page", top_k=9).hits) == 6
         assert len(index.hybrid_search("page", top_k=9).hits) == 9  # the others by their words
     more = write("more.jsonl", ("e1", "A last bomb."), ("e2", "A last page."))
-    added = arag("index", "--add", more, "--to", "index")
+    added = arag("add", more, "--to", "index")
     assert added.code == 0
     assert "1 text has no vector, refused by the endpoint: e1.1 (The text is blocked.)" in added.out
     assert "; 4 texts have no vector, refused by the endpoint: d0.1 (" in arag("info", "index").out

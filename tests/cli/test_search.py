@@ -335,7 +335,7 @@ def test_granularity_sentence_needs_an_index_with_sentences(arag: Command) -> No
         2,
         "",
         "arag-search: The index has no sentences.\nWhere: plain\nAllowed: granularity chunk\n"
-        "Do: Build it again without --without sentences.\n",
+        "Do: Build it again with sentences.\n",
     )
 
 
@@ -429,6 +429,11 @@ def test_pages_follow_each_other_to_the_end(arag: Command) -> None:
         ),
         (
             ["--tool", "keyword", "--granularity", "sentence"],
+            "--granularity has no effect here.\nAllowed: --granularity with --tool logical\n"
+            "Do: Leave it out.",
+        ),
+        (
+            ["--tool", "keyword", "--granularity", "chunk"],  # typed, although it is the default
             "--granularity has no effect here.\nAllowed: --granularity with --tool logical\n"
             "Do: Leave it out.",
         ),

@@ -70,7 +70,7 @@ def test_text_may_be_stored_as_contents_or_plainly_or_in_another_field() -> None
         "<DOC>x</DOC>",
     ]
     write("other", [{"id": "1", "raw": '{"abstract": "A", "name": "N", "text": "no"}'}])
-    fields = Fields(title="name", text="abstract")
+    fields = Fields(title_field="name", text_field="abstract")
     assert documents(source_at("other", fields=fields)) == [
         Document("1", "N", "A", where="other, document 0")
     ]
@@ -81,10 +81,10 @@ def test_a_document_without_text_among_others_is_named() -> None:
     assert problems(source_at("index")) == [
         'There is no field "text".\nWhere: index, document 1\n'
         "Allowed: one of the existing fields: id\n"
-        f"Do: Name the field of the text with --text-field. {FIX}",
+        f"Do: Name the field of the text with `text_field`. {FIX}",
         'There is no field "id".\nWhere: index, document 2\n'
         "Allowed: one of the existing fields: contents\n"
-        f"Do: Name the field of the id with --id-field. {FIX}",
+        f"Do: Name the field of the id with `id_field`. {FIX}",
     ]
 
 
@@ -94,7 +94,7 @@ def test_an_index_that_stores_no_text_is_refused_with_advice() -> None:
         source_at("index")
     advice = (
         "Do: Build it again with --storeRaw or --storeContents, or give the original collection"
-        " as the source. --text-field names another field."
+        " as the source. `text_field` names another field."
     )
     assert str(caught.value) == (
         "The Lucene index does not store the text of its documents (raw or contents).\n"
@@ -102,7 +102,7 @@ def test_an_index_that_stores_no_text_is_refused_with_advice() -> None:
     )
     write("raw", [{"id": "1", "raw": '{"name": "N"}'}])
     with pytest.raises(SourceError) as caught:
-        source_at("raw", fields=Fields(text="body"))
+        source_at("raw", fields=Fields(text_field="body"))
     assert str(caught.value) == (
         "The Lucene index does not store the field body.\nWhere: raw\n"
         f"Allowed: one of the fields it stores: id, raw\n{advice}"

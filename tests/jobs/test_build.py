@@ -10,6 +10,7 @@ import pytest
 from arag_search.corpus import ordinal_of
 from arag_search.engines.lucene.location import BuildSite
 from arag_search.engines.lucene.writer import LuceneWriter
+from arag_search.engines.write import Bm25
 from arag_search.errors import (
     AragError,
     ArgumentError,
@@ -18,10 +19,11 @@ from arag_search.errors import (
     SourceError,
 )
 from arag_search.manifest import CorpusDigest, fingerprint_hex
+from arag_search.system.options import names_in
 from arag_search.system.progress import Progress
 from arag_search.tokens import count_tokens
 from index_jobs.build.new_index import build_index
-from index_jobs.build.options import BuildOptions, parse_bm25, parse_names
+from index_jobs.build.options import BuildOptions
 from index_jobs.sources.lines.files import Fields
 from index_jobs.sources.source import SeenIds
 from tests.support.builds import (
@@ -60,7 +62,7 @@ def test_an_index_holds_every_document_in_order_with_its_metadata() -> None:
     Path("notes/sea.md").write_text("# The Sea\n\n" + "The sea is wide. " * 14)
     Path("notes/photo.png").touch()
     options = BuildOptions(
-        chunk_tokens=50, metadata={"year": "number", "lang": "keyword"}, k1=0.9, b=0.4
+        chunk_tokens=50, metadata={"year": "number", "lang": "keyword"}, bm25=Bm25(0.9, 0.4)
     )
     report = build_index(["one.jsonl", "notes"], Path("index"), options)
     manifest, chunks, _ = contents("index")
@@ -85,11 +87,11 @@ def test_an_index_holds_every_document_in_order_with_its_metadata() -> None:
     assert report.to_text().splitlines()[1:] == [
         "one.jsonl: documents",
         "notes: files",
-        "left out: 1 .png (not read; --include reads text)",
-        "ignored, not declared with --metadata: x (1)",
+        "left out: 1 .png (not read; `include` reads text)",
+        "ignored, not declared in `metadata`: x (1)",
         "documents without text (records): 1 (b)",
-        "declared with --metadata, but in no record: lang",
-        "language: en 100% of a sample; en is used (--language changes that)",
+        "declared in `metadata`, but in no record: lang",
+        "language: en 100% of a sample; en is used (`language` changes that)",
     ]
     assert report.to_dict()["sources"][0] == {
         "name": "one.jsonl",
@@ -130,7 +132,7 @@ def test_a_bad_line_stops_the_build_or_is_counted() -> None:
     corpus("c.jsonl", 3)
     with Path("c.jsonl").open("a") as file:
         file.write('oops\n{"text": 3}\n' + '{"id": "d1", "text": "again"}\n' * 5)
-    fix = "Fix it, or skip it with --skip-bad-lines."
+    fix = "Fix it, or skip it with `skip_bad_lines=True`."
     problem = "The line is not JSON (unexpected character, expected a JSON value, column 1)."
     assert refusal("c.jsonl") == f"{problem}\nWhere: c.jsonl, line 4\nDo: {fix}"
     assert not Path("index").exists(), "no checkpoint was written, so no folder stays"
@@ -153,7 +155,7 @@ def test_a_duplicate_id_is_named_however_far_apart() -> None:
     corpus("again.jsonl", 1)
     assert refusal("c.jsonl", "again.jsonl") == (
         'Duplicate id "d0": two records have it.\nWhere: again.jsonl, line 1\n'
-        "Do: Fix it, or skip it with --skip-bad-lines."
+        "Do: Fix it, or skip it with `skip_bad_lines=True`."
     )
 
 
@@ -162,9 +164,9 @@ def test_an_empty_corpus_is_an_error_that_says_what_was_left_out() -> None:
     Path("folder/photo.png").touch()
     assert refusal("folder") == (
         "The corpus is empty: no document was found; left out: 1 .png (not read;"
-        " --include reads text).\n"
+        " `include` reads text).\n"
         "Where: folder\nDo: Name a folder with files that can be read, or files of records; see"
-        " --include."
+        " `include`."
     )
     assert not Path("index").exists()
 
@@ -219,58 +221,58 @@ def test_a_source_that_changes_while_it_is_read_is_refused() -> None:
     [
         (
             lambda: BuildOptions(chunk_tokens=15),
-            "--chunk-tokens: 15 is out of range.\nAllowed: 16 to 100,000",
+            "`chunk_tokens`: 15 is out of range.\nAllowed: 16 to 100,000",
         ),
         (
-            lambda: BuildOptions(b=1.5),
-            "--bm25: k1 = 1.2, b = 1.5 is out of range.\nAllowed: k1 from 0 to 100, b from 0 to 1",
+            lambda: BuildOptions(bm25=Bm25(b=1.5)),
+            "`bm25`: k1 = 1.2, b = 1.5 is out of range.\nAllowed: k1 from 0 to 100, b from 0 to 1",
         ),
         (
-            lambda: BuildOptions(k1=float("nan")),
-            "--bm25: k1 = nan, b = 0.75 is out of range.\nAllowed: k1 from 0 to 100, b from 0 to 1",
+            lambda: BuildOptions(bm25=Bm25(float("nan"))),
+            "`bm25`: k1 = nan, b = 0.75 is out of range.\nAllowed: k1 from 0 to 100, b from 0 to 1",
         ),
         (
-            lambda: parse_bm25("1.2"),
-            '--bm25: "1.2" is not two numbers.\nAllowed: k1,b such as 1.2,0.75',
+            lambda: Bm25.read("1.2"),
+            '`bm25`: "1.2" is not two numbers.\nAllowed: k1,b such as 1.2,0.75',
         ),
         (
-            lambda: BuildOptions(without=parse_names("sentences, titles")),
-            '--without: "titles" is not known.\nAllowed: sentences, exact, forms',
+            lambda: BuildOptions(without=names_in("sentences, titles")),
+            '`without`: "titles" is not known.\nAllowed: sentences, exact, forms',
         ),
         (
             lambda: BuildOptions(shards=0),
-            "--shards: 0 is out of range.\nAllowed: 1 to 1,024",
+            "`shards`: 0 is out of range.\nAllowed: 1 to 1,024",
         ),
         (
             lambda: build_index([], Path("index"), BuildOptions(shards=2)),
-            "--shards: an index in a folder has none.\nWhere: index\n"
+            "`shards`: an index in a folder has none.\nWhere: index\n"
             "Allowed: an index on a server\nDo: Leave it out.",
         ),
         (
             lambda: build_index([], Path("index"), BuildOptions(without=("exact",))),
-            "--without: exact takes no space in a folder.\nWhere: index\n"
+            "`without`: exact takes no space in a folder.\nWhere: index\n"
             "Allowed: sentences\nDo: Leave it out.",
         ),
         (
             lambda: build_index([], Path("index"), BuildOptions(node_wait_s=5)),
-            "node_wait_s: an index in a folder has no nodes.\nWhere: index\n"
+            "`node_wait_s`: an index in a folder has no nodes.\nWhere: index\n"
             "Allowed: an index on a server\nDo: Leave it out.",
         ),
         (
             lambda: BuildOptions(node_wait_s=-1),
-            "node_wait_s: -1 is out of range.\nAllowed: 0 to 86,400",
+            "`node_wait_s`: -1 is out of range.\nAllowed: 0 to 86,400",
         ),
         (
             lambda: BuildOptions(workers=65),
-            "--workers: 65 is out of range.\nAllowed: 0 to 64",
+            "`workers`: 65 is out of range.\nAllowed: 0 to 64",
         ),
         (
-            lambda: BuildOptions(fields=Fields(text="")),
-            "--text-field: the name is empty.\nAllowed: a key of the records",
+            lambda: BuildOptions(fields=Fields(text_field="")),
+            "`text_field` is empty.\nAllowed: a key of the records",
         ),
         (
             lambda: BuildOptions(format="csv"),  # type: ignore[arg-type]
-            '--format: "csv" is not known.\n'
+            '`format`: "csv" is not known.\n'
             "Allowed: files, text, documents, pre-chunked, passages, arag-chunks,"
             " graphrag-bench, kilt, dpr, beir, anserini",
         ),

@@ -83,7 +83,7 @@ def test_a_build_whose_source_or_options_changed_starts_over_and_says_so() -> No
         build_index(["c.jsonl"], Path("index"), PLAIN, progress)
     assert progress.notes[1] == "Starting over: changed since it was stopped: the sources."
     report = build_index(["c.jsonl"], Path("index"), BuildOptions(language="en", chunk_tokens=500))
-    assert report.why == "changed since it was stopped: --chunk-tokens"
+    assert report.why == "changed since it was stopped: `chunk_tokens`"
     assert (report.continued, len(contents("index")[1])) == (0, 100)
 
 

@@ -138,7 +138,7 @@ def test_a_killed_worker_ends_the_build_and_the_same_command_resumes_it() -> Non
     assert caught.value.what == "A worker process was killed by signal 9."
     checkpoint = int(caught.value.do.split("it resumes after ")[1].split()[0].replace(",", ""))
     assert caught.value.do == (
-        "Give the machine more memory, or use fewer --workers."
+        "Give the machine more memory, or use fewer `workers`."
         f" Run the same command again: it resumes after {checkpoint:,} documents."
     )
     assert 100 <= checkpoint < 1000

@@ -35,7 +35,7 @@ PATIENT = FileLimits(PATIENCE_S, 256 << 20)
 
 
 def opened(folder: Path, limits: FileLimits = PATIENT, *, at_once: int = 1) -> Source:
-    files = FileSelection(skip_bad=True, limits=limits).rooted([str(folder)])
+    files = FileSelection(skip_bad_files=True, file_limits=limits).rooted([str(folder)])
     source = open_source(str(folder), "files", Fields(), MetadataReader({}), files)
     source.at_once = at_once
     return source
@@ -97,7 +97,7 @@ def test_a_file_that_needs_too_much_is_counted_and_the_next_is_read(
     assert error.what.startswith("The file cannot be read: it needs more than ")
     assert error.what.removesuffix(".").endswith(("2 s", "256 MiB of memory"))
     assert error.where == str(tmp_path / f"b {name}")
-    assert "--file-limits" in error.do
+    assert "`file_limits`" in error.do
     assert isinstance(before, Document)
     assert isinstance(after, Document)
     assert after.text == "After."
@@ -216,6 +216,6 @@ def document_of_row(path: Path) -> list[str]:
     "text", ["60", "0,1GB", "60,1MB", "a,1GB", "60,none", "nan,1GB", "1e9,1GB"]
 )
 def test_limits_that_are_none_are_refused(text: str) -> None:
-    with pytest.raises(ArgumentError, match="--file-limits"):
+    with pytest.raises(ArgumentError, match="`file_limits`"):
         parse_limits(text)
     assert parse_limits("300,4GB") == FileLimits(300.0, 4_000_000_000)

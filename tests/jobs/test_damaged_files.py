@@ -39,7 +39,7 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for words in (
             ["index", SAMPLE, "--to", "i", "--metadata", "year:number"],
             ["delete", "i", "byron"],
-            ["index", more, "--to", "i", "--add"],
+            ["add", more, "--to", "i"],
             ["embed", "i", "--encoder", "hashing"],
         ):
             assert run(words) == 0

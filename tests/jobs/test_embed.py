@@ -55,7 +55,7 @@ def test_one_unit_is_embedded_in_half_precision_and_the_other_added_later(
     unit: VectorUnit, texts: int
 ) -> None:
     build_small_index(20)
-    half = with_options(units=(unit,), dtype="float16")
+    half = with_options(unit=unit, dtype="float16")
     report = embed_index("index", ENCODER, half)
     state, store = fitting()
     assert (report.texts, tuple(state.units), store.record.dtype) == (
@@ -86,7 +86,7 @@ def test_existing_vectors_are_left_and_others_replaced_only_with_overwrite() -> 
         " 16, dtype 'float16' instead of 'float32'.\n"
         f"Where: index/vectors/{before[1][0]}\n"
         "Allowed: the same options, which leave the vectors unchanged\n"
-        "Do: Use --overwrite to replace them, or give another --vectors."
+        "Do: Use `overwrite=True` to replace them, or give other `vectors`."
     )
     assert names() == before
     embed_index("index", "hashing:8", with_options(overwrite=True))
@@ -130,9 +130,9 @@ def test_an_index_without_text_is_refused_and_nothing_is_left() -> None:
 
 def test_impossible_options_are_refused_before_anything_is_opened() -> None:
     for changes, expected in (
-        ({"workers": 65}, "--workers: 65 is out of range."),
-        ({"dtype": "int8"}, '--dtype: "int8" is not known.'),
-        ({"units": ()}, "--unit: none is not known."),
+        ({"workers": 65}, "`workers`: 65 is out of range."),
+        ({"dtype": "int8"}, '`dtype`: "int8" is not known.'),
+        ({"unit": "all"}, '`unit`: "all" is not known.'),
     ):  # fmt: skip
         with pytest.raises(ArgumentError) as caught:
             with_options(**changes)

@@ -122,7 +122,7 @@ def test_without_a_name_an_index_in_a_shared_folder_keeps_its_own_encoder() -> N
     assert str(caught.value) == (
         "No encoder is named, none of the vectors fit the index, and several encoders made them.\n"
         "Where: shared\nAllowed: hashing:16, hashing:8\n"
-        "Do: Name the one of this index with --encoder."
+        "Do: Name the one of this index with `encoder`."
     )
     assert embed_index("index", "hashing:8", shared).encoded_rows == 2
 
@@ -227,7 +227,7 @@ def test_vectors_that_lost_a_file_are_an_error_until_they_are_overwritten() -> N
     (Path(report.store) / "passage.vectors").unlink()
     with pytest.raises(VectorsDamagedError, match=r"^A file is missing") as caught:
         embed_index("index", ENCODER, SMALL)
-    assert caught.value.do == "Use --overwrite to make the vectors again."
+    assert caught.value.do == "Use `overwrite=True` to make the vectors again."
     Path(report.state).write_text("{")
     with pytest.raises(VectorsDamagedError, match=r"^The record cannot be read"):
         embed_index("index", ENCODER, SMALL)

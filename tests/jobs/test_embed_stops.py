@@ -134,7 +134,7 @@ def test_an_encoder_that_fails_half_way_keeps_what_it_has_made() -> None:
 def test_a_full_disk_keeps_what_is_stored_and_says_what_the_next_run_does() -> None:
     build_small_index(40)
     with small_files(PIECE * 64 + 100), pytest.raises(BuildError) as caught:
-        embed_index("index", "hashing:16", with_options(units=("passage",)))
+        embed_index("index", "hashing:16", with_options(unit="passage"))
     assert str(caught.value) == (
         "There is no space left to write the vectors (File too large).\n"
         "Where: index/vectors\n"
@@ -166,7 +166,7 @@ def test_a_second_embedding_waits_is_refused_and_the_first_finishes(
     assert progress.error == (
         f"Another process is embedding into this folder (process {os.getpid()}).\n"
         "Where: index/vectors\n"
-        "Do: Wait for it, or stop it; or give another --vectors."
+        "Do: Wait for it, or stop it; or give other `vectors`."
     )
     check_embedded()
 

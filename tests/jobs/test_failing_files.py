@@ -21,14 +21,14 @@ from index_jobs.sources.lines.files import Fields
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import open_source
 from index_jobs.updates.folder_index import OPTIONS
-from index_jobs.updates.options import AddOptions
+from index_jobs.updates.options import SyncOptions
 from index_jobs.updates.synchronisation import sync_documents
 from index_jobs.updates.watching import Watcher
 from tests.support.converted import pdf_bytes, written
 
 pytestmark = pytest.mark.usefixtures("own_cache")
-FILES = FileSelection(skip_bad=True)
-ADD = AddOptions(files=FILES)
+FILES = FileSelection(skip_bad_files=True)
+ADD = SyncOptions(files=FILES)
 STANDS = "The file cannot be read: it needs more than 60 s."
 LAST = ["11.pdf", "12.pdf"]
 
@@ -111,7 +111,7 @@ def test_after_ten_minutes_of_failed_files_a_build_gives_five_seconds_and_publis
     assert report.skipped_files == 10
     assert report.skipped_file_examples[9] == f"{papers}/10.pdf: {STANDS}"
     assert report.unread == {NotInTimeError.kind: [2, *(f"{papers}/{name}" for name in LAST)]}
-    again = f"arag-search index {papers} --to {papers.parent}/i --sync --skip-bad-files"
+    again = f"arag-search sync {papers.parent}/i {papers} --skip-bad-files"
     lines = report.to_text().splitlines()
     assert f"to read them, with the options of this command: {again}" in lines
     assert NotInTimeError.kind in report.to_dict()["unread"]
@@ -145,10 +145,10 @@ def test_a_bad_file_is_tried_again_with_other_limits_and_where_bad_files_are_not
     built(papers)
     index = papers.parent / "i"
     with pytest.raises(BadFileError, match="it needs more than 60 s"):
-        sync_documents([str(papers)], index, AddOptions())
+        sync_documents([str(papers)], index, SyncOptions())
     stuck.names.clear()
-    more = FileSelection(skip_bad=True, limits=FileLimits(90.0))
-    assert sync_documents([str(papers)], index, AddOptions(files=more)).added == 12
+    more = FileSelection(skip_bad_files=True, file_limits=FileLimits(90.0))
+    assert sync_documents([str(papers)], index, SyncOptions(files=more)).added == 12
 
 
 def test_a_file_that_had_less_time_is_read_by_the_next_run(papers: Path, stuck: Stuck) -> None:
@@ -252,7 +252,7 @@ def test_a_file_that_is_stuck_indeed_is_broken_off_sooner(
     folder.mkdir()
     for number in range(3):
         written(folder / f"{number}.pdf", pdf_bytes([[(12, "The sea.")]]))
-    files = FileSelection(skip_bad=True, limits=FileLimits(2.0)).rooted([str(folder)])
+    files = FileSelection(skip_bad_files=True, file_limits=FileLimits(2.0)).rooted([str(folder)])
     source = open_source(str(folder), "files", Fields(), MetadataReader({}), files)
     assert isinstance(source, FileSource)
     read = [entry for _, entry in source.documents()]

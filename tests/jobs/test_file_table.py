@@ -20,14 +20,14 @@ from index_jobs.updates import synchronisation, watching
 from index_jobs.updates.addition import AddReport, add_documents
 from index_jobs.updates.deletion import delete_documents
 from index_jobs.updates.folder_index import OPTIONS
-from index_jobs.updates.options import AddOptions
+from index_jobs.updates.options import SyncOptions
 from index_jobs.updates.synchronisation import sync_documents
 from index_jobs.updates.watching import Watcher
 from tests.support.examples import examples, some_of
 from tests.support.watched_folders import Notes, digest_of, fresh_digest, make_notes
 
 pytestmark = pytest.mark.usefixtures("own_cache")
-SKIPS = AddOptions(files=FileSelection(skip_bad=True))
+SKIPS = SyncOptions(files=FileSelection(skip_bad_files=True))
 
 
 @pytest.fixture(name="notes")
@@ -51,7 +51,7 @@ def the_files_that_are_read(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     return read
 
 
-def sync(notes: Path, options: AddOptions = SKIPS) -> AddReport:
+def sync(notes: Path, options: SyncOptions = SKIPS) -> AddReport:
     return sync_documents([str(notes)], notes.parent / "i", options)
 
 
@@ -114,7 +114,7 @@ def test_after_a_change_by_others_all_files_are_read(
     elif change == "delete":
         delete_documents(index, ["note7.md"])
     elif change == "other options":
-        options = AddOptions(files=FileSelection(skip_bad=True, exclude=("note7.md",)))
+        options = SyncOptions(files=FileSelection(skip_bad_files=True, exclude=("note7.md",)))
     else:
         (index / "files.json").write_text("{}")
     sync(notes, options)
@@ -236,7 +236,7 @@ def test_an_index_that_reads_only_what_changed_equals_a_new_build(
     (tmp_path / "n").mkdir()
     notes = Notes(tmp_path / "n", seed)
     build_index([str(notes.folder)], tmp_path / "i", OPTIONS)
-    options = AddOptions(files=OPTIONS.files, skip_bad_lines=True, allow_deletes=True)
+    options = SyncOptions(files=OPTIONS.files, skip_bad_lines=True, allow_deletes=True)
     for step in range(10):
         for _ in range(notes.random.choice((1, 1, 3, 25))):
             notes.step()

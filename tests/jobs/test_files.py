@@ -19,7 +19,7 @@ from index_jobs.updates.synchronisation import sync_documents
 from tests.support.builds import InterruptingProgress, checkpoint_every_batch
 from tests.support.commands import Command
 
-SKIPPING = FileSelection(include=("*.py",), skip_bad=True)
+SKIPPING = FileSelection(include=("*.py",), skip_bad_files=True)
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +60,7 @@ def test_files_are_found_by_their_fields() -> None:
     assert ids("index", "modified:2023-11-14 AND schöner") == ["notes/old/opera.txt.1"]
     assert ids("index", "file:tool.py") == ["notes/tool.py.1"]
     assert report.to_text().splitlines()[3:-1] == [
-        "left out: 1 .png (not read; --include reads text)",
+        "left out: 1 .png (not read; `include` reads text)",
         "skipped: 1 bad file",
         "  notes/old/bad.txt, byte 1: The file is binary, not text.",
     ]
@@ -70,7 +70,7 @@ def test_the_command_line_names_bad_files_or_counts_them(arag: Command) -> None:
     result = arag("index", "notes", "--to", "index")
     assert result.code == 1
     assert "Where: notes/old/bad.txt, byte 1" in result.err
-    assert result.err.rstrip().endswith("Fix the file, or skip it with --skip-bad-files.")
+    assert result.err.rstrip().endswith("Fix the file, or skip it with `skip_bad_files=True`.")
     assert not Path("index").exists()
     options = ("--skip-bad-files", "--include", "*.py", "--max-file-size", "20", "--json")
     result = arag("index", "notes", "--to", "index", "--root", ".", *options)
@@ -98,7 +98,7 @@ def test_files_that_join_an_index_of_records_leave_their_fields_out() -> None:
 def test_a_repeated_addition_changes_nothing_and_a_synchronisation_keeps_what_bad_files_had() -> (
     None
 ):
-    options = AddOptions(files=FileSelection(skip_bad=True))
+    options = AddOptions(files=FileSelection(skip_bad_files=True))
     Path("notes/old/bad.txt").write_text("It was good once.")
     build_index(["notes"], "index", BuildOptions(files=options.files))
     os.utime("notes/sea.md", (1_800_000_000, 1_800_000_000))
@@ -114,7 +114,7 @@ def test_a_repeated_addition_changes_nothing_and_a_synchronisation_keeps_what_ba
 
 
 def test_the_root_keeps_the_ids_of_added_folders_apart() -> None:
-    files = FileSelection(root=".", skip_bad=True)
+    files = FileSelection(root=".", skip_bad_files=True)
     build_index(["notes"], "index", BuildOptions(files=files))
     report = add_documents(["reports"], "index", AddOptions(files=files))
     assert (report.added, report.replaced) == (1, 0)
@@ -139,7 +139,7 @@ def test_an_interrupted_build_of_files_resumes_where_it_was(
         Path(f"many/{number % 7}").mkdir(parents=True, exist_ok=True)
         Path(f"many/{number % 7}/{number}.md").write_text(f"The sea number {number}.")
         Path(f"many/{number % 7}/bad{number % 9}.txt").write_bytes(b"\0")
-    options = BuildOptions(files=FileSelection(skip_bad=True))
+    options = BuildOptions(files=FileSelection(skip_bad_files=True))
     with pytest.raises(KeyboardInterrupt):
         build_index(["many"], "index", options, InterruptingProgress(100))
     report = build_index(["many"], "index", options)

@@ -10,12 +10,11 @@ from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.sources.metadata import EXTRA, MAX_FRONT_FIELDS
 from index_jobs.updates.addition import add_documents
-from index_jobs.updates.options import AddOptions
+from index_jobs.updates.options import SyncOptions
 from index_jobs.updates.synchronisation import sync_documents
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.commands import Command
 from tests.support.front_matter import NOTES, follow_changes, found, write_notes
-from tests.support.updated_corpora import error_message
 
 
 def test_an_index_follows_the_front_matter_of_its_notes() -> None:
@@ -26,7 +25,7 @@ def test_an_index_follows_the_front_matter_of_its_notes() -> None:
     assert words[-2:] == [
         'values of "year" in front matter that are no number, kept as text in "extra" (.md): 1'
         " (f.md)",
-        "a field gets another type only in a new build, where --metadata can set it: arag-search"
+        "a field gets another type only in a new build, where `metadata` can set it: arag-search"
         " index notes --to index --overwrite",
     ]
 
@@ -39,7 +38,7 @@ def test_a_code_with_a_zero_in_front_stays_as_written_and_is_reported() -> None:
     assert found("index", "zip:01234") == ["n01234.md"]
     assert report.left_out_lines()[-1] == (
         'values of "zip" in front matter that are no number as written: the field is keyword'
-        " without --metadata zip:number (.md): 1 (n01234.md)"
+        " unless metadata declares zip:number (.md): 1 (n01234.md)"
     )
     write_notes({"later": "---\nyear: 0900\n---\nThe sea."})
     report = sync_documents(["notes"], "index")
@@ -48,7 +47,7 @@ def test_a_code_with_a_zero_in_front_stays_as_written_and_is_reported() -> None:
     assert report.to_text().splitlines()[-2:] == [
         'values of "year" in front matter that are no number as written, kept as text in "extra"'
         " (.md): 1 (later.md)",
-        "a field gets another type only in a new build, where --metadata can set it: arag-search"
+        "a field gets another type only in a new build, where `metadata` can set it: arag-search"
         " index notes --to index --overwrite",
     ]
 
@@ -83,14 +82,12 @@ def test_a_declared_type_wins_and_the_index_keeps_its_options() -> None:
     options = BuildOptions(metadata={"Year": "keyword", "type": "keyword", "lang": "keyword"})
     report = build_index(["notes"], "index", options)
     assert "year" not in report.front_fields
-    assert report.notes[0] == "declared with --metadata, but in no record: lang"
+    assert report.notes[0] == "declared in `metadata`, but in no record: lang"
     assert found("index", "year:1735") == ["a.md"]
     write_notes({"g": "---\ntype: poem\nYear: MDCC\n---\nRoman."})
-    report = sync_documents(["notes"], "index", AddOptions(metadata=options.metadata))
+    report = sync_documents(["notes"], "index")
     assert (report.added, report.front_fields) == (1, {})
     assert found("index", "Year:MDCC AND type:poem") == ["g.md"]
-    message = error_message(sync_documents, ["notes"], "index", AddOptions(metadata={}))
-    assert "(the index has Year:keyword,type:keyword,lang:keyword)" in message
 
 
 def test_front_matter_reaches_an_index_of_records() -> None:
@@ -109,7 +106,7 @@ def test_a_dry_run_says_which_fields_are_new_and_changes_nothing() -> None:
     write_notes(NOTES)
     build_index(["notes"], "index", BuildOptions())
     write_notes({"g": "---\nmood: calm\n---\nNew."})
-    report = sync_documents(["notes"], "index", AddOptions(dry_run=True))
+    report = sync_documents(["notes"], "index", SyncOptions(dry_run=True))
     assert report.front_fields == {"mood": "keyword"}
     with open_index("index") as index:
         assert "mood" not in index.manifest.metadata

@@ -17,7 +17,7 @@ from index_jobs.build.report import BuildReport
 
 ENGLISH = "Antonio Vivaldi wrote about five hundred concertos and several dozen operas in Venice."
 GERMAN = "Die Häuser der Stadt sind alt, und viele ihrer Gassen führen zum Wasser hinunter."
-TOO_LITTLE = "language: too little running text to tell; en is used (--language changes that)"
+TOO_LITTLE = "language: too little running text to tell; en is used (`language` changes that)"
 
 
 @pytest.fixture(autouse=True)

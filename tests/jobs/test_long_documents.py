@@ -33,7 +33,7 @@ GUIDE = "\n\n".join(
 
 
 def read(folder: Path, *, skips: bool = True, tokens: int = 16) -> tuple[list[Document], Position]:
-    files = FileSelection(skip_bad=skips)
+    files = FileSelection(skip_bad_files=skips)
     metadata = MetadataReader({})
     sources = open_sources([str(folder)], None, Fields(), metadata, files)
     for source in sources:
@@ -65,8 +65,8 @@ def test_a_long_text_is_a_bad_file(tmp_path: Path) -> None:
         "The document has 34,000 passages.\n"
         f"Where: {long}\n"
         "Allowed: at most 32,768 passages in one document\n"
-        "Do: Split it, or raise --chunk-tokens. "
-        "Fix the file, or skip it with --skip-bad-files."
+        "Do: Split it, or raise `chunk_tokens`. "
+        "Fix the file, or skip it with `skip_bad_files=True`."
     )
 
 
@@ -97,7 +97,7 @@ def test_a_folder_with_a_long_text_is_built_and_updated(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     written(tmp_path / "n" / "a.md", "An otter.")
     written(tmp_path / "n" / "b.txt", TOO_LONG)
-    files = FileSelection(skip_bad=True)
+    files = FileSelection(skip_bad_files=True)
     options = BuildOptions(files=files, chunk_tokens=16, language="en")
     report = build_index([str(tmp_path / "n")], tmp_path / "i", options)
     assert (report.documents, report.skipped_files) == (1, 1)

@@ -21,7 +21,7 @@ from tests.support.converted import written
 
 
 def entries(folder: Path) -> list[Document | SourceError | None]:
-    files = FileSelection(skip_bad=True).rooted([str(folder)])
+    files = FileSelection(skip_bad_files=True).rooted([str(folder)])
     source = open_source(str(folder), "files", Fields(), MetadataReader({}), files)
     return [entry for _, entry in source.documents()]
 

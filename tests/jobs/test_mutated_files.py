@@ -152,7 +152,7 @@ def test_mutated_files_are_read_or_refused_and_what_they_lose_is_counted(
         write_mutated(original, tmp_path / f"{number:03}{original.suffix}", chance)
     signal.alarm(A_FILE_S)
     metadata = MetadataReader({})
-    files = FileSelection(skip_bad=True).rooted([str(tmp_path)])
+    files = FileSelection(skip_bad_files=True).rooted([str(tmp_path)])
     source = open_source(str(tmp_path), "files", Fields(), metadata, files)
     start = Position()
     reader = CorpusReader(

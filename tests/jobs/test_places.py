@@ -19,14 +19,14 @@ from index_jobs.sources.lines.files import Fields
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import open_source
 from index_jobs.sources.source import Source
-from index_jobs.updates.options import AddOptions
+from index_jobs.updates.options import SyncOptions
 from index_jobs.updates.synchronisation import sync_documents
 from index_jobs.updates.watching import Watcher
 from tests.support.converted import pdf_bytes, written
 
 
 def opened(folder: Path) -> Source:
-    selection = FileSelection(skip_bad=True).rooted([str(folder)])
+    selection = FileSelection(skip_bad_files=True).rooted([str(folder)])
     return open_source(str(folder), "files", Fields(), MetadataReader({}), selection)
 
 
@@ -128,7 +128,7 @@ def test_secrets_are_left_out_and_named_and_a_guide_is_read(tmp_path: Path) -> N
     assert standing is not None
     assert list(standing.left_out) == report.left_out_lines()  # which info shows
     for name in SECRETS:
-        files = FileSelection(include=(name,), skip_bad=True)
+        files = FileSelection(include=(name,), skip_bad_files=True)
         report = build_index([str(folder)], tmp_path / name, BuildOptions(files=files))
         assert report.documents == 3, name
     files = FileSelection(include=("*.md", "*", "passwords.*"))
@@ -152,7 +152,7 @@ def test_a_file_that_is_named_as_a_source_is_left_out_like_one_of_a_folder(tmp_p
 def test_a_note_that_becomes_a_secret_leaves_the_index_and_info_names_it(tmp_path: Path) -> None:
     folder, index = tmp_path / "folder", tmp_path / "index"
     write_secrets(folder)
-    files = FileSelection(skip_bad=True)
+    files = FileSelection(skip_bad_files=True)
     watcher = Watcher([str(folder)], index, BuildOptions(files=files))
     watcher.synchronise()
     before = standing_of(index)
@@ -174,7 +174,7 @@ def test_a_note_that_becomes_a_secret_leaves_the_index_and_info_names_it(tmp_pat
         for line in after.left_out
     ]
     (folder / "tokens.md").unlink()
-    report = sync_documents([str(folder)], index, AddOptions(files=files))
+    report = sync_documents([str(folder)], index, SyncOptions(files=files))
     assert report.left_out_lines() == [
         line for line in after.left_out if "tokens.md" not in line
     ]  # although no file has changed
@@ -206,7 +206,7 @@ def test_a_name_with_line_feeds_forges_no_line_of_a_report(tmp_path: Path) -> No
     written(folder / "b\nskipped: 0 bad files\x1b[2J.txt", b"\0")
     written(folder / "c.x\nall is well", "x")
     written(folder / "d\n.txt", b"x" * 200)
-    selection = FileSelection(skip_bad=True, max_bytes=100)
+    selection = FileSelection(skip_bad_files=True, max_file_size=100)
     report = build_index([str(folder)], tmp_path / "index", BuildOptions(files=selection))
     lines = report.left_out_lines()
     assert not any("\n" in line or "\x1b" in line for line in lines)

@@ -59,7 +59,7 @@ def test_builds_updates_vectors_and_locks_work_without_proc_and_affinity(tmp_pat
         ["embed", "i", "--encoder", "hashing", "--workers", "1"],
         ["search", "i", "--tool", "hybrid", "Who revised the libretto of Griselda?"],
         ["delete", "i", "byron"],
-        ["index", SAMPLE, "--to", "i", "--add"],
+        ["add", SAMPLE, "--to", "i"],
         ["embed", "i", "--encoder", "hashing"],
         ["compact", "i"],
         ["info", "i"],

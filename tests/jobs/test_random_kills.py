@@ -22,10 +22,10 @@ pytestmark = pytest.mark.long
 
 COMMANDS = {
     "build with workers": ("index", "first.jsonl", "--to", "{}", "--workers", "2"),
-    "add": ("index", "more.jsonl", "--to", "{}", "--add"),
+    "add": ("add", "more.jsonl", "--to", "{}"),
     "embed": ("embed", "{}", "--encoder", "hashing:16"),
     "delete": ("delete", "{}", "d1", "d5"),
-    "sync": ("index", "first.jsonl", "--to", "{}", "--sync", "--allow-deletes"),
+    "sync": ("sync", "{}", "first.jsonl", "--allow-deletes"),
     "build": ("index", "first.jsonl", "--to", "{}"),
     "compact": ("compact", "{}"),
     "overwrite": ("index", "more.jsonl", "--to", "{}", "--overwrite"),

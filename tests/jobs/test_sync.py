@@ -15,7 +15,7 @@ from index_jobs.sources.converters.registry import FileType
 from index_jobs.sources.folders.selection import FileSelection
 from index_jobs.sources.lines.files import Fields
 from index_jobs.updates.addition import add_documents
-from index_jobs.updates.options import AddOptions
+from index_jobs.updates.options import SyncOptions
 from index_jobs.updates.synchronisation import sync_documents
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.commands import Command, file_of
@@ -73,7 +73,7 @@ def test_documents_of_other_sources_are_neither_deleted_nor_replaced() -> None:
     assert changes(sync_documents([second], INDEX)) == (0, 0, 1, 1)
     assert texts() == {"a": "One.", "b": "Two."}
     file_of(second, document("a", "Other."))
-    message = error_message(sync_documents, [second], INDEX, AddOptions(allow_deletes=True))
+    message = error_message(sync_documents, [second], INDEX, SyncOptions(allow_deletes=True))
     assert message.startswith('Document "a" of these sources is in the index from another source.')
     assert texts() == {"a": "One.", "b": "Two."}
     file_of(second, document("b", "Two."), document("c", "Three."))
@@ -89,9 +89,9 @@ def test_an_empty_source_and_many_deletions_are_refused_unless_allowed() -> None
     assert len(texts()) == 3
     notes()
     with pytest.raises((ArgumentError, SourceError)):
-        sync_documents(["notes"], INDEX, AddOptions(allow_deletes=True))
+        sync_documents(["notes"], INDEX, SyncOptions(allow_deletes=True))
     notes(a="Alpha.")
-    assert changes(sync_documents(["notes"], INDEX, AddOptions(allow_deletes=True)))[3] == 2
+    assert changes(sync_documents(["notes"], INDEX, SyncOptions(allow_deletes=True)))[3] == 2
     assert list(texts()) == ["a.md"]
 
 
@@ -100,7 +100,7 @@ def test_a_source_with_bad_records_loses_nothing() -> None:
     build_index([source], INDEX, BuildOptions())
     first = Path(source).read_text().splitlines()[0]
     Path(source).write_text(first + '\n{"id": "b"\n')
-    report = sync_documents([source], INDEX, AddOptions(skip_bad_lines=True, allow_deletes=True))
+    report = sync_documents([source], INDEX, SyncOptions(skip_bad_lines=True, allow_deletes=True))
     assert (changes(report), report.kept, report.skipped_lines) == ((0, 0, 1, 0), 2, 1)
     assert "kept: 2 documents" in report.to_text()
     assert set(texts()) == set("abc")
@@ -110,17 +110,15 @@ def test_a_dry_run_names_what_would_change_and_writes_nothing(arag: Command) -> 
     notes(a="Alpha.", b="Beta.", c="Gamma.")
     assert arag("index", "notes", "--to", INDEX).code == 0
     notes(a="Alpha.", b="Beta anew.", d="Delta.")
-    shown = arag("index", "notes", "--to", INDEX, "--sync", "--dry-run", "--json")
+    shown = arag("sync", INDEX, "notes", "--dry-run", "--json")
     assert shown.json["changes"] == {
         "added": ["d.md"], "replaced": ["b.md"], "deleted": ["c.md"],
     }  # fmt: skip
-    assert arag("index", "notes", "--to", INDEX, "--sync", "--dry-run").lines[0] == (
+    assert arag("sync", INDEX, "notes", "--dry-run").lines[0] == (
         f"Would update {INDEX}: 1 document added, 1 replaced, 1 unchanged, 1 deleted;"
         " it would hold 3 documents in 3 chunks."
     )
     assert set(texts()) == {"a.md", "b.md", "c.md"}
-    assert arag("index", "notes", "--to", INDEX, "--sync", "--add").code == 1
-    assert arag("index", "notes", "--to", INDEX, "--add", "--allow-deletes").code == 1
 
 
 def test_vectors_of_unchanged_text_are_kept(arag: Command) -> None:
@@ -128,12 +126,12 @@ def test_vectors_of_unchanged_text_are_kept(arag: Command) -> None:
     assert arag("index", "notes", "--to", INDEX).code == 0
     assert arag("embed", INDEX, "--encoder", "hashing").code == 0
     notes(a="Alpha one. Alpha two.", b="Beta.", d="Delta.")
-    report = arag("index", "notes", "--to", INDEX, "--sync", "--json").json
+    report = arag("sync", INDEX, "notes", "--json").json
     # a sentence and a passage
     assert report["vectors"] == "the vectors fit the index; 2 rows encoded"
 
 
-BAD_TOO = AddOptions(files=FileSelection(skip_bad=True), allow_deletes=True)
+BAD_TOO = SyncOptions(files=FileSelection(skip_bad_files=True), allow_deletes=True)
 
 
 def test_a_file_that_cannot_be_read_keeps_only_its_own_documents() -> None:
@@ -157,7 +155,7 @@ def test_a_file_that_cannot_be_read_keeps_only_its_own_documents() -> None:
 def test_a_bad_row_keeps_only_what_its_file_had() -> None:
     notes(a="Alpha.")
     Path("notes/t.csv").write_text("key,text\nx,One.\ny,Two.\n")
-    fields = Fields(id="key", text="text")
+    fields = Fields(id_field="key", text_field="text")
     build_index(["notes"], INDEX, BuildOptions(fields=fields))
     Path("notes/a.md").unlink()
     Path("notes/t.csv").write_text("key,text\nx,One.\n,Two.\n")
@@ -226,5 +224,45 @@ def test_documents_without_text_are_counted_by_type_with_the_first_names() -> No
     count, *ids = report.unread["documents without text (.md)"]
     assert (count, ids) == (7, [f"notes/empty{number}.md" for number in range(5)])
     assert "documents without text (.md): 7 (notes/empty0.md, " in report.to_text()
-    report = sync_documents(["rows.jsonl"], INDEX, AddOptions(files=FileSelection(root=".")))
+    report = sync_documents(["rows.jsonl"], INDEX, SyncOptions(files=FileSelection(root=".")))
     assert report.unread == {"documents without text (records)": [1, "r"]}
+
+
+def test_without_a_source_an_index_is_made_equal_to_those_that_it_was_built_from(
+    arag: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes(a="Alpha.", b="Beta.")
+    Path("notes/c.py").write_text("# Gamma.\n")
+    Path("notes/d.md").write_text("Delta.")
+    built = ("--include", "*.py", "--exclude", "d.md", "--root", ".")
+    assert arag("index", "notes", "--to", INDEX, *built).code == 0
+    assert arag("add", file_of("more.jsonl", {"id": "m", "text": "More."}), "--to", INDEX).code == 0
+    Path("notes/a.md").write_text("Alpha anew.")
+    Path("elsewhere").mkdir()
+    index = str(Path(INDEX).absolute())
+    monkeypatch.chdir("elsewhere")
+    report = arag("sync", index, "--json").json
+    assert [report[name] for name in ("added", "replaced", "unchanged", "deleted")] == [0, 1, 2, 0]
+    monkeypatch.chdir("..")
+    assert set(texts()) == {"notes/a.md", "notes/b.md", "notes/c.py", "m"}
+    refused = arag("sync", INDEX, "--max-file-size", "50MB")  # the default, but typed
+    assert refused.err.startswith("arag-search: --max-file-size has no effect here.\n")
+    other = SyncOptions(files=FileSelection(root="notes"))
+    assert "`root`" in error_message(sync_documents, [], INDEX, other)
+
+
+def test_a_source_that_is_gone_is_named_and_its_documents_are_deleted_on_request(
+    arag: Command,
+) -> None:
+    notes(a="Alpha.")
+    rows = file_of("rows.jsonl", {"id": "r", "text": "A row."}, {"id": "s", "text": "Another."})
+    assert arag("index", "notes", rows, "--to", INDEX).code == 0
+    Path(rows).unlink()
+    for command in (("sync", INDEX), ("sync", INDEX, "notes", rows)):
+        assert arag(*command).err == (
+            f"arag-search: A source of the index is gone.\nWhere: {Path(rows).absolute()}\n"
+            "Do: Bring it back, or name the source that replaces it."
+            " To delete its documents, repeat with --allow-deletes.\n"
+        )
+    assert arag("sync", INDEX, "--allow-deletes", "--json").json["deleted"] == 2
+    assert set(texts()) == {"notes/a.md"}

@@ -26,7 +26,7 @@ from index_jobs.embedding.options import EmbedOptions
 from index_jobs.updates.addition import add_documents
 from index_jobs.updates.deletion import delete_documents
 from index_jobs.updates.maintenance import compact_index
-from index_jobs.updates.options import AddOptions
+from index_jobs.updates.options import AddOptions, SyncOptions
 from index_jobs.updates.synchronisation import sync_documents
 from index_jobs.updates.vectors import VectorUpdate
 from tests.support.builds import in_own_folder  # noqa: F401
@@ -110,7 +110,7 @@ def test_deletions_need_no_encoder() -> None:
             assert not {"d3.1", "d4.1", "d9.1"} & {hit.id for hit in hits}
         assert before.manifest.chunks == 20
     file_of("index.jsonl", *Path("index.jsonl").read_text().splitlines()[10:])
-    report = sync_documents(["index.jsonl"], "index", AddOptions(allow_deletes=True))
+    report = sync_documents(["index.jsonl"], "index", SyncOptions(allow_deletes=True))
     assert (report.deleted, report.vectors) == (7, FIT)
     assert sync_documents(["index.jsonl"], "index").vectors == FIT
 
@@ -123,8 +123,8 @@ def test_without_the_encoder_nothing_is_written_and_no_embed_goes_on() -> None:
         added("n", "New.")
     assert str(caught.value) == (
         "There is no such encoder.\nWhere: here\n"
-        "Do: Install it. Or update the index without its vectors: --no-embed; searches by vectors"
-        " then need arag-search embed index."
+        "Do: Install it. Or update the index without its vectors: `embed=False`; searches by"
+        " vectors then need arag-search embed index."
     )
     with open_index("index") as index:
         assert index.manifest == before
@@ -212,8 +212,8 @@ def test_an_update_waits_for_another_that_writes_and_then_goes_on_only_without_e
         assert str(caught.value) == (
             f"Another process is embedding into this folder (process {os.getpid()}).\n"
             "Where: index/vectors\n"
-            "Do: Wait for it, or stop it; or give another --vectors. Or update the index without"
-            " its vectors: --no-embed; searches by vectors then need arag-search embed index."
+            "Do: Wait for it, or stop it; or give other `vectors`. Or update the index without"
+            " its vectors: `embed=False`; searches by vectors then need arag-search embed index."
         )
         check_embedded()
         assert delete_documents("index", ["d3"]).vectors == FIT
@@ -258,7 +258,7 @@ def test_texts_that_have_a_row_are_not_encoded_again() -> None:
 
 
 def test_vectors_in_another_folder_are_kept_where_it_is_named() -> None:
-    embed_index("index", "hashing:8", with_options(vectors="other", units=("passage",)))
+    embed_index("index", "hashing:8", with_options(vectors="other", unit="passage"))
     report = added("n", "Quokkas nap.", vectors="other")
     assert report.vectors == f"{FIT}; 1 row encoded"
     assert nearest("Quokkas nap.", "other") == "n.1"
@@ -279,7 +279,7 @@ def test_in_the_folder_of_the_index_only_the_last_state_stays_beside_the_present
 
 
 def test_in_another_folder_an_update_removes_what_only_it_has_changed() -> None:
-    options = with_options(vectors="other", units=("passage",))
+    options = with_options(vectors="other", unit="passage")
     embed_index("index", "hashing:8", options)
     build_small_index(7, where="another")
     embed_index("another", "hashing:8", options)

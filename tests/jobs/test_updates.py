@@ -160,7 +160,7 @@ def test_an_addition_without_a_document_says_what_was_left_out() -> None:
     Path("notes/a.png").touch()
     assert error_message(add_documents, ["notes"], INDEX).splitlines()[0] == (
         "There is nothing to add: no document was found; left out: 1 .png (not read;"
-        " --include reads text)."
+        " `include` reads text)."
     )
 
 
@@ -173,24 +173,9 @@ def test_a_duplicate_that_an_addition_skips_takes_no_place() -> None:
     assert places == [0, 1 << 25, (1 << 25) + 1]
 
 
-def test_options_that_differ_from_those_of_the_index_are_all_named() -> None:
+def test_documents_are_added_with_the_fields_of_the_index() -> None:
     build_from(document("a", "One.", year=3), options=BuildOptions(metadata={"year": "number"}))
-    options = AddOptions(
-        chunk_tokens=500,
-        bm25=(1.2, 0.75),
-        metadata={"lang": "keyword"},
-        without=("sentences",),
-        language="de",
-    )
-    assert error_message(add_documents, ["absent.jsonl"], INDEX, options) == (
-        "The index was built with other options: --chunk-tokens 500 (the index has 1,000);"
-        " --metadata lang:keyword (the index has year:number);"
-        " --without sentences (the index has none); --language de (the index has en).\n"
-        "Where: index\n"
-        "Allowed: with --add, the options of the index, which need not be given\n"
-        "Do: Leave them out, or build the index again with --overwrite."
-    )
-    report = add_report(document("b", "Two.", year=5, x=1), metadata={"year": "number"})
+    report = add_report(document("b", "Two.", year=5, x=1))
     assert report["undeclared_metadata"] == {"x": 1}
     with open_index(INDEX) as index:
         assert [hit.id for hit in index.logical_search("year:5").hits] == ["b.1"]
@@ -212,7 +197,7 @@ def test_a_bad_record_leaves_the_index_as_it_was() -> None:
                    skip_bad_lines=True)) == (
         "There is nothing to add: no document was found; bad records skipped: 1.\n"
         "Where: empty.jsonl\nDo: Name a folder with files that can be read, or files of records;"
-        " see --include."
+        " see `include`."
     )  # fmt: skip
     assert not Path("index/update.json").exists()
 
@@ -225,7 +210,7 @@ def test_unknown_ids_are_named_and_nothing_is_deleted() -> None:
     advice = (
         "\nWhere: index\n"
         "Allowed: ids of documents, which searches show without the part (vivaldi of vivaldi.1)\n"
-        "Do: Correct them, or use --missing-ok to delete the others."
+        "Do: Correct them, or use `missing_ok=True` to delete the others."
     )
     assert error_message(delete_documents, INDEX, ["a", "A"]) == (
         'Unknown ids: "A"; nothing was deleted.' + advice
@@ -241,7 +226,7 @@ def test_unknown_ids_are_named_and_nothing_is_deleted() -> None:
     assert error_message(delete_documents, INDEX, ["b"]) == (
         "That would delete every document of the index.\nWhere: index\n"
         "Allowed: deletions that leave at least one document\n"
-        "Do: Build the index again from other sources with --overwrite, or remove the index"
+        "Do: Build the index again from other sources with `overwrite=True`, or remove the index"
         " itself."
     )
     assert error_message(delete_documents, INDEX, []) == (
@@ -267,19 +252,13 @@ def test_the_commands_read_ids_from_everywhere_and_report(
     assert advice in arag("info", "index").lines
     assert arag("compact", "index", "--json").json["left"] == 0
     assert arag("info", "index", "--json").json["deleted_share"] == 0
-    done = arag("index", SAMPLE, "--to", "index", "--add", "--json")
+    done = arag("add", SAMPLE, "--to", "index", "--json")
     assert [done.json[name] for name in ("added", "replaced", "unchanged")] == [5, 0, 58]
     assert done.json["sources"] == [{"name": SAMPLE, "format": "documents"}]
     give_input(b"a\n\xff")
     assert arag("delete", "index", "-").err == (
         "arag-search: The ids are not UTF-8.\nWhere: standard input, line 2\n"
         "Allowed: one id per line, in UTF-8\nDo: Convert the file.\n"
-    )
-    both = arag("index", SAMPLE, "--to", "index", "--add", "--overwrite").err
-    assert both.startswith("arag-search: --add and --overwrite are given together.\n")
-    options = ("--chunk-tokens", "1000", "--bm25", "1,1")
-    assert arag("index", SAMPLE, "--to", "index", "--add", *options).err.splitlines()[0] == (
-        "arag-search: The index was built with other options: --bm25 1,1 (the index has 1.2,0.75)."
     )
 
 
@@ -372,16 +351,15 @@ sys.exit(run(sys.argv[2:]))
 def test_after_a_kill_the_next_command_says_what_the_update_had_done(arag: Command) -> None:
     build_from(document("a", "One."))
     source = file_of("new.jsonl", document("b", "Two."))
-    add = ("index", source, "--add", "--to", "index")
+    add = ("add", source, "--to", "index")
     run_until_killed(KILLED, "done", *add)
     assert ids() == ["a.1", "b.1"]
     retry = arag(*add, "--json").json
     assert (retry["added"], retry["finished_before"], retry["update"]) == (1, True, 2)
     assert not Path("index/update.json").exists()
-    run_until_killed(KILLED, "begun", "index", file_of("more.jsonl", document("c", "3.")), *add[2:])
+    run_until_killed(KILLED, "begun", "add", file_of("more.jsonl", document("c", "3.")), *add[2:])
     assert arag("delete", "index", "z", "--missing-ok").err.splitlines()[0] == (
-        "An update was interrupted and changed nothing: "
-        "arag-search index more.jsonl --add --to index"
+        "An update was interrupted and changed nothing: arag-search add more.jsonl --to index"
     )
 
 
@@ -404,7 +382,7 @@ from arag_search.cli.app import run
 from tests.support.commands import file_of
 for number in range(1, 5):
     lines = ({"id": name, "text": f"State {number}. Sea."} for name in "abc")
-    assert run(["index", file_of("new.jsonl", *lines), "--add", "--to", "index"]) == 0
+    assert run(["add", file_of("new.jsonl", *lines), "--to", "index"]) == 0
     assert number % 3 or run(["compact", "index"]) == 0
 """
 

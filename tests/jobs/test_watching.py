@@ -283,9 +283,11 @@ def test_an_index_has_one_watcher(notes: Path, tmp_path: Path) -> None:
 
 
 def test_watch_refuses_what_does_not_go_with_it(notes: Path, tmp_path: Path) -> None:
-    for option in ("--add", "--dry-run", "--overwrite"):
-        assert run(["index", str(notes), "--to", str(tmp_path / "i"), "--watch", option]) == 1
-    assert not os.path.exists(tmp_path / "i")
+    index = str(tmp_path / "i")
+    assert run(["sync", index, str(notes), "--watch"]) == 1  # there is no index
+    assert not os.path.exists(index)
+    assert run(["index", str(notes), "--to", index]) == 0
+    assert run(["sync", index, str(notes), "--watch", "--dry-run"]) == 1
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="file systems elsewhere refuse such names")

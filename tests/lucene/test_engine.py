@@ -310,7 +310,7 @@ def test_a_folder_without_an_index_is_damaged(tmp_path: Path) -> None:
     )
     assert (caught.value.where, caught.value.do) == (
         "my index",
-        "Build the index again with --overwrite.",
+        "Build the index again with `overwrite=True`.",
     )
 
 

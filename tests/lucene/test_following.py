@@ -14,7 +14,7 @@ from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.embedding.job import embed_index
 from index_jobs.updates.maintenance import compact_index
-from index_jobs.updates.options import AddOptions
+from index_jobs.updates.options import SyncOptions
 from index_jobs.updates.synchronisation import sync_documents
 from index_jobs.updates.vectors import VectorUpdate
 from tests.support.commands import file_of
@@ -109,7 +109,7 @@ def test_vectors_switch_with_the_index(index: Index) -> None:
     publish(1)
     assert "state1" in index.semantic_search("sea state1").hits[0].snippet
     write(2)
-    sync_documents(["d.jsonl"], "i", AddOptions(embed=False))
+    sync_documents(["d.jsonl"], "i", SyncOptions(embed=False))
     with pytest.raises(VectorsError):
         index.semantic_search("sea")
     assert states(index) == {"state2."}

@@ -83,17 +83,17 @@ def test_readers_always_find_a_complete_generation_during_consecutive_builds(
 
 def test_an_unfinished_build_is_resumed_only_with_the_same_signature(tmp_path: Path) -> None:
     with BuildSite(tmp_path) as site:
-        generation, resumed, reason = site.begin({"sources": ["a"], "--chunk-tokens": 1000})
+        generation, resumed, reason = site.begin({"sources": ["a"], "chunk_tokens": 1000})
         assert (generation.name, resumed, reason) == ("g1", False, "")
         (generation / "data").touch()
     with BuildSite(tmp_path) as site:
-        generation, resumed, reason = site.begin({"--chunk-tokens": 1000, "sources": ("a",)})
+        generation, resumed, reason = site.begin({"chunk_tokens": 1000, "sources": ("a",)})
         assert (generation.name, resumed) == ("g1", True)
         assert reason == "nothing has changed since it was stopped"
     with BuildSite(tmp_path) as site:
-        generation, resumed, reason = site.begin({"sources": ["a"], "--chunk-tokens": 500})
+        generation, resumed, reason = site.begin({"sources": ["a"], "chunk_tokens": 500})
         assert (generation.name, resumed) == ("g1", False)
-        assert reason == "changed since it was stopped: --chunk-tokens"
+        assert reason == "changed since it was stopped: chunk_tokens"
         assert not (generation / "data").exists()
 
 

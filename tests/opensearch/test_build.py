@@ -94,7 +94,7 @@ def test_an_index_is_replaced_only_with_overwrite_and_the_previous_one_is_kept(
     first = build_index([corpus("c.jsonl", 2)], opensearch.address, PLAIN)
     assert refusal(opensearch, "absent.jsonl") == (
         f"There is an index already.\nWhere: {opensearch.address}\n"
-        "Do: Add --overwrite to replace it, or name another index."
+        "Do: Add `overwrite=True` to replace it, or name another index."
     )
     with pytest.raises(SourceError):
         build_index(["absent.jsonl"], opensearch.address, OVERWRITE)
@@ -118,7 +118,7 @@ def test_an_index_that_is_not_ours_is_never_replaced(opensearch: Site, as_alias:
     assert refusal(opensearch, corpus("c.jsonl", 2), OVERWRITE) == (
         "There is an index of that name that arag-search index did not build"
         f" ({foreign}).\nWhere: {opensearch.address}\n"
-        "Allowed: a name that is free, or that of an index of ours with --overwrite\n"
+        "Allowed: a name that is free, or that of an index of ours with `overwrite=True`\n"
         "Do: Name another index."
     )
     assert opensearch.indexes() == [foreign]
@@ -139,7 +139,7 @@ def test_a_build_with_a_bad_line_leaves_nothing(opensearch: Site) -> None:
         file.write('{"id": "d1", "text": "again"}\n')
     assert refusal(opensearch, "c.jsonl") == (
         'Duplicate id "d1": two records have it.\nWhere: c.jsonl, line 4\n'
-        "Do: Fix it, or skip it with --skip-bad-lines."
+        "Do: Fix it, or skip it with `skip_bad_lines=True`."
     )
     assert opensearch.indexes() == []
 
@@ -158,7 +158,7 @@ def test_a_build_that_another_overtook_is_not_published(opensearch: Site) -> Non
     assert str(caught.value) == (
         "Another build was published under this name in the meantime.\n"
         f"Where: {opensearch.address}\n"
-        "Do: Add --overwrite to replace it with this one; the same command then resumes."
+        "Do: Add `overwrite=True` to replace it with this one; the same command then resumes."
     )
     assert opensearch.live() == [f"{opensearch.name}-20990101000000-00000000"]
     report = build_index(["c.jsonl"], opensearch.address, OVERWRITE)
@@ -256,7 +256,7 @@ def test_a_second_builder_is_refused_until_the_first_is_dead(opensearch: Site) -
     report = build_index(
         ["c.jsonl"], opensearch.address, BuildOptions(chunk_tokens=50, language="en")
     )
-    assert (report.continued, report.why) == (0, "changed since it was stopped: --chunk-tokens")
+    assert (report.continued, report.why) == (0, "changed since it was stopped: `chunk_tokens`")
     physical = report.generation
     assert opensearch.indexes() == [physical, f"{physical}.sentences"]
 

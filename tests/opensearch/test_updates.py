@@ -81,7 +81,7 @@ def test_a_field_of_an_update_that_was_undone_keeps_its_type_on_a_server(opensea
     front_matter.write_notes({"a": "---\nn: one\n---\nText."})
     message = error_message(sync_documents, ["notes"], opensearch.address)
     assert message.startswith("The server does not take the new fields (")
-    assert message.endswith("Do: Build the index again with --overwrite.")
+    assert message.endswith("Do: Build the index again with `overwrite=True`.")
     front_matter.write_notes({"a": "---\nn: 1\n---\nText."})
     assert sync_documents(["notes"], opensearch.address).front_fields == {"n": "number"}
     assert front_matter.found(opensearch.address, "n:>0") == ["a.md"]
@@ -263,7 +263,7 @@ def test_an_addition_that_is_killed_is_completed_by_the_same_command(
     build(opensearch, "a", "b", "c")
     new = [document("b", "New. Sea."), *(document(f"n{n}", "New. Sea.") for n in range(40))]
     source = file_of("new.jsonl", *new)
-    command = ["index", source, "--add", "--to", opensearch.address]
+    command = ["add", source, "--to", opensearch.address]
     run_until_killed(KILLED, moment, *command)
     before, after = ["a.1", "b.1", "c.1"], ["a.1", "c.1", "b.1", *(f"n{n}.1" for n in range(40))]
     visible = moment in ("refresh:1", "aliases:0")
@@ -305,7 +305,7 @@ def test_a_synchronised_index_equals_its_source_also_after_a_kill(
     add_documents([file_of("other.jsonl", document("o", "Other."))], opensearch.address)
     kept = [document(name, f"Old {name}. Sea.") for name in "ab"]
     source = file_of("built.jsonl", *kept, document("c", "New. Sea."), document("e", "New."))
-    command = ["index", source, "--sync", "--to", opensearch.address]
+    command = ["sync", opensearch.address, source]
     run_until_killed(KILLED, moment, *command)
     done = arag(*command, "--json")
     assert done.code == 0, done.err
@@ -327,8 +327,8 @@ def test_another_command_names_the_unfinished_update_which_is_then_undone_or_fin
     address = opensearch.address
     build(opensearch, "a", "b", "c")
     source = file_of("new.jsonl", document("b", "New."), document("n", "New."))
-    command = f"arag-search index {source} --add --to {address}"
-    run_until_killed(KILLED, "written:0", "index", source, "--add", "--to", address)
+    command = f"arag-search add {source} --to {address}"
+    run_until_killed(KILLED, "written:0", "add", source, "--to", address)
     assert arag("delete", address, "a").err == (
         f"arag-search: An update of the index was interrupted: {command}\n"
         f"Where: {address}\n"
@@ -336,7 +336,7 @@ def test_another_command_names_the_unfinished_update_which_is_then_undone_or_fin
     )
     stat, written = os.stat(source), Path(source).read_text()
     Path(source).write_text(written.replace("New.", "Newer."))
-    assert arag("index", source, "--add", "--to", address).err.endswith(
+    assert arag("add", source, "--to", address).err.endswith(
         "arag-search: This update was interrupted, and what it reads, its options or this program "
         f"have changed since: {command}\nWhere: {address}\nDo: Undo what it has written: "
         f"arag-search compact {address}. Then run this command again.\n"
@@ -347,7 +347,7 @@ def test_another_command_names_the_unfinished_update_which_is_then_undone_or_fin
         add_documents([source], address, None, InterruptedProgress())
     physical = opensearch.live()[0]
     assert opensearch.meta(physical).unfinished_update == command, "it is not all of this process"
-    assert arag("index", source, "--add", "--dry-run", "--to", address).code == 0
+    assert arag("add", source, "--dry-run", "--to", address).code == 0
     with open_update(address) as target:  # As compact does, but without waiting for merges.
         note = target.recover(None).note
     assert note == f"An interrupted update has been undone: {command}"
@@ -355,7 +355,7 @@ def test_another_command_names_the_unfinished_update_which_is_then_undone_or_fin
     with open_index(address) as index:
         assert index.chunk_read(["b.1"])[0].chunk.content != "New.", "nothing is lost"
     run_until_killed(KILLED, "remove:1", "delete", address, "a", "b")
-    result = arag("index", source, "--add", "--to", address)
+    result = arag("add", source, "--to", address)
     assert result.err.splitlines()[1] == (
         f'An interrupted update has been completed: arag-search delete {address} "a", "b"'
     )

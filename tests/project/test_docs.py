@@ -23,6 +23,7 @@ from arag_search.runs.prices import Prices
 from arag_search.tools.preset_files import load_preset, preset_names
 from bench.__main__ import BENCHES
 from bench.report.verify import read_expected
+from index_jobs.sources.registry import FORMATS
 from tests.support.commands import SAMPLE
 from tests.support.guides import (
     GUIDES,
@@ -67,7 +68,7 @@ MARKS: Mapping[tuple[str, str], str] = {
     ("configs/README.md", "arag-search run --config configs/musique.yaml"):
         "needs files of A-RAG and a model key; tests/cli/test_arag_files.py runs such commands",
     ("index_jobs/README.md", "ray start --head"): "needs a cluster",
-    ("index_jobs/README.md", "arag-search index /data/notes --to /data/my-index --watch"):
+    ("index_jobs/README.md", "arag-search sync /data/my-index --watch"):
         "it runs until it is stopped; tests/jobs/test_watching.py runs it",
     ("index_jobs/README.md", "0 3 * * *"): "the crontab is yours",
     ("index_jobs/README.md", "hf download sentence-transformers/all-MiniLM-L6-v2"):
@@ -328,7 +329,7 @@ def test_every_preset_format_and_tool_of_the_command_line_is_in_its_guide(
         (names,) = re.findall(rf"{option} <([^>]+)>", help_of(command))
         return set(re.sub(r"\s", "", names).split("|"))
 
-    assert choices("arag-search index", "--format") <= {"auto", *spans_of("index_jobs/README.md")}
+    assert {*FORMATS} <= {*spans_of("index_jobs/README.md")}
     assert choices("arag-search search", "--tool") <= {*spans_of("arag_search/search/README.md")}
     assert set(preset_names()) <= {*spans_of("configs/README.md")}
 

@@ -15,7 +15,7 @@ from index_jobs.sources.registry import Format
 from index_jobs.sources.source import Source
 
 USUAL = Fields()
-FIX = "Fix it, or skip it with --skip-bad-lines."
+FIX = "Fix it, or skip it with `skip_bad_lines=True`."
 
 
 @pytest.fixture(autouse=True)

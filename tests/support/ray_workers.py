@@ -177,7 +177,7 @@ def stops_and_sources() -> None:
     new_index.CHECKPOINT_S = new_index.CHECKPOINT_SHARE = 0
     changes: dict[str, Any] = {
         "skip_bad_lines": True,
-        "files": FileSelection(skip_bad=True),
+        "files": FileSelection(skip_bad_files=True),
         "metadata": {"year": "number", "kind": "keyword"},
     }
     options = dataclasses.replace(PLAIN, **changes)
@@ -223,12 +223,12 @@ def refusals() -> None:
     sources = two_corpora(100)
     no_cluster = refusal(build_index, sources, "index", in_small_blocks("127.0.0.1:1"))
     assert isinstance(no_cluster, UnavailableError)
-    assert no_cluster.what == "--ray: there is no Ray cluster ([Errno 111] Connection refused)."
+    assert no_cluster.what == "`ray`: there is no Ray cluster ([Errno 111] Connection refused)."
     assert no_cluster.where == "127.0.0.1:1"
     odd = refusal(build_index, sources, "index", in_small_blocks("ray://here"))
-    assert odd.what == '--ray: "ray://here" is not an address.'
+    assert odd.what == '`ray`: "ray://here" is not an address.'
     stdin = refusal(build_index, ["-"], "index", in_small_blocks("auto"))
-    assert stdin.what == "--ray: other machines cannot read standard input."
+    assert stdin.what == "`ray`: other machines cannot read standard input."
     with two_machines() as (address, _):
         options = in_small_blocks(address, skip_bad_lines=True)
         repeated = [sources[0], corpus("again.jsonl", 90)]
@@ -236,16 +236,16 @@ def refusals() -> None:
         assert isinstance(twice, DuplicateIdError)
         assert str(twice) == (
             'Duplicate id "d0": two records have it.\nWhere: again.jsonl\nDo: Remove or rename one'
-            " of them, or build without --ray, which skips the second."
+            " of them, or build without `ray`, which skips the second."
         )
         with open(sources[0], "rb") as file:
             path = f"/proc/self/fd/{os.dup2(file.fileno(), 987)}"
             unseen = refusal(build_index, [path], "index", options)
             os.close(987)
         assert isinstance(unseen, ArgumentError)
-        assert unseen.what == f"--ray: a machine does not see {path}."
+        assert unseen.what == f"`ray`: a machine does not see {path}."
         many = refusal(build_index, sources, "index", dataclasses.replace(options, workers=3))
-        assert many.what == "--workers: the Ray cluster has room for 2 workers, not 3."
+        assert many.what == "`workers`: the Ray cluster has room for 2 workers, not 3."
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(cluster, "program_version", lambda: ["newer"])
             other = refusal(build_index, sources, "index", options)
@@ -271,7 +271,7 @@ def embedded() -> None:
         assert report.reused_rows >= PIECE
         check_embedded("index")
         too_many = dataclasses.replace(on_ray, workers=3, overwrite=True)
-        what = "--workers: the Ray cluster has room for 1 workers, not 3."
+        what = "`workers`: the Ray cluster has room for 1 workers, not 3."
         # Ray counts a machine for some seconds after its loss.
         eventually(lambda: refusal(embed_index, "index", ENCODER, too_many).what == what)
         wrong = Encoding("hashing:x", EmbedOptions(ray=address, workers=1))

@@ -24,7 +24,7 @@ from index_jobs.build.options import BuildOptions
 from index_jobs.updates.addition import add_documents
 from index_jobs.updates.deletion import delete_documents
 from index_jobs.updates.maintenance import compact_index
-from index_jobs.updates.options import AddOptions
+from index_jobs.updates.options import AddOptions, SyncOptions
 from index_jobs.updates.synchronisation import sync_documents
 from tests.support.commands import file_of
 
@@ -137,6 +137,7 @@ def comparable(manifest: Manifest) -> Manifest:
         sources=(),
         placement="",
         shard_sources=(),
+        reading={},
         update=0,
         engine="",
         engine_version="",
@@ -239,7 +240,7 @@ def random_updates(
         elif action == "sync":
             kept = set(corpus.documents) - set(corpus.source)
             new = corpus.changed_source(f"s{seed}-{step}")
-            report = sync_documents([new], _location(location), AddOptions(allow_deletes=True))
+            report = sync_documents([new], _location(location), SyncOptions(allow_deletes=True))
             assert sum(report.others.values()) == len(kept)
             compact = compact and not (report.replaced or report.deleted)
         else:

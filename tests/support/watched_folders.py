@@ -78,8 +78,10 @@ def watching(watcher: Watcher) -> Iterator[None]:
 
 
 def watch_process(folder: Path, index: Path) -> subprocess.Popen[bytes]:
-    """Start ``arag-search index --watch``."""
-    command = [sys.executable, "-c", MAIN, "index", str(folder), "--to", str(index), "--watch"]
+    """Start ``arag-search sync --watch``, after a build if there is no index."""
+    if not index.exists():
+        build_index([str(folder)], index, OPTIONS)
+    command = [sys.executable, "-c", MAIN, "sync", str(index), str(folder), "--watch"]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 

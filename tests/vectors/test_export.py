@@ -73,7 +73,7 @@ for name in ("torch", "transformers", "sentence_transformers"):
 import arag_search
 from index_jobs.embedding.job import embed_index
 from index_jobs.embedding.options import EmbedOptions
-report = embed_index({location!r}, "onnx:{exported}", EmbedOptions(units=("passage",)))
+report = embed_index({location!r}, "onnx:{exported}", EmbedOptions(unit="passage"))
 with arag_search.open_index({location!r}) as index:
     hits = index.hybrid_search("In which town was the composer of the Four Seasons born?").hits
 print(report.up_to_date, bool(hits))

@@ -269,6 +269,6 @@ def test_a_folder_that_another_process_writes_to_is_refused_and_its_process_name
         (root / "store-00001").mkdir()
     assert refused == (
         f"Another process is embedding into this folder (process {os.getpid()}).\nWhere: {root}\n"
-        "Do: Wait for it, or stop it; or give another --vectors."
+        "Do: Wait for it, or stop it; or give other `vectors`."
     )
     assert _try_lock(root) == "locked"

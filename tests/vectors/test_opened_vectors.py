@@ -127,7 +127,7 @@ def test_a_unit_without_texts_finds_nothing_and_one_that_was_left_out_is_not_ser
         vectors.nearest("sentence", unit_vectors(1), 5)
     assert str(raised.value) == (
         f"There are no vectors of the unit sentence.\nWhere: {state.path}\nAllowed: passage\n"
-        "Do: Embed the index again with --unit both."
+        "Do: Embed the index again with `unit=both`."
     )
 
 

@@ -23,7 +23,7 @@ OFFLINE = "offline"
 REPLAY_PREFIX = "replay:"
 MODEL_VARIABLE = "ARAG_MODEL"
 HOW_TO_SET = (
-    f"Set {MODEL_VARIABLE} (or --model) and OPENAI_API_KEY, for another endpoint than OpenAI's "
+    f"Set {MODEL_VARIABLE} (or `model`) and OPENAI_API_KEY, for another endpoint than OpenAI's "
     "also OPENAI_BASE_URL."
 )
 OFFLINE_NOTE = f"Plain rules answered (offline), no language model. {HOW_TO_SET}"
@@ -110,18 +110,18 @@ def _check_nothing_is_set(
         if (name := first_set(variables, names)[1])
     ]
     if base_url:
-        set_names.append("--base-url")
+        set_names.append("`base_url`")
     if set_names:
         raise ConfigError(
             f"No model is named, but {' and '.join(set_names)} "
             f"{'is' if len(set_names) == 1 else 'are'} set.",
-            do=f"Set {MODEL_VARIABLE} or give --model; --model {OFFLINE} for the rule-based one.",
+            do=f"Set {MODEL_VARIABLE} or give `model`; `model={OFFLINE}` for the rule-based one.",
         )
     if not allow_offline:
         raise ConfigError(
             "No model is named.",
             allowed=f"{OFFLINE}, {REPLAY_PREFIX}FILE, or the name of an endpoint's model",
-            do=f"{HOW_TO_SET} Give --model {OFFLINE} for the rule-based one.",
+            do=f"{HOW_TO_SET} Give `model={OFFLINE}` for the rule-based one.",
         )
 
 

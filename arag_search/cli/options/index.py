@@ -23,6 +23,21 @@ IndexFolder = Annotated[
 IndexPlace = Annotated[
     str, typer.Argument(help="The folder or address of the index.", metavar="INDEX")
 ]
+Sources = Annotated[
+    list[str],
+    typer.Argument(
+        help="Folders and files; - is standard input.",
+        metavar="SOURCE",
+        default_factory=list,
+        show_default=False,
+    ),
+]
+Target = Annotated[
+    str,
+    typer.Option(
+        "--to", help="The folder of the index, or http://HOST:PORT/NAME.", metavar="INDEX"
+    ),
+]
 SearchedIndex = Annotated[
     str | None,
     typer.Option(

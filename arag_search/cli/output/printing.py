@@ -63,22 +63,33 @@ def terminal_text(text: str) -> str:
 
 def run_job(job: Callable[[Progress], Report], json: bool) -> int:
     """Run a job, print its report, and return the exit code."""
-    from arag_search.system.progress import open_progress
-
     try:
-        report = job(open_progress())
+        report = job(job_progress())
     except KeyboardInterrupt:
         return INTERRUPTED  # the progress has said how to resume
     return print_report(report, json)
 
 
+def job_progress() -> Progress:
+    """Open the display of a job, whose notes name options for fields."""
+    from arag_search.cli.options.parser import as_options
+    from arag_search.system.progress import open_progress
+
+    progress = open_progress()
+    note = progress.note
+    progress.note = lambda text: note(as_options(text))
+    return progress
+
+
 def print_report(report: Report, json: bool) -> int:
     """Print the report of a job, as JSON on one line and with its warnings on stderr. Return the
     exit code 0."""
+    from arag_search.cli.options.parser import as_options
+
     if json:
         for warning in report.warnings():
-            say(warning)
-    return print_result(report.to_text(), report.to_dict(), json, pretty=False)
+            say(as_options(warning))
+    return print_result(as_options(report.to_text()), report.to_dict(), json, pretty=False)
 
 
 def print_result(text: str, values: object, json: bool, *, pretty: bool = True) -> int:

@@ -289,7 +289,7 @@ class BuildSite:
                 raise IndexExistsError(
                     "There is an index already.",
                     where=self._where,
-                    do="Use --overwrite to replace it, or name another folder.",
+                    do="Use `overwrite=True` to replace it, or name another folder.",
                 )
         elif not _is_of_builder(location) and any(location.iterdir()):
             raise self._foreign()
@@ -298,7 +298,7 @@ class BuildSite:
         return IndexExistsError(
             "The folder holds files that do not belong to an index.",
             where=self._where,
-            allowed="a folder that is empty or not there yet, or an index with --overwrite",
+            allowed="a folder that is empty or not there yet, or an index with `overwrite=True`",
             do="Name another folder.",
         )
 

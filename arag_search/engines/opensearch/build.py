@@ -65,8 +65,8 @@ class OpenSearchBuild:
         definition = IndexDefinition(
             metadata=dict(metadata),
             language=language,
-            k1=options.k1,
-            b=options.b,
+            k1=options.bm25.k1,
+            b=options.bm25.b,
             shards=options.shards or 1,
             exact="exact" not in options.without,
             sentences="sentences" not in options.without,

@@ -91,7 +91,7 @@ class OpenSearchSite:
             raise IndexExistsError(
                 "There is an index already.",
                 where=self._where,
-                do="Add --overwrite to replace it, or name another index.",
+                do="Add `overwrite=True` to replace it, or name another index.",
             )
 
     def begin(self, signature: Mapping[str, Any]) -> tuple[str, bool, str]:
@@ -199,7 +199,7 @@ class OpenSearchSite:
                 "There is an index of that name that arag-search index did not build"
                 f" ({', '.join(foreign or sorted(has_name))}).",
                 where=self._where,
-                allowed="a name that is free, or that of an index of ours with --overwrite",
+                allowed="a name that is free, or that of an index of ours with `overwrite=True`",
                 do="Name another index.",
             )
         return chunks[0] if chunks else None
@@ -286,7 +286,7 @@ class OpenSearchSite:
         return BuildError(
             "Another build was published under this name in the meantime.",
             where=self._where,
-            do="Add --overwrite to replace it with this one; the same command then resumes.",
+            do="Add `overwrite=True` to replace it with this one; the same command then resumes.",
         )
 
 

@@ -424,7 +424,7 @@ class OpenSearchUpdate:
                 f"More than {MAX_REMOVED:,} documents would be deleted or replaced.",
                 where=self.where,
                 allowed=f"{MAX_REMOVED:,} in one update",
-                do="Update in several steps, or build the index again with --overwrite.",
+                do="Update in several steps, or build the index again with `overwrite=True`.",
             )
 
     # Calls to the cluster

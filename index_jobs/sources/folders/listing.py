@@ -139,14 +139,14 @@ class FolderListing:
         self._files = files
         self._on_the_way = {above for path in files.only or () for above in _folders_above(path)}
         self._only_text = only_text
-        self._include = spec_of("--include", files.include)
-        self._exclude = spec_of("--exclude", files.exclude)
+        self._include = spec_of("include", files.include)
+        self._exclude = spec_of("exclude", files.exclude)
         prefix = files.relative(name)
         self._prefix = f"{prefix}/" if prefix else ""
         self._installed: dict[str, bool] = {}
 
     def __call__(self, left_out: LeftOut) -> Iterator[SourceFile]:
-        limit = self._files.max_bytes
+        limit = self._files.max_file_size
         for relative, entry, problem in self._entries(left_out):
             if self._exclude is not None and self._exclude.match_file(relative):
                 left_out.count(EXCLUDED)

@@ -8,9 +8,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from arag_search.errors import ArgumentError
+from arag_search.system.options import Says, check, values_of
 from index_jobs.sources.conversion import USUAL_LIMITS, FileLimits
 from index_jobs.sources.folders.secret_files import Suspicion, suspicion_of
 
@@ -22,8 +23,8 @@ REPOSITORY = ".git"
 
 
 @lru_cache(maxsize=8)
-def spec_of(option: str, patterns: tuple[str, ...]) -> GitIgnoreSpec | None:
-    """Return the patterns of --include or --exclude, or None if there are none. Raises
+def spec_of(name: str, patterns: tuple[str, ...]) -> GitIgnoreSpec | None:
+    """Return the patterns of ``include`` or ``exclude``, or None if there are none. Raises
     ArgumentError for a pattern that is not valid."""
     from pathspec import GitIgnoreSpec
 
@@ -35,7 +36,7 @@ def spec_of(option: str, patterns: tuple[str, ...]) -> GitIgnoreSpec | None:
             is_valid = False
         if not is_valid:
             raise ArgumentError(
-                f'{option}: "{pattern}" is not a pattern.',
+                f'`{name}`: "{pattern}" is not a pattern.',
                 allowed="a name or path with *, ? and **, as in .gitignore: '*.py', 'src/**/*.sql'",
             )
     return GitIgnoreSpec.from_lines(patterns) if patterns else None
@@ -48,9 +49,9 @@ SPECIAL = "pipes, sockets and devices"
 HIDDEN = "hidden"
 LOCK_FILE = "lock files of Office"
 IGNORED = "ignored by .gitignore"
-EXCLUDED = "matched by --exclude"
+EXCLUDED = "excluded"
 GENERATED = "lock files of packages and minified code"
-LARGE_DATA = "logs and data above 1 MB without --include"
+LARGE_DATA = "logs and data above 1 MB"
 INDEX = "indexes of this program"
 TOO_LARGE = "too large"
 SHOWN_LARGE_FILES = 20
@@ -76,15 +77,38 @@ _LEAST_MEMORY = 256_000_000
 STDIN = "-"
 """The name of standard input as a source."""
 
-_OPTIONS = {
-    "--include": "include",
-    "--exclude": "exclude",
-    "--no-ignore": "no_ignore",
-    "--max-file-size": "max_bytes",
-    "--root": "root",
-}
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)\s*([kmgt]?)b?", re.ASCII | re.IGNORECASE)
+
+
+def parse_size(text: str) -> int | None:
+    """Parse a size such as ``50MB``, ``1.5 GB`` or ``none``, in units of 1,000. Raises
+    ArgumentError."""
+    if text.strip().lower() == "none":
+        return None
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise ArgumentError(
+            f'`max_file_size`: "{text}" is not a size.',
+            allowed="bytes, kB, MB or GB, such as 50MB or 1.5GB; none for no limit",
+        )
+    return math.floor(float(match[1]) * _UNITS[match[2].lower()])
+
+
+def parse_limits(text: str) -> FileLimits:
+    """Parse what a file may take, such as ``300,4GB``. Raises ArgumentError."""
+    seconds, _, memory = text.partition(",")
+    try:
+        limits = FileLimits(float(seconds), parse_size(memory) or 0)
+    except ValueError:
+        limits = FileLimits(0)
+    if not 0 < limits.seconds <= MAX_FILE_S or limits.memory < _LEAST_MEMORY:
+        raise ArgumentError(
+            f'`file_limits`: "{text}" are no limits.',
+            allowed=f"seconds up to {MAX_FILE_S:,} and memory from {shown_size(_LEAST_MEMORY)} on,"
+            " such as 300,4GB",
+        )
+    return limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,48 +118,85 @@ class FileSelection:
     ``include`` are patterns, as in .gitignore, of files that are read as text although their ending
     is not known, ``exclude`` those of files and folders that are not read in any case. With
     ``no_ignore``, hidden entries are read, and those that .gitignore files or IGNORED_FOLDERS
-    exclude. Files of folders that are larger than ``max_bytes`` are left out; None
+    exclude. Files of folders that are larger than ``max_file_size`` are left out; None
     is no limit. Ids are paths relative to ``root``; None stands for the folder that all sources
-    have in common. With ``skip_bad``, a file that cannot be read is counted, and no part of it is
-    indexed. ``only``, which an update by changed paths sets, are absolute paths without links
+    have in common. With ``skip_bad_files``, a file that cannot be read is counted, and no part of
+    it is indexed. ``only``, which an update by changed paths sets, are absolute paths without links
     above their last part: nothing but these and what is below them is listed. The
     conversion of a file by a library may take what ``limits`` say, and that of all files together
     ``within_s`` seconds, which such an update sets too. Raises ArgumentError for a value that is
     not allowed.
     """
 
-    include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    no_ignore: bool = False
-    max_bytes: int | None = MAX_FILE_BYTES
-    root: str | None = None
-    skip_bad: bool = False
+    include: Annotated[
+        tuple[str, ...],
+        Says(
+            "Also read files of this name or path as text: '*.py', 'src/**/*.sql'. May be"
+            " repeated.",
+            "PATTERN",
+        ),
+    ] = ()
+    exclude: Annotated[
+        tuple[str, ...],
+        Says(
+            "Leave out files and folders of this name or path: '*.min.html', '_sources/'. May be"
+            " repeated.",
+            "PATTERN",
+        ),
+    ] = ()
+    no_ignore: Annotated[
+        bool, Says("Also read hidden and ignored files, passwords, keys and generated files.")
+    ] = False
+    max_file_size: Annotated[
+        int | None,
+        Says(
+            "Leave larger files of folders out: 200MB, 1.5GB, or none.  [default: 50MB]",
+            "SIZE",
+            0,
+            read=parse_size,
+        ),
+    ] = MAX_FILE_BYTES
+    root: Annotated[
+        str | None,
+        Says(
+            "The folder that ids of files are relative to.  [default: the one that all sources have"
+            " in common]",
+            "DIR",
+        ),
+    ] = None
+    skip_bad_files: Annotated[
+        bool, Says("Name and skip files that cannot be read, instead of stopping.")
+    ] = False
     only: frozenset[str] | None = None
-    limits: FileLimits = USUAL_LIMITS
+    file_limits: Annotated[
+        FileLimits,
+        Says(
+            "What converting a file such as a PDF may take.  [default: 60,1GiB]",
+            "SECONDS,SIZE",
+            read=parse_limits,
+        ),
+    ] = USUAL_LIMITS
     within_s: float = math.inf
 
     def __post_init__(self) -> None:
-        spec_of("--include", self.include)
-        spec_of("--exclude", self.exclude)
-        if self.max_bytes is not None and self.max_bytes < 0:
-            raise ArgumentError(
-                f"--max-file-size: {self.max_bytes:,} is outside of the bounds.",
-                allowed="bytes, 0 or more",
-            )
+        check(self)
+        spec_of("include", self.include)
+        spec_of("exclude", self.exclude)
 
     def suspicion(self, relative: str) -> Suspicion:
         """Return what can leave a file out as one of passwords or keys; "none" with ``no_ignore``,
         or if ``include`` has its name without a wildcard."""
         name = os.path.basename(relative)
         named = tuple(entry for entry in self.include if os.path.basename(entry) == name)
-        spec = spec_of("--include", named)
+        spec = spec_of("include", named)
         is_wanted = self.no_ignore or (spec is not None and spec.match_file(relative))
         return "none" if is_wanted else suspicion_of(name)
 
     def signature(self) -> dict[str, Any]:
         """Return the options by their names, except those that do not change what is indexed."""
-        values = {option: getattr(self, name) for option, name in _OPTIONS.items()}
-        return {**values, "--include": list(self.include), "--exclude": list(self.exclude)}
+        values = values_of(self)
+        del values["skip_bad_files"], values["file_limits"]
+        return values
 
     def rooted(self, names: Sequence[str]) -> FileSelection:
         """Return the selection with the root of these sources as an absolute path.
@@ -151,7 +212,7 @@ class FileSelection:
             outside = [path for path in paths if os.path.commonpath((root, path)) != root]
             if outside:
                 raise ArgumentError(
-                    "--root: a source is outside of it.",
+                    "`root`: a source is outside of it.",
                     where=outside[0],
                     allowed=f"sources below {root}",
                     do="Name a folder that holds all sources.",
@@ -169,36 +230,6 @@ class FileSelection:
 
 
 USUAL_FILES = FileSelection()
-
-
-def parse_size(text: str) -> int | None:
-    """Parse a size such as ``50MB``, ``1.5 GB`` or ``none``, in units of 1,000. Raises
-    ArgumentError."""
-    if text.strip().lower() == "none":
-        return None
-    match = _SIZE.fullmatch(text.strip())
-    if match is None:
-        raise ArgumentError(
-            f'--max-file-size: "{text}" is not a size.',
-            allowed="bytes, kB, MB or GB, such as 50MB or 1.5GB; none for no limit",
-        )
-    return math.floor(float(match[1]) * _UNITS[match[2].lower()])
-
-
-def parse_limits(text: str) -> FileLimits:
-    """Parse what a file may take, such as ``300,4GB``. Raises ArgumentError."""
-    seconds, _, memory = text.partition(",")
-    try:
-        limits = FileLimits(float(seconds), parse_size(memory) or 0)
-    except ValueError:
-        limits = FileLimits(0)
-    if not 0 < limits.seconds <= MAX_FILE_S or limits.memory < _LEAST_MEMORY:
-        raise ArgumentError(
-            f'--file-limits: "{text}" are no limits.',
-            allowed=f"seconds up to {MAX_FILE_S:,} and memory from {shown_size(_LEAST_MEMORY)} on,"
-            " such as 300,4GB",
-        )
-    return limits
 
 
 def shown_size(size: int) -> str:

@@ -86,14 +86,16 @@ class FileSource:
         self._listing = listing
         self._files_before = 0
         self._fields = fields
-        self._named = frozenset(filter(None, (fields.id, fields.title, fields.text)))
+        self._named = frozenset(
+            filter(None, (fields.id_field, fields.title_field, fields.text_field))
+        )
         self._converters: dict[str, Converter] = {}
         self._metadata = metadata
         self.at_once = 1
         self.chunk_tokens = 0
-        self.conversions = Conversions(files.limits, files.within_s)
+        self.conversions = Conversions(files.file_limits, files.within_s)
         self._is_hurried = files.within_s < math.inf
-        self._checks_files = files.skip_bad
+        self._checks_files = files.skip_bad_files
         self._is_watched = files.only is not None  # changes while it is read will be heard of
         self._options = files.signature()
         self.damaged: set[str] = set()
@@ -409,7 +411,7 @@ class FileSource:
 def bad_file(error: SourceError) -> BadFileError:
     """Return an error as one of a whole file."""
     do = error.do.replace(SKIP, "").strip()
-    if "--skip-bad-files" not in do:
+    if "skip_bad_files" not in do:
         do = f"{do} {SKIP_FILE}".strip()
     return BadFileError(error.what, where=error.where, allowed=error.allowed, do=do)
 

@@ -82,7 +82,7 @@ class Following:
             self.format,
             dataclasses.astuple(self.fields),
             self.files.signature(),
-            tuple(self.files.limits),
+            tuple(self.files.file_limits),
             program_version(),
             version("arag-search"),
         )

@@ -33,11 +33,11 @@ class Stored(RecordFormat):
     """The format of the stored fields of a document; if ``raw`` is a JSON object, its fields are
     added."""
 
-    usual = Fields(id="id")
+    usual = Fields(id_field="id")
 
     def __init__(self, fields: Fields, metadata: MetadataReader) -> None:
         super().__init__("", fields, metadata)
-        self._text_names = (fields.text,) if fields.text else TEXT_NAMES
+        self._text_names = (fields.text_field,) if fields.text_field else TEXT_NAMES
         self._known |= {*self._text_names, "_id"}
 
     def document(self, record: Any, number: int, where: str) -> Document:
@@ -108,13 +108,13 @@ class LuceneIndexFolder(RecordSource):
         if not names and not index.end:
             raise SourceError("The Lucene index is empty.", where=self.name)
         raise SourceError(
-            f"The Lucene index does not store the field {self._fields.text}."
-            if self._fields.text
+            f"The Lucene index does not store the field {self._fields.text_field}."
+            if self._fields.text_field
             else f"The Lucene index does not store the text of its documents ({RAW} or contents).",
             where=self.name,
             allowed=f"one of the fields it stores: {', '.join(sorted(names)) or 'none'}",
             do="Build it again with --storeRaw or --storeContents, or give the original collection"
-            " as the source. --text-field names another field.",
+            " as the source. `text_field` names another field.",
         )
 
     def signature(self) -> dict[str, Any]:

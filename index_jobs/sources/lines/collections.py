@@ -22,14 +22,14 @@ class Kilt(RecordFormat):
     every article. ``categories`` are split at commas.
     """
 
-    usual = Fields(id="wikipedia_id", title="wikipedia_title")
+    usual = Fields(id_field="wikipedia_id", title_field="wikipedia_title")
     others = frozenset(("_id",))
 
     @staticmethod
     def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
         return (
             isinstance(record, dict)
-            and isinstance(record.get(fields.text or "text"), list)
+            and isinstance(record.get(fields.text_field or "text"), list)
             and {"wikipedia_id", "wikipedia_title"} <= record.keys()
         )
 
@@ -61,7 +61,7 @@ class Dpr(RecordFormat):
     """Rows of ``id``, ``text`` and ``title``: pre-chunked passages with their ids."""
 
     layout = "rows"  # detected by their header, or named with --format
-    usual = Fields(id="id")
+    usual = Fields(id_field="id")
     whole = True
 
     def document(self, record: Any, number: int, where: str) -> Document:
@@ -75,14 +75,14 @@ class Dpr(RecordFormat):
 class Beir(RecordFormat):
     """``{"_id", "title", "text", "metadata": {...}}``; the metadata inside counts as fields."""
 
-    usual = Fields(id="_id")
+    usual = Fields(id_field="_id")
 
     @staticmethod
     def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
         return (
             isinstance(record, dict)
-            and isinstance(record.get(fields.text or "text"), str)
-            and fields.id is None
+            and isinstance(record.get(fields.text_field or "text"), str)
+            and fields.id_field is None
             and "_id" in record
             and "id" not in record
         )

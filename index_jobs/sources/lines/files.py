@@ -16,15 +16,16 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, cast
+from typing import IO, Annotated, Any, cast
 
 import ijson
 import orjson
 
-from arag_search.errors import SourceError
+from arag_search.errors import ArgumentError, SourceError
+from arag_search.system.options import Says, check, values_of
 
-SKIP = "Fix it, or skip it with --skip-bad-lines."
-SKIP_FILE = "Fix the file, or skip it with --skip-bad-files."
+SKIP = "Fix it, or skip it with `skip_bad_lines=True`."
+SKIP_FILE = "Fix the file, or skip it with `skip_bad_files=True`."
 
 MAX_LINE_BYTES = 1 << 28
 """The longest line of a JSONL file, and item of an array (256 MiB)."""
@@ -55,9 +56,20 @@ class Fields:
     If a name for the id is given, every record must have this field.
     """
 
-    id: str | None = None
-    title: str | None = None
-    text: str | None = None
+    id_field: Annotated[
+        str | None,
+        Says("Field of the document id.  [default: id, else made of file name and line]", "NAME"),
+    ] = None
+    title_field: Annotated[str | None, Says("Field of the title.  [default: title]", "NAME")] = None
+    text_field: Annotated[
+        str | None, Says("Field of the text.  [default: text, for passages sentences]", "NAME")
+    ] = None
+
+    def __post_init__(self) -> None:
+        check(self)
+        for name, value in values_of(self).items():
+            if value == "":
+                raise ArgumentError(f"`{name}` is empty.", allowed="a key of the records")
 
 
 class CorpusFile:

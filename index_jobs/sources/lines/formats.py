@@ -54,10 +54,10 @@ class RecordFormat(ABC):
 
     def __init__(self, stem: str, fields: Fields, metadata: MetadataReader) -> None:
         self._stem = stem
-        self._id_field = fields.id or self.usual.id or "id"
-        self._id_is_needed = bool(fields.id or self.usual.id)
-        self._title_field = fields.title or self.usual.title or "title"
-        self._text_field = fields.text or self.usual.text or "text"
+        self._id_field = fields.id_field or self.usual.id_field or "id"
+        self._id_is_needed = bool(fields.id_field or self.usual.id_field)
+        self._title_field = fields.title_field or self.usual.title_field or "title"
+        self._text_field = fields.text_field or self.usual.text_field or "text"
         self._known = self.others | {self._id_field, self._title_field, self._text_field}
         self._metadata = metadata
 
@@ -98,7 +98,7 @@ class RecordFormat(ABC):
                     f'There is no field "{self._id_field}".',
                     where=where,
                     allowed=f"one of the existing fields: {', '.join(record)}",
-                    do=f"Name the field of the id with --id-field. {SKIP}",
+                    do=f"Name the field of the id with `id_field`. {SKIP}",
                 )
             return checked_id(f"{self._stem}-{number}", where)
         is_wrong = isinstance(value, bool) or not isinstance(value, str | int | float)
@@ -124,7 +124,7 @@ class Documents(RecordFormat):
 
     @staticmethod
     def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
-        return isinstance(record, dict) and isinstance(record.get(fields.text or "text"), str)
+        return isinstance(record, dict) and isinstance(record.get(fields.text_field or "text"), str)
 
     def document(self, record: Any, number: int, where: str) -> Document:
         values = object_of(record, where, '{"id": "7", "title": "Vivaldi", "text": "..."}')
@@ -142,7 +142,7 @@ class PreChunked(Documents):
     are not cut, with their ids. Only the first record must say that it is pre-chunked; if the
     format is named, no record need say so."""
 
-    usual = Fields(id="id")
+    usual = Fields(id_field="id")
     others = Documents.others | {PRE_CHUNKED_MARK}
     whole = True
 
@@ -157,14 +157,14 @@ class Passages(RecordFormat):
     """``{"title": ..., "sentences": ["...", ...]}``: documents that are already split into
     sentences."""
 
-    usual = Fields(text="sentences")
+    usual = Fields(text_field="sentences")
 
     @staticmethod
     def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
         return (
             isinstance(record, dict)
-            and isinstance(record.get(fields.text or "sentences"), list)
-            and not isinstance(record.get(fields.text or "text"), str)
+            and isinstance(record.get(fields.text_field or "sentences"), list)
+            and not isinstance(record.get(fields.text_field or "text"), str)
         )
 
     def document(self, record: Any, number: int, where: str) -> Document:
@@ -185,7 +185,7 @@ class GraphragBench(RecordFormat):
     def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
         return (
             isinstance(record, dict)
-            and not fields.text
+            and not fields.text_field
             and "corpus_name" in record
             and isinstance(record.get("context"), str)
             and not isinstance(record.get("text"), str)
@@ -448,7 +448,7 @@ def _absent(record: Mapping[str, Any], name: str, where: str) -> SourceError:
         f'There is no field "{name}".',
         where=where,
         allowed=f"one of the existing fields: {', '.join(record) or 'none'}",
-        do=f"Name the field of the text with --text-field. {SKIP}",
+        do=f"Name the field of the text with `text_field`. {SKIP}",
     )
 
 

@@ -170,7 +170,7 @@ def _detect_format(file: CorpusFile, format: Format | None, fields: Fields) -> _
             "The file is not a JSON array.",
             where=file.name,
             allowed='for --format arag-chunks: ["0:text", "1:text", ...]',
-            do="Use --format documents or --format passages for JSON lines.",
+            do="Use `format=documents` or `format=passages` for JSON lines.",
         )
     return _Detected(layout, detected)
 
@@ -183,7 +183,7 @@ def holds_passages(path: Path, name: str, fields: Fields) -> bool:
 
 
 def _needed_columns(fields: Fields) -> tuple[str, str]:
-    return fields.id or "id", fields.text or "text"
+    return fields.id_field or "id", fields.text_field or "text"
 
 
 def _columns(file: CorpusFile, fields: Fields) -> Sequence[str]:
@@ -199,7 +199,7 @@ def _columns(file: CorpusFile, fields: Fields) -> Sequence[str]:
         where=f"{file.name}, line 1",
         allowed=f"{', '.join(USUAL_COLUMNS)} with tabs between them, or three columns in this"
         " order without names",
-        do="Name other columns with --id-field, --text-field and --title-field.",
+        do="Name other columns with `id_field`, `text_field` and `title_field`.",
     )
 
 
@@ -215,9 +215,9 @@ def _beginning(file: CorpusFile) -> tuple[bool, Any]:
             if shown
             else "The file is empty.",
             where=file.name,
-            allowed="files (see --format), JSON lines, a JSON array, or rows with tabs and a header"
+            allowed="files (see `format`), JSON lines, a JSON array, or rows with tabs and a header"
             " (id, text, title); with gzip too",
-            do="To read the file as plain text, use --format text.",
+            do="To read the file as plain text, use `format=text`.",
         )
     problem: SourceError | None = None
     for number, record in line_records(file, 0):
@@ -234,7 +234,7 @@ def _unlike(problem: SourceError | None, name: str) -> SourceError:
         problem.what if problem else "The file is empty.",
         where=problem.where if problem else name,
         allowed=_KINDS,
-        do="Write each record on one line, or name the format with --format.",
+        do="Write each record on one line, or name the format with `format`.",
     )
 
 
@@ -245,18 +245,20 @@ def _detect_record(record: Any, where: str, fields: Fields) -> Format:
         for name, format in reversed(RECORDS.items()):
             if format.recognises(value, fields):
                 return name
-        wanted = f'no "{fields.text}"' if fields.text else 'neither "text" nor "sentences"'
+        wanted = (
+            f'no "{fields.text_field}"' if fields.text_field else 'neither "text" nor "sentences"'
+        )
         raise SourceError(
             f"The format is not recognised: the first record has {wanted}.",
             where=where,
             allowed=f"one of the existing fields: {', '.join(value) or 'none'}",
-            do="Name the field of the text with --text-field, and the format with --format "
-            f"{'|'.join(FORMATS)}.",
+            do="Name the field of the text with `text_field`, and the format with `format`: "
+            f"{', '.join(FORMATS)}.",
         )
     what = "the array is empty" if record is None else "its items are neither strings nor objects"
     raise SourceError(
         f"The format is not recognised: {what}.",
         where=where,
         allowed="a JSON array of chunks or of objects",
-        do=f"Name the format with --format {'|'.join(FORMATS)}.",
+        do=f"Name the format with `format`: {', '.join(FORMATS)}.",
     )

@@ -47,16 +47,16 @@ def test_the_columns_of_a_row_are_its_text_and_its_metadata(tmp_path: Path) -> N
 
 def test_columns_are_named_for_id_title_and_text(tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", OPERAS)
-    first, _ = documents_of(path, Fields(id="year", title="name"))
+    first, _ = documents_of(path, Fields(id_field="year", title_field="name"))
     assert (first.id, first.title) == ("1735", "Griselda")
     assert first.text == 'note: in Venice, by "il prete rosso"'
-    first, second = documents_of(path, Fields(text="note", title="name"))
+    first, second = documents_of(path, Fields(text_field="note", title_field="name"))
     assert (first.id, first.text) == ("", 'in Venice, by "il prete rosso"')
     assert (second.title, second.text) == ("Orlando", "")
-    error = refusal_of(path, Fields(text="body"))
+    error = refusal_of(path, Fields(text_field="body"))
     assert '"body"' in error.what
     assert "name, year, note" in error.allowed
-    assert "--text-field" in error.do
+    assert "`text_field`" in error.do
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
@@ -108,7 +108,7 @@ def test_a_bad_row_is_an_error_and_the_rows_after_it_are_read(tmp_path: Path) ->
 
 def test_a_row_without_an_id_and_a_row_without_text_are_errors(tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", "id,text\n,some\n7,\n8,more\n,\n")
-    no_id, no_text, document = entries_of(path, Fields(id="id", text="text"))
+    no_id, no_text, document = entries_of(path, Fields(id_field="id", text_field="text"))
     assert isinstance(no_id, SourceError)
     assert '"id" is empty' in no_id.what
     assert isinstance(no_text, SourceError)
@@ -217,10 +217,10 @@ def test_values_of_parquet_become_text_and_metadata(tmp_path: Path) -> None:
 
 def test_columns_of_parquet_are_named_for_id_title_and_text(tmp_path: Path) -> None:
     path = table(tmp_path / "a.parquet", {"key": [7, 8], "t": ["A", "B"], "body": ["x", "y"]})
-    first, second = documents_of(path, Fields(id="key", title="t", text="body"))
+    first, second = documents_of(path, Fields(id_field="key", title_field="t", text_field="body"))
     assert (first.id, first.title, first.text) == ("7", "A", "x")
     assert second.suffix == "2"
-    assert "--id-field" in refusal_of(path, Fields(id="id")).do
+    assert "`id_field`" in refusal_of(path, Fields(id_field="id")).do
 
 
 @pytest.mark.parametrize("part", ["nothing", "text", "half", "middle"])

@@ -144,7 +144,7 @@ def test_a_tool_that_the_index_cannot_serve_is_an_error_before_the_first_questio
     assert str(caught.value) == (
         "The index does not serve keyword_search, which preset arag_without_semantic needs.\n"
         "Where: place\n"
-        "Do: Build it again without --without exact, or use another preset."
+        "Do: Build it again with exact, or use another preset."
     )
 
 

@@ -151,7 +151,7 @@ def test_other_answers_are_scored_with_a_note_and_a_changed_file_is_rejected(
     assert str(caught.value) == (
         "The file of questions has changed since the run.\n"
         f"Where: {tmp_path / 'q.jsonl'}\n"
-        "Do: Name the file to score against with --questions."
+        "Do: Name the file to score against with `questions`."
     )
     with pytest.raises(RunError) as caught:
         score(folder, question_file(tmp_path / "few.jsonl", *QUESTIONS[1:]))

@@ -85,7 +85,7 @@ def test_a_bad_article_of_kilt_is_named_with_its_line() -> None:
         f'The field "text[]" is a number.\nWhere: k.json, line 2\nAllowed: a string\nDo: {FIX}',
         'There is no field "wikipedia_id".\nWhere: k.json, line 3\n'
         "Allowed: one of the existing fields: wikipedia_title, text\n"
-        f"Do: Name the field of the id with --id-field. {FIX}",
+        f"Do: Name the field of the id with `id_field`. {FIX}",
         'The field "text" is a string.\nWhere: k.json, line 4\n'
         f"Allowed: a list of strings\nDo: {FIX}",
     ]
@@ -112,7 +112,7 @@ def test_columns_are_found_by_name_and_others_are_metadata() -> None:
         Document("9", "T", "Body", {"year": 1704}, None, True, "p.tsv, line 2"),
         Document("10", "T", "Body", {}, None, True, "p.tsv, line 3"),
     ]
-    fields = Fields(id="pid", title="name", text="passage")
+    fields = Fields(id_field="pid", title_field="name", text_field="passage")
     source = source_of("p.tsv", "pid\tpassage\tname\r\n9\tBody\tN\r\n", fields=fields)
     assert documents(source) == [Document("9", "N", "Body", {}, None, True, "p.tsv, line 2")]
 
@@ -205,7 +205,7 @@ def test_a_folder_without_a_corpus_is_no_beir_folder() -> None:
         source_at("nf", "beir")
     assert str(caught.value) == (
         "There is no corpus.jsonl in the folder.\nWhere: nf\n"
-        "Allowed: --format files or auto for a folder of files, text for one of plain text, beir"
+        "Allowed: `format`: files for a folder of files, text for one of plain text, beir"
         " for one with corpus.jsonl, anserini for a Lucene index\n"
         "Do: Give the files themselves as sources."
     )

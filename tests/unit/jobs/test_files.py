@@ -148,7 +148,7 @@ def test_ids_of_several_sources_do_not_depend_on_what_exists() -> None:
 
 def test_a_source_outside_of_the_root_is_refused() -> None:
     write(notes__a_md="a", reports__a_md="b")
-    with pytest.raises(ArgumentError, match=r"^--root: a source is outside of it\."):
+    with pytest.raises(ArgumentError, match=r"^`root`: a source is outside of it\."):
         ids_of("notes", files=FileSelection(root="reports"))
 
 
@@ -164,7 +164,7 @@ def test_a_duplicate_id_of_files_is_an_error() -> None:
     assert str(caught.value) == (
         'Duplicate id "café.md": two files would get it.\n'
         f"Where: notes/{max(names)}\n"
-        "Do: Name the file once, or rename it, or skip it with --skip-bad-files."
+        "Do: Name the file once, or rename it, or skip it with `skip_bad_files=True`."
     )
     (*_, last) = reader_of(source_at("notes"), skip_files=True).batches()
     assert last.position.skipped_files == 1
@@ -214,7 +214,7 @@ def test_json_is_text_in_a_folder_and_records_where_it_is_named() -> None:
 def test_large_logs_and_data_are_left_out_unless_they_are_included_or_named() -> None:
     write(n__a_log="a" * 1_000_001, n__b_json="1" * 1_000_000, n__c_txt="c" * 1_000_001)
     assert ids_of("n") == ["b.json", "c.txt"]
-    assert source_at("n").left_out == {"logs and data above 1 MB without --include": 1}
+    assert source_at("n").left_out == {"logs and data above 1 MB": 1}
     assert ids_of("n", files=FileSelection(include=("*.log",))) == ["a.log", "b.json", "c.txt"]
     assert ids_of("n/a.log") == ["a.log"]
 
@@ -263,8 +263,8 @@ def test_an_included_file_is_read_as_text_and_the_rest_is_counted() -> None:
     expected = ["Makefile", "a.py", "e.md", "sub/b.py", "sub/c.sql"]
     assert [document.id for document in documents(source)] == expected
     assert source.left_out == {".c": 1}
-    assert left_out_kinds(source.left_out) == ["1 .c (not read; --include reads text)"]
-    with pytest.raises(ArgumentError, match=r'^--include: "!" is not a pattern'):
+    assert left_out_kinds(source.left_out) == ["1 .c (not read; `include` reads text)"]
+    with pytest.raises(ArgumentError, match=r'^`include`: "!" is not a pattern'):
         FileSelection(include=("!",))
 
 
@@ -284,10 +284,10 @@ def test_an_excluded_file_or_folder_is_not_read_and_is_counted() -> None:
     everything, nothing = read()
     assert (len(everything), nothing) == (7, {})
     kept = ["a.md", "keep.py", "sources.txt"]
-    assert read("_sources/", "drop.*") == (kept, {"matched by --exclude": 4})
+    assert read("_sources/", "drop.*") == (kept, {"excluded": 4})
     kept = ["_sources/deep/b.md", "drop.py", "keep.py", "sources.txt", "sub/_sources/c.txt"]
-    assert read("/_sources", "*.md", "!b.md") == (kept, {"matched by --exclude": 2})
-    with pytest.raises(ArgumentError, match=r'^--exclude: "#x" is not a pattern'):
+    assert read("/_sources", "*.md", "!b.md") == (kept, {"excluded": 2})
+    with pytest.raises(ArgumentError, match=r'^`exclude`: "#x" is not a pattern'):
         FileSelection(exclude=("#x",))
 
 
@@ -304,7 +304,7 @@ def test_a_named_file_is_read_as_text_if_it_is_neither_records_nor_binary() -> N
 
 def test_files_of_a_folder_that_are_too_large_are_left_out_and_named() -> None:
     write(notes__a_md="a" * 2_000, notes__b_md="b" * 1_000, notes__c_md="c")
-    selection = FileSelection(max_bytes=1_000)
+    selection = FileSelection(max_file_size=1_000)
     (source,) = open_sources(["notes"], None, Fields(), MetadataReader({}), selection)
     assert [document.id for document in documents(source)] == ["b.md", "c.md"]
     assert source.left_out == {"too large": 1}
@@ -323,7 +323,7 @@ def test_a_size_has_a_unit(text: str, size: int | None) -> None:
 
 @pytest.mark.parametrize("text", ["", "-1", "5 XB", "MB", "1e3", "٣"])
 def test_what_is_no_size_is_refused(text: str) -> None:
-    with pytest.raises(ArgumentError, match=r"^--max-file-size: "):
+    with pytest.raises(ArgumentError, match=r"^`max_file_size`: "):
         parse_size(text)
 
 
@@ -397,7 +397,7 @@ def test_a_bad_file_stops_reading_or_is_counted_and_named() -> None:
     with pytest.raises(BadFileError) as caught:
         list(reader_of(source_at("notes"), skip_lines=True).batches())
     assert caught.value.where == "notes/b.txt, byte 1"
-    assert str(caught.value).endswith("Fix the file, or skip it with --skip-bad-files.")
+    assert str(caught.value).endswith("Fix the file, or skip it with `skip_bad_files=True`.")
     (*_, last) = reader_of(source_at("notes"), skip_files=True).batches()
     assert (last.position.skipped_files, last.position.skipped) == (1, 0)
     examples = last.position.skipped_file_examples
@@ -440,7 +440,9 @@ class _Rows(FileType):
 ROWS = _Rows("rows", (".rows",), "", "")
 
 
-def files_source(*files: SourceFile, skip_bad: bool = False, year: bool = False) -> FileSource:
+def files_source(
+    *files: SourceFile, skip_bad_files: bool = False, year: bool = False
+) -> FileSource:
     def listing(left_out: LeftOut) -> Iterator[SourceFile]:
         return iter(files)
 
@@ -448,7 +450,7 @@ def files_source(*files: SourceFile, skip_bad: bool = False, year: bool = False)
         if not Path(file.place.path).exists():
             Path(file.place.path).write_text("row")
     metadata = MetadataReader({"year": "number"} if year else {})
-    selection = FileSelection(skip_bad=skip_bad)
+    selection = FileSelection(skip_bad_files=skip_bad_files)
     return FileSource("f", "files", listing, Fields(), metadata, selection, recognised=True)
 
 
@@ -477,7 +479,7 @@ def test_nothing_of_a_file_that_cannot_be_read_to_its_end_is_read_if_it_is_skipp
 ) -> None:
     files = [rows_file("a", *["x" * length] * 3, "end"), rows_file("b", *["y" * length] * 3)]
     _Rows.readings = 0
-    source = files_source(*files, skip_bad=True, year=True)
+    source = files_source(*files, skip_bad_files=True, year=True)
     batches = list(reader_of(source, skip_files=True).batches())
     read = [document.id for batch in batches for _, _, document in batch.documents]
     assert read == ["b#1", "b#2", "b#3"]
@@ -489,7 +491,7 @@ def test_nothing_of_a_file_that_cannot_be_read_to_its_end_is_read_if_it_is_skipp
 
 def test_time_passes_while_a_large_file_is_checked() -> None:
     lines = ["x" * 1_000] * 20_000
-    source = files_source(rows_file("a", *lines), skip_bad=True)
+    source = files_source(rows_file("a", *lines), skip_bad_files=True)
     entries = list(source.documents())
     assert [entry for _, entry in entries[:4]] == [None] * 4
     assert sum(isinstance(entry, Document) for _, entry in entries) == 20_000
@@ -566,6 +568,6 @@ def test_files_that_the_extra_would_read_are_left_out_and_the_report_says_so(
     assert [document.id for document in documents(source)] == ["a.md"]
     extra, rest = left_out_kinds(source.left_out)
     assert extra.startswith('1 .pdf (the extra "files" reads them. Install the extra: ')
-    assert rest == "1 .png (not read; --include reads text)"
+    assert rest == "1 .png (not read; `include` reads text)"
     with pytest.raises(MissingExtraError):
         source_at("notes/b.pdf")

@@ -73,8 +73,8 @@ def folder() -> str:
     return "notes"
 
 
-def opened(name: str, *, skip_bad: bool = True) -> Source:
-    selection = FileSelection(skip_bad=skip_bad).rooted([name])
+def opened(name: str, *, skip_bad_files: bool = True) -> Source:
+    selection = FileSelection(skip_bad_files=skip_bad_files).rooted([name])
     format = "dpr" if name == "p.tsv" else None
     return open_source(name, format, Fields(), MetadataReader({"year": "number"}), selection)
 

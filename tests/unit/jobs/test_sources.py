@@ -20,9 +20,9 @@ from tests.support.corpus_files import FIX, documents, in_own_folder, problems, 
 from tests.support.shared_data import DATA
 
 ANYTHING = (
-    "Allowed: files (see --format), JSON lines, a JSON array, or rows with tabs and a header (id,"
+    "Allowed: files (see `format`), JSON lines, a JSON array, or rows with tabs and a header (id,"
     " text, title); with gzip too\n"
-    "Do: To read the file as plain text, use --format text."
+    "Do: To read the file as plain text, use `format=text`."
 )
 
 
@@ -89,7 +89,7 @@ def test_links_and_special_files_of_a_folder_are_left_out_and_counted() -> None:
         "pipes, sockets and devices": 3,
     }
     assert left_out_kinds({**source.left_out, ".png": 3}) == [
-        "3 .png (not read; --include reads text)",
+        "3 .png (not read; `include` reads text)",
         "links out of the folder (4), pipes, sockets and devices (3), links to nothing (2),"
         " links to folders (1)",
     ]
@@ -123,7 +123,7 @@ def test_a_folder_is_not_read_as_records() -> None:
         open_source("folder", "documents", Fields(), MetadataReader({}))
     assert message(caught) == (
         "A folder cannot be read as documents.\nWhere: folder\n"
-        "Allowed: --format files or auto for a folder of files, text for one of plain text, beir"
+        "Allowed: `format`: files for a folder of files, text for one of plain text, beir"
         " for one with corpus.jsonl, anserini for a Lucene index\n"
         "Do: Give the files themselves as sources."
     )
@@ -166,7 +166,7 @@ def test_documents_have_ids_titles_and_declared_metadata() -> None:
 def test_a_record_with_text_and_sentences_is_a_document_as_long_as_no_field_is_named() -> None:
     record = '{"id": 1, "text": "A. B.", "sentences": ["C."]}'
     assert source_of("c.jsonl", record).format == "documents"
-    assert source_of("c.jsonl", record, fields=Fields(text="sentences")).format == "passages"
+    assert source_of("c.jsonl", record, fields=Fields(text_field="sentences")).format == "passages"
     assert source_of("c.jsonl", record.replace("id", "_id")).format == "beir"
 
 
@@ -178,14 +178,14 @@ def test_undeclared_keys_are_counted() -> None:
 
 
 def test_fields_may_have_other_names() -> None:
-    fields = Fields(id="key", title="name", text="body")
+    fields = Fields(id_field="key", title_field="name", text_field="body")
     source = source_of("c.jsonl", '{"key": 1, "name": "N", "body": "B", "id": 3}', fields=fields)
     assert documents(source) == [Document("1", "N", "B", where="c.jsonl, line 1")]
     source = source_of("c.jsonl", '{"name": "N", "body": "B"}', fields=fields)
     assert problems(source) == [
         'There is no field "key".\nWhere: c.jsonl, line 1\n'
         "Allowed: one of the existing fields: name, body\n"
-        f"Do: Name the field of the id with --id-field. {FIX}"
+        f"Do: Name the field of the id with `id_field`. {FIX}"
     ]
 
 
@@ -231,7 +231,7 @@ def test_gzip_is_recognised_by_content_and_left_out_of_generated_ids() -> None:
             '{"title": "t", "body": "b"}',
             'There is no field "text".\nWhere: c.jsonl, line 2\n'
             "Allowed: one of the existing fields: title, body\n"
-            "Do: Name the field of the text with --text-field. F",
+            "Do: Name the field of the text with `text_field`. F",
         ),
         (
             '{"text": 3}',
@@ -308,7 +308,7 @@ def test_where_bad_lines_are_skipped_a_bad_value_is_left_out_alone() -> None:
     )
     Path("c.jsonl").write_text(lines)
     metadata = MetadataReader(parse_metadata("year:number,first:date,done:boolean"))
-    sources = open_sources(["t.csv", "c.jsonl"], None, Fields(title="opera"), metadata)
+    sources = open_sources(["t.csv", "c.jsonl"], None, Fields(title_field="opera"), metadata)
     reader = CorpusReader(
         sources, metadata, Position(), SeenIds(), lambda _: False, skip_bad_lines=True
     )
@@ -418,22 +418,22 @@ def test_an_array_of_documents_is_read_item_by_item() -> None:
             '{"id": 1, "question": "Who?"}',
             'The format is not recognised: the first record has neither "text" nor "sentences".\n'
             "Where: q.jsonl\nAllowed: one of the existing fields: id, question\n"
-            "Do: Name the field of the text with --text-field, and the format with --format "
-            f"{'|'.join(FORMATS)}.",
+            "Do: Name the field of the text with `text_field`, and the format with `format`: "
+            f"{', '.join(FORMATS)}.",
         ),
         (
             "n.json",
             "[1, 2]",
             "The format is not recognised: its items are neither strings nor objects.\n"
             "Where: n.json\nAllowed: a JSON array of chunks or of objects\n"
-            f"Do: Name the format with --format {'|'.join(FORMATS)}.",
+            f"Do: Name the format with `format`: {', '.join(FORMATS)}.",
         ),
         (
             "p.json",
             '{"text": "a"\n}',
             "The line is not JSON (unexpected end of data, column 13).\nWhere: p.json, line 1\n"
             "Allowed: one JSON object a line, or a JSON array\n"
-            "Do: Write each record on one line, or name the format with --format.",
+            "Do: Write each record on one line, or name the format with `format`.",
         ),
         (
             "p.jsonl",
@@ -462,7 +462,7 @@ def test_json_lines_are_no_array_of_chunks() -> None:
     assert message(caught) == (
         "The file is not a JSON array.\nWhere: d.jsonl\n"
         'Allowed: for --format arag-chunks: ["0:text", "1:text", ...]\n'
-        "Do: Use --format documents or --format passages for JSON lines."
+        "Do: Use `format=documents` or `format=passages` for JSON lines."
     )
 
 
@@ -491,28 +491,28 @@ def test_the_real_corpora_are_recognised_and_read(name: str, format: str, count:
     [
         (
             "year",
-            '--metadata: "year" has no type.\n'
+            '`metadata`: "year" has no type.\n'
             "Allowed: name:type pairs with commas between them, such as year:number,lang:keyword",
         ),
         (
             "year:integer",
-            '--metadata: "year" has the type "integer".\nAllowed: keyword, number, date, boolean',
+            '`metadata`: "year" has the type "integer".\nAllowed: keyword, number, date, boolean',
         ),
-        ("a:date,a:number", '--metadata: "a" is declared twice.'),
+        ("a:date,a:number", '`metadata`: "a" is declared twice.'),
         (
             "title:keyword",
-            '--metadata: "title" is a reserved name.\nAllowed: any name but content, doc_id,'
+            '`metadata`: "title" is a reserved name.\nAllowed: any name but content, doc_id,'
             " id, part, parts, pre_chunked, sentence_ends, sentences, text, title\nDo: Rename the "
             "field in the source.",
         ),
         (
             "2nd:number",
-            '--metadata: the name "2nd" cannot be used in a query.\n'
+            '`metadata`: the name "2nd" cannot be used in a query.\n'
             "Allowed: a letter, then letters, digits\nDo: Rename the field in the source.",
         ),
         (
             " , ",
-            "--metadata: nothing is declared.\n"
+            "`metadata`: nothing is declared.\n"
             "Allowed: name:type pairs with commas between them, such as year:number,lang:keyword",
         ),
     ],

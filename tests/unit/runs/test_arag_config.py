@@ -59,7 +59,7 @@ def test_settings_without_a_counterpart_are_named_and_no_secret_is(tmp_path: Pat
     assert config.note() == (
         f"Settings of {config.file} without a counterpart: embedding.model, embedding.device "
         "(arag-search embed makes the vectors, with --encoder and --device); "
-        "output.results_dir (--out names the folder); speed, agent.colour (unknown here); "
+        "output.results_dir (`out` names the folder); speed, agent.colour (unknown here); "
         "llm.api_key (set ARAG_API_KEY); llm.max_tokens (the endpoint's limit holds); "
         "agent.verbose (arag-search view DIR ID prints the steps of a question)."
     )

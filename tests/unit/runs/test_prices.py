@@ -91,7 +91,7 @@ def test_a_cost_limit_without_a_price_is_rejected() -> None:
         check_cost_limit(0.5, None, "small")
     assert str(no_list.value) == (
         "A cost limit needs the price of model 'small', and no price list is given.\n"
-        "Do: Name a file of prices with --prices."
+        "Do: Name a file of prices with `prices`."
     )
     with pytest.raises(ConfigError) as not_in_it:
         check_cost_limit(0.5, Prices({"b": Price(1, 2), "a": Price(1, 2)}, "p.yaml"), "small")

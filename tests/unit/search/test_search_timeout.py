@@ -52,7 +52,7 @@ def test_a_person_gets_an_error_in_four_parts_and_a_model_one_with_advice() -> N
         index.logical_search('a "a b c"~7')
     assert str(caught.value) == (
         "The query took longer than 1e-09 s and was stopped.\nWhere: memory\n"
-        "Allowed: 1e-09 s for a query (search_timeout_s, --search-timeout-s)\n"
+        "Allowed: 1e-09 s for a query (`search_timeout_s`)\n"
         "Do: Write fewer clauses, shorter phrases and longer prefixes, or join with AND a "
         "rare word."
     )

@@ -32,7 +32,7 @@ def test_an_index_on_a_server_needs_a_folder_for_its_vectors(
         "The folder of the vectors is not given.\n"
         "Where: http://localhost:9200/name\n"
         "Allowed: a folder; only an index in a folder has its own\n"
-        "Do: Give --vectors DIR, or set ARAG_VECTORS."
+        "Do: Give `vectors=DIR`, or set ARAG_VECTORS."
     )
     with pytest.raises(ArgumentError, match=r"^The folder of the vectors has no name"):
         vectors_root("my-index", "")
