@@ -96,7 +96,7 @@ def test_options_tell_the_format_and_the_fields() -> None:
     assert (report.sources, report.undeclared_metadata) == ((("records", "pre-chunked"),), {})
     sentences = [{"id": "a", "sentences": ["One.", "Two."]}]
     assert build_index(sentences, "two", BuildOptions(format="passages")).sentences == 2
-    options = BuildOptions(fields=Fields(text="body"))
+    options = BuildOptions(fields=Fields(text_field="body"))
     assert build_index([{"id": 1, "body": "One."}], "three", options).documents == 1
     message = error_message(build_index, RECORDS, "four", BuildOptions(format="files"))
     assert message.startswith("Records cannot be read as files.")

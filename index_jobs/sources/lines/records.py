@@ -81,7 +81,9 @@ class RecordStream(RecordSource):
         if self.format not in RECORDS:
             what, allowed = f"Records cannot be read as {format}.", ", ".join(RECORDS)
             raise SourceError(what, where=self.name, allowed=allowed)
-        self._fields = replace(fields, id=fields.id or RECORDS[self.format].usual.id or "id")
+        self._fields = replace(
+            fields, id_field=fields.id_field or RECORDS[self.format].usual.id_field or "id"
+        )
         self._signature = {"source": f"records:{self.name}", "read": secrets.token_hex(8)}
 
     def signature(self) -> dict[str, Any]:
@@ -117,7 +119,12 @@ def _as_json(item: Any, fields: Fields) -> Any:
     """Return a document or a mapping as an object of JSON, which the caller cannot change; another
     value as it is."""
     if isinstance(item, Document):
-        keys = fields.id or "id", fields.title or "title", fields.text or "text", SENTENCE_ENDS
+        keys = (
+            fields.id_field or "id",
+            fields.title_field or "title",
+            fields.text_field or "text",
+            SENTENCE_ENDS,
+        )
         values = item.id, item.title, item.text, item.sentence_ends
         item = {**item.metadata, **dict(zip(keys, values, strict=True))}
     if not isinstance(item, Mapping):
