@@ -65,6 +65,8 @@ _MODULES = {
     "delete": "updates",
     "forget": "updates",
 }
+_OPTION_WIDTH = 20
+"""Characters of the column of options in help."""
 SETTINGS: dict[str, Any] = {
     "pretty_exceptions_enable": False,
     "rich_markup_mode": None,
@@ -186,17 +188,33 @@ def _commands() -> Any:
 @functools.cache
 def _command(name: str) -> Any:
     import typer
+    from typer.core import TyperCommand
 
     from arag_search.cli.options.parser import expand_paths
+
+    class Command(TyperCommand):
+        """A command whose help leaves its texts more room."""
+
+        def format_options(self, ctx: Any, formatter: Any) -> None:
+            formatter.write_dl = functools.partial(formatter.write_dl, col_max=_OPTION_WIDTH)
+            super().format_options(ctx, formatter)
 
     module = importlib.import_module(f"arag_search.cli.{_MODULES.get(name, name)}")
     app = function = getattr(module, f"{name}_command")
     if not isinstance(app, typer.Typer):
         app = typer.Typer(add_completion=False, **SETTINGS)
-        app.command(name)(function)
+        app.command(name, cls=Command)(function)
     command: Any = typer.main.get_command(app)
+    for parameter in command.params:
+        if parameter.param_type_name == "argument":
+            parameter.display_type_rich = _no_type
     expand_paths(command)
     return command
+
+
+def _no_type(ctx: Any) -> str:
+    """Return no type for the help of an argument, where the parser would write that of Python."""
+    return ""
 
 
 def _print_version(wanted: bool) -> None:

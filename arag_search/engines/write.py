@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from arag_search.corpus import Chunk
 from arag_search.engines.base import Deletions
 from arag_search.errors import ArgumentError, BuildError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import DOC_ID, MetadataType
-from arag_search.system.options import Says, names_in
+from arag_search.system.options import names_in, option
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,27 +198,25 @@ keyword_search needs ``exact`` on a server; in a folder, ``exact`` takes no spac
 class TargetOptions:
     """The options of a build that concern its target; BuildOptions says what they mean."""
 
-    overwrite: Annotated[
-        bool, Says("Replace an existing index, which is searched until the new one is complete.")
-    ] = False
-    shards: Annotated[
-        int | None, Says("Shards of an index on OpenSearch.  [default: 1]", "N", 1, 1024)
-    ] = None
-    bm25: Annotated[
-        Bm25, Says("Parameters of the ranking.  [default: 1.2,0.75]", "K1,B", read=Bm25.read)
-    ] = DEFAULT_BM25
-    without: Annotated[
-        tuple[str, ...],
-        Says(
-            "Leave out: sentences (no --granularity sentence), forms (words match only as written),"
-            " exact (no keyword search on OpenSearch).",
-            ",".join(LEAVABLE),
-            known=LEAVABLE,
-            read=names_in,
-        ),
-    ] = ()
-    node_wait_s: Annotated[float | None, Says(least=0, most=86_400)] = None
-    keep: Annotated[int | None, Says(least=0, most=100)] = None
+    overwrite: bool = option(
+        False, "Replace an existing index, which is searched until the new one is complete."
+    )
+    shards: int | None = option(
+        None, "Shards of an index on OpenSearch.  [default: 1]", "N", 1, 1024
+    )
+    bm25: Bm25 = option(
+        DEFAULT_BM25, "Parameters of the ranking.  [default: 1.2,0.75]", "K1,B", read=Bm25.read
+    )
+    without: tuple[str, ...] = option(
+        (),
+        "Leave out, with commas between: sentences (no --granularity sentence), forms (words"
+        " match only as written), exact (no keyword search on OpenSearch).",
+        "PARTS",
+        known=LEAVABLE,
+        read=names_in,
+    )
+    node_wait_s: float | None = option(None, least=0, most=86_400)
+    keep: int | None = option(None, least=0, most=100)
 
 
 class Build(Protocol):

@@ -2,7 +2,7 @@
 
     @dataclass(frozen=True)
     class Options:
-        tokens: Annotated[int, Says("Most tokens of a passage.", "N", 16, 100_000)] = 1_000
+        tokens: int = option(1_000, "Most tokens of a passage.", "N", 16, 100_000)
 
         def __post_init__(self) -> None:
             check(self)
@@ -19,12 +19,12 @@ import types
 import typing
 from collections.abc import Callable, Collection, Mapping
 from functools import cache
-from typing import Annotated, Any, Literal, NamedTuple, Union, cast
+from typing import Any, Literal, NamedTuple, Union, cast
 
 from arag_search.errors import ArgumentError
 
 
-class Says(NamedTuple):
+class Option(NamedTuple):
     """What is said of an option.
 
     ``help``: what it does in one sentence, then the default. Empty: Python alone has the option.
@@ -32,32 +32,45 @@ class Says(NamedTuple):
     ``least``, ``most``: the bounds of a number.
     ``known``: all names that a text, or each text of a tuple, may be.
     ``read``: the function that reads the value from a text of the command line.
+    ``kind``, ``default``: its type and default, from its field.
     """
 
-    help: str = ""
-    metavar: str | None = None
-    least: float | None = None
-    most: float | None = None
-    known: Collection[str] = ()
-    read: Callable[[str], Any] | None = None
+    help: str
+    metavar: str | None
+    least: float | None
+    most: float | None
+    known: Collection[str]
+    read: Callable[[str], Any] | None
+    kind: Any = None
+    default: Any = None
 
 
-class Option(NamedTuple):
-    """A field of options: its type, what is said of it, and its default."""
-
-    kind: Any
-    says: Says
-    default: Any
+def option(
+    default: Any,
+    help: str = "",
+    metavar: str | None = None,
+    least: float | None = None,
+    most: float | None = None,
+    *,
+    known: Collection[str] = (),
+    read: Callable[[str], Any] | None = None,
+) -> Any:
+    """Return a field of a dataclass of options. The ``default`` may be a class of mutable values:
+    then each options have a new one."""
+    said = {"option": Option(help, metavar, least, most, known, read)}
+    if isinstance(default, type):
+        return dataclasses.field(default_factory=default, metadata=said)
+    return dataclasses.field(default=default, metadata=said)
 
 
 @cache
 def options_of(kind: Any) -> Mapping[str, Option]:
     """Return the fields of a class of options of which something is said."""
-    hints = typing.get_type_hints(kind, include_extras=True)
+    hints = typing.get_type_hints(kind)
     return {
-        field.name: Option(annotated.__origin__, annotated.__metadata__[0], field.default)
+        field.name: field.metadata["option"]._replace(kind=hints[field.name], default=field.default)
         for field in dataclasses.fields(kind)
-        if typing.get_origin(annotated := hints[field.name]) is Annotated
+        if field.metadata
     }
 
 
@@ -81,14 +94,14 @@ def names_in(text: str) -> tuple[str, ...]:
 def check(options: Any) -> None:
     """Raise ArgumentError for a field whose value is of another type, out of bounds or unknown."""
     whole = cast(Any, type(options))
-    for name, (kind, says, _) in options_of(whole).items():
+    for name, says in options_of(whole).items():
         value: Any = getattr(options, name)
-        if (wrong := _wrong(kind, value)) is not None:
-            check_known(name, wrong, _literals(kind))
+        if (wrong := _wrong(says.kind, value)) is not None:
+            check_known(name, wrong, _literals(says.kind))
             raise ArgumentError(
                 f"`{name}`: {reprlib.repr(value)} is of another type.",
                 where=whole.__name__,
-                allowed=_written(kind),
+                allowed=_written(says.kind),
             )
         check_known(name, [value] if isinstance(value, str) else value, says.known)
         if says.least is not None:

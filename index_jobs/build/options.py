@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from arag_search.engines.opensearch.address import is_address, parse_address
 from arag_search.engines.write import TargetOptions
@@ -14,7 +14,7 @@ from arag_search.errors import ArgumentError
 from arag_search.query.field_types import FIELD_TYPES
 from arag_search.query.fields import MetadataType
 from arag_search.query.lemmas import NONE, languages
-from arag_search.system.options import Says, check, check_known, options_of, values_of
+from arag_search.system.options import check, check_known, option, options_of, values_of
 from index_jobs.build.language import AUTO
 from index_jobs.cutting.chunking import DEFAULT_CHUNK_TOKENS, program_version
 from index_jobs.sources.folders.selection import STDIN, USUAL_FILES, FileSelection
@@ -24,10 +24,7 @@ from index_jobs.sources.registry import FORMATS, Format
 
 DEFAULT_FIELDS = Fields()
 MAX_WORKERS = 64
-RAY_HELP = (
-    "Work on a Ray cluster whose machines see the same folders: auto, HOST:PORT, or local, which"
-    " starts one here."
-)
+RAY_HELP = "Work on a Ray cluster whose machines see the same folders: auto, HOST:PORT or local."
 _SAME_INDEX = frozenset(
     (
         *("overwrite", "node_wait_s", "keep", "workers", "ray"),
@@ -44,39 +41,30 @@ KEPT_READING = (
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """How the sources of a build or an update are read.
+    """The options of reading the sources of a build or an update, each said at its field.
 
-    If ``format`` is None, the format of every source is detected from its beginning. ``fields``
-    names the fields of records. With ``skip_bad_lines``, records that cannot be read are counted
-    and skipped, and so are values of others that do not fit their fields. ``files`` says which
-    files are read, and whether bad ones are skipped. ``workers`` is the number of processes that
-    cut and pack: 0 for none, None for a number that suits the corpus. Raises ArgumentError for a
-    value that is not allowed.
+    ``fields``: the names of the fields of records.
+    ``files``: which files are read, and whether bad ones are skipped.
+    Raises ArgumentError for a value that is not allowed.
     """
 
-    format: Annotated[
-        Format | None,
-        Says(
-            "The format of the sources; index --formats lists them.  [default: detected]",
-            "NAME",
-            known=tuple(FORMATS),
-        ),
-    ] = None
+    format: Format | None = option(
+        None,
+        "Format of the sources; index --formats lists them.  [default: detected]",
+        "NAME",
+        known=tuple(FORMATS),
+    )
     fields: Fields = DEFAULT_FIELDS
-    skip_bad_lines: Annotated[
-        bool, Says("Count and skip bad records and values, instead of stopping.")
-    ] = False
+    skip_bad_lines: bool = option(False, "Skip and count bad records and values.")
     files: FileSelection = USUAL_FILES
-    workers: Annotated[
-        int | None,
-        Says(
-            "Processes that cut and pack documents, 0 to 64; 0 uses this one.  [default: by size;"
-            " with --ray all cores of the cluster]",
-            "N",
-            0,
-            MAX_WORKERS,
-        ),
-    ] = None
+    workers: int | None = option(
+        None,
+        "Processes that cut and pack, 0 to 64; 0 uses this one.  [default: by size; with --ray"
+        " all cores]",
+        "N",
+        0,
+        MAX_WORKERS,
+    )
 
     def __post_init__(self) -> None:
         check(self)
@@ -92,44 +80,29 @@ class ReadingOptions:
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions(TargetOptions, ReadingOptions):
-    """The options of a build.
+    """The options of a build, each said at its field. For an index on a server there are also:
 
-    ``chunk_tokens``: the most o200k tokens of a chunk.
-    ``bm25``: the parameters of the ranking.
-    ``language``: that of the lemmas of words. AUTO: it is detected. NONE: there are no lemmas.
-    ``metadata``: the declared fields and their types.
-    ``without``: the parts to leave out.
-    ``ray``: the address of a Ray cluster that reads, cuts and writes (see ``Cluster``), on which
-    ``workers`` work (None: one for each core). None: this machine does it.
-
-    For an index on a server only:
-    ``shards``: the number of shards. None: one.
     ``node_wait_s``: the seconds to wait for a lost node. None: NODE_WAIT_S.
     ``keep``: the number of earlier finished indexes to keep. None: KEPT.
-
     Raises ArgumentError for a value that is not allowed.
     """
 
-    chunk_tokens: Annotated[int, Says("Most o200k tokens of a passage.", "N", 16, 100_000)] = (
-        DEFAULT_CHUNK_TOKENS
+    chunk_tokens: int = option(
+        DEFAULT_CHUNK_TOKENS, "Most o200k tokens of a passage.", "N", 16, 100_000
     )
-    metadata: Annotated[
-        Mapping[str, MetadataType],
-        Says(
-            f"Fields of the records to keep, each with its type: {', '.join(FIELD_TYPES)}.",
-            "NAME:TYPE,...",
-            read=parse_metadata,
-        ),
-    ] = field(default_factory=dict[str, MetadataType])
-    language: Annotated[
-        str,
-        Says(
-            "Language of the texts, whose words match their forms (film, films): en, de, ..., auto"
-            " (detected) or none.",
-            "LANGUAGE",
-        ),
-    ] = AUTO
-    ray: Annotated[str | None, Says(RAY_HELP, "ADDRESS")] = None
+    metadata: Mapping[str, MetadataType] = option(
+        dict,
+        f"Fields of records to keep, with commas between; TYPE is {', '.join(FIELD_TYPES)}.",
+        "NAME:TYPE",
+        read=parse_metadata,
+    )
+    language: str = option(
+        AUTO,
+        "Language of the texts, whose words match their forms (film, films): en, de, ..., auto"
+        " (detected) or none.",
+        "LANGUAGE",
+    )
+    ray: str | None = option(None, RAY_HELP, "ADDRESS")
 
     def __post_init__(self) -> None:
         check(self)
@@ -152,14 +125,14 @@ def check_location(location: str | Path, options: BuildOptions) -> None:
     if isinstance(location, str) and is_address(name):
         parse_address(name)
         return
-    for option, value, why in (
+    for field, value, why in (
         ("shards", options.shards, "has none"),
         ("node_wait_s", options.node_wait_s, "has no nodes"),
         ("keep", options.keep, "keeps no previous index"),
     ):
         if value is not None:
             raise ArgumentError(
-                f"`{option}`: an index in a folder {why}.",
+                f"`{field}`: an index in a folder {why}.",
                 where=name,
                 allowed="an index on a server",
                 do="Leave it out.",

@@ -200,8 +200,8 @@ class AddReport(SourcesReport):
     sources, by source, in a synchronisation; those whose source is not known have an empty name.
     ``changes`` has the ids of a ``dry_run``, by "added", "replaced" and "deleted".
     ``finished_before`` is true if the same command had already done this before it was interrupted.
-    ``rebuild`` is the command of a new build. ``vectors`` says in words whether the vectors of the
-    index fit it; it is empty if there are none.
+    ``rebuild`` is the command of a new build; it is empty if the index has records of a program.
+    ``vectors`` says in words whether the vectors of the index fit it. Empty: there are none.
     """
 
     rebuild: str
@@ -262,7 +262,7 @@ class AddReport(SourcesReport):
         lines = SourcesReport.warnings(self)
         if any(MISFIT in kind for kind in self.unread):
             what = "a field gets another type only in a new build, where `metadata` can set it"
-            lines.append(f"{what}: {self.rebuild}")
+            lines.append(f"{what}: {self.rebuild}" if self.rebuild else what)
         return lines
 
 

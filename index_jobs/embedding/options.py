@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from arag_search.system.options import Says, check
+from arag_search.system.options import check, option
 from arag_search.system.progress import counted, duration
 from arag_search.vectors.base import VECTOR_UNITS, EncoderIdentity, VectorUnit
 from arag_search.vectors.encoders.sentence_transformer import GPU_BATCH_SIZE
@@ -25,79 +25,59 @@ worthwhile, few enough that the workers finish at about the same time, and littl
 
 @dataclass(frozen=True, slots=True)
 class EmbedOptions:
-    """The options of an embedding.
+    """The options of encoding, each said at its field.
 
-    ``vectors`` is the folder of the vectors (None: see ``vectors_root``). The ``unit`` must have
-    vectors; another one keeps its own. ``index`` is "auto", "flat" or a FAISS factory.
-    ``workers`` is the number of encoding processes; 0 encodes in this process. With ``ray``, the
-    address of a Ray cluster (see ``Cluster``), they work there (None: one for each GPU, or else for
-    each machine). If ``device`` or ``batch_size`` is None, the encoder chooses it; ``query_prefix``
-    and ``document_prefix`` are as in ``open_encoder``. With ``sentence_titles``, sentences are
-    encoded below the title of their passage. ``dtype`` and ``sentence_titles`` None are as in
-    existing vectors by the same encoder, else float32 and yes. ``overwrite`` makes all vectors
-    again, which allows other options than those of existing vectors. Raises ArgumentError.
+    ``batch_size``: the number of texts that are encoded at once. None: the encoder chooses it.
+    Raises ArgumentError for a value that is not allowed.
     """
 
-    vectors: Annotated[
-        Path | str | None,
-        Says(
-            "The folder to keep the vectors in; an index on a server needs one.  [default:"
-            " ARAG_VECTORS, else INDEX/vectors]",
-            "DIR",
-        ),
-    ] = None
-    unit: Annotated[
-        Literal["both", "sentence", "passage"],
-        Says("What gets a vector: sentences, passages, or both."),
-    ] = "both"
-    index: Annotated[
-        str,
-        Says(
-            "How vectors are searched: flat (exact), a FAISS factory such as IVF4096,PQ64, or auto:"
-            " flat below a million rows.",
-            "auto|flat|FACTORY",
-        ),
-    ] = "auto"
-    dtype: Annotated[
-        StoredType | None,
-        Says("How vectors are stored.  [default: as the existing vectors, else float32]"),
-    ] = None
-    workers: Annotated[
-        int | None,
-        Says(
-            "Encoder processes, each with the model and a share of the cores; 0 encodes in this"
-            " process.  [default: 0; with --ray one per GPU, else one per machine]",
-            "N",
-            0,
-            MAX_WORKERS,
-        ),
-    ] = None
-    sentence_titles: Annotated[
-        bool | None,
-        Says(
-            "Encode each sentence below the title of its passage.  [default: as in the existing"
-            " vectors, else with titles]"
-        ),
-    ] = None
-    device: Annotated[
-        str | None,
-        Says(
-            "Where the model runs: cpu, cuda, cuda:1, ...  [default: a GPU if there is one]",
-            "NAME",
-        ),
-    ] = None
-    batch_size: Annotated[int | None, Says(least=1)] = None
-    query_prefix: Annotated[
-        str | None, Says("Text put directly before each query.  [default: the model's]", "TEXT")
-    ] = None
-    document_prefix: Annotated[
-        str | None,
-        Says("Text put directly before each sentence and passage.  [default: the model's]", "TEXT"),
-    ] = None
-    overwrite: Annotated[
-        bool, Says("Encode everything again, and replace existing vectors, also by other options.")
-    ] = False
-    ray: Annotated[str | None, Says(RAY_HELP, "ADDRESS")] = None
+    vectors: Path | str | None = option(
+        None,
+        "The folder to keep the vectors in; an index on a server needs one.  [default:"
+        " ARAG_VECTORS, else INDEX/vectors]",
+        "DIR",
+    )
+    unit: Literal["both", "sentence", "passage"] = option(
+        "both", "What gets a vector: sentences, passages, or both."
+    )
+    index: str = option(
+        "auto",
+        "How vectors are searched: flat (exact), a FAISS factory such as IVF4096,PQ64, or auto:"
+        " flat below a million rows.",
+        "auto|flat|FACTORY",
+    )
+    dtype: StoredType | None = option(
+        None, "How vectors are stored.  [default: as the existing vectors, else float32]"
+    )
+    workers: int | None = option(
+        None,
+        "Encoder processes, each with the model and a share of the cores; 0 encodes in this"
+        " process.  [default: 0; with --ray one per GPU, else one per machine]",
+        "N",
+        0,
+        MAX_WORKERS,
+    )
+    sentence_titles: bool | None = option(
+        None,
+        "Encode each sentence below the title of its passage.  [default: as in the existing"
+        " vectors, else with titles]",
+    )
+    device: str | None = option(
+        None,
+        "Where the model runs: cpu, cuda, cuda:1, ...  [default: a GPU if there is one]",
+        "NAME",
+    )
+    batch_size: int | None = option(None, least=1)
+    query_prefix: str | None = option(
+        None, "Text put directly before each query.  [default: the model's]", "TEXT"
+    )
+    document_prefix: str | None = option(
+        None, "Text put directly before each sentence and passage.  [default: the model's]", "TEXT"
+    )
+    overwrite: bool = option(
+        False, "Encode everything again, and replace existing vectors, also by other options."
+    )
+    ray: str | None = option(None, RAY_HELP, "ADDRESS")
 
     @property
     def units(self) -> tuple[VectorUnit, ...]:

@@ -34,7 +34,7 @@ from index_jobs.build.report import AddReport, index_counts
 from index_jobs.cutting.chunking import cut_all, program_version
 from index_jobs.cutting.counts import Counts, Cut
 from index_jobs.sources.folders.selection import FileSelection
-from index_jobs.sources.lines.records import Given, Records, named
+from index_jobs.sources.lines.records import RECORDS_MARK, Given, Records, named
 from index_jobs.sources.opening import open_sources
 from index_jobs.sources.source import CorpusReader, Position, SeenIds
 from index_jobs.updates.options import AddOptions, check_formats, metadata_reader
@@ -303,11 +303,11 @@ class Addition:
     def _report(self, after: Manifest, *, finished: bool = False) -> AddReport:
         seconds = time.monotonic() - self._began
         dry_run = self._options.dry_run
+        again = ["arag-search", "index", *after.sources, "--to", self._where, "--overwrite"]
+        has_records = any(name.startswith(RECORDS_MARK) for name in after.shard_sources)
         return AddReport(
             location=self._where,
-            rebuild=shlex.join(
-                ["arag-search", "index", *after.sources, "--to", self._where, "--overwrite"]
-            ),
+            rebuild="" if has_records else shlex.join(again),
             sources=self._corpus.formats,
             added=self._record.added,
             replaced=self._record.replaced,

@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, cast
+from typing import cast
 
 from arag_search.errors import ArgumentError, SourceError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
-from arag_search.system.options import Says, options_of, values_of
+from arag_search.system.options import option, options_of, values_of
 from arag_search.vectors.base import Encoder
 from index_jobs.build.options import KEPT_READING, ReadingOptions
 from index_jobs.build.report import SHOWN_EXAMPLES
@@ -44,26 +44,22 @@ class Followed:
 
 @dataclass(frozen=True, slots=True)
 class AddOptions(ReadingOptions):
-    """The options of an addition.
+    """The options of an addition, each said at its field.
 
-    With ``dry_run`` nothing is written, and the report has the ids. Vectors in the folder
-    ``vectors`` (see ``vectors_root``) that fit the index fit it afterwards too: new texts are
-    encoded by the encoder that made them, unless ``embed`` is False: ``encoder``, open or by name
-    (None: by the name that the vectors have).
+    ``encoder``: the one that encodes new texts, open or by name. None: by the name that the vectors
+    have.
     """
 
-    dry_run: Annotated[bool, Says("Show which documents would change, and change nothing.")] = False
-    vectors: Annotated[
-        Path | str | None,
-        Says(
-            "The folder that arag-search embed wrote vectors to.  [default: ARAG_VECTORS, else"
-            " INDEX/vectors]",
-            "DIR",
-        ),
-    ] = None
-    embed: Annotated[
-        bool, Says("Encode new texts for the vectors of the index, by the encoder that made them.")
-    ] = True
+    dry_run: bool = option(False, "Show which documents would change, and change nothing.")
+    vectors: Path | str | None = option(
+        None,
+        "The folder that arag-search embed wrote vectors to.  [default: ARAG_VECTORS, else"
+        " INDEX/vectors]",
+        "DIR",
+    )
+    embed: bool = option(
+        True, "Encode new texts for the vectors of the index, by the encoder that made them."
+    )
     encoder: Encoder | str | None = None
 
 
@@ -71,14 +67,12 @@ class AddOptions(ReadingOptions):
 class SyncOptions(AddOptions):
     """The options of a synchronisation, with those of an addition.
 
-    With ``allow_deletes`` it may delete more than half of the documents of a source, and all of one
-    that is gone. One by a watcher has what it ``followed``.
+    ``followed``: what a watcher knows, if the synchronisation is one of its own.
     """
 
-    allow_deletes: Annotated[
-        bool,
-        Says("Delete more than half of the documents of a source, and all of one that is gone."),
-    ] = False
+    allow_deletes: bool = option(
+        False, "Delete more than half of the documents of a source, and all of one that is gone."
+    )
     followed: Followed | None = None
 
 
@@ -94,7 +88,7 @@ def as_built(manifest: Manifest, options: SyncOptions, where: str) -> tuple[list
     elif STDIN in names:
         problem = "The index was built from standard input."
     elif not names:
-        problem = "The index does not say what it was built from."
+        problem = "The index was built from the records of a program."
     if problem:
         do = f"Name the sources: arag-search sync {where} SOURCE"
         raise ArgumentError(problem, where=where, do=do)

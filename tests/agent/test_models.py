@@ -344,8 +344,7 @@ def choice_error(**options: object) -> str:
 
 KEY = {"OPENAI_API_KEY": "sk-1"}
 HOW_TO_SET = (
-    "Set ARAG_MODEL (or `model`) and OPENAI_API_KEY, for another endpoint than OpenAI's also "
-    "OPENAI_BASE_URL."
+    "Set ARAG_MODEL and OPENAI_API_KEY, for another endpoint than OpenAI's also OPENAI_BASE_URL."
 )
 NAMES = "offline, replay:FILE, or the name of an endpoint's model"
 

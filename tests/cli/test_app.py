@@ -32,6 +32,13 @@ def test_examples_in_the_help_are_on_their_own_lines(arag: Command, command: str
             assert "arag-search " in line
 
 
+def test_the_help_of_a_build_fits_on_70_lines_of_80_columns(
+    arag: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert len(arag("index", "--help").lines) <= 70
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_path_of_a_command_may_begin_with_a_tilde(command: str) -> None:
     for parameter in _command(command).params:

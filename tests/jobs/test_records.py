@@ -16,7 +16,7 @@ from arag_search.corpus import Document
 from arag_search.engines.lucene.location import BuildSite
 from arag_search.errors import IndexLockedError, SourceError
 from arag_search.search.opening import open_index
-from index_jobs import AddOptions, BuildOptions, Progress, ProgressEvent, build_index
+from index_jobs import BuildOptions, Progress, ProgressEvent, SyncOptions, build_index
 from index_jobs.build.report import AddReport
 from index_jobs.sources.folders.selection import FileSelection
 from index_jobs.sources.lines.files import Fields
@@ -63,11 +63,12 @@ def test_records_are_indexed_as_the_lines_of_a_file(given: Iterable[Any]) -> Non
     lines = build_index([file_of("records.jsonl", *RECORDS)], "lines", OPTIONS)
     report = build_index(given, to="index", options=OPTIONS)
     assert report.sources == (("records", "documents"),)
-    assert report.warnings()[0] == "ignored, not declared with --metadata: more (1)"
+    assert report.warnings()[0] == "ignored, not declared in `metadata`: more (1)"
     assert lines.warnings() == report.warnings()
     (ours, *shown), (theirs, *expected) = same_index("index"), same_index("lines")
     assert shown == expected
-    assert replace(ours, shard_sources=()) == replace(theirs, shard_sources=())
+    unlike: dict[str, Any] = {"shard_sources": (), "reading": {}}
+    assert replace(ours, **unlike) == replace(theirs, **unlike)
     assert ours.shard_sources == ("records:records",)
 
 
@@ -204,10 +205,8 @@ def add(*records: Any, **options: Any) -> AddReport:
 def test_records_are_added_replaced_left_alone_and_deleted() -> None:
     build_index([VIVALDI], "index", OPTIONS)
     report = add(ticket("t1"), ticket("t2") | {"year": 2024, "more": 1})
-    assert (report.added, report.warnings()) == (
-        2,
-        ["ignored, not declared with --metadata: more (1)"],
-    )
+    assert report.added == 2
+    assert report.warnings() == ["ignored, not declared in `metadata`: more (1)"]
     report = add(ticket("t1", "Closed."), ticket("t2") | {"year": 2024}, VIVALDI)
     assert (report.added, report.replaced, report.unchanged) == (0, 1, 2)
     report = index_jobs.add((ticket(id) for id in ("t3", "t4")), "index", source="tickets")
@@ -240,7 +239,7 @@ def test_a_nightly_synchronisation_of_files_leaves_the_documents_of_records_alon
     assert sorted(doc_ids()) == ["c.txt", "n0", "n1", "new0.txt", "new1.txt", "t1", "t2"]
     (notes / "t1").write_text("A file with the id of a record.")
     with pytest.raises(SourceError, match='"t1" of these sources is in the index from another'):
-        index_jobs.sync([str(notes)], "index", AddOptions(files=FileSelection(include=("t1",))))
+        index_jobs.sync([str(notes)], "index", SyncOptions(files=FileSelection(include=("t1",))))
 
 
 def test_updates_of_threads_queue_and_none_is_lost() -> None:

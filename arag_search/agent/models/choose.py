@@ -23,7 +23,7 @@ OFFLINE = "offline"
 REPLAY_PREFIX = "replay:"
 MODEL_VARIABLE = "ARAG_MODEL"
 HOW_TO_SET = (
-    f"Set {MODEL_VARIABLE} (or `model`) and OPENAI_API_KEY, for another endpoint than OpenAI's "
+    f"Set {MODEL_VARIABLE} and OPENAI_API_KEY, for another endpoint than OpenAI's "
     "also OPENAI_BASE_URL."
 )
 OFFLINE_NOTE = f"Plain rules answered (offline), no language model. {HOW_TO_SET}"

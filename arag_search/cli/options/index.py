@@ -34,9 +34,7 @@ Sources = Annotated[
 ]
 Target = Annotated[
     str,
-    typer.Option(
-        "--to", help="The folder of the index, or http://HOST:PORT/NAME.", metavar="INDEX"
-    ),
+    typer.Option("--to", help="A folder, or http://HOST:PORT/NAME.", metavar="INDEX"),
 ]
 SearchedIndex = Annotated[
     str | None,

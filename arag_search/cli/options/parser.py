@@ -106,7 +106,7 @@ def _parameters(kind: Any) -> list[Parameter]:
         option = options_of(kind).get(field.name)
         if option is None and dataclasses.is_dataclass(field.default):
             parameters += _parameters(type(field.default))
-        elif option is not None and option.says.help:
+        elif option is not None and option.help:
             parameters.append(_parameter(field.name, *_for_typer(field.name, option)))
     return parameters
 
@@ -115,9 +115,9 @@ def _parameter(name: str, default: Any, annotation: Any) -> Parameter:
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _for_typer(name: str, option: Option) -> tuple[Any, Any]:
+def _for_typer(name: str, says: Option) -> tuple[Any, Any]:
     """Return the default of an option and its annotation for typer."""
-    kind, says, default = option
+    kind, default = says.kind, says.default
     if says.read is None and get_origin(kind) is tuple:
         kind, default = list[str] | None, None
     elif says.read is not None or str in get_args(kind):
@@ -139,7 +139,7 @@ def _made(kind: Any, options: dict[str, Any], typed: Typed) -> Any:
             if dataclasses.is_dataclass(field.default):
                 values[field.name] = _made(type(field.default), options, typed)
         elif field.name in typed:
-            read = option.says.read or (tuple if isinstance(value, list) else None)
+            read = option.read or (tuple if isinstance(value, list) else None)
             values[field.name] = value if read is None else read(cast(Any, value))
     return kind(**values)
 

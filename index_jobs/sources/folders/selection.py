@@ -8,10 +8,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from arag_search.errors import ArgumentError
-from arag_search.system.options import Says, check, values_of
+from arag_search.system.options import check, option, values_of
 from index_jobs.sources.conversion import USUAL_LIMITS, FileLimits
 from index_jobs.sources.folders.secret_files import Suspicion, suspicion_of
 
@@ -113,69 +113,50 @@ def parse_limits(text: str) -> FileLimits:
 
 @dataclass(frozen=True, slots=True)
 class FileSelection:
-    """The selection of files to read from folders, and the ids that they get.
+    """The selection of files to read from folders, and the ids that they get: the options of
+    both, each said at its field. An update by changed paths also sets:
 
-    ``include`` are patterns, as in .gitignore, of files that are read as text although their ending
-    is not known, ``exclude`` those of files and folders that are not read in any case. With
-    ``no_ignore``, hidden entries are read, and those that .gitignore files or IGNORED_FOLDERS
-    exclude. Files of folders that are larger than ``max_file_size`` are left out; None
-    is no limit. Ids are paths relative to ``root``; None stands for the folder that all sources
-    have in common. With ``skip_bad_files``, a file that cannot be read is counted, and no part of
-    it is indexed. ``only``, which an update by changed paths sets, are absolute paths without links
-    above their last part: nothing but these and what is below them is listed. The
-    conversion of a file by a library may take what ``limits`` say, and that of all files together
-    ``within_s`` seconds, which such an update sets too. Raises ArgumentError for a value that is
-    not allowed.
+    ``only``: absolute paths, without links above their last part; nothing but these and what is
+    below them is listed.
+    ``within_s``: the seconds that the conversions of all files together may take.
+    Raises ArgumentError for a value that is not allowed.
     """
 
-    include: Annotated[
-        tuple[str, ...],
-        Says(
-            "Also read files of this name or path as text: '*.py', 'src/**/*.sql'. May be"
-            " repeated.",
-            "PATTERN",
-        ),
-    ] = ()
-    exclude: Annotated[
-        tuple[str, ...],
-        Says(
-            "Leave out files and folders of this name or path: '*.min.html', '_sources/'. May be"
-            " repeated.",
-            "PATTERN",
-        ),
-    ] = ()
-    no_ignore: Annotated[
-        bool, Says("Also read hidden and ignored files, passwords, keys and generated files.")
-    ] = False
-    max_file_size: Annotated[
-        int | None,
-        Says(
-            "Leave larger files of folders out: 200MB, 1.5GB, or none.  [default: 50MB]",
-            "SIZE",
-            0,
-            read=parse_size,
-        ),
-    ] = MAX_FILE_BYTES
-    root: Annotated[
-        str | None,
-        Says(
-            "The folder that ids of files are relative to.  [default: the one that all sources have"
-            " in common]",
-            "DIR",
-        ),
-    ] = None
-    skip_bad_files: Annotated[
-        bool, Says("Name and skip files that cannot be read, instead of stopping.")
-    ] = False
+    include: tuple[str, ...] = option(
+        (),
+        "Also read files of this name or path as text: '*.py', 'src/**/*.sql'. May be repeated.",
+        "PATTERN",
+    )
+    exclude: tuple[str, ...] = option(
+        (),
+        "Leave out files and folders of this name or path: '*.min.html', '_sources/'. May be"
+        " repeated.",
+        "PATTERN",
+    )
+    no_ignore: bool = option(
+        False, "Also read hidden and ignored files, passwords, keys and generated files."
+    )
+    max_file_size: int | None = option(
+        MAX_FILE_BYTES,
+        "Leave larger files of folders out: 200MB, 1.5GB, or none.  [default: 50MB]",
+        "SIZE",
+        0,
+        read=parse_size,
+    )
+    root: str | None = option(
+        None,
+        "The folder that ids of files are relative to.  [default: the one that all sources have"
+        " in common]",
+        "DIR",
+    )
+    skip_bad_files: bool = option(False, "Skip and name files that cannot be read.")
     only: frozenset[str] | None = None
-    file_limits: Annotated[
-        FileLimits,
-        Says(
-            "What converting a file such as a PDF may take.  [default: 60,1GiB]",
-            "SECONDS,SIZE",
-            read=parse_limits,
-        ),
-    ] = USUAL_LIMITS
+    file_limits: FileLimits = option(
+        USUAL_LIMITS,
+        "What converting a file such as a PDF may take.  [default: 60,1GiB]",
+        "SECONDS,SIZE",
+        read=parse_limits,
+    )
     within_s: float = math.inf
 
     def __post_init__(self) -> None:

@@ -16,13 +16,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Annotated, Any, cast
+from typing import IO, Any, cast
 
 import ijson
 import orjson
 
 from arag_search.errors import ArgumentError, SourceError
-from arag_search.system.options import Says, check, values_of
+from arag_search.system.options import check, option, values_of
 
 SKIP = "Fix it, or skip it with `skip_bad_lines=True`."
 SKIP_FILE = "Fix the file, or skip it with `skip_bad_files=True`."
@@ -56,14 +56,13 @@ class Fields:
     If a name for the id is given, every record must have this field.
     """
 
-    id_field: Annotated[
-        str | None,
-        Says("Field of the document id.  [default: id, else made of file name and line]", "NAME"),
-    ] = None
-    title_field: Annotated[str | None, Says("Field of the title.  [default: title]", "NAME")] = None
-    text_field: Annotated[
-        str | None, Says("Field of the text.  [default: text, for passages sentences]", "NAME")
-    ] = None
+    id_field: str | None = option(
+        None, "Field of the document id.  [default: id, else made of file name and line]", "NAME"
+    )
+    title_field: str | None = option(None, "Field of the title.  [default: title]", "NAME")
+    text_field: str | None = option(
+        None, "Field of the text.  [default: text, for passages sentences]", "NAME"
+    )
 
     def __post_init__(self) -> None:
         check(self)

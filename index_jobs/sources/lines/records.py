@@ -29,6 +29,8 @@ else:
 RAISED = "Raised by the records of "
 """The beginning of a note at an error of the program that gives records, which passes through."""
 
+RECORDS_MARK = "records:"
+"""The beginning of the name of a source of records where an index keeps its sources."""
 _MAX_NAME = 100
 
 
@@ -84,7 +86,7 @@ class RecordStream(RecordSource):
         self._fields = replace(
             fields, id_field=fields.id_field or RECORDS[self.format].usual.id_field or "id"
         )
-        self._signature = {"source": f"records:{self.name}", "read": secrets.token_hex(8)}
+        self._signature = {"source": f"{RECORDS_MARK}{self.name}", "read": secrets.token_hex(8)}
 
     def signature(self) -> dict[str, Any]:
         """Return a value that no other reading has: nobody knows whether records are the same."""

@@ -63,7 +63,7 @@ def test_every_option_says_what_it_does_in_one_sentence(kind: type[Any]) -> None
     named = {field.name for field in fields(kind)}
     for name, option in options_of(kind).items():
         assert name in named
-        assert not option.says.help or option.says.help[0].isupper()
+        assert not option.help or option.help[0].isupper()
 
 
 def test_a_file_that_is_called_like_a_field_keeps_its_name(
