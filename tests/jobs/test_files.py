@@ -14,7 +14,7 @@ from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.sources.folders.selection import FileSelection
 from index_jobs.updates.addition import add_documents
-from index_jobs.updates.options import AddOptions
+from index_jobs.updates.options import AddOptions, SyncOptions
 from index_jobs.updates.synchronisation import sync_documents
 from tests.support.builds import InterruptingProgress, checkpoint_every_batch
 from tests.support.commands import Command
@@ -70,7 +70,7 @@ def test_the_command_line_names_bad_files_or_counts_them(arag: Command) -> None:
     result = arag("index", "notes", "--to", "index")
     assert result.code == 1
     assert "Where: notes/old/bad.txt, byte 1" in result.err
-    assert result.err.rstrip().endswith("Fix the file, or skip it with `skip_bad_files=True`.")
+    assert result.err.rstrip().endswith("Fix the file, or skip it with --skip-bad-files.")
     assert not Path("index").exists()
     options = ("--skip-bad-files", "--include", "*.py", "--max-file-size", "20", "--json")
     result = arag("index", "notes", "--to", "index", "--root", ".", *options)
@@ -98,7 +98,7 @@ def test_files_that_join_an_index_of_records_leave_their_fields_out() -> None:
 def test_a_repeated_addition_changes_nothing_and_a_synchronisation_keeps_what_bad_files_had() -> (
     None
 ):
-    options = AddOptions(files=FileSelection(skip_bad_files=True))
+    options = SyncOptions(files=FileSelection(skip_bad_files=True))
     Path("notes/old/bad.txt").write_text("It was good once.")
     build_index(["notes"], "index", BuildOptions(files=options.files))
     os.utime("notes/sea.md", (1_800_000_000, 1_800_000_000))

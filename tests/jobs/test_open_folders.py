@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import arag_search
+from arag_search.cli.options.parser import as_options
 from arag_search.errors import IndexLockedError
 from index_jobs import Progress, ProgressEvent
 from index_jobs.updates.folder_index import FolderIndex
@@ -49,6 +50,9 @@ def test_what_is_no_folder_of_files_has_the_error_of_a_search(
         location = str(tmp_path / name) if name else ""
         with pytest.raises(arag_search.AragError) as raised:
             arag_search.open_index(location)
-        assert f"arag-search: {raised.value}\n" in arag("search", location, "harbour").err
+        assert (
+            f"arag-search: {as_options(str(raised.value))}\n"
+            in arag("search", location, "harbour").err
+        )
     with pytest.raises(arag_search.AragError, match="This folder holds all files of a user"):
         arag_search.open_index("/")

@@ -327,7 +327,7 @@ def test_an_encoder_of_a_program_updates_what_it_made() -> None:
     report = add_documents(new, "index", AddOptions(encoder=OwnEncoder("renamed")))
     assert report.vectors == f"{FIT}; 2 rows encoded"
     source = file_of("n.jsonl", {"id": "n2", "text": "Vivaldi wrote operas."})
-    report = sync_documents([source], "index", AddOptions(encoder=mine))
+    report = sync_documents([source], "index", SyncOptions(encoder=mine))
     assert report.vectors == f"{FIT}; 2 rows encoded"
     with open_index("index", encoder=mine) as index:
         assert index.naive_embedding_search("Vivaldi wrote operas.", top_k=1).hits[0].id == "n2.1"

@@ -8,10 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from arag_search.cli.index import index_command
 from arag_search.errors import MissingExtraError, SourceError
 from index_jobs.sources.converters.html import decoded_markup, page_of
-from index_jobs.sources.converters.registry import FILE_TYPES, FileType, file_type_of
+from index_jobs.sources.converters.registry import (
+    FILE_TYPES,
+    FileType,
+    file_type_of,
+    file_types_help,
+)
 from index_jobs.sources.converters.text import front_values, markdown
 from index_jobs.sources.encodings import Decoded, decoded, stream_encoding
 from tests.support.converted import document_of, documents_of, refusal_of, written
@@ -136,11 +140,12 @@ def test_the_ending_says_the_type() -> None:
 
 
 def test_the_guide_and_the_help_list_every_type() -> None:
+    help_text = file_types_help("")
     guide = (Path(__file__).parents[3] / "index_jobs" / "README.md").read_text("utf-8")
     for name, file_type in FILE_TYPES.items():
         endings = " ".join(f"`{ending}`" for ending in file_type.endings)
         assert f"| {name}{' *' * bool(file_type.packages)} | {endings} |" in guide
-        assert f" {' '.join(file_type.endings)} " in (index_command.__doc__ or "")
+        assert f" {' '.join(file_type.endings)} " in help_text
 
 
 def test_a_type_whose_package_is_absent_names_the_extra() -> None:
