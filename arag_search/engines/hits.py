@@ -56,6 +56,7 @@ class Hit(NamedTuple):
     - ``sentences``: the numbers of the sentences to show, whose text is ``snippet``. Empty: no
       snippets were asked for.
     - ``lowered``: the DEMOTEs that lowered the score, as written, if the text was read.
+    - ``best``: the one of these to show if there is room for only one.
     - ``is_named``: whether the query names the title.
     - ``explanation``: the score of each leaf. None: not requested.
     - ``ranks``: the ranks in both parts of a hybrid search. None: another search.
@@ -79,6 +80,7 @@ class Hit(NamedTuple):
     score: float = 0.0
     matched_sentences: tuple[int, ...] = ()
     sentences: tuple[int, ...] = ()
+    best: int = 0
     lowered: tuple[str, ...] = ()
     is_named: bool = False
     explanation: tuple[LeafScore, ...] | None = None

@@ -95,6 +95,10 @@ class Snippets:
         At sentence granularity these are the sentences that matched. With ``every``, all sentences
         of the most points are chosen.
         """
+        return sorted(self._ranked(hit, every=every))
+
+    def _ranked(self, hit: Hit, *, every: bool = False) -> list[int]:
+        """Return what ``choose`` does, the best sentence first."""
         if hit.matched_sentences:
             return list(hit.matched_sentences)
         text = self._texts.of(hit)[1]
@@ -107,7 +111,7 @@ class Snippets:
             most = max(points.values(), default=0)
             return sorted(n for n in points if points[n] == most) or first_sentence(hit)
         best = _best(points, text, lambda: self._typed, cover=self._patterns)
-        return sorted(best) or first_sentence(hit)
+        return best or first_sentence(hit)
 
     @cached_property
     def _typed(self) -> list[Pattern]:
@@ -116,8 +120,10 @@ class Snippets:
 
     def shown(self, hit: Hit, *, every: bool = False, lowered: tuple[str, ...] = ()) -> Hit:
         """Return a hit with the sentences to show, and what else its reply says of it."""
-        sentences = tuple(self.choose(hit, every=every))
-        return hit._replace(sentences=sentences, lowered=lowered, is_named=self.names(hit))
+        ranked = self._ranked(hit, every=every)
+        sentences, best = tuple(sorted(ranked)), next(iter(ranked), 0)
+        named = self.names(hit)
+        return hit._replace(sentences=sentences, best=best, lowered=lowered, is_named=named)
 
     def _named_units(self, hit: Hit) -> Iterator[int]:
         """Yield the first sentence of each unit whose name a clause on titles matches."""

@@ -182,7 +182,7 @@ def _blocks(result: SearchResult, preset: Preset, read_set: ReadSet) -> Sequence
     list_other_titles(result, blocks)
     for block in blocks:
         hit = result.hits[block.at]
-        block.by_sentence = result.asked.unit == "sentences"
+        block.by_sentence |= result.asked.unit == "sentences"
         if result.total is None and hit.ranks is None:  # a search by vectors
             block.rank = f"cosine {hit.score:.2f}"
         elif hit.lowered:

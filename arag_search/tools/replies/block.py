@@ -60,7 +60,7 @@ class Block:
     ``before`` are the numbers (from 0) of the sentences that were shown earlier, ``about`` is a
     line between header and text, ``intro`` one above the header, ``rank`` says why the passage has
     its rank, ``at`` is its place among the hits, and ``same`` are its near copies, which share a
-    line below it. ``by_sentence`` says that only what matches of it was to be shown. A document has
+    line below it. ``by_sentence`` says that only what matches of it is shown. A document has
     a ``reference``. ``cut`` is the text to show instead if the only
     remaining sentence is too long. Of the sentences ``partial``, only a part is written.
     """

@@ -19,12 +19,27 @@ from arag_search.tools.tool import ReadSet
 SNIPPET_TOKENS = 48
 """A snippet is extended by the sentences after its matches up to this many o200k tokens."""
 SHORT_TOKENS = 32
+MANUAL_TOKENS = 320
+MANUAL_HITS = 3
+GAP_TOKENS = 24
+"""A gap of so many tokens costs as much as its count, and is closed."""
+LED_TOKENS = 48
+BLOCK_TOKENS = 64
 ENTRY_TOKENS = 200
 NAMED_TOKENS = 256
 NAMED_SENTENCES = 9
 NAMED_ROOM = 384
 
 _NAME = re.compile(r"\W*([A-Z][^\W\d_]{2,})\b")
+_LEADS = re.compile(
+    r"(?:E\.g\.|For example|Examples?|Note)\b|.*:$"
+    r"|[^\n#|$]{1,60}(?<![.!?;)])$|\W*\w+(?: \([^)\n]*\))?: ",
+    re.DOTALL,
+)
+"""A sentence that leads to what follows: its end or beginning says so, or it is a term."""
+_ITEM = re.compile(r"\s*(?:[-*\u2022]|\d+[.)]) |[^\n]* \| ")
+_CODE = re.compile(r"[^\n.!?]\n[^\n]")
+"""A line that does not end as a sentence does: of code, a list or a table."""
 _PRONOUNS = frozenset({
     "he", "she", "it", "they", "his", "her", "hers", "its", "their", "theirs", "him", "them",
     "this", "that", "these", "those", "there", "such",
@@ -38,13 +53,14 @@ _PRONOUNS = frozenset({
 
 
 class Passage(NamedTuple):
-    """A hit with its sentences, whether it is short enough to be shown whole, and its near copies,
-    None if it is one itself."""
+    """A hit with its sentences, whether it is short enough to be shown whole, its near copies, None
+    if it is one itself, and whether only its best sentence is shown."""
 
     hit: Hit
     sentences: Sequence[str]
     fits: bool
     copies: Sequence[NearCopy] | None = ()
+    is_brief: bool = False
 
 
 def nothing_of_a_copy(passage: Passage) -> list[int] | None:
@@ -64,8 +80,8 @@ def whole_passage(passage: Passage) -> list[int] | None:
 
 def snippet(passage: Passage) -> list[int] | None:
     """Show of any other the best sentences for the query, and what SNIPPET adds to them."""
-    chosen = set(passage.hit.sentences)
-    if chosen:
+    chosen = {passage.hit.best} if passage.is_brief else set(passage.hit.sentences)
+    if chosen and passage.sentences:
         for add in SNIPPET:
             chosen.update(add(passage, chosen))
         if is_headless(passage.sentences, min(chosen), passage.hit.title):
@@ -87,9 +103,70 @@ def after_the_title(passage: Passage, chosen: Collection[int]) -> Iterable[int]:
     return range(max(chosen) + 1, min(max(chosen) + 2, len(passage.sentences)))
 
 
-def second_if_named(passage: Passage, _: Collection[int]) -> Iterable[int]:
-    """Add the second sentence of a passage whose title the query names."""
-    return (1,) if passage.hit.is_named and len(passage.sentences) > 1 else ()
+def first_if_named(passage: Passage, chosen: Collection[int]) -> Iterable[int]:
+    """Add the first sentence of a passage whose title the query names, which says what it is; the
+    first two if nothing else matches."""
+    most = min(len(passage.sentences), 2 if max(chosen) == 0 else 1)
+    return range(most if passage.hit.is_named else 0)
+
+
+def led_to(passage: Passage, chosen: Collection[int]) -> Iterable[int]:
+    """Add what sentences lead to, LED_TOKENS at most: after a colon or the beginning of an example
+    a list, or the text up to an empty line; after a term its definition."""
+    sentences, unit_of = passage.sentences, passage.hit.outline.unit_of
+    added: set[int] = set()
+    for number in chosen:
+        room = LED_TOKENS if _LEADS.match(sentences[number].strip("\n ")) else 0
+        for below in range(number + 1, len(sentences)) if room else ():
+            above, text = sentences[below - 1], sentences[below]
+            is_apart = above.endswith("\n\n") and not _ITEM.match(text)
+            is_led = below == number + 1 and above.strip()[-1:] not in ".!?"
+            room -= 0 if below in chosen else count_tokens(text)
+            if room < 0 or (is_apart and not is_led) or unit_of(below) != unit_of(number):
+                break
+            added.add(below)
+    return added
+
+
+def blocks_around(passage: Passage, chosen: Collection[int]) -> Iterable[int]:
+    """Add the lines of code and the rows of a table around each of theirs that is chosen, first
+    those below it, BLOCK_TOKENS at most; and what a sentence goes on from."""
+    sentences = passage.sentences
+    added: set[int] = set()
+    for number in chosen:
+        room = BLOCK_TOKENS - len(sentences[number]) // 4
+        for step in (1, -1):
+            beside = number + step
+            while 0 <= beside < len(sentences):
+                first = min(beside, beside - step)
+                if not _are_one(sentences[first], sentences[first + 1]):
+                    break
+                room -= count_tokens(sentences[beside])
+                if room < 0:
+                    break
+                added.add(beside)
+                beside += step
+    return added
+
+
+def _are_one(above: str, below: str) -> bool:
+    """Return whether two sentences are lines of one block of code, rows of one table, or one."""
+    if above.rstrip()[-1:] in ".!?":
+        return False
+    is_code = above.endswith("\n") and not above.endswith("\n\n")
+    return is_code or (" | " in above and " | " in below) or below[:1].islower()
+
+
+def gaps(passage: Passage, chosen: Collection[int]) -> Iterable[int]:
+    """Add the sentences of each gap that has at most GAP_TOKENS."""
+    added: set[int] = set()
+    before = -1
+    for number in (*sorted(chosen), len(passage.sentences)):
+        gap = range(before + 1, number)
+        if gap and count_up_to("".join(passage.sentences[gap.start : number]), GAP_TOKENS):
+            added.update(gap)
+        before = number
+    return added
 
 
 def below_names(passage: Passage, chosen: Collection[int]) -> Iterable[int]:
@@ -131,9 +208,12 @@ def following(passage: Passage, chosen: Collection[int]) -> Iterable[int]:
 
 SNIPPET: Sequence[Callable[[Passage, Collection[int]], Iterable[int]]] = (
     after_the_title,
-    second_if_named,
+    first_if_named,
     below_names,
+    led_to,
+    blocks_around,
     following,
+    gaps,
 )
 """What is added to a snippet, in this order."""
 
@@ -156,21 +236,30 @@ def begins_with_pronoun(sentence: str) -> bool:
     return bool(words) and words[0].strip("\"'“‘«(,").lower() in _PRONOUNS
 
 
+def _is_manual(hit: Hit) -> bool:
+    """Return whether a passage has entries or code, whose answers often stand beside matches."""
+    return bool(hit.outline.units) or _CODE.search(hit.content) is not None
+
+
 def passages_of(hits: Sequence[Hit], whole_up_to: int | None) -> list[Passage]:
     """Return hits with what the rules ask. A passage fits if it has at most as many o200k tokens as
     ``whole_up_to``, None for any number; if the query names its title, at most NAMED_TOKENS in at
-    most NAMED_SENTENCES, as long as all that fit above it leave so much of NAMED_ROOM."""
+    most NAMED_SENTENCES, as long as all that fit above it leave so much of NAMED_ROOM. Of manuals,
+    the first hit fits up to MANUAL_TOKENS, and those after MANUAL_HITS are brief."""
     room = NAMED_ROOM
     passages: list[Passage] = []
-    for hit in hits:
-        fits = whole_up_to is None
+    for at, hit in enumerate(hits):
+        fits, is_brief = whole_up_to is None, False
         if whole_up_to:
             is_named = hit.is_named and len(hit.sentence_ends) <= NAMED_SENTENCES
             most = max(min(NAMED_TOKENS, room) if is_named else 0, whole_up_to)
+            if at in (0, *range(MANUAL_HITS, len(hits))) and _is_manual(hit):
+                most, is_brief = (most, True) if at else (MANUAL_TOKENS, False)
             tokens = count_up_to(hit.content, most)
             fits = tokens is not None
             room -= tokens or 0
-        passages.append(Passage(hit, split_at(hit.content, hit.sentence_ends), fits))
+        sentences = split_at(hit.content, hit.sentence_ends)
+        passages.append(Passage(hit, sentences, fits, is_brief=is_brief))
     return passages
 
 
@@ -181,7 +270,11 @@ def block_of(passage: Passage, at: int, read_set: ReadSet) -> Block:
     same = list(passage.copies or ())
     block = passage_block(hit, header, passage.sentences, at=at, same=same, outline=hit.outline)
     numbers = next(numbers for rule in RULES if (numbers := rule(passage)) is not None)
-    return without_visible(block, numbers, read_set)
+    without_visible(block, numbers, read_set)
+    is_visible = read_set.is_kept and block.before.issuperset(hit.sentences)
+    if hit.sentences and is_visible and not (passage.fits or hit.is_named):
+        block.shown, block.left_out, block.by_sentence = [], "shown", True
+    return block
 
 
 def blocks_of(result: SearchResult, read_set: ReadSet, whole_up_to: int | None) -> list[Block]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from arag_search.corpus import Chunk, PassageOutline, PassageUnit
 from arag_search.search.counting.reply_forms import Show
 from arag_search.tools.passages.keyword import KeywordSearch
@@ -47,6 +49,11 @@ def reply(query: str, *passages: Chunk, **arguments: object) -> list[str]:
     return tool.run({"query": query, **arguments}).text.splitlines()
 
 
+@pytest.fixture
+def open_gaps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("arag_search.tools.replies.chosen.GAP_TOKENS", 0)
+
+
 def test_a_header_says_where_a_passage_stands_and_does_not_repeat_the_id() -> None:
     outline = PassageOutline("class Trainer > def train", 120)
     assert header_line("src/trainer.py.3", "src/trainer.py", 3, 9, outline) == (
@@ -59,6 +66,7 @@ def test_a_header_says_where_a_passage_stands_and_does_not_repeat_the_id() -> No
     assert header.endswith("> chapter 39, part 2 of 3, line 7")
 
 
+@pytest.mark.usefixtures("open_gaps")
 def test_a_name_that_matches_brings_the_text_below_it_but_no_other_entry() -> None:
     first = reply("shared_size", top_k=1)
     assert first[0] == "1 of 1 passage"
@@ -68,12 +76,14 @@ def test_a_name_that_matches_brings_the_text_below_it_but_no_other_entry() -> No
     assert "work_size" not in text
 
 
+@pytest.mark.usefixtures("open_gaps")
 def test_a_sentence_in_an_entry_stands_below_the_name_of_the_entry() -> None:
     body = "\n".join(reply('"size of work_size"', top_k=1))
-    assert "(5 left out)\n> work_size (integer)\nA size of work_size." in body
+    assert "(4 left out) work_size (integer)\nA size of work_size." in body
     assert "> work_size (integer)\nA size of work_size." in by_sentence('"size of work_size"')
 
 
+@pytest.mark.usefixtures("open_gaps")
 def test_a_clause_on_titles_shows_the_entry_that_it_names() -> None:
     body = "\n".join(reply("title:work_size", top_k=1))
     assert "(4 left out) work_size (integer)\nA size of work_size." in body

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 
 import pytest
@@ -76,7 +77,7 @@ def test_what_is_visible_is_not_shown_again_sentence_by_sentence() -> None:
     assert first.passages[0].sentences == (33, 34)
     again = search(offered, "gondola AND 1562", read_set)
     assert again.text.splitlines()[1:] == [
-        "[canals.1] The canals (shown before, 32 left out)"
+        "[canals.1] The canals (its matches were shown before)"
     ]  # fmt: skip
     assert (again.passages[0].left_out, again.retrieved_tokens < 5) == ("shown", True)
     more = search(offered, "dug OR gondola", read_set)
@@ -260,7 +261,7 @@ def test_matches_that_were_shown_before_are_said_to_be_so() -> None:
 
 
 def test_a_snippet_has_a_sentence_for_each_condition_of_the_query() -> None:
-    passage = chunk(1, "gershwin", "Gershwin", *(f"Gershwin wrote song {n}. " for n in range(5)),
+    passage = chunk(1, "gershwin", "Gershwin", *(f"Gershwin wrote song {n}. " for n in range(12)),
                     "Its end was sad: he died in 1937. ", *FILLER)  # fmt: skip
     text = search(tools(passage), "gershwin AND (died OR death)").text
     assert "he died in 1937" in text
@@ -289,6 +290,52 @@ def test_of_a_text_that_is_cut_only_its_complete_sentences_count_as_shown() -> N
     offered, read_set = tools_of(preset, index_of(passage)), ReadSet()
     assert offered["logical_search"].run({"query": "sings"}, read_set).text.endswith("sings ...")
     assert len(read_set.seen["d.1"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("sentences", "query", "shown"),
+    [
+        # a gap of as many tokens as its count is closed, also at the ends
+        (("Short. ", "A heron came. ", "It flew. ", "And so on. ", "A swan. ", *FILLER),
+         "heron swan", "Short. A heron came. It flew. And so on. A swan. The canal number 0"),
+        # a colon leads to a block, and not to the paragraph after it
+        (("To reload a heron:\n\n", "$ load -a\n", "$ load -b\n\n\n"), "heron", ""),
+        # a line of code brings its block
+        (("RAISE 'x'\n", "  USING heron\n", "  WHEN 1;\n\n\n"), "heron", ""),
+        # a row of a table brings those below it
+        (("heron | grey\n\n", "swan | white\n\n", "crow | black\n\n"), "heron", ""),
+        # a term brings its definition, a term within a line the rest of the paragraph
+        (("--heron\n\n", "Seconds to wait. ", "They are three.\n\n"), "heron", ""),
+        (("EHERON (No bird): Too many. ", "Run more. ", "Then wait.\n\n"), "eheron", ""),
+        # what begins in the middle of a sentence has its beginning
+        (("then the command\n\n", "git rebase\n\n", "would remove a heron.\n\n"), "heron", ""),
+    ],
+)  # fmt: skip
+def test_what_stands_beside_a_match_and_belongs_to_it_is_shown(
+    sentences: tuple[str, ...], query: str, shown: str
+) -> None:
+    if not shown:
+        shown = f"(1 left out) {''.join(sentences).strip()} (1 left out)"
+        sentences = (f"{'Boats ' * 400}pass. ", *sentences, f"{'Boats ' * 400}pass. ")
+    passage = chunk(1, "d", "Birds", *sentences)
+    assert shown in search(tools(passage, whole_up_to=16), query).text
+
+
+def test_the_first_sentence_of_a_passage_that_the_query_names_is_shown() -> None:
+    passage = chunk(
+        1, "canals", "Old canals", "They are of 1500. ", "Boats pass. ", *FILLER, "A gondola. "
+    )
+    assert "\nThey are of 1500." in search(tools(passage), 'title:"old canals" AND gondola').text
+    assert "\nThey are of 1500. Boats pass." in search(tools(passage), 'title:"old canals"').text
+
+
+def test_of_manuals_the_first_passage_is_whole_and_the_fourth_brief() -> None:
+    code = "def heron():\n    return 1\n\n\n"
+    texts = [*(f"A heron of kind {n}. {'La ' * 30}. " for n in range(4)), "Other. " + "la " * 30]
+    manuals = [chunk(n, f"d{n}", "", code, *texts, f"End {n}. " + "la " * 9) for n in range(5)]
+    blocks = search(tools(*manuals, whole_up_to=64), "heron kind").text.split("\n[")[1:]
+    assert ["(whole document)" in block for block in blocks] == [True] + [False] * 4
+    assert [len(re.findall("of kind", block)) for block in blocks] == [4, 3, 3, 1, 1]
 
 
 def test_a_passage_that_a_reply_completes_says_so() -> None:

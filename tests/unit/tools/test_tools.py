@@ -140,9 +140,9 @@ def test_keywords_are_scored_as_in_the_paper(keyword: KeywordSearch) -> None:
     assert result.text == (
         "3 of 3 passages\n"
         'Passages per keyword: "Antonio Vivaldi" 3, "libretto" 2.\n'
-        "[vivaldi.1] Antonio Vivaldi, part 1 of 2\n"
-        "Antonio Vivaldi was born in Venice. He wrote many operas. (1 left out) Each libretto was "
-        "new.\n"
+        "[vivaldi.1] Antonio Vivaldi, part 1 of 2 (whole part)\n"
+        "Antonio Vivaldi was born in Venice. He wrote many operas. The priest taught violin. Each "
+        "libretto was new.\n"
         "[vivaldi.2] Antonio Vivaldi, part 2 of 2 (whole part)\n"
         "He died in Vienna. Vivaldi's music was forgotten.\n"
         "[griselda.1] Griselda (Vivaldi) (whole document)\n"
