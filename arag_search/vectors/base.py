@@ -219,7 +219,8 @@ def unit_rows(rows: Any, texts: Sequence[str], where: str) -> FloatArray:
     """
     import numpy as np
 
-    vectors = np.array(rows, np.float32, order="C")
+    with np.errstate(over="ignore"):  # what is too large is not finite
+        vectors = np.array(rows, np.float32, order="C")
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
     if not np.isfinite(lengths).all():
         text = texts[int(np.flatnonzero(~np.isfinite(lengths))[0])]

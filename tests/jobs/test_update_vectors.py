@@ -17,7 +17,8 @@ from arag_search.errors import (
 )
 from arag_search.search.opening import open_index
 from arag_search.system.progress import Progress
-from arag_search.vectors.base import EncoderIdentity
+from arag_search.vectors.base import Encoder
+from arag_search.vectors.encoders.choose import open_encoder
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from arag_search.vectors.folder import writing
 from index_jobs.build.report import AddReport
@@ -306,25 +307,21 @@ def test_an_index_of_equal_content_in_the_same_folder_keeps_its_vectors() -> Non
     assert delete_documents("twin", ["d3"], vectors="shared").vectors == FIT
 
 
-class OwnEncoder(HashingEncoder):
-    """An encoder of a program."""
-
-    def __init__(self, name: str, dimension: int = 32) -> None:
-        super().__init__(dimension)
-        self.identity = EncoderIdentity(kind="own", name=name, dimension=dimension)
+def own_encoder(name: str, dimension: int = 32) -> Encoder:
+    return open_encoder(name, HashingEncoder(dimension).encode, dimension)
 
 
 def test_an_encoder_of_a_program_updates_what_it_made() -> None:
-    mine = OwnEncoder("mine")
+    mine = own_encoder("mine")
     embed_index("index", mine, EmbedOptions(overwrite=True))
     new = [{"id": "n1", "text": "Goldoni wrote plays."}]
     message = error_message(add_documents, new, "index")
     assert message.startswith("The vectors were made by mine, an object of a program.")
     assert "AddOptions(encoder=...)" in message
-    for other in ("hashing:33", OwnEncoder("mine", 33)):
+    for other in ("hashing:33", own_encoder("mine", 33)):
         with pytest.raises(VectorsMismatchError, match="is not the encoder that made the vectors"):
             add_documents(new, "index", AddOptions(encoder=other))
-    report = add_documents(new, "index", AddOptions(encoder=OwnEncoder("renamed")))
+    report = add_documents(new, "index", AddOptions(encoder=own_encoder("renamed")))
     assert report.vectors == f"{FIT}; 2 rows encoded"
     source = file_of("n.jsonl", {"id": "n2", "text": "Vivaldi wrote operas."})
     report = sync_documents([source], "index", SyncOptions(encoder=mine))

@@ -7,12 +7,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-from arag_search.errors import AragError, ArgumentError
+from arag_search.errors import AragError, ArgumentError, EncoderReplyError
 from arag_search.system.extras import install_line, missing_extra
 from arag_search.vectors.base import EncoderIdentity
 from arag_search.vectors.encoders.choose import endpoint_address, open_encoder
@@ -33,6 +33,63 @@ def message(error: type[AragError], name: str, **options: object) -> str:
         open_encoder(name, **options)  # type: ignore[arg-type]
     assert type(raised.value) is error
     return str(raised.value)
+
+
+# A function
+
+
+class Tensor(list[list[float]]):
+    """Rows as torch holds them."""
+
+    def __array__(self, *_: object, **__: object) -> Any:
+        return np.array([*self], np.float16)
+
+
+@pytest.mark.parametrize("made", [list, Tensor, np.array, np.float16, np.float64])
+def test_a_function_is_an_encoder_whatever_holds_its_rows(made: Any) -> None:
+    asked: list[list[str]] = []
+
+    def rows(texts: list[str]) -> Any:
+        asked.append(texts)
+        return made([[3.0, 4.0]] * len(texts))
+
+    encoder = open_encoder("mine", rows, 2, query_prefix="query: ")
+    assert encoder.identity == EncoderIdentity(
+        kind="function", name="mine", dimension=2, query_prefix="query: "
+    )
+    assert (
+        encoder.encode(["a", "half \ud83d"]).round(3).tolist()
+        == np.float32([[0.6, 0.8]] * 2).tolist()
+    )
+    assert encoder.encode_queries(["b"]).dtype == np.float32
+    assert encoder.encode([]).shape == (0, 2)
+    assert asked == [["a", "half ?"], ["query: b"]]
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ([[0.6, 0.8]], "gave 2 texts an array of float64 of shape (1, 2)."),
+        ([[0.6, 0.8, 0.0]] * 2, "gave 2 texts an array of float64 of shape (2, 3)."),
+        ([[0.6], [0.6, 0.8]], "gave 2 texts what is no array: "),
+        ([[1, 0], [0, 1]], "gave 2 texts an array of int64 of shape (2, 2)."),
+        ([["0.6", "0.8"]] * 2, "gave 2 texts an array of <U3 of shape (2, 2)."),
+        (None, "gave 2 texts an array of object of shape ()."),
+        ([[0.6, 0.8], [0.6, math.nan]], "not finite: 'b'"),
+        ([[0.6, 0.8], [0.6, 1e300]], "not finite: 'b'"),
+    ],
+)
+def test_what_is_no_vector_of_each_text_is_refused(given: object, problem: str) -> None:
+    with pytest.raises(EncoderReplyError) as raised:
+        open_encoder("mine", lambda _: given, 2).encode(["a", "b"])
+    assert problem in raised.value.what
+    assert raised.value.where == "encoder mine"
+
+
+def test_a_function_needs_a_dimension_and_no_options_of_models() -> None:
+    assert message(ArgumentError, "mine", function=list).startswith("dimension is 0.")
+    problem = message(ArgumentError, "mine", function=list, dimension=2, batch_size=3)
+    assert problem.startswith("Encoders of mine have no options: batch_size.")
 
 
 # Hashing

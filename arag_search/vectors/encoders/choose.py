@@ -22,6 +22,7 @@ from arag_search.vectors.encoders.endpoint import (
 )
 from arag_search.vectors.encoders.hashing import DEFAULT_DIMENSION, HashingEncoder
 from arag_search.vectors.encoders.onnx import PREFIX, OnnxEncoder, runs_by_onnx
+from arag_search.vectors.encoders.prefixed import EncodingFunction, FunctionEncoder
 from arag_search.vectors.encoders.sentence_transformer import (
     AUTO_DEVICE,
     SentenceTransformerEncoder,
@@ -48,8 +49,14 @@ def open_again(made_by: EncoderIdentity, **options: Unpack[EncoderOptions]) -> E
     return open_encoder(made_by.name, **{**made_by.options, **options})
 
 
-def open_encoder(name: str, **options: Unpack[EncoderOptions]) -> Encoder:
-    """Open the encoder of a name.
+def open_encoder(
+    name: str,
+    function: EncodingFunction | None = None,
+    dimension: int = 0,
+    **options: Unpack[EncoderOptions],
+) -> Encoder:
+    """Open the encoder of a name, or make one with any name of a ``function``, which gets a list of
+    texts and returns what ``numpy.asarray`` makes their vectors of this ``dimension``, of floats.
 
     ``hashing`` or ``hashing:DIMENSION`` is the fake encoder. ``endpoint:MODEL`` is a model of an
     OpenAI-compatible endpoint: key and base URL are ARAG_EMBEDDING_API_KEY and
@@ -69,6 +76,9 @@ def open_encoder(name: str, **options: Unpack[EncoderOptions]) -> Encoder:
         raise TypeError(f"open_encoder() has no argument {', '.join(sorted(unknown))}")
     if not name:
         raise ArgumentError("The encoder has no name.", allowed=_ALLOWED)
+    if function is not None:
+        _check_unused(name, options, "device", "batch_size")
+        return FunctionEncoder(name, function, dimension, options)
     kind = name.partition(":")[0]
     if kind == HASHING:
         _check_unused(name, options, "device", "query_prefix", "document_prefix")

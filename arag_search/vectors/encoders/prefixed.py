@@ -1,20 +1,28 @@
-"""What encoders with a model have in common: prefixes, counting, and the model of this process."""
+"""What encoders have in common: prefixes, counting, the model of this process, and functions."""
 
 from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from arag_search.errors import AragError, EncoderFilesError, EncoderUnavailableError
+from arag_search.errors import (
+    AragError,
+    ArgumentError,
+    EncoderFilesError,
+    EncoderReplyError,
+    EncoderUnavailableError,
+)
+from arag_search.system.extras import check_extra
 from arag_search.tokens import encodable
 from arag_search.vectors.base import EncoderIdentity, EncoderOptions, FloatArray, unit_rows
 from arag_search.vectors.encoders.known_models import prefixes_of
 
 Task: TypeAlias = Literal["query", "document"]
 Prompts: TypeAlias = Mapping[str, str | None]
+EncodingFunction: TypeAlias = Callable[[list[str]], Any]
 
 
 class PrefixedEncoder(ABC):
@@ -137,3 +145,40 @@ class LocalEncoder(PrefixedEncoder):
     @abstractmethod
     def _encoded(self, model: Any, texts: list[str], prefix: str, task: Task) -> tuple[Any, int]:
         """Encode texts, as ``_rows`` does. Safe to use from several threads."""
+
+
+class FunctionEncoder(PrefixedEncoder):
+    """A function from texts to vectors, which several threads may call: see ``open_encoder``.
+    Encoding raises EncoderReplyError for other vectors, and what the function raises."""
+
+    kind = "function"
+
+    def __init__(
+        self, name: str, function: EncodingFunction, dimension: int, options: EncoderOptions
+    ) -> None:
+        if dimension < 2:
+            raise ArgumentError(f"dimension is {dimension}.", allowed="2 or more")
+        check_extra("vectors", "numpy")
+        self._function, where = function, f"encoder {name}"
+        own: EncoderOptions = {"query_prefix": "", "document_prefix": "", **options}
+        super().__init__(name, where, own, prompts={}, max_tokens=None, dimension=dimension)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def _rows(self, texts: list[str], prefix: str, task: Task) -> tuple[Any, int]:
+        import numpy as np
+
+        given = self._function([prefix + text for text in texts])
+        try:
+            rows: Any = np.asarray(given)
+            problem = f"an array of {rows.dtype} of shape {rows.shape}"
+        except (TypeError, ValueError, RuntimeError) as error:  # such as rows of unequal lengths
+            rows, problem = np.empty(0), f"what is no array: {error}"
+        if rows.dtype.kind == "f" and rows.shape == (len(texts), self._dimension):
+            return rows, 0
+        raise EncoderReplyError(
+            f"The function gave {len(texts)} texts {problem}.",
+            where=self._where,
+            allowed=f"an array of floats of shape ({len(texts)}, {self._dimension})",
+        )
