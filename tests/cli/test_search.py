@@ -294,7 +294,11 @@ def test_each_keyword_is_an_argument(arag: Command) -> None:
     done = arag("search", "my-index", "--tool", "keyword", "Antonio Vivaldi", "libretto",
                 "--top-k", "2", "--explain")  # fmt: skip
     assert (done.code, done.err) == (0, "")
-    assert done.lines[:2] == ["2 of 13 passages", "[vivaldi.1] Antonio Vivaldi"]
+    assert done.lines[:3] == [
+        "2 of 13 passages",
+        'Passages per keyword: "Antonio Vivaldi" 13, "libretto" 4.',
+        "[vivaldi.1] Antonio Vivaldi",
+    ]
     assert done.out.endswith(
         "\n"
         "Scores:\n"
