@@ -272,19 +272,19 @@ class Tally:
         listed = [p for p in parts.alternatives if not (self._shows_all and counts[p])]
         listed += [] if self._shows_all else parts.words
         listed += [p for p in (*parts.names, *self._conditions) if p not in parts.alternatives]
-        few = [] if self._shows_all else [p for p in listed if 0 < counts[p] <= len(hits)]
-        on_page = self._subject.counts_on(self._page, few)
+        few = [p for p in listed if 0 < counts[p] <= len(hits) + MAX_TITLES]
+        on_page = dict(zip(few, self._subject.meeting(self._page, few), strict=True))
         rows: list[ClauseCount] = []
         for part in dict.fromkeys(listed):
             elsewhere = sorted(self._elsewhere.get(part, ()), key=lambda hit: hit.ordinal)
-            titles = [hit.title for hit in elsewhere if hit.title and hit.id not in apart]
+            titles = {hit.id: hit.title for hit in elsewhere}
             rows.append(
                 ClauseCount(
                     part.text,
                     counts[part],
                     None if part.parts else part,
-                    titles=tuple(dict.fromkeys(titles)),
-                    is_shown=counts[part] == on_page.get(part),
+                    titles={id: title for id, title in titles.items() if id not in apart},
+                    matches=frozenset({*on_page.get(part, ()), *titles}),
                     lacks=self._nearest[part].lacks if part in self._nearest else (),
                 )
             )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, NamedTuple
 
 from arag_search.engines.base import MAX_TOTAL, ValueCount
@@ -103,8 +103,8 @@ class ClauseCount:
     ``count``: above MAX_TOTAL, it means "more than 1,000".
     ``leaf``: the part itself, if it is a leaf.
     ``excluded``: whether the query excludes it.
-    ``titles``: the titles of matches that are not shown, if they are few.
-    ``is_shown``: whether all matches are among the hits.
+    ``titles``: the titles of matches that are not shown, by their ids, if they are few.
+    ``matches``: the ids of the matches that are known.
     ``lacks``: of a part without a match, the conditions that the passage nearest to it misses.
 
     Example: "antonio vivaldi" 27
@@ -114,8 +114,8 @@ class ClauseCount:
     count: int
     leaf: Clause | None
     excluded: bool = False
-    titles: tuple[str, ...] = ()
-    is_shown: bool = False
+    titles: Mapping[str, str] = field(default_factory=dict[str, str])
+    matches: frozenset[str] = frozenset()
     lacks: tuple[str, ...] = ()
 
     def __str__(self) -> str:

@@ -135,7 +135,7 @@ def reply(
         if not hits:
             heading = _empty_lines(result, understood)
         absent = map(str, result.absent if hits else ())
-        lines = [*heading, *absent, branch_counts(result, shown), notes]
+        lines = [*heading, *absent, branch_counts(result, shown, read_set), notes]
         head = "\n".join(line for line in lines if line)
         return head, _footer(result, kept, shown, max_offset, paging)
 

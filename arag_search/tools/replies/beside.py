@@ -13,7 +13,7 @@ from arag_search.search.advice.told import ClauseCount, count_text
 from arag_search.search.asked import Keywords
 from arag_search.search.results import SearchResult
 from arag_search.tokens import cut_to
-from arag_search.tools.replies.block import Block
+from arag_search.tools.replies.block import SHOWN_BEFORE, Block
 from arag_search.tools.replies.chosen import block_of, passages_of
 from arag_search.tools.replies.writing import shown_title
 from arag_search.tools.tool import ReadSet
@@ -66,11 +66,13 @@ def list_other_titles(result: SearchResult, blocks: Sequence[Block]) -> None:
         others[0].intro = OTHER_TITLES
 
 
-def branch_counts(result: SearchResult, shown: int) -> str:
+def branch_counts(result: SearchResult, shown: int, read_set: ReadSet) -> str:
     """Return the line with the counts of all keywords, or of the parts of a query that find less
-    than the passages ``shown``; empty if there are none."""
+    than the passages ``shown``; empty if there are none. It says which parts have no match that
+    was not shown, here or before."""
+    seen = {id for id in read_set.seen if read_set.seen[id] and read_set.is_kept}
     if isinstance(result.asked, Keywords):
-        counts = ", ".join(map(_count, result.branches))
+        counts = ", ".join(_count(part, seen) for part in result.branches)
         return f"{PER_KEYWORD}{counts}." if counts else ""
     nowhere = [part.clause for part in result.branches if part.leaf and not part.count]
     few = [
@@ -78,24 +80,29 @@ def branch_counts(result: SearchResult, shown: int) -> str:
         for part in result.branches
         if (part.count < shown or part.titles) and not {part.clause, *part.lacks} & {*nowhere}
     ]
-    counts = [_count(part) for part in few if not part.is_shown]
-    whole = [_count(part) for part in few if part.is_shown]
+    counts, whole = list[str](), list[str]()
+    for part in few:
+        is_shown = 0 < part.count == len(part.matches) and seen.issuperset(part.titles)
+        (whole if is_shown else counts).append(_count(part, seen))
     if nowhere:
         counts.append(f"{', '.join(nowhere)} {'occurs' if len(nowhere) == 1 else 'occur'} nowhere")
     kinds = {"Alone": counts, "All shown": whole}
-    apart = ". " if any(part.titles for part in few) else "; "
+    apart = ". " if any(": " in text for text in counts) else "; "
     return " ".join(f"{kind}: {apart.join(texts)}." for kind, texts in kinds.items() if texts)
 
 
-def _count(part: ClauseCount) -> str:
+def _count(part: ClauseCount, seen: set[str]) -> str:
     clause = shortened(part.clause, MAX_PART_CHARACTERS)
     if part.lacks and clause != part.clause:  # what failed is not cut off
         clause = f"(... AND {' AND '.join(part.lacks)})"
     text = f"{clause} {count_text(part.count)}"
-    if not part.titles:
+    if 0 < part.count == len(part.matches) and part.matches.issubset(seen):
+        return f"{clause}: {'' if part.count == 1 else f'all {part.count} '}{SHOWN_BEFORE}"
+    titles = dict.fromkeys(title for id, title in part.titles.items() if title and id not in seen)
+    if not titles:
         return text
-    also = "" if len(part.titles) == part.count else "also "
-    return f"{text}: {also}{'; '.join(map(shown_title, part.titles))}"
+    also = "" if len(titles) == part.count else "also "
+    return f"{text}: {also}{'; '.join(map(shown_title, titles))}"
 
 
 def _intro(text: str) -> str:

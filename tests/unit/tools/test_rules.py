@@ -250,6 +250,24 @@ def test_parts_of_which_the_page_shows_all_are_said_to_be_shown() -> None:
     assert text.splitlines()[1] == 'All shown: "vivaldi" 1.'
 
 
+def test_parts_also_count_what_earlier_replies_showed() -> None:
+    offered, read_set = tools(*(
+        chunk(n, f"d{n}", f"Page {n}", "He wrote cantatas. ", "Mozart. " * (n == 2))
+        for n in range(3)
+    )), ReadSet()  # fmt: skip
+
+    def counted() -> str:
+        return search(offered, "mozart AND cantatas", read_set).text.splitlines()[1]
+
+    assert counted() == "Alone: cantatas 3: also Page 0; Page 1."
+    search(offered, "wrote", read_set)
+    assert counted() == "All shown: cantatas: all 3 shown before."
+    read_set.forget(["d2.1"], ())
+    assert counted() == "All shown: cantatas 3."
+    read_set.forget(["d0.1"], ())
+    assert counted() == "Alone: cantatas 3: also Page 0."
+
+
 def test_matches_that_were_shown_before_are_said_to_be_so() -> None:
     offered, read_set = tools(LONG), ReadSet()
     search(offered, "gondola", read_set)
