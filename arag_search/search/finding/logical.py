@@ -27,7 +27,7 @@ from arag_search.search.advice.told import Told, notes_on
 from arag_search.search.asked import Search
 from arag_search.search.counting.fields import contents, parse_sort
 from arag_search.search.counting.reply_forms import Listing, listed
-from arag_search.search.finding.ranking import page_after, related, typed_first, with_places
+from arag_search.search.finding.ranking import page_after, rarest, related, typed_first, with_places
 from arag_search.search.finding.resolve import resolve_lookups
 from arag_search.search.reading.documents import unknown_chunks
 from arag_search.search.reading.snippets import Highlighter, Snippets
@@ -106,11 +106,12 @@ def logical_search(state: IndexState, asked: Search, *, exact: bool = False) -> 
 
 class Found(NamedTuple):
     """A page with what advice tells of it. ``first_page`` is the size of page one if alternatives
-    were moved onto it, else 0."""
+    were moved onto it, else 0; ``rest`` tells of matches that a list leaves to later pages."""
 
     page: Page
     advice: Told
     first_page: int = 0
+    rest: str = ""
 
 
 def _searched(engine: SearchEngine, subject: Subject) -> Found:
@@ -129,7 +130,9 @@ def _searched(engine: SearchEngine, subject: Subject) -> Found:
     page, tallies, pieces = answered(
         engine, request, page, of_parts, lambda known: _advice(subject, known)
     )
-    first_page = 0
+    first_page, rest = 0, ""
+    if asked.branches and asked.form.in_corpus_order:
+        page, rest = rarest(engine, request, page)
     for tally in filter(None, tallies):
         alternatives = tally.alternatives
         if asked.first_page == request.top_k and any(alternatives.values()):
@@ -138,7 +141,7 @@ def _searched(engine: SearchEngine, subject: Subject) -> Found:
             page = related(page, *tally.by_frequency(), subject.judge)
             first_page = request.top_k
         pieces = [tally.told(page), *pieces]
-    return Found(page, Told.all(pieces), first_page)
+    return Found(page, Told.all(pieces), first_page, rest)
 
 
 def _notes(
@@ -148,7 +151,7 @@ def _notes(
     ``meant``, that the index has no titles, preferences that no hit meets, and words that occur
     nowhere."""
     asked, request, query = subject.asked, subject.request, subject.query
-    notes = [*read, *meant]
+    notes = [*read, *meant, *filter(None, [outcome.rest])]
     if request.sort is not None or (asked.feedback and not outcome.page.total.number):
         notes = [note for note in notes if note != NOTE_UNRANKED]
     names_title = f"{TITLE}:" in query.text and any(

@@ -9,8 +9,11 @@ from itertools import groupby
 
 from arag_search.engines.base import Page, SearchEngine, SearchRequest
 from arag_search.engines.hits import Hit
-from arag_search.plan.clauses import Clause
+from arag_search.plan.clauses import Clause, ResolvedPlan, all_clauses, joined, unranked, with_parts
 from arag_search.search.advice.judging import Judge
+from arag_search.search.advice.parts import MAX_COUNTED
+from arag_search.search.advice.told import MAX_RARE
+from arag_search.search.counting.reply_forms import MAX_REACH, counted_all
 from arag_search.search.reading.snippets import Highlighter
 
 
@@ -47,6 +50,35 @@ def page_after(engine: SearchEngine, request: SearchRequest, first: Page) -> Pag
     shown = {hit.id for hit in first.hits}
     hits = (*first.hits, *(hit for hit in page.hits if hit.id not in shown))
     return replace(page, hits=hits[offset : offset + top_k])
+
+
+def rarest(engine: SearchEngine, request: SearchRequest, page: Page) -> tuple[Page, str]:
+    """Return a page of a list in which matches of only the most frequent alternative come last, on
+    pages of their own, and a note on how many; the same page if these are few."""
+    query, offset = request.query.root, request.offset
+    is_other = request.sort or request.per_document or request.from_ordinal is not None
+    parts = () if is_other or request.granularity != "chunk" else query.parts
+    if query.kind != "any" or not 1 < len(parts) <= MAX_COUNTED:
+        return page, ""
+    page = counted_all(engine, page, request)
+    others = [unranked(with_parts(query, [p for p in parts if p is not part])) for part in parts]
+    counts = engine.counts(
+        [(ResolvedPlan(other), "chunk") for other in others],
+        request.scope,
+        request.deadline,
+        exact=True,
+    )
+    first, total = min(counts), page.total.number
+    if not first or total - first <= MAX_RARE or total > MAX_REACH:
+        return page, ""
+    most, within = parts[counts.index(first)], others[counts.index(first)]
+    note = f"{most.text} alone: {total - first:,} more passages."
+    if offset >= first:
+        within = all_clauses([unranked(most), replace(within, role="excluded")])
+        offset, note = offset - first, ""
+    scope = joined(request.scope, ResolvedPlan(within))
+    page = engine.search(replace(request, scope=scope, offset=offset))
+    return replace(page, passages=total).with_total(total), note
 
 
 def typed_first(hits: Sequence[Hit], highlighter: Highlighter) -> Sequence[Hit]:

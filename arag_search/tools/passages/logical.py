@@ -62,7 +62,8 @@ class LogicalSearch(SearchTool):
         if place := _PLACE.fullmatch(after or "0"):
             offset = int(place[1])
             first = int(place[2] or offset or arguments.top_k)
-            first_page = first if first <= MAX_TOOL_TOP_K else 0
+            is_list = REPLY_FORMS[arguments.show].is_list
+            first_page = 0 if is_list or first > MAX_TOOL_TOP_K else first
             return {"offset": offset, "after": None, "first_page": first_page}
         if arguments.sort or not REPLY_FORMS[arguments.show].in_corpus_order:
             raise ArgumentError(

@@ -50,6 +50,31 @@ def test_a_list_that_does_not_fit_goes_on_after_the_last_title_that_is_shown() -
     assert seen == [f"d{n}.1" for n in range(300)]
 
 
+def test_a_list_begins_with_the_rarest_alternatives_and_counts_the_most_frequent_one() -> None:
+    texts = ["Siduxn and a qix. ", *["Siduxn. "] * 40, "A heron. ", "An opera. ", "A heron. "]
+    index = index_of(*(chunk(n, f"d{n}", "", text) for n, text in enumerate(texts)))
+    preset = plain_preset(loop_guards=True)
+    tool, rare = LogicalSearch(index, preset), {"d0.1", "d41.1", "d43.1"}
+    query = {"query": "siduxn OR qix OR heron"}
+    for more in ({"show": "titles"}, {"show": "lines"}, {"show": "titles", "top_k": 3}):
+        result = tool.run(query | more)
+        assert (set(result.ids), result.total) == (rare, 43), more
+        assert "Note: siduxn alone: 40 more passages." in result.text
+        assert result.text.splitlines()[-1] == "More: after=3."
+        seen = list(result.ids)
+        while "More:" in result.text:
+            result = tool.run(query | more | {"after": str(len(seen))})
+            assert "alone" not in result.text
+            seen += result.ids
+        assert seen[3:] == [f"d{n}.1" for n in range(1, 41)]
+    for few in ("heron OR qix", "siduxn", "siduxn OR zeppelin", "siduxn AND (qix OR heron)"):
+        assert "alone" not in tool.run({"query": few, "show": "titles"}).text
+    paged = tool.run(query | {"show": "titles", "top_k": 2})
+    assert (len(paged.ids), paged.text.splitlines()[-1]) == (2, "More: after=2.")
+    rest = tool.run(query | {"show": "titles", "top_k": 2, "after": "2"})
+    assert {*paged.ids, *rest.ids} == rare
+
+
 def test_an_empty_list_says_why() -> None:
     tool = LogicalSearch(index_of(chunk(0, "a", "T", "An opera. ")), plain_preset(loop_guards=True))
     assert tool.run({"query": "operra", "show": "titles"}).text == (
