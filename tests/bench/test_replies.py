@@ -17,7 +17,7 @@ What does zorble take by default?:
 How is a crumb fried?:
   {kind: how-to, page: m/a.html, keywords: fry crumb, query: crumb, answers: [brown butter]}
 """
-FILLER = "".join(f"<p>Paragraph {number} is about weather and hills.</p>" for number in range(12))
+FILLER = "".join(f"<p>Paragraph {number} is about weather and hills.</p>" for number in range(20))
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def manuals(tmp_path: Path) -> Path:
     (folder / "m").mkdir(parents=True)
     (folder / "m" / "a.html").write_text(
         f"<h1>Zorble</h1><p>A zorble has a default size. It is <b>12</b>.</p>{FILLER}"
-        "<p>Crumbs are food. They stay. They like the pan. Take brown butter.</p>",
+        f"<p>Crumbs are food.</p>{FILLER}<p>They like the pan. Take brown butter.</p>",
         "utf-8",
     )
     (folder / "m" / "b.html").symlink_to(folder / "m" / "a.html")
@@ -62,7 +62,7 @@ def test_a_lookup_that_its_page_does_not_answer_is_an_error(
 
 PASSAGES = (
     ("Homebu", "Homebu is a drama film directed by Worogruer Vorim and shot in Lower Gatrin."),
-    ("Worogruer Vorim", "Worogruer Vorim was a producer. He died in Siduxn."),
+    ("Worogruer Vorim", "Worogruer Vorim was a producer. He died in Siduxn. He had a cat."),
     ("Lower Gatrin", "Lower Gatrin is a quiet town with a mill."),
 )
 

@@ -55,9 +55,9 @@ def test_a_semantic_search_shows_near_sentences_and_how_to_get_more(index: Index
 def test_a_hybrid_search_shows_whole_passages_only_if_the_preset_says_so(index: Index) -> None:
     chosen = HybridSearch(index).run({"query": "who revised it?", "max_results": 1})
     assert chosen.text.splitlines()[1:3] == [
-        "[griselda.1] Griselda (Vivaldi)",
-        "(1 left out) Its premiere was in Venice. Its libretto was revised by the young Carlo "
-        "Goldoni.",
+        "[griselda.1] Griselda (Vivaldi) (whole document)",
+        "Griselda is an opera by Antonio Vivaldi. Its premiere was in Venice. Its libretto was "
+        "revised by the young Carlo Goldoni.",
     ]
     whole = HybridSearch(index, plain_preset(full_text=True))
     assert "shows each passage in full" in whole.description
