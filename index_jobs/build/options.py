@@ -114,6 +114,7 @@ class BuildOptions(TargetOptions, ReadingOptions):
         """Return the options that must be unchanged for an interrupted build to be resumed."""
         values = {name: value for name, value in values_of(self).items() if name not in _SAME_INDEX}
         values |= {"metadata": [*self.metadata.items()], "without": sorted(self.without)}
+        values["bm25"] = str(self.bm25)
         marked = {f"`{name}`": value for name, value in values.items()}
         return {**marked, "the program": program_version()}
 
