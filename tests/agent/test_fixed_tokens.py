@@ -16,7 +16,7 @@ from arag_search.tools.preset_files import DEFAULT_PRESET, load_preset
 from arag_search.tools.toolbox import tools_of
 
 MOST_OF_AGENT = 850
-MOST_OF_MCP = 560
+MOST_OF_MCP = 480
 SCHEMA = "inputSchema"
 
 

@@ -49,10 +49,7 @@ class ChunkReadArguments(Arguments):
     from_sentence: int = Field(
         1, ge=1, description="Sentence to start from; above 1 with one id only."
     )
-    near: str = Field(
-        "",
-        description='With one id: words to show a part around, or what "Go on:" says.',
-    )
+    near: str = Field("", description='With one id; also what "Go on:" says.')
 
 
 class ChunkRead(Tool):

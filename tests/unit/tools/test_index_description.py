@@ -89,13 +89,15 @@ def test_rare_syntax_is_not_described() -> None:
     assert not any(rare in description for rare in ("~", "^"))
 
 
-def test_the_example_joins_two_subjects_by_or_and_runs_as_written() -> None:
-    example = '"antonio vivaldi" OR "johann hasse"'
+def test_the_example_joins_two_subjects_by_a_space_and_runs_as_written() -> None:
+    example = '"antonio vivaldi" hasse'
     index = index_of(*VIVALDI)
-    assert example in LogicalSearch(index).description
+    assert example in (description := LogicalSearch(index).description)
+    assert "(a space is OR)" in description
+    assert 'near: "born" shows that part' in ChunkRead(index).description
     assert index.logical_search(example).hits[0].id == "vivaldi.1"
     without = LogicalSearch(index, plain_preset(operators=False)).description
-    assert example not in without
+    assert not any(text in without for text in (example, "(a space is OR)"))
     assert "AND, OR, NOT, - and ! are refused" in without
 
 
