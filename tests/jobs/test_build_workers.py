@@ -172,7 +172,7 @@ BUILD = """
 import os, sys
 os.setpgid(0, 0)
 from tests.support.worker_processes import worker_processes
-from arag_search.cli.index import index_command
+from arag_search.cli.app import run
 import arag_search.system.progress
 
 class Printing(arag_search.system.progress.PlainProgress):
@@ -183,7 +183,7 @@ class Printing(arag_search.system.progress.PlainProgress):
             print(*worker_processes(), flush=True)
 
 arag_search.system.progress.open_progress = lambda: Printing(sys.stderr)
-sys.exit(index_command([sys.argv[1]], "index", workers=2))
+sys.exit(run(["index", sys.argv[1], "--to", "index", "--workers", "2"]))
 """
 
 

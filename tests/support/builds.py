@@ -89,8 +89,7 @@ def without_times(manifest: Manifest) -> Manifest:
 CHILD = """
 import sys, time
 from pathlib import Path
-from arag_search.cli.index import index_command
-from arag_search.errors import AragError
+from arag_search.cli.app import run
 from arag_search.engines.lucene import writer
 import index_jobs.build.new_index, arag_search.system.progress
 
@@ -126,11 +125,7 @@ if not float(interval):
     index_jobs.build.new_index.CHECKPOINT_SHARE = 0
 if action == "MEMORY":
     writer.RAM_BUFFER_MB = 1.0
-try:
-    code = index_command(sources, to, workers=int(workers), language="en")
-except AragError as error:
-    print(error, file=sys.stderr)
-    code = 1
+code = run(["index", *sources, "--to", to, "--workers", workers, "--language", "en"])
 if action == "MEMORY":
     print("peak", peak)
 sys.exit(code)
