@@ -197,8 +197,8 @@ def _best(
     cover: Sequence[Pattern] = (),
 ) -> list[int]:
     """Return the numbers of the sentences with most points, of equal ones those that match more of
-    what was ``typed``, then the earlier. Of patterns to ``cover``, one that no sentence before
-    matches goes first."""
+    what was ``typed``, then the earlier. Of patterns to ``cover``, those that no sentence before
+    matches go first, and weigh more the fewer sentences match them."""
     best = sorted(points, key=lambda number: (-points[number], number))
     if len(best) > most and points[best[most - 1]] == points[best[most]]:
         also = Counter(number for pattern in typed() for number in text.matching(pattern))
@@ -209,7 +209,7 @@ def _best(
     unseen = [set(text.matching(pattern)) for pattern in cover]
     while len(chosen) < most:
         left = [number for number in best if number not in chosen]
-        chosen.append(max(left, key=lambda number: sum(number in numbers for numbers in unseen)))
+        chosen.append(max(left, key=lambda number: sum(1 / len(n) for n in unseen if number in n)))
         unseen = [numbers for numbers in unseen if chosen[-1] not in numbers]
     return chosen
 

@@ -52,6 +52,13 @@ def shown_sentences(query: str, hit: Hit = VIVALDI) -> list[int]:
     return Snippets(lower(parse(query, SCHEMA).tree, "en")).choose(hit)
 
 
+def test_the_sentence_with_the_rarest_word_is_shown_beside_any_number_of_others() -> None:
+    pairs = ["An opera in Venice. ", "A song about Rome. ", "A heron near water. "]
+    hit = hit_of(*pairs * 3, "The qix.")
+    shown = shown_sentences("opera venice song rome heron water qix", hit)
+    assert (len(shown), shown[-1]) == (3, 9)
+
+
 @pytest.mark.parametrize(
     ("query", "sentences"),
     [
