@@ -256,9 +256,10 @@ class Index:
         score. ``per_document`` shows at most this many passages of a document, 1 to 1,000; the
         total counts all.
 
-        With ``relax``, an AND that matches nothing gets ``nearest``: at most five passages, those
-        that miss the fewest of its conditions, ranked by the score of the others. Exclusions and
-        scope still apply. They are found in the same request as the counts of the parts.
+        With ``relax``, an AND that matches nothing gets ``nearest``: at most five passages that
+        miss one condition, all the same, ranked by the score of the others. They have the rarest
+        word or name, and not only frequent words. Exclusions and scope still apply. They are found
+        in the same request as the counts of the parts.
         ``branches`` counts the phrases, title clauses and alternatives of a query that has several,
         in the request of the search itself. To a first page it adds the best passage of each
         alternative of an OR that has none there, but not of a frequent word. With ``relax``, an

@@ -47,8 +47,8 @@ class SearchResult:
     ``branches``: the counts of parts of the query alone.
     ``absent``: the words that no passage of a rare name has.
     ``unrepresented``: the best passages of alternatives that have none among the hits.
-    ``nearest``: the passages that miss the fewest conditions of a query, or of an alternative, that
-    matched nothing.
+    ``nearest``: the passages that miss one condition of a query that matched nothing, or the fewest
+    of an alternative.
 
     Example: SearchResult(asked=Search("opera"), understood="opera", hits=(...), total=2)
     """

@@ -5,7 +5,7 @@ They are found by ordinary queries, so that every engine gives the same ones in 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from math import comb
 
@@ -18,11 +18,12 @@ from arag_search.plan.clauses import (
     has_lookups,
     leaf_clauses,
     wanted,
+    wanted_leaves,
     with_parts,
 )
 from arag_search.search.advice.judging import Judge
-from arag_search.search.advice.questions import Advice, Answers, Questions, Subject
-from arag_search.search.advice.told import Told
+from arag_search.search.advice.questions import Advice, Answers, Counted, Questions, Subject
+from arag_search.search.advice.told import MAX_RARE, Told
 from arag_search.search.reading.snippets import Snippets
 
 MAX_RELAXED_CLAUSES = 8
@@ -59,9 +60,8 @@ def relaxed_queries(query: Clause) -> list[Clause]:
 
 
 def relaxed(subject: Subject) -> Advice[Told]:
-    """Tell the passages nearest to a query that found nothing: those of the first step that has
-    any, each with what it lacks: all that lack what the best one lacks, and the best one of each
-    other lack.
+    """Tell the passages nearest to a query that found nothing: those that miss one condition, each
+    with what it lacks. Of an AND, all lack the same: see ``_alike``.
 
     Conditions on a sentence are first judged on the whole passage; those with patterns, which were
     matched in sentences, are not.
@@ -70,15 +70,33 @@ def relaxed(subject: Subject) -> Advice[Told]:
     by_sentence = request.granularity == "sentence"
     if by_sentence and has_lookups(query):
         return Told()
-    steps = [*([query] if by_sentence else []), *relaxed_queries(query)]
-    at_once = len(steps) if subject.engine.is_remote else 1
-    while steps:
-        now, steps = steps[:at_once], steps[at_once:]
-        answers: Answers = yield Questions(pages=relaxed_requests(request, now))
-        for step, near in zip(now, answers.pages, strict=True):
-            if near.hits:
-                return Told(nearest=nearest_hits(query, step, near, subject.judge))
+    steps = [*([query] if by_sentence else []), *relaxed_queries(query)[:1]]
+    is_counted = steps and query.kind == "all" and not has_lookups(query)
+    parts = query.having("wanted") if is_counted else ()
+    counted: list[Counted] = [(part, request.granularity) for part in parts]
+    answers: Answers = yield Questions(counted, relaxed_requests(request, steps))
+    for step, near in zip(steps, answers.pages, strict=True):
+        if near.hits:
+            hits = nearest_hits(query, step, near, subject.judge)
+            counts = {part: answers.counts[part, request.granularity] for part in parts}
+            return Told(nearest=_alike(hits, counts) if counts and hits and hits[0].lacks else hits)
     return Told()
+
+
+def _alike(hits: tuple[Hit, ...], counts: Mapping[Clause, int]) -> tuple[Hit, ...]:
+    """Return the hits that lack the condition with the most alternatives, of those that have the
+    rarest one that is no group: none if they share only frequent words with the query."""
+    single = {part.text: counts[part] for part in counts if counts[part] and not part.parts}
+    rare = {text for text in single if single[text] == min(single.values())}
+    widths = {part.text: len(wanted_leaves(part)) for part in counts}
+    kept = [hit.lacks for hit in hits if rare.difference(hit.lacks) or not rare]
+    lacks = max(kept, key=lambda lacked: sum(widths.get(text, 0) for text in lacked), default=())
+    is_near = any(
+        counts[part] <= MAX_RARE or any(leaf.is_name for leaf in wanted_leaves(part))
+        for part in counts
+        if part.text not in lacks
+    )
+    return tuple([hit for hit in hits if hit.lacks == lacks]) if is_near else ()
 
 
 def relaxed_requests(request: SearchRequest, steps: Sequence[Clause]) -> list[SearchRequest]:

@@ -35,6 +35,8 @@ def blocks_beside(result: SearchResult, read_set: ReadSet, whole_up_to: int | No
     nearest = passages_of(result.nearest, of_part)
     for near, passage in zip(result.nearest, nearest, strict=True):
         block = block_of(passage, 0, read_set)
+        if block.left_out == "shown":
+            continue
         block.kind = "nearest"
         if near.lacks != lacks:
             missing = " and ".join(near.lacks)

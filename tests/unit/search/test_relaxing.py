@@ -41,14 +41,35 @@ def test_the_passages_that_miss_the_fewest_conditions_are_shown(relaxed: Index) 
     assert [(span.id, span.kind) for span in result.passages] == [("griselda.1", "nearest")]
 
 
-def test_passages_that_lack_different_conditions_stand_under_different_lines(
-    relaxed: Index,
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        # The group is left out, not the name or the word beside it
+        (
+            "griselda AND libretto AND (canal OR bridge OR gondola)",
+            {"(canal OR bridge OR gondola)"},
+        ),
+        ("(canal OR gondola) AND priest", {"(canal OR gondola)"}),
+        ("died AND rialto", {"died"}),
+        # Two steps away; frequent words alone, in one condition or two
+        ("rialto AND gondola AND priest", set[str]()),
+        ("died AND gondola", set[str]()),
+        ("died AND here AND gondola", set[str]()),
+        ('"died here" AND gondola', {"gondola"}),
+    ],
+)
+def test_one_step_away_is_near_with_the_rarest_condition_and_without_the_widest(
+    query: str, expected: set[str]
 ) -> None:
-    near = relaxed.logical_search("rialto AND gondola AND priest", relax=True).nearest
-    assert {(hit.id, hit.lacks) for hit in near} == {
-        ("bridges.1", ("gondola", "priest")),
-        ("vivaldi.1", ("rialto", "gondola")),
-    }
+    frequent = [chunk(n, f"d{n}", "", "She died here.") for n in range(10, 40)]
+    near = index_of(*VIVALDI, BRIDGES, *frequent).logical_search(query, relax=True).nearest
+    assert {lack for hit in near for lack in hit.lacks} == expected
+
+
+def test_nothing_is_near_that_was_shown_before(relaxed: Index) -> None:
+    tool, shown = tools_of(load_preset("logical_read"), relaxed)["logical_search"], ReadSet()
+    texts = [tool.run({"query": "rialto AND gondola"}, shown).text for _ in range(2)]
+    assert ["[bridges.1]" in text for text in texts] == [True, False]
 
 
 def test_every_alternative_of_an_or_is_relaxed(relaxed: Index) -> None:
