@@ -42,7 +42,8 @@ class ToolResult:
     """The result of a tool call.
 
     ``text`` is what the model sees. ``ids`` are the chunks shown. ``total`` is None if there is
-    none (reads, errors). ``is_absent`` says that something that was asked for occurs nowhere.
+    none (reads, errors). ``is_absent`` says that something that was asked for occurs nowhere,
+    ``is_of_names`` that the query was a name alone, or several.
     ``retrieved_tokens`` counts o200k tokens of corpus text in ``text``, ``tokens`` those of all of
     it. ``passages`` say where each passage is in the text, in order. ``structured`` is the
     object whose JSON is the text; only the tools of connectors have it. ``references`` are the
@@ -61,6 +62,7 @@ class ToolResult:
     structured: Mapping[str, Any] | None = None
     references: tuple[ShownReference, ...] = ()
     kept: tuple[str, ...] | None = None
+    is_of_names: bool = False
     tokens: int = field(init=False)
 
     def __post_init__(self) -> None:

@@ -36,7 +36,8 @@ from arag_search.tools.tool import (
 )
 
 STALE_STEPS = 3
-"""The number of successive steps without anything new after which a line says so."""
+"""The number of successive steps without anything new after which a line says so, if none is a
+search for a name alone."""
 NOTHING_NEW = (
     f"{NUDGE}{STALE_STEPS} steps showed nothing new. Try other names or wordings, or "
     "answer from what you have."
@@ -190,7 +191,7 @@ class Toolbox:
             ids = {*result.ids, *(span.id for span in result.passages)}
             is_read = name in READ_TOOLS and result.retrieved_tokens > 0
             is_new |= is_read or not now.ids.issuperset(ids)
-            now.stale_steps = 0 if is_new else now.stale_steps + 1
+            now.stale_steps = 0 if is_new or result.is_of_names else now.stale_steps + 1
             now.ids |= ids
             if not self._guards or now.stale_steps < STALE_STEPS:
                 return result

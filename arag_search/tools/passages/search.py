@@ -10,8 +10,9 @@ from typing import Any, ClassVar, get_args, get_type_hints
 
 from pydantic import Field, create_model
 
+from arag_search.plan.clauses import wanted_leaves
 from arag_search.query.problems import QueryError
-from arag_search.search.asked import MAX_TOOL_OFFSET, OPTIONS, Asked
+from arag_search.search.asked import MAX_TOOL_OFFSET, OPTIONS, Asked, Keywords
 from arag_search.search.counting.reply_forms import LIST_HITS
 from arag_search.search.index import Index
 from arag_search.search.results import CORPUS_ORDER, SearchResult
@@ -168,7 +169,16 @@ def _tool_result(fitted: Fitted, result: SearchResult) -> ToolResult:
         is_absent=not (result.hits or result.total or result.passages),
         retrieved_tokens=retrieved_tokens(kept),
         passages=spans,
+        is_of_names=_is_of_names(result),
     )
+
+
+def _is_of_names(result: SearchResult) -> bool:
+    """Return whether a query is a name alone: words with capitals, a phrase or a title, or OR."""
+    query = None if result.highlighter is None else result.highlighter.query
+    if query is None or query.kind == "all" or isinstance(result.asked, Keywords):
+        return False
+    return all(leaf.is_name or leaf.typed[:1].isupper() for leaf in wanted_leaves(query))
 
 
 def _blocks(result: SearchResult, preset: Preset, read_set: ReadSet) -> Sequence[Block]:

@@ -89,6 +89,18 @@ def test_a_conversation_remembers_what_was_shown_and_a_fork_goes_on_from_there(
     assert [NOTHING_NEW in text for text in results] == [False, False, True]
 
 
+@pytest.mark.parametrize(
+    "name", ["Albinoni", '"no such name"', "title:albinoni", "Tomaso Albinoni"]
+)
+def test_a_search_for_a_name_alone_is_none_of_three_that_end_a_search(
+    index: Index, name: str
+) -> None:
+    tools = Toolbox(index)
+    queries = ["none", "nobody", name, "nothing", f"{name} AND gone", "nowhere"]
+    texts = [tools.call("logical_search", {"query": query}).text for query in queries]
+    assert [NOTHING_NEW in text for text in texts] == [False] * 5 + [True]
+
+
 def test_further_pages_of_a_conversation_are_of_the_state_of_the_first() -> None:
     passages = list(VIVALDI)
 
