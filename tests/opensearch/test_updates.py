@@ -281,7 +281,7 @@ def test_an_addition_that_is_killed_is_completed_by_the_same_command(
     if moment in ("written:0", "refresh:1"):
         last_line = arag("info", opensearch.address).lines[-1]
         assert last_line.startswith(
-            "  unfinished   an update is running or was interrupted: arag-search in"
+            "  unfinished   an update is running or was interrupted: arag-search add"
         )
     retry = arag(*command, "--json")
     assert retry.code == 0, retry.err
