@@ -101,7 +101,7 @@ def test_a_file_of_chunks_keeps_its_ids_order_and_neighbours(indexes: dict[str, 
     assert (second.previous_id, second.next_id) == ("0", "2")
     assert (second.chunk.doc_id, second.chunk.part, second.chunk.parts) == ("1", 1, 1)
     titled = index.logical_search("title:lothair")
-    assert titled.notes == ("no passage of this index has a title: title: finds nothing.",)
+    assert titled.notes[0] == "no passage of this index has a title: title: finds nothing."
 
 
 def test_keywords_are_counted_as_substrings_and_as_tokens_where_these_agree(
