@@ -24,7 +24,7 @@ from index_jobs.sources.registry import FORMATS, Format
 
 DEFAULT_FIELDS = Fields()
 MAX_WORKERS = 64
-RAY_HELP = "Work on a Ray cluster whose machines see the same folders: auto, HOST:PORT or local."
+RAY_HELP = "Work on a Ray cluster with the same folders: auto, HOST:PORT, local (starts one here)."
 _SAME_INDEX = frozenset(
     (
         *("overwrite", "node_wait_s", "keep", "workers", "ray"),
