@@ -7,21 +7,13 @@ from typing import Annotated, Any
 import typer
 
 from arag_search.cli.options.index import Json
-from arag_search.cli.output.printing import print_json, print_result, problem_list
+from arag_search.cli.output.printing import job_progress, print_json, print_result, problem_list
 from arag_search.plan.lower import lower
 from arag_search.query.fields import ANY_SCHEMA
 from arag_search.query.operators import SPELLED
 from arag_search.query.problems import QueryError
 from arag_search.query.reading import parse
-from arag_search.query.tree import (
-    And,
-    MetadataLeaf,
-    Modifier,
-    Node,
-    Or,
-    TextLeaf,
-    condition_of,
-)
+from arag_search.query.tree import And, MetadataLeaf, Modifier, Node, Or, TextLeaf, condition_of
 
 
 def check_command(
@@ -47,10 +39,9 @@ def check_command(
     """
     schema = ANY_SCHEMA
     if index is not None:
-        from arag_search.system.progress import open_progress
         from index_jobs.updates.opening import open_index
 
-        with open_index(index, progress=open_progress()) as opened:
+        with open_index(index, progress=job_progress()) as opened:
             schema = opened.manifest.query_schema
     described: dict[str, Any] = {"query": query, "understood": None, "tree": None, "notes": []}
     try:

@@ -12,11 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, NoReturn
 import typer
 
 from arag_search.cli.options.index import Opening
-from arag_search.cli.options.parser import (
-    Typed,
-    suggest_presets,
-    with_groups,
-)
+from arag_search.cli.options.parser import Typed, suggest_presets, with_groups
 from arag_search.cli.output.printing import INTERRUPTED, say
 from arag_search.errors import ArgumentError
 

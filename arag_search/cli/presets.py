@@ -8,8 +8,7 @@ import typer
 
 from arag_search.agent.prompts import preset_fingerprint, system_prompt
 from arag_search.cli.options.parser import Typed, suggest_presets, with_groups
-from arag_search.cli.output.printing import print_bytes, print_text
-from arag_search.system.progress import open_progress
+from arag_search.cli.output.printing import job_progress, print_bytes, print_text
 from arag_search.tools.preset import Preset
 from arag_search.tools.preset_files import (
     DEFAULT_PRESET,
@@ -97,7 +96,7 @@ def _explained(preset: Preset, location: str | None) -> str:
         lines.append(f"    {field.description} ({allowed_values(key)})")
     lines += ["", "The first message of every question:", "", system_prompt(preset)]
     if location is not None:
-        with open_index(location, progress=open_progress()) as index:
+        with open_index(location, progress=job_progress()) as index:
             for name, tool in tools_of(preset, index).items():
                 arguments = ", ".join(tool.parameters["properties"])
                 lines += ["", f"The tool {name}({arguments}):", "", tool.description]

@@ -14,6 +14,7 @@ from arag_search.cli.options.parser import Typed, with_groups
 from arag_search.cli.output.links import print_linked
 from arag_search.cli.output.printing import (
     NOT_FOUND,
+    job_progress,
     print_json,
     print_result,
     print_text,
@@ -31,7 +32,7 @@ from arag_search.errors import (
 from arag_search.search.index import Index
 from arag_search.search.reading.documents import IndexDocument
 from arag_search.search.reading.lines import DocumentLines
-from arag_search.system.progress import counted, open_progress
+from arag_search.system.progress import counted
 from arag_search.tools.conversation import NamedDocuments
 from arag_search.tools.documents.open import OpenLines
 from arag_search.tools.passages.read import chunk_header
@@ -114,7 +115,7 @@ def read_command(
             do="Search first and copy an id, or list documents: arag-search read INDEX --all",
         )
     typed.check_one("chunk_ids", "document", "all_")
-    with open_index(index, filter=filter, progress=open_progress()) as opened:
+    with open_index(index, filter=filter, progress=job_progress()) as opened:
         try:
             ids = chunk_ids or []
             if len(ids) == 1 and (place := _place(opened, ids[0])):
@@ -208,7 +209,7 @@ def _print_records(index: Index) -> int:
     twice or not at all. An index in a folder is read as it was when it was opened. How it stands
     beside its files is said beside the records, which are to be indexed."""
     manifest, documents = index.manifest, 0
-    progress = open_progress()
+    progress = job_progress()
     try:
         progress.begin("documents", manifest.documents if index.scope is None else None)
         for documents, document in enumerate(index.documents(), 1):

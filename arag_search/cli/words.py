@@ -9,13 +9,19 @@ from typing import Annotated, Any
 import typer
 
 from arag_search.cli.options.index import IndexFolder, Json, ScopeFilter
-from arag_search.cli.output.printing import NOT_FOUND, print_result, state_json, with_state
+from arag_search.cli.output.printing import (
+    NOT_FOUND,
+    job_progress,
+    print_result,
+    state_json,
+    with_state,
+)
 from arag_search.query.field_types import FIELD_TYPES
 from arag_search.query.printing import keyword_text
 from arag_search.search.advice.told import values_json
 from arag_search.search.counting.fields import FieldsResult, FieldSummary
 from arag_search.search.counting.words import WordSummary
-from arag_search.system.progress import counted, open_progress
+from arag_search.system.progress import counted
 from arag_search.tokens import cut_to
 from arag_search.tools.replies.writing import one_line
 from index_jobs.updates.opening import open_index
@@ -66,7 +72,7 @@ def words_command(
     described: dict[str, Any] = {"location": index, "filter": filter}
     texts: list[str] = []
     counts: Sequence[WordSummary] = ()
-    with open_index(index, filter=filter, progress=open_progress()) as opened:
+    with open_index(index, filter=filter, progress=job_progress()) as opened:
         if words:
             counts = opened.words(*words)
             described["words"] = [asdict(word) for word in counts]

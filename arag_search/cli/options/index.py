@@ -137,7 +137,7 @@ class Opening(NamedTuple):
 
     def located(self, location: str, open: Callable[[str], _T]) -> AbstractContextManager[_T]:
         """Do what ``index_jobs.updates.opening.located`` does, and show builds."""
-        from arag_search.system.progress import open_progress
+        from arag_search.cli.output.printing import job_progress
         from index_jobs.updates.opening import located
 
-        return located(location, open, open_progress(), fresh=self.fresh, yes=self.yes)
+        return located(location, open, job_progress(), fresh=self.fresh, yes=self.yes)
