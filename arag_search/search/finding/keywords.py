@@ -29,7 +29,9 @@ _NARROWING: Mapping[Matching, str] = {
 }
 
 MOST_SENTENCES = 4
+"""The most sentences of a passage that are shown beside counts."""
 RARE = 2
+"""The most passages of a rare keyword."""
 
 
 def keyword_search(state: IndexState, asked: Keywords) -> SearchResult:
@@ -101,11 +103,17 @@ def _rare(
     """Yield the passages of keywords with at most RARE that are not among the first hits."""
     shown = {hit.id for hit in hits}
     for part in counts if asked.form.reads_text and not asked.offset else ():
-        if part.leaf and 0 < part.count <= RARE:
+        if part.leaf and _on_page(part.leaf.typed, hits) < part.count <= RARE:
             alone = replace(asked, keywords=(part.leaf.typed,), top_k=RARE, branches=False)
             others = keyword_search(state, alone).hits
             yield from (hit._replace(branch=part.clause) for hit in others if hit.id not in shown)
             shown.update(hit.id for hit in others)
+
+
+def _on_page(keyword: str, hits: Sequence[Hit]) -> int:
+    return sum(
+        1 for hit in hits if _is_named(hit, (keyword,)) or _count(keyword, hit.content, "token")
+    )
 
 
 def _counts(
