@@ -94,18 +94,18 @@ def names_in(text: str) -> tuple[str, ...]:
 def check(options: Any) -> None:
     """Raise ArgumentError for a field whose value is of another type, out of bounds or unknown."""
     whole = cast(Any, type(options))
-    for name, says in options_of(whole).items():
+    for name, field in options_of(whole).items():
         value: Any = getattr(options, name)
-        if (wrong := _wrong(says.kind, value)) is not None:
-            check_known(name, wrong, _literals(says.kind))
+        if (wrong := _wrong(field.kind, value)) is not None:
+            check_known(name, wrong, _literals(field.kind))
             raise ArgumentError(
                 f"`{name}`: {reprlib.repr(value)} is of another type.",
                 where=whole.__name__,
-                allowed=_written(says.kind),
+                allowed=_written(field.kind),
             )
-        check_known(name, [value] if isinstance(value, str) else value, says.known)
-        if says.least is not None:
-            check_range(name, cast(Any, value), says.least, says.most)
+        check_known(name, [value] if isinstance(value, str) else value, field.known)
+        if field.least is not None:
+            check_range(name, cast(Any, value), field.least, field.most)
 
 
 def check_known(name: str, values: Any, known: Collection[str]) -> None:

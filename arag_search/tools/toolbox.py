@@ -26,14 +26,7 @@ from arag_search.tools.preset import Preset
 from arag_search.tools.preset_files import DEFAULT_PRESET, load_preset
 from arag_search.tools.registry import READ_TOOLS, TOOLS, meant_tool
 from arag_search.tools.replies.parts import NUDGE
-from arag_search.tools.tool import (
-    ReadSet,
-    Tool,
-    ToolResult,
-    error_result,
-    no_such_tool,
-    tool_class,
-)
+from arag_search.tools.tool import ReadSet, Tool, ToolResult, error_result, no_such_tool, tool_class
 
 STALE_STEPS = 3
 """The number of successive steps without anything new after which a line says so, if none is a

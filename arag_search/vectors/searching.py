@@ -25,13 +25,7 @@ from arag_search.manifest import Manifest
 from arag_search.plan.clauses import ResolvedPlan
 from arag_search.system.extras import check_extra
 from arag_search.vectors import exact
-from arag_search.vectors.base import (
-    KEY_BYTES,
-    FloatArray,
-    Nearest,
-    Selection,
-    VectorUnit,
-)
+from arag_search.vectors.base import KEY_BYTES, FloatArray, Nearest, Selection, VectorUnit
 from arag_search.vectors.exact import AllowedRows
 from arag_search.vectors.faiss_index import IvfIndex, read_index
 from arag_search.vectors.state import State, find_state

@@ -31,11 +31,7 @@ from arag_search.system.arguments import checked
 from arag_search.system.processes import Interrupts
 from arag_search.system.progress import Progress
 from index_jobs.build.blocks import Block, BlockWork, WrittenBlock, blocks
-from index_jobs.build.corpus import (
-    Corpus,
-    explained_stops,
-    is_being_packed,
-)
+from index_jobs.build.corpus import Corpus, explained_stops, is_being_packed
 from index_jobs.build.language import AUTO, Detected, detected
 from index_jobs.build.options import BuildOptions, check_location
 from index_jobs.build.report import CHECKPOINT_VERSION, BuildReport, BuildState, index_counts
@@ -347,7 +343,7 @@ class _Build:
             without=tuple(options.without),
             skipped_lines=self._state.position.skipped,
             shard_sources=self._corpus.identities,
-            reading=options.as_built(self._following.names, self._following.files.root),
+            reading=options.in_manifest(self._following.names, self._following.files.root),
             **self._state.counts.in_manifest(),
         )
 

@@ -69,7 +69,7 @@ class ReadingOptions:
     def __post_init__(self) -> None:
         check(self)
 
-    def as_built(self, names: Sequence[str], root: str | None) -> dict[str, Any]:
+    def in_manifest(self, names: Sequence[str], root: str | None) -> dict[str, Any]:
         """Return what a manifest keeps of sources, so that they can be read in the same way again:
         their absolute paths, and how they are read, with the ``root`` of all."""
         values = values_of(self)

@@ -30,13 +30,7 @@ from arag_search.search.opening import open_index
 from arag_search.system.arguments import checked
 from arag_search.system.extras import check_extra
 from arag_search.system.progress import Progress, counted
-from arag_search.vectors.base import (
-    VECTOR_UNITS,
-    Encoder,
-    EncoderIdentity,
-    VectorUnit,
-    differences,
-)
+from arag_search.vectors.base import VECTOR_UNITS, Encoder, EncoderIdentity, VectorUnit, differences
 from arag_search.vectors.encoders.choose import DEFAULT_ENCODER
 from arag_search.vectors.faiss_index import FLAT, check_factory, read_index
 from arag_search.vectors.folder import (

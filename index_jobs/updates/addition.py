@@ -16,10 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from arag_search.corpus import (
-    Chunk,
-    source_shard,
-)
+from arag_search.corpus import Chunk, source_shard
 from arag_search.engines.write import IndexUpdate, UpdateRecord
 from arag_search.errors import BuildError
 from arag_search.field_counts import no_counts

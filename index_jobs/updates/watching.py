@@ -22,12 +22,7 @@ from typing import Any
 
 from arag_search.engines.lucene.location import published_state
 from arag_search.engines.opensearch.address import is_address
-from arag_search.errors import (
-    AragError,
-    IndexLockedError,
-    IndexNotFoundError,
-    MassDeletionError,
-)
+from arag_search.errors import AragError, IndexLockedError, IndexNotFoundError, MassDeletionError
 from arag_search.search.standing import (
     NAMED_FILES,
     Standing,

@@ -60,9 +60,9 @@ class Typed:
 
 
 def with_groups(command: Callable[..., int]) -> Callable[..., int]:
-    """Return a command for the parser, with an option for each field of its groups: the keyword
-    parameters whose types are NamedTuples or dataclasses of options. The options are where the
-    group is. A parameter of the type Typed gets what was typed."""
+    """Return a command for the parser, in which the fields of groups are options, in the place of
+    their group. Groups are the keyword parameters whose types are NamedTuples or dataclasses of
+    options. A parameter of the type Typed gets what was typed."""
     hints = get_type_hints(command, include_extras=True)
     hints.pop("return", None)
     groups = {name: kind for name, kind in hints.items() if _is_group(kind)}
@@ -115,15 +115,15 @@ def _parameter(name: str, default: Any, annotation: Any) -> Parameter:
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _for_typer(name: str, says: Option) -> tuple[Any, Any]:
+def _for_typer(name: str, option: Option) -> tuple[Any, Any]:
     """Return the default of an option and its annotation for typer."""
-    kind, default = says.kind, says.default
-    if says.read is None and get_origin(kind) is tuple:
+    kind, default = option.kind, option.default
+    if option.read is None and get_origin(kind) is tuple:
         kind, default = list[str] | None, None
-    elif says.read is not None or str in get_args(kind):
-        kind, default = str | None, None if says.read else default
+    elif option.read is not None or str in get_args(kind):
+        kind, default = str | None, None if option.read else default
     flags = (f"--{name.replace('_', '-')}",) if default is False else ()
-    return default, Annotated[kind, typer.Option(*flags, help=says.help, metavar=says.metavar)]
+    return default, Annotated[kind, typer.Option(*flags, help=option.help, metavar=option.metavar)]
 
 
 def _made(kind: Any, options: dict[str, Any], typed: Typed) -> Any:

@@ -64,7 +64,7 @@ Advice = Generator[Questions, Any, _T]
 class Subject:
     """A search as advice sees it: what was ``asked``, the ``request`` to the ``engine``, the
     ``judge`` of its hits, and whether the query was corrected. A remote engine is asked at once for
-    all that advice may need, any other for one thing after another."""
+    all that advice may need, an embedded engine only for what is needed next."""
 
     asked: Search
     request: SearchRequest

@@ -84,8 +84,9 @@ def relaxed(subject: Subject) -> Advice[Told]:
 
 
 def _alike(hits: tuple[Hit, ...], counts: Mapping[Clause, int]) -> tuple[Hit, ...]:
-    """Return the hits that lack the condition with the most alternatives, of those that have the
-    rarest one that is no group: none if they share only frequent words with the query."""
+    """Return the hits that have the rarest condition and lack the one with the most alternatives.
+    A group of alternatives is no rarest condition. If hits share only frequent words with the
+    query, there are none."""
     single = {part.text: counts[part] for part in counts if counts[part] and not part.parts}
     rare = {text for text in single if single[text] == min(single.values())}
     widths = {part.text: len(wanted_leaves(part)) for part in counts}

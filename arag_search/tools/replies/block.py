@@ -11,10 +11,7 @@ from typing import Any, NamedTuple
 
 from arag_search.corpus import NO_OUTLINE, Chunk, PassageOutline
 from arag_search.engines.hits import Hit, join_sentences
-from arag_search.tokens import (
-    CUT_MARK,
-    count_all,
-)
+from arag_search.tokens import CUT_MARK, count_all
 from arag_search.tools.replies.apart import marked, unmarked
 from arag_search.tools.replies.copies import NearCopy
 from arag_search.tools.replies.spans import Kind, LeftOut, PassageSpan

@@ -6,12 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Unpack
 
-from arag_search.endpoints.calls import (
-    BASE_URL_VARIABLES,
-    KEY_VARIABLES,
-    OPENAI_URL,
-    first_set,
-)
+from arag_search.endpoints.calls import BASE_URL_VARIABLES, KEY_VARIABLES, OPENAI_URL, first_set
 from arag_search.errors import ArgumentError, ConfigError
 from arag_search.vectors.base import Encoder, EncoderIdentity, EncoderOptions
 from arag_search.vectors.encoders.endpoint import (

@@ -10,18 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from arag_search.engines.lucene.location import is_index
-from arag_search.errors import (
-    LeftOutError,
-    MissingExtraError,
-    SourceError,
-    on_one_line,
-)
-from index_jobs.sources.converters.registry import (
-    FILE_TYPES,
-    LARGE_BYTES,
-    FileType,
-    file_type_of,
-)
+from arag_search.errors import LeftOutError, MissingExtraError, SourceError, on_one_line
+from index_jobs.sources.converters.registry import FILE_TYPES, LARGE_BYTES, FileType, file_type_of
 from index_jobs.sources.folders.ids import path_id
 from index_jobs.sources.folders.ignored import IgnoreRules, rules_above, rules_of
 from index_jobs.sources.folders.safe_open import Place

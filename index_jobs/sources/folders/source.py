@@ -27,10 +27,7 @@ from arag_search.errors import (
 )
 from index_jobs.sources.conversion import Conversion, Conversions
 from index_jobs.sources.converters.child import Request
-from index_jobs.sources.converters.registry import (
-    ConvertedDocument,
-    Converter,
-)
+from index_jobs.sources.converters.registry import ConvertedDocument, Converter
 from index_jobs.sources.folders.ids import folders_of, path_id, usual_title
 from index_jobs.sources.folders.listing import (
     PLAIN_TEXT,
