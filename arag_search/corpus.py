@@ -35,6 +35,23 @@ MAX_PASSAGES = 1 << PART_BITS
 MAX_DOCUMENTS = 1 << DOCUMENT_BITS
 """The most documents of one source, with its bad records and files (33,554,432)."""
 
+_CODE = frozenset(
+    """
+    bash c cc cpp cs css cxx dart ex go h hh hpp hs ipynb java jl js jsx kt lua m mjs mm php pl pm
+    ps1 py pyi pyx r rb rs scala scss sh sql swift tf toml ts tsx vue yaml yml zig
+    """.split()  # noqa: SIM905
+)
+TextKind = Literal["", "code", "markdown", "rst", "tex", "subtitles"]
+"""How the words of a text are read, by the file that it is of: "" is prose without marks."""
+
+_KINDS: Mapping[str, TextKind] = {
+    **dict.fromkeys(_CODE, "code"),
+    **dict.fromkeys(("md", "markdown", "mdx", "qmd", "rmd"), "markdown"),
+    **dict.fromkeys(("tex", "bib"), "tex"),
+    **dict.fromkeys(("srt", "vtt"), "subtitles"),
+    "rst": "rst",
+}
+
 CutPassages = tuple[tuple[int, "PassageOutline", bool], ...]
 """The passages of a document that is cut already, each with the number of its sentences, its
 outline, and whether it is an index."""
@@ -130,6 +147,17 @@ def typed_id(text: str) -> str:
     return nfc(text[: 2 * MAX_ID_BYTES])
 
 
+def kind_of(doc_id: str) -> TextKind:
+    """Return the kind of a document, by the ending of its id."""
+    name, _, ending = doc_id.rpartition(".")
+    return _KINDS.get(ending.lower(), "") if name else ""
+
+
+def is_code(doc_id: str) -> bool:
+    """Return whether a document is code, by the ending of its id."""
+    return kind_of(doc_id) == "code"
+
+
 UnitKind = Literal["section", "entry", "block", "index"]
 
 MAX_OUTLINE_DEPTH = 16
@@ -178,12 +206,14 @@ class PassageOutline(NamedTuple):
 
     ``path`` holds the names of the units around it, the outermost first, joined by PATH_MARK.
     ``line`` is the number (from 1) of its first line in a document that is a file, else 0.
-    ``units`` are those with a name, in order of their first sentences.
+    ``units`` are those with a name, in order of their first sentences. ``beside`` has what the
+    first passage of a document is found by without showing it (see Document).
     """
 
     path: str = ""
     line: int = 0
     units: tuple[PassageUnit, ...] = ()
+    beside: tuple[str, ...] = ()
 
     def unit_of(self, sentence: int) -> PassageUnit | None:
         """Return the innermost of the units that hold a sentence."""
@@ -192,15 +222,15 @@ class PassageOutline(NamedTuple):
 
     def to_json(self) -> tuple[Any, ...]:
         """Return the outline as values of JSON; none if it says nothing."""
-        return (self.path, self.line, tuple(map(tuple, self.units))) if any(self) else ()
+        return (self.path, self.line, (*map(tuple, self.units),), self.beside) if any(self) else ()
 
     @staticmethod
     def of_json(*values: Any) -> PassageOutline:
         """Return the outline of these values of JSON, NO_OUTLINE of none."""
         if not values:
             return NO_OUTLINE
-        path, line, units = values
-        return PassageOutline(path, line, tuple(PassageUnit(*unit) for unit in units))
+        path, line, units, beside = values
+        return PassageOutline(path, line, tuple(PassageUnit(*unit) for unit in units), (*beside,))
 
 
 NO_OUTLINE = PassageOutline()
@@ -212,8 +242,8 @@ def heading_of(
     title: str, outline: PassageOutline, sentences: Sequence[int] = ()
 ) -> tuple[str, ...]:
     """Return the texts that are searched as the title of a passage, if words have normal forms: the
-    title, the path and the names of the units in the passage or, of ``sentences`` of it, of the
-    units that hold one. No phrase reaches from one text to the next.
+    title, the path, the names of the units in the passage or, of ``sentences`` of it, of the units
+    that hold one, and what stands beside the first. No phrase reaches from one text to the next.
     """
     if outline is NO_OUTLINE:
         return (title,)
@@ -222,7 +252,8 @@ def heading_of(
         for unit in outline.units
         if not sentences or any(unit.first <= number < unit.end for number in sentences)
     )
-    return (title, *filter(None, (outline.path, *names)))
+    beside = outline.beside if not sentences or 0 in sentences else ()
+    return (title, *filter(None, (outline.path, *names)), *beside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +265,8 @@ class Document:
     and keeps its id as chunk id. ``where`` names its place for messages ("corpus.jsonl, line 3").
     ``is_file`` is true if the document is a whole file, and false if it is a record.
     ``unread`` counts the parts of it that were not read, by kind. ``outline`` is empty for prose.
-    ``passages`` are those of a document that is cut already.
+    ``passages`` are those of a document that is cut already. ``beside`` has texts that are neither
+    title nor text and are searched: the name of a file, and what its front matter says.
     """
 
     id: str
@@ -248,6 +280,7 @@ class Document:
     unread: Mapping[str, int] = field(default_factory=dict[str, int])
     outline: Outline = ()
     passages: CutPassages = ()
+    beside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ AragError                     a failure that this project raises on purpose
 │   ├── AccessError           a server rejects the credentials, or its certificate is not trusted
 │   ├── QueryTimeoutError     a query took longer than its limit
 │   ├── UnavailableError      no answer within the time limit: nodes down, overload, time-outs
+│   │   └── BusyError         this server has too many calls to answer one
 │   └── RefusedError          a server answered that it will not do it
 ├── ConfigError               a preset, price list or setting is wrong
 ├── MissingExtraError         a package of an extra is not installed
@@ -251,6 +252,10 @@ class AccessError(EngineError):
 
 class UnavailableError(EngineError):
     """A server gave no answer within the time limit: nodes are down, overloaded or too slow."""
+
+
+class BusyError(UnavailableError):
+    """This server has too many calls to answer one."""
 
 
 class QueryTimeoutError(EngineError):

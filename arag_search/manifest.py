@@ -16,7 +16,7 @@ from arag_search.field_counts import FieldCounts
 from arag_search.query.fields import MetadataType, Schema
 from arag_search.query.forms import steps
 
-FORMAT_VERSION = 7
+FORMAT_VERSION = 8
 """The number of the format: every change of what is stored raises it."""
 
 FOLD_CHARACTERS = 200

@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[1]
 BENCHES = {
     "ablate": "bench.ablate",
     "counterfactual": "bench.counterfactual.counterfactual",
+    "crowd": "bench.crowd",
     "lookup": "bench.replies.lookup",
     "prepare": "bench.published.prepare",
     "replay": "bench.replies.replay",

@@ -106,10 +106,13 @@ class Node:
         return process.pid if process.runs else None
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to its process, if it runs."""
+        """Send a signal to its process, if it runs. One that this process started has ended when
+        SIGKILL returns, so that it can be started again."""
         if (pid := self.pid) is not None:
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
                 os.kill(pid, number)
+                if number == signal.SIGKILL:
+                    os.waitpid(pid, 0)
 
 
 Children = dict[Node, subprocess.Popen[bytes]]

@@ -65,6 +65,8 @@ _MODULES = {
     "delete": "updates",
     "forget": "updates",
 }
+_INFO_CODES = {"IndexNotFoundError": 3, "IndexDamagedError": 4, "IndexVersionError": 4}
+"""The exit codes of ``info`` by which a script knows whether to build an index."""
 _OPTION_WIDTH = 20
 """Characters of the column of options in help."""
 SETTINGS: dict[str, Any] = {
@@ -139,7 +141,7 @@ def _run(arguments: list[str], name: str, command: Callable[[], Any], failure: i
             return QUERY_PROBLEMS
         parameters = _command(arguments[0]).params if arguments[0] in COMMANDS else ()
         say(f"{name}: {in_options(error, [parameter.name for parameter in parameters])}")
-        return failure
+        return _INFO_CODES.get(type(error).__name__, failure) if arguments[0] == "info" else failure
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise

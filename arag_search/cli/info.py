@@ -84,8 +84,8 @@ def info_command(
     Prints the manifest in words, and compares counts and sizes with it. With --checksums, every
     passage, every vector and every file on this machine is read and compared too; the line
     "verified" says what was read. The report includes the vectors, and the share of deleted
-    documents, which count in scores until arag-search compact. The exit code is 1 if something is
-    damaged.
+    documents, which count in scores until arag-search compact. The exit code is 3 if there is no
+    index, 4 if it is damaged or of another format, and 1 for damaged vectors and other failures.
 
     Examples:
 
@@ -120,7 +120,9 @@ def _describe(index: str, vectors: Path | None, checksums: bool) -> Description:
     with open_index(index) as opened:
         manifest, engine = opened.manifest, opened.engine
         # Updates in a folder leave nothing unfinished.
-        unfinished = engine.unfinished_update if isinstance(engine, OpenSearchEngine) else ""
+        is_remote = isinstance(engine, OpenSearchEngine)
+        unfinished = engine.unfinished_update if is_remote else ""
+        condition = engine.condition() if is_remote else {}
         statistics, verified = _verified(opened, checksums, is_whole=not unfinished)
         described_vectors = _vectors(opened, vectors, checksums)
     is_sound = all(state.is_sound for state in described_vectors)
@@ -135,6 +137,7 @@ def _describe(index: str, vectors: Path | None, checksums: bool) -> Description:
         "deleted_share": round(share, 6),
         "verified": verified,
         "unfinished_update": unfinished,
+        "cluster": condition,
         "vectors": [state.json for state in described_vectors],
         "state": None if standing is None else dataclasses.asdict(standing) | standing.to_dict(),
     }
@@ -143,6 +146,7 @@ def _describe(index: str, vectors: Path | None, checksums: bool) -> Description:
     rows = [
         *_manifest_rows(manifest),
         *_part_rows(statistics),
+        *condition.items(),
         ("advice", advice if share > MAX_DELETED_SHARE else ""),
         ("verified", _verified_words(verified)),
         *(() if standing is None else _standing_rows(standing)),
@@ -191,13 +195,13 @@ def _check_passages(opened: Index) -> None:
 
 def check_counts(manifest: Manifest, statistics: Statistics, where: str) -> None:
     """Raise IndexDamagedError if the documents on disk are not those of the manifest."""
-    counts = {"chunks": (manifest.chunks, statistics.chunks.documents)}
-    if statistics.sentences is not None:
-        counts["sentences"] = (manifest.sentences, statistics.sentences.documents)
-    for name, (stated, actual) in counts.items():
-        if stated != actual:
+    for name, stated, part in (
+        ("chunks", manifest.chunks, statistics.chunks),
+        ("sentences", manifest.sentences, statistics.sentences),
+    ):
+        if part is not None and stated != part.documents:
             raise IndexDamagedError(
-                f"The manifest says {stated:,} {name}, the index holds {actual:,}.",
+                f"The manifest says {stated:,} {name}, the index holds {part.documents:,}.",
                 where=where,
                 do="Build the index again with --overwrite.",
             )

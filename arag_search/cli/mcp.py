@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from arag_search.mcp_server.stdio import Channel
     from arag_search.tools.preset import Preset
 
+_EXPOSED = "Other machines can connect, and may use up its connections: put a proxy in front."
+
 
 class HttpOptions(NamedTuple):
     """The options of the transport http."""
@@ -63,6 +65,21 @@ class HttpOptions(NamedTuple):
         ),
     ] = None
 
+    log: Annotated[
+        Literal["text", "json"] | None,
+        typer.Option(help="How http logs each call: a line of text or JSON.  [default: text]"),
+    ] = None
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(
+            help="Answer Prometheus on this port of 127.0.0.1; 0 takes any.", metavar="N",
+            min=0, max=65_535,
+        ),
+    ] = None  # fmt: skip
+    log_queries: Annotated[
+        bool, typer.Option("--log-queries", help="Log the beginning of queries, too.")
+    ] = False
+
     def listen(self) -> Listening:
         """Listen as the options say. Raises ArgumentError."""
         from arag_search.mcp_server.listening import DEFAULT_HOST, DEFAULT_PORT, listen
@@ -99,6 +116,9 @@ def mcp_command(
     ] = "stdio",
     *,
     http: HttpOptions,
+    workers: Annotated[
+        int, typer.Option(help="The number of calls that run at once.", metavar="N", min=1, max=256)
+    ] = 8,
     describe: Annotated[
         list[str] | None,
         typer.Option(
@@ -136,6 +156,9 @@ def mcp_command(
     from arag_search.system.extras import check_extra
 
     check_extra("mcp", "mcp")
+    if http.metrics_port is not None:
+        check_extra("mcp", "prometheus-client", "prometheus_client")
+    from arag_search.engines.opensearch.address import is_address
     from arag_search.mcp_server.live import LiveIndexes
     from arag_search.mcp_server.served import check_count, descriptions
     from arag_search.tools.preset_files import DEFAULT_PRESET, load_preset
@@ -154,6 +177,9 @@ def mcp_command(
 
         def serve(name: str, location: str) -> None:
             live.open(name, opening.opening(location, is_long=is_http))
+            if settings.matching == "substring" and is_address(location):
+                say(f"{settings.name}: each keyword_search reads all passages of {name} from the "
+                    "server, since it matches substrings. arag_full looks words up.")  # fmt: skip
 
         for name, location in locations.items():
             folder = folder_of(location, fresh=opening.fresh, yes=opening.yes)
@@ -166,7 +192,7 @@ def mcp_command(
                 live.folders.append(stack.enter_context(served))
         for folder in live.folders:
             folder.serve(waits=is_http)
-        code, is_idle = _serve(live, settings, entrance, http.access)
+        code, is_idle = _serve(live, settings, entrance, http, workers)
         is_idle = all([is_idle, *(folder.stop() for folder in live.folders)])
         if not is_idle:
             _leave(code)
@@ -208,27 +234,41 @@ def _serve(
     live: LiveIndexes,
     preset: Preset,
     entrance: Channel | Listening,
-    access: Path | None,
+    http: HttpOptions,
+    at_once: int,
 ) -> tuple[int, bool]:
     """Serve, and return the exit code with whether all calls have ended."""
     from arag_search.mcp_server.access import AccessFile
-    from arag_search.mcp_server.http import serve_http
+    from arag_search.mcp_server.calls import log_lines, report_call
+    from arag_search.mcp_server.http import Readiness, serve_http
     from arag_search.mcp_server.protocol import build_server
     from arag_search.mcp_server.serving import run_until_signalled
     from arag_search.mcp_server.stdio import Channel, serve_stdio
     from arag_search.mcp_server.workers import Workers
 
-    grants = None if access is None else AccessFile(access, live.check)
-    workers = Workers()
-    server = build_server(live, preset, workers, by_grant=grants is not None)
-    if isinstance(entrance, Channel):
-        serve = partial(serve_stdio, server, entrance)
-    else:
-        serve = partial(serve_http, server, entrance, access=grants)
-        say(f"Serving {', '.join(live.names)} at {entrance.url}; stop with Ctrl-C.")
-        if not entrance.is_local:
-            say("Other machines can connect, and may use up its connections: put a proxy in front.")
-    try:
-        return run_until_signalled(serve), workers.close()
-    except KeyboardInterrupt:  # a second Ctrl-C while waiting for calls
-        return INTERRUPTED, False
+    grants = None if http.access is None else AccessFile(http.access, live.check)
+    workers = Workers(at_once, is_shared=not isinstance(entrance, Channel))
+    with ExitStack() as stack:
+        metrics = None
+        if http.metrics_port is not None:
+            from arag_search.mcp_server.metrics import Metrics, scraped
+
+            metrics = Metrics(live, workers)
+            port = stack.enter_context(scraped(metrics, http.metrics_port))
+            say(f"Prometheus is answered at http://127.0.0.1:{port}/metrics.")
+        note = None if metrics is None else metrics.note
+        report = partial(report_call, with_query=http.log_queries, note=note)
+        server = build_server(live, preset, workers, by_grant=grants is not None, on_call=report)
+        if isinstance(entrance, Channel):
+            serve = partial(serve_stdio, server, entrance)
+        else:
+            ready = Readiness(live, workers)
+            serve = partial(serve_http, server, entrance, ready, access=grants, metrics=metrics)
+            log_lines(as_json=http.log == "json")
+            say(f"Serving {', '.join(live.names)} at {entrance.url}; stop with Ctrl-C.")
+            if not entrance.is_local:
+                say(_EXPOSED)
+        try:
+            return run_until_signalled(serve), workers.close()
+        except KeyboardInterrupt:  # a second Ctrl-C while waiting for calls
+            return INTERRUPTED, False

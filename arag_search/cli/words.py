@@ -77,6 +77,7 @@ def words_command(
             counts = opened.words(*words)
             described["words"] = [asdict(word) for word in counts]
             texts += ["Every number counts passages.", *map(_word_line, counts)]
+            texts += [opened.engine.withheld] if opened.engine.withheld else []
         if fields or not words:
             result = opened.fields(*(fields or ()), values=values)
             described["passages"] = result.passages

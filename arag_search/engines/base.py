@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol, TypeA
 
 from arag_search.corpus import Chunk, nfc
 from arag_search.engines.hits import Hit, LeafScore
-from arag_search.errors import ArgumentError, IndexClosedError, IndexProblemError, QueryTimeoutError
+from arag_search.errors import (
+    ArgumentError,
+    IndexClosedError,
+    IndexProblemError,
+    NotServedError,
+    QueryTimeoutError,
+)
 from arag_search.manifest import Manifest
 from arag_search.plan.clauses import ResolvedPlan, float32
 from arag_search.system.value_class import value
@@ -205,6 +211,9 @@ class FieldsPage:
     fields: tuple[FieldValues, ...]
 
 
+Neighbours = tuple[str | None, str | None]
+
+
 class SearchEngine(Protocol):
     """An executor of plans over one index. Thread-safe until it is closed.
 
@@ -212,6 +221,9 @@ class SearchEngine(Protocol):
     """
 
     is_remote: ClassVar[bool]
+
+    withheld: str
+    """Why searches ``only_alike`` get empty pages, as a sentence; empty if they do not."""
 
     @property
     def manifest(self) -> Manifest: ...
@@ -272,9 +284,9 @@ class SearchEngine(Protocol):
         """Return the chunks with these ids; None for an id that is unknown or out of scope."""
         ...
 
-    def neighbours(self, chunk: Chunk, scope: ResolvedPlan | None) -> tuple[str | None, str | None]:
-        """Return the ids of the previous and the next chunk: of the document, or in corpus order
-        if the corpus was pre-chunked."""
+    def neighbours(self, chunks: Sequence[Chunk], scope: ResolvedPlan | None) -> list[Neighbours]:
+        """Return the ids of the previous and the next chunk of each: of the document, or in corpus
+        order if the corpus was pre-chunked."""
         ...
 
     def chunks_at(self, ordinals: Sequence[int], scope: ResolvedPlan | None) -> list[Chunk | None]:
@@ -310,14 +322,24 @@ class SearchEngine(Protocol):
         """Return the deleted documents that the index still holds and that scores count."""
         ...
 
-    def scan(self, scope: ResolvedPlan | None) -> Iterator[Chunk]:
-        """Iterate over all chunks in corpus order."""
+    def scan(self, scope: ResolvedPlan | None, deadline: Deadline | None = None) -> Iterator[Chunk]:
+        """Iterate over all chunks in scope in corpus order. A server stops at the deadline."""
+        ...
+
+    def check_ready(self) -> None:
+        """Raise an AragError if the index cannot be searched now, after 4 s at most."""
         ...
 
     def close(self) -> None:
         """Wait for calls in flight, then release all resources. Later calls raise
         IndexClosedError."""
         ...
+
+
+def no_sentences(where: str = "") -> NotServedError:
+    """Return the error for a search of sentences that the index leaves out."""
+    allowed, do = "granularity chunk", "Build it again with sentences."
+    return NotServedError("The index has no sentences.", where=where, allowed=allowed, do=do)
 
 
 # The time limit of one query, in any engine
@@ -327,13 +349,13 @@ DEFAULT_SEARCH_TIMEOUT_S = 10.0
 
 
 class Deadline:
-    """A point in time, ``timeout_s`` seconds after its creation."""
+    """A point in time, ``until`` of the monotonic clock: ``timeout_s`` seconds after creation."""
 
-    __slots__ = ("_until", "timeout_s")
+    __slots__ = ("timeout_s", "until")
 
     def __init__(self, timeout_s: float) -> None:
         self.timeout_s = timeout_s
-        self._until = time.monotonic() + timeout_s
+        self.until = time.monotonic() + timeout_s
 
     @staticmethod
     def after(timeout_s: float | None) -> Deadline | None:
@@ -343,14 +365,14 @@ class Deadline:
     @property
     def left_s(self) -> float:
         """Seconds until the deadline. Raises QueryTimeoutError once it has passed."""
-        left = self._until - time.monotonic()
+        left = self.until - time.monotonic()
         if left <= 0:
             raise self.exceeded()
         return left
 
     def check(self) -> None:
         """Raise QueryTimeoutError if the deadline has passed."""
-        if time.monotonic() >= self._until:
+        if time.monotonic() >= self.until:
             raise self.exceeded()
 
     def exceeded(self) -> QueryTimeoutError:

@@ -58,6 +58,7 @@ class Hit(NamedTuple):
     - ``lowered``: the DEMOTEs that lowered the score, as written, if the text was read.
     - ``best``: the one of these to show if there is room for only one.
     - ``is_named``: whether the query names the title.
+    - ``beside``: the texts of front matter that the query matches, which no reply shows otherwise.
     - ``explanation``: the score of each leaf. None: not requested.
     - ``ranks``: the ranks in both parts of a hybrid search. None: another search.
     - ``matches``: how many matches the document has. None: the form of reply does not count them.
@@ -83,6 +84,7 @@ class Hit(NamedTuple):
     best: int = 0
     lowered: tuple[str, ...] = ()
     is_named: bool = False
+    beside: tuple[str, ...] = ()
     explanation: tuple[LeafScore, ...] | None = None
     ranks: HybridRanks | None = None
     matches: int | None = None
@@ -145,6 +147,8 @@ class Hit(NamedTuple):
             values["ranks"] = self.ranks._asdict()
         if self.lowered:
             values["lowered"] = list(self.lowered)
+        if self.beside:
+            values["beside"] = list(self.beside)
         if self.explanation is not None:
             values["explanation"] = [
                 {"leaf": leaf.leaf, "scores": dict(leaf.scores)} for leaf in self.explanation

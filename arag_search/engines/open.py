@@ -90,8 +90,9 @@ def open_build(
     return LuceneBuild(Path(location), options)
 
 
-def open_update(location: str | Path) -> IndexUpdate:
-    """Return the update of the index at a location, to be entered.
+def open_update(location: str | Path, note: Callable[[str], None] | None = None) -> IndexUpdate:
+    """Return the update of the index at a location, to be entered; ``note`` reports waiting for a
+    server.
 
     Raises ArgumentError for an invalid address or path.
     """
@@ -99,7 +100,7 @@ def open_update(location: str | Path) -> IndexUpdate:
     if isinstance(location, str) and is_address(name):
         from arag_search.engines.opensearch.update import OpenSearchUpdate
 
-        return OpenSearchUpdate(parse_address(name))
+        return OpenSearchUpdate(parse_address(name), note)
     check_path(name, "the index")
     from arag_search.engines.lucene.update import LuceneUpdate
 

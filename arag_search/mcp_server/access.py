@@ -44,10 +44,12 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a token grants: the ``digest`` of the token, and the filter of its part."""
+    """What a token grants: the ``digest`` of the token, the filter of its part, and the name that
+    operators read, by default the beginning of the digest."""
 
     digest: str
     filter: str
+    name: str
 
 
 class AccessFile:
@@ -132,7 +134,7 @@ def read_grants(path: Path, check: Callable[[str], object]) -> tuple[Grant, ...]
             check(text)
         except (ArgumentError, QueryError) as error:
             problems.append(f"{entry}: {' '.join(str(error).split())}")
-        grants[digest] = Grant(digest, text)
+        grants[digest] = Grant(digest, text, digest[:8] if name is None else str(name))
     if problems:
         raise ConfigError(numbered(_WHAT, problems), where=str(path), allowed=_FORM, do=_HASH_IT)
     return tuple(grants.values())
@@ -145,11 +147,17 @@ def note_grant(scope: MutableMapping[str, Any], grant: Grant) -> None:
     scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=grant.digest, scopes=[]))
 
 
+def grant_of(request: object) -> Grant | None:
+    """Return what the token of a request grants; None without an access file."""
+    grant = request.scope.get(_GRANT) if isinstance(request, Request) else None
+    return grant if isinstance(grant, Grant) else None
+
+
 def filter_of(request: object) -> str:
     """Return the filter that the token of a request grants. Raises AccessError if there is none, as
     on a path that does not check tokens."""
-    grant = request.scope.get(_GRANT) if isinstance(request, Request) else None
-    if not isinstance(grant, Grant):
+    grant = grant_of(request)
+    if grant is None:
         raise AccessError("The request has no grant.", do="Send it over HTTP, with a token.")
     return grant.filter
 

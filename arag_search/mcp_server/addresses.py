@@ -8,6 +8,7 @@ address yields a text with the bounds of chunk_read's replies.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from urllib.parse import unquote
 
 from arag_search.errors import ArgumentError, UnknownDocumentError
@@ -37,8 +38,8 @@ def read_address(address: str, served: Mapping[str, Index]) -> str:
             start = address_start(name, kind)
             if address[: len(start)].lower() == start.lower():
                 id_ = unquote(address[len(start) :])
-                with index.at_one_state() as state:
-                    return (_chunk if kind == "chunk" else _document)(state, id_, name)
+                read = _chunk if kind == "chunk" else _document
+                return index.at_one_state(partial(read, id_=id_, name=name))
     shown = address if len(address) <= _SHOWN_CHARACTERS else f"{address[:_SHOWN_CHARACTERS]}..."
     templates = [template_of(name, kind) for name in served for kind in KINDS]
     raise ArgumentError(
@@ -56,12 +57,12 @@ def _chunk(index: Index, id_: str, name: str) -> str:
     return result.text
 
 
-def _document(index: Index, doc_id: str, name: str) -> str:
+def _document(index: Index, id_: str, name: str) -> str:
     """Return the first chunks of a document, as many as chunk_read shows at once."""
-    ids, total = document_ids(index, doc_id, MAX_IDS)
+    ids, total = document_ids(index, id_, MAX_IDS)
     if not ids:
         raise UnknownDocumentError(
-            f'No document has the id "{doc_id}".',
+            f'No document has the id "{id_}".',
             where=name,
             allowed="ids as the field doc_id has them",
             do="Search with doc_id:ID, or copy an id from what searches show.",

@@ -22,8 +22,18 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from arag_search.errors import AccessError, ArgumentError, UnavailableError
 from arag_search.mcp_server.access import AccessFile, note_grant
 from arag_search.mcp_server.listening import Listening
-from arag_search.mcp_server.messages import END_BYTES, BadMessage, read_message, too_long
+from arag_search.mcp_server.messages import (
+    END_BYTES,
+    RETRY_AFTER_S,
+    UNAVAILABLE,
+    BadMessage,
+    id_at_ends,
+    read_message,
+    too_long,
+)
 
+FAILURE = "arag_search.failure"
+"""The key in the scope of a request for the status of its failure."""
 _JSON = "application/json"
 _EVENTS = "text/event-stream"
 _OF_EVENTS = re.compile(r"(?i)text/(?:\*|event-stream)")
@@ -40,7 +50,8 @@ _DRAIN_S = 2.0
 
 class Gate:
     """An ASGI application that lets messages through to the SDK, or explains why not. It reads a
-    message of up to ``max_body_bytes`` as a whole."""
+    message of up to ``max_body_bytes`` as a whole. Once ``stopping`` is set, it refuses messages,
+    while those before them are answered."""
 
     def __init__(
         self,
@@ -52,15 +63,25 @@ class Gate:
     ) -> None:
         self._app = app
         self._stopping = stopping
+        self._ending = anyio.Event()
+        self._posts = 0
         self._token = None if listening.token is None else listening.token.encode()
         self._origin = re.compile(listening.origin_pattern)
         self._max_body_bytes = max_body_bytes
         self._access = access
 
+    async def end(self, grace_s: float) -> None:
+        """Wait until all messages are answered, at most ``grace_s`` seconds; then end all streams
+        and the answers that are left, which the SDK would wait for."""
+        with anyio.move_on_after(grace_s):
+            while self._posts:
+                await anyio.sleep(0.02)
+        self._ending.set()
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
         response = self._wrong_origin(request) or self._wrong_token(request)
-        pieces = iter(list[Message]())
+        body, pieces = b"", iter(list[Message]())
         if request.method == "POST":
             body, is_whole = await _body(receive, 0 if response else self._max_body_bytes)
             response = response or self._wrong_body(body, is_whole)
@@ -70,7 +91,7 @@ class Gate:
             return next(pieces, None) or await receive()
 
         if response is None and self._stopping.is_set():
-            response = _ending()
+            response = _too_late(body)
         if response is not None:
             await response(scope, receive, send)
             return
@@ -80,14 +101,21 @@ class Gate:
         is_json = request.method == "POST" and not names_events
         if accepts_events or (is_json and (accepts_json or "accept" not in request.headers)):
             MutableHeaders(scope=scope)["accept"] = f"{_JSON}, {_EVENTS}"
-        await self._pass_on(scope, again, send, is_json)
+        self._posts += request.method == "POST"
+        try:
+            if not await self._pass_on(scope, again, send, is_json):
+                await _too_late(body)(scope, receive, send)
+        finally:
+            self._posts -= request.method == "POST"
 
-    async def _pass_on(self, scope: Scope, receive: Receive, send: Send, is_json: bool) -> None:
-        """Let the SDK answer, until the server ends: it would wait for calls without a session."""
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send, is_json: bool) -> bool:
+        """Let the SDK answer. Return False if the server ended before it began to."""
         is_begun = is_complete = False
 
         async def sent(message: Message) -> None:
             nonlocal is_begun, is_complete
+            if not is_begun:
+                self._begin(message, scope)
             is_begun = True
             is_complete = message["type"].endswith("body") and not message.get("more_body", False)
             await send(message)
@@ -95,16 +123,25 @@ class Gate:
         async with anyio.create_task_group() as group:
 
             async def end() -> None:
-                await self._stopping.wait()
+                await self._ending.wait()
                 group.cancel_scope.cancel()
 
             group.start_soon(end)
             await self._app(scope, receive, _without_events(sent) if is_json else sent)
             group.cancel_scope.cancel()
-        if self._stopping.is_set() and not is_begun:
-            await _ending()(scope, receive, send)
-        elif self._stopping.is_set() and not is_complete:
+        if self._ending.is_set() and is_begun and not is_complete:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
+        return is_begun or not self._ending.is_set()
+
+    def _begin(self, start: Message, scope: Scope) -> None:
+        """Write into the start of an answer that it is the last, or a failure without events."""
+        headers = MutableHeaders(scope=start)
+        if self._stopping.is_set():
+            headers["connection"] = "close"
+        if FAILURE in scope and headers.get("content-type") == _JSON:
+            start["status"] = scope[FAILURE]
+            if scope[FAILURE] != 500:
+                headers["retry-after"] = str(RETRY_AFTER_S)
 
     def _wrong_origin(self, request: Request) -> Response | None:
         # Duplicate headers are refused here and below: programs differ in which one they take.
@@ -193,9 +230,12 @@ def _without_events(send: Send) -> Send:
     return sent
 
 
-def _ending() -> Response:
+def _too_late(body: bytes) -> Response:
+    """Return the answer to a message that comes too late."""
     error = UnavailableError("The server is shutting down.", do="Try again when it is back.")
-    return PlainTextResponse(str(error), 503)
+    answer = BadMessage(id_at_ends(body), UNAVAILABLE, error).answer
+    headers = {"Connection": "close", "Retry-After": str(RETRY_AFTER_S)}
+    return Response(answer, 503, headers, _JSON)
 
 
 def _wrong_token(do: str) -> Response:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Generator
+from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING
 
 import anyio
 import uvicorn
@@ -22,36 +25,55 @@ from starlette.routing import Route
 from arag_search.errors import ArgumentError
 from arag_search.mcp_server.access import AccessFile
 from arag_search.mcp_server.gate import Gate
-from arag_search.mcp_server.listening import HEALTH_PATH, PATH, Listening
+from arag_search.mcp_server.listening import HEALTH_PATH, PATH, READY_PATH, Listening
+from arag_search.mcp_server.live import LiveIndexes
 from arag_search.mcp_server.messages import MAX_MESSAGE_BYTES
 from arag_search.mcp_server.protocol import MAX_SESSIONS, Session
+from arag_search.mcp_server.workers import Workers
+
+if TYPE_CHECKING:
+    from arag_search.mcp_server.metrics import Metrics
 
 IDLE_SESSION_S = 30 * 60.0
 """Seconds without a request or an open stream after which a session is dropped."""
+GRACE_S = 8.0
+"""Seconds for calls that run when the server is stopped; a container has 15 for all of its end."""
+KEPT_S = 1.0
+"""Seconds for which it is kept whether the indexes can be searched."""
 _SHUTDOWN_S = 2
+_logger = logging.getLogger(__name__)
 
 
 async def serve_http(
     server: Server[Session],
     listening: Listening,
+    readiness: Readiness,
     stopping: anyio.Event,
     access: AccessFile | None = None,
     *,
     max_request_bytes: int = MAX_MESSAGE_BYTES,
     max_sessions: int = MAX_SESSIONS,
     idle_session_s: float = IDLE_SESSION_S,
+    grace_s: float = GRACE_S,
+    metrics: Metrics | None = None,
 ) -> None:
-    """Serve until ``stopping`` is set; then end all sessions and close the socket. With ``access``,
-    only tokens in that file are admitted."""
+    """Serve until ``stopping`` is set.
+
+    Then refuse new calls. Calls that run have ``grace_s`` seconds to finish. At last all sessions
+    end, and the socket is closed. With ``access``, only tokens in that file are admitted.
+    ``metrics`` count the sessions.
+    """
     manager = StreamableHTTPSessionManager(
         server,
         session_idle_timeout=idle_session_s,
         max_request_body_size=max_request_bytes,
         max_sessions=max_sessions,
     )
+    if metrics is not None:
+        metrics.sessions = lambda: len(manager._server_instances)  # pyright: ignore[reportPrivateUsage]
     gate = Gate(manager.handle_request, listening, stopping, max_request_bytes, access)
     config = uvicorn.Config(
-        _application(gate, listening),
+        _application(gate, listening, readiness, stopping),
         http="h11",
         log_config=None,
         log_level="warning",
@@ -68,13 +90,45 @@ async def serve_http(
         async with manager.run():
             group.start_soon(web.serve, [listening.socket])
             await stopping.wait()
+            await gate.end(grace_s)
         # The sessions have ended, so that no connection waits for an open stream.
         web.should_exit = True
 
 
-def _application(gate: Gate, listening: Listening) -> Starlette:
-    """Return the application: the gate behind checks for requests of browsers, and the answer to
-    health checks, whatever their Host: probes use addresses."""
+class Readiness:
+    """Whether all indexes can be searched, as of a second ago at most."""
+
+    def __init__(self, live: LiveIndexes, workers: Workers) -> None:
+        self._ask = partial(workers.beside, live.availability)
+        self._asking = anyio.Lock()
+        self._until = 0.0
+        self._problem = ""
+
+    async def is_given(self) -> bool:
+        """Look again if it is time; the log says when it was lost."""
+        async with self._asking:
+            if monotonic() >= self._until:
+                problem = "It does not answer."
+                with anyio.move_on_after(5):
+                    indexes = await self._ask()
+                    problem = next(filter(None, (of.problem for of in indexes.values())), "")
+                if problem and not self._problem:
+                    _logger.warning("An index cannot be searched. %s", problem)
+                self._problem, self._until = problem, monotonic() + KEPT_S
+        return not self._problem
+
+
+def _application(
+    gate: Gate, listening: Listening, readiness: Readiness, stopping: anyio.Event
+) -> Starlette:
+    """Return the application: the gate behind checks for requests of browsers, and the answers to
+    probes, whatever their Host: they use addresses."""
+
+    async def ready(_: Request) -> Response:
+        is_ready = not stopping.is_set() and await readiness.is_given()
+        status = "ok" if is_ready else "unavailable"
+        return JSONResponse({"status": status}, 200 if is_ready else 503)
+
     of_browsers = [
         Middleware(TrustedHostMiddleware, listening.names, www_redirect=False),
         Middleware(
@@ -86,9 +140,8 @@ def _application(gate: Gate, listening: Listening) -> Starlette:
         ),
     ]
     paths = [Route(path, gate, middleware=of_browsers) for path in (PATH, f"{PATH}/")]
-    return Starlette(
-        routes=[*paths, Route(HEALTH_PATH, _health)], exception_handlers={404: _no_path}
-    )
+    paths += [Route(HEALTH_PATH, _health), Route(READY_PATH, ready)]
+    return Starlette(routes=paths, exception_handlers={404: _no_path})
 
 
 async def _health(_: Request) -> Response:

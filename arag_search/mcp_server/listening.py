@@ -14,9 +14,9 @@ from arag_search.errors import ArgumentError
 from arag_search.system.secrets import read_secret
 
 PATH = "/mcp"
-HEALTH_PATH = "/health"
-"""The path that tells anybody whether the server is up, without a token and without naming an
-index."""
+HEALTH_PATH, READY_PATH = "/health", "/ready"
+"""The paths that tell anybody whether the server is up, and whether its indexes can be searched,
+without a token and without naming an index."""
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8765
 MIN_TOKEN_CHARACTERS = 16

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import mcp.types as types
 
 from arag_search.errors import AragError, NotServedError, UnavailableError
+from arag_search.mcp_server.calls import served_call
 from arag_search.mcp_server.catalogue import chosen_index, offered_tools
-from arag_search.mcp_server.served import ServedTools, index_to_come
-from arag_search.mcp_server.workers import Workers
+from arag_search.mcp_server.served import Run, ServedTools, index_to_come
 from arag_search.query.problems import QueryError
+from arag_search.search.following import Follower
 from arag_search.search.index import Index
 from arag_search.search.opening import IndexOpening
 from arag_search.search.state import IndexState
@@ -38,6 +39,15 @@ class Session(defaultdict[str, ReadSet]):
         super().__init__(lambda: ReadSet(is_kept=False, key=object() if is_held else None))
 
 
+class Availability(NamedTuple):
+    """Whether an index can be searched: the ``problem`` or nothing, when its state was ``created``,
+    and how many newer states could not be opened."""
+
+    problem: str
+    created: str
+    failures: int
+
+
 class LiveIndexes:
     """The served indexes under their names; threads may share it.
 
@@ -52,6 +62,7 @@ class LiveIndexes:
         descriptions."""
         self._preset = preset
         self._served: dict[str, ServedTools] = {}
+        self._followers: dict[str, Follower[IndexState]] = {}
         self.names = tuple(names)
         texts = {name: text for name in self.names if (text := (about or {}).get(name))}
         named = [f"{name}: {text}" for name, text in texts.items()]
@@ -65,7 +76,7 @@ class LiveIndexes:
             ServedTools(name, index, self._preset)  # a state that cannot serve them is not taken
             return index.state
 
-        follower = opening.follow(served_state)
+        follower = self._followers[name] = opening.follow(served_state)
         self.serve(name, Index.over(follower, follower.close))
 
     def serve(self, name: str, index: Index) -> None:
@@ -111,14 +122,15 @@ class LiveIndexes:
         arguments: Mapping[str, object],
         session: Session,
         filter: str | None,
-        workers: Workers,
+        run: Run,
     ) -> ToolResult:
-        """Call a tool by a worker. Raises UnavailableError while an index is coming."""
+        """Call a tool, as ``run`` runs it. Raises UnavailableError while an index is coming."""
         tools = offered_names(self._preset).values()
         chosen = chosen_index(name, arguments, tools, self.names)
         if isinstance(chosen, ToolResult):
             return chosen
         index, own = chosen
+        served_call().index = index
         conversation = self._served[index].in_conversation(session[index])
 
         def part() -> ServedTools:
@@ -126,7 +138,23 @@ class LiveIndexes:
             self._check_served()
             return conversation.within(filter)
 
-        return await conversation.answer(workers, name, own, part)
+        return await conversation.answer(run, name, own, part)
+
+    def availability(self) -> dict[str, Availability]:
+        """Ask whether each index can be searched now, by name."""
+        by_name: dict[str, Availability] = {}
+        for name in self.names:
+            problem = created = ""
+            try:
+                self._check_served()
+                state = self._served[name].index.state
+                created = state.manifest.created
+                state.engine.check_ready()
+            except AragError as error:
+                problem = str(error)
+            follower = self._followers.get(name)
+            by_name[name] = Availability(problem, created, follower.failures if follower else 0)
+        return by_name
 
     def check(self, filter: str) -> None:
         """Raise QueryError for a filter that one of the indexes cannot use."""

@@ -23,8 +23,11 @@ from mcp.types import (
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from arag_search.errors import ArgumentError
+from arag_search.errors import AragError, ArgumentError
 
+BUSY, UNAVAILABLE = -32010, -32011
+"""The codes of JSON-RPC for failures that pass; any other is an internal error."""
+RETRY_AFTER_S = 5
 MAX_MESSAGE_BYTES = 1 << 20
 END_BYTES = 4096
 """How much of each end of a message is searched for its id."""
@@ -51,7 +54,7 @@ class BadMessage:
 
     id: RequestId | None
     code: int
-    what: ArgumentError
+    what: AragError
 
     @property
     def answer(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Self, cast
@@ -16,15 +16,16 @@ from arag_search.engines.opensearch.address import is_address, parse_address
 from arag_search.errors import ArgumentError
 from arag_search.field_counts import FieldCounts
 from arag_search.manifest import Manifest
-from arag_search.mcp_server.workers import Workers
 from arag_search.search.index import Index
 from arag_search.search.state import IndexState
 from arag_search.tools.preset import Preset
 from arag_search.tools.registry import CONNECTOR_TOOLS
 from arag_search.tools.tool import ReadSet, Tool, ToolResult
-from arag_search.tools.toolbox import Toolbox, served_tools
+from arag_search.tools.toolbox import Ran, Toolbox, served_tools
 from index_jobs.sources.metadata import FILE_FIELDS
 
+Run = Callable[[Callable[[], Ran]], Awaitable[Ran]]
+"""A function that runs a call of one client in the thread of a worker."""
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 _NAMED = re.compile(rf"({_NAME})=(.*)", re.DOTALL)
 _NOT_OF_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
@@ -49,14 +50,14 @@ class ServedTools(Toolbox):
 
     async def answer(
         self,
-        workers: Workers,
+        run: Run,
         name: str,
         arguments: Mapping[str, object],
         part: Callable[[], ServedTools],
     ) -> ToolResult:
         """Do what ``acall`` does, by the tools that ``part`` returns in the thread of a worker."""
         shown = self._begin()
-        return self._end(*await workers.run(lambda: part()._run(name, arguments, shown)), shown)
+        return self._end(*await run(lambda: part()._run(name, arguments, shown)))
 
     def _over(self, index: Index) -> Mapping[str, Tool]:
         return index.state.once(_named, self.preset, self.name)

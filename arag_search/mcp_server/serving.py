@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
-END_S = 10.0
+END_S = 12.0
 """Seconds after a signal until the process ends though a client takes no reply."""
 
 Serve = Callable[[anyio.Event], Awaitable[None]]

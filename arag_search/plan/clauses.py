@@ -15,17 +15,20 @@ from operator import is_
 from typing import Literal, NamedTuple
 
 from arag_search.plan.lookup import RegexLookup
-from arag_search.query.analysis import Spellings
+from arag_search.query.analysis import MAX_UNITS, Spellings
 from arag_search.query.field_types import FIELD_TYPES, MetadataType, Storage
 from arag_search.query.fields import CONTENT, FORM_FIELDS, TITLE, index_field, searched_fields
 from arag_search.query.forms import folded
 from arag_search.query.limits import DEFAULT_FACTOR
 from arag_search.query.operators import DEMOTE, NOT, PREFER, OperatorWord
 from arag_search.query.printing import keyword_text, operator_text, weight_text
+from arag_search.query.regexes import Runs, sure_runs
 from arag_search.query.tree import TextField
 from arag_search.system.value_class import value
 
-ClauseKind = Literal["word", "phrase", "prefix", "fuzzy", "lookup", "value", "range", "all", "any"]
+ClauseKind = Literal[
+    "word", "phrase", "prefix", "fuzzy", "lookup", "wildcard", "value", "range", "all", "any"
+]
 Role = Literal["wanted", "excluded", "preferred", "demoted"]
 """What a clause does in the group around it; "preferred" adds to the score, "demoted" lowers it."""
 
@@ -251,20 +254,36 @@ def resolved(clause: Clause, ordinals: Sequence[Sequence[int]]) -> Clause:
     return with_parts(clause, [resolved(part, ordinals) for part in clause.parts])
 
 
-def superset_condition(clause: Clause) -> Clause | None:
+def superset_condition(clause: Clause, by_runs: bool) -> Clause | None:
     """Return a condition that all matches of a clause meet, without its lookups; None for no
-    restriction. A wanted lookup counts as true, and a NOT that contains one is left out."""
+    restriction. A wanted lookup counts as true or, ``by_runs``, as the runs of letters that are
+    sure; a NOT that contains one is left out."""
     if clause.lookup is not None:
-        return None
+        return _with_runs(clause.lookup) if by_runs else None
     if clause.kind == "any":
-        parts = [superset_condition(part) for part in clause.parts]
+        parts = [superset_condition(part, by_runs) for part in clause.parts]
         return None if None in parts else any_clause([part for part in parts if part is not None])
     if clause.kind != "all":
         return wanted(clause)
-    parts = [superset_condition(part) for part in clause.having("wanted")]
+    parts = [superset_condition(part, by_runs) for part in clause.having("wanted")]
     kept = [part for part in parts if part is not None]
     excluded = [part for part in clause.having("excluded") if not has_lookups(part)]
     return all_clauses([*kept, *excluded]) if kept else None
+
+
+def _with_runs(lookup: RegexLookup) -> Clause | None:
+    """Return the condition that a text has the runs that are sure, or a word that may have been cut
+    within one; None if no run is sure."""
+    in_field = f"{lookup.field}:" if lookup.field else ""
+
+    def having(runs: Runs) -> Clause:
+        text = "|".join(runs).replace("*", "").replace("?", r"\w")
+        words = tuple([(run,) for run in runs])
+        return Clause(f"{in_field}/{text}/i", "wildcard", field=lookup.field, words=words)
+
+    sure = [having(runs) for runs in sure_runs(lookup.pattern, lookup.ignore_case)]
+    cut = having(("?" * (MAX_UNITS // 4) + "*",))
+    return any_clause([all_clauses(sure), cut]) if sure else None
 
 
 def with_values(clause: Clause, values: Mapping[str, str]) -> Clause:

@@ -10,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
+from arag_search.corpus import TextKind
 from arag_search.plan.clauses import Clause, wanted_leaves
 from arag_search.query.analysis import Spellings, spellings_of
 from arag_search.query.analysis import terms as written
@@ -114,21 +115,21 @@ def typed_patterns(query: Clause) -> list[tuple[str | None, Pattern]]:
     ]
 
 
-def terms_of(text: str, language: str, code: bool) -> list[str]:
+def terms_of(text: str, language: str, kind: TextKind) -> list[str]:
     """Return the normal forms of a text in a language or, if that is empty, the words as
     written."""
-    return normal_terms(text, language, code=code) if language else written(text)
+    return normal_terms(text, language, kind=kind) if language else written(text)
 
 
 class Words:
     """The words of a text, or of the texts of a heading, as they are written and in normal forms.
-    Of a heading, only the title has words as written. ``code`` is that of ``normal_forms``."""
+    Of a heading, only the title has words as written. ``kind`` is that of ``normal_forms``."""
 
-    __slots__ = ("_code", "_terms", "_texts")
+    __slots__ = ("_kind", "_terms", "_texts")
 
-    def __init__(self, *texts: str, code: bool = False) -> None:
+    def __init__(self, *texts: str, kind: TextKind = "") -> None:
         self._texts = texts
-        self._code = code
+        self._kind: TextKind = kind
         self._terms: dict[str, list[str]] = {}
 
     def terms(self, language: str) -> list[str]:
@@ -136,7 +137,7 @@ class Words:
         terms = self._terms.get(language)
         if terms is None:
             texts = self._texts if language else self._texts[:1]
-            first, *others = [terms_of(text, language, self._code) for text in texts]
+            first, *others = [terms_of(text, language, self._kind) for text in texts]
             terms = self._terms[language] = joined_apart([first, *filter(None, others)])
         return terms
 

@@ -313,7 +313,8 @@ I42711O41I4149O11I222O2I5762O14I7473O3103I542O722403XO30T95tO128X240
 # Scripts whose words have no blanks between them
 
 
-_UNIT = re.compile("[SV][VXZMCTtFG]*+")
+_UNIT = re.compile("[SVK][VXZMCTtFG]*+|[^SVK]+")
+_HANGUL = re.compile("[가-힣]+|[^가-힣]+")
 
 
 def is_unspaced(term: str) -> bool:
@@ -322,14 +323,15 @@ def is_unspaced(term: str) -> bool:
 
 
 def units(term: str) -> list[tuple[int, int]]:
-    """Return where each character with its marks starts and ends; an empty list for most terms.
+    """Return where each word within one of the analyser starts and ends; an empty list for most.
 
-    Only runs of Thai, Lao, Khmer, Burmese and scripts like these, which the analyser keeps whole,
-    have such places.
+    Each character of katakana, Thai, Lao, Khmer, Burmese and scripts like these is a word with its
+    marks. Hangul is apart from letters and digits beside it (API서버).
     """
-    if term[0].translate(_classes()) not in "SV":
-        return []
-    return [unit.span() for unit in _UNIT.finditer(term.translate(_classes()))]
+    classes = term.translate(_classes())
+    if classes[0] in "SVK":
+        return [unit.span() for unit in _UNIT.finditer(classes)]
+    return [part.span() for part in _HANGUL.finditer(term)] if _SYLLABLE.search(term) else []
 
 
 # The spellings of a text in a query: the tokens that it stands for

@@ -16,7 +16,7 @@ from typing import Any
 from arag_search.system.cache import cache_folder
 from arag_search.system.durable import replacing
 
-_FORMAT = 1
+_FORMAT = 2
 """Increase it when a table of the same name holds something else."""
 
 
@@ -27,9 +27,14 @@ def lemmas(language: str) -> Mapping[str, str]:
     The first call on a machine takes seconds. Raises ValueError for a language without a
     dictionary.
     """
+    return table(language, lambda: unpacked(language))
+
+
+def unpacked(language: str) -> Mapping[str, str]:
+    """Return ``lemmas(language)`` in memory, where it is read through much faster."""
     from simplemma.strategies import DefaultDictionaryFactory
 
-    return table(language, lambda: DefaultDictionaryFactory().get_dictionary(language))
+    return DefaultDictionaryFactory().get_dictionary(language)
 
 
 def table(name: str, make: Callable[[], Mapping[str, str]]) -> Mapping[str, str]:

@@ -7,40 +7,46 @@ and the oracle of the tests ask it, and engines index and search what it returns
 1. The words are those of StandardAnalyzer in the text as it is (see ``analysis``), but for three
    things. Any sign of ``typography`` is an apostrophe between letters. Digits above a short word,
    as in ``m²``, or below a letter belong to it. In scripts without blanks, each character with its
-   marks is a word.
+   marks is a word, as of katakana; Hangul is apart from letters and digits beside it.
 2. ``C++``, ``C#`` and ``F#`` keep their signs. ``--flag``, ``-j``, ``$HOME``, ``@decorator`` and
-   ``.NET`` are their word in its place, and themselves as well.
+   ``.NET`` are their word in its place, and themselves as well. Capitals with dots (``U.S.``) are
+   their letters, unless a word of the language has that form (``it``).
 3. Letters of another width, ligatures and other compatibility forms are the letters, and digits of
    any script those of ASCII. These go: apostrophes, a possessive 's, soft hyphens, joiners, points
    of Arabic and Hebrew, the hamza on an alif, the difference of Persian kaf and yeh, and elided
-   articles.
+   articles. Traditional and simplified Han characters have one form.
 4. A word of the dictionary of the language (simplemma) becomes its lemma. A lemma that is a form of
    another one, such as a participle, becomes that one (see ``lemmas``). A word that the dictionary
-   does not know is looked up with other accents and without an ending, or loses a regular one. Of a
-   Finnish compound, the last part is looked up. All this depends on the word in lower case alone.
-   A Korean word, in any language, loses its particles.
+   does not know is looked up as one typed without its accents (``ksiazki``, ``waerme``) and without
+   an ending, or loses a regular one. Of a Finnish compound, the last part is looked up. All this
+   depends on the word in lower case alone. A Korean word, in any language, loses its particles.
 5. Accents of Latin and Greek letters, and final forms go.
 6. An identifier (``pg_stat_statements.max``, ``getUserById``) is itself in its place; its parts,
    and the dotted names within it (``a.b`` and ``b.c`` in ``a.b.c``), stand behind all words, so far
-   apart that no phrase reaches over them. A dotted name that StandardAnalyzer cuts
+   apart that no phrase reaches over them. So is a compound without its hyphen, if that is U+2010,
+   which may be one of the end of a line. A dotted name that StandardAnalyzer cuts
    (``object.__len__``, ``sqlite3.Row``) is an identifier, too.
+
+Before all this, marks of markup go, by the kind of the document (see ``markup``).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from importlib.metadata import version
-from itertools import combinations, takewhile, zip_longest
+from itertools import chain, combinations, product, takewhile, zip_longest
+from math import prod
 from operator import itemgetter
 from typing import NamedTuple
 
-from arag_search.corpus import Chunk, heading_of
+from arag_search.corpus import Chunk, TextKind, heading_of, kind_of
 from arag_search.query import analysis
 from arag_search.query.analysis import Spellings, Token
 from arag_search.query.lemmas import LAST_PART, NONE, Lemmas, without_particles
 from arag_search.query.limits import MAX_SLOP
+from arag_search.query.markup import has_marks, pieces, split, unmarked
 from arag_search.query.typography import accents_off, has_only_letters, plain_letters
 
 HOLE = ""
@@ -52,13 +58,7 @@ HOLE_COUNT = MAX_SLOP + 2
 _MAX_KNOWN = 200_000
 _MAX_PIECE = 60
 _MAX_DOTTED = 5
-_CODE = frozenset(
-    """
-    bash c cc cpp cs css cxx dart ex go h hh hpp hs ipynb java jl js jsx kt lua m mjs mm php pl pm
-    ps1 py pyi pyx r rb rs scala scss sh sql swift tf toml ts tsx vue yaml yml zig
-    """.split()  # noqa: SIM905
-)
-"""The endings of files of code."""
+_MAX_SPELLINGS = 12
 
 
 class NormalForm(NamedTuple):
@@ -73,34 +73,38 @@ class NormalForm(NamedTuple):
 def steps(language: str) -> tuple[str, ...]:
     """Return the names of the steps, with the version of the dictionary. An index that was built
     with other steps cannot be searched."""
-    before = ("words", "signs", "unspaced", "symbols", "letters", "points", "particles")
-    after = ("accents", "identifiers", "names within", "cut names")
+    before = ("words", "signs", "unspaced", "scripts", "symbols", "letters", "points", "particles")
+    after = (
+        "accents",
+        "identifiers",
+        "names within",
+        "cut names",
+        "texts beside",
+        "initials",
+        "marks",
+        "Han",
+    )
     if language == NONE:
         return (*before, *after)
     lemmas = f"lemmas of {language} (simplemma {version('simplemma')})"
     parts = ("last parts",) if language in LAST_PART else ()
-    return (*before, lemmas, "endings", *parts, *after)
+    return (*before, lemmas, "typed plain", "endings", *parts, *after)
 
 
-def is_code(doc_id: str) -> bool:
-    """Return whether a document is code, by the ending of its id."""
-    name, _, ending = doc_id.rpartition(".")
-    return bool(name) and ending.lower() in _CODE
-
-
-def normal_forms(text: str, language: str, *, code: bool = False) -> list[NormalForm]:
+def normal_forms(text: str, language: str, *, kind: TextKind = "") -> list[NormalForm]:
     """Return the normal form of each word of a text, in order; then for each symbol and identifier
-    HOLE_COUNT holes, and what it also is. ``code``: two capitalised parts are an identifier, too.
+    HOLE_COUNT holes, and what it also is. In code, two capitalised parts are an identifier, too.
+    The marks of another ``kind`` are left out (see ``markup``).
 
     O(len(text)). The first call for a language on a machine takes seconds (see ``dictionaries``).
     """
-    if not _UNUSUAL.search(text):
+    if not (_UNUSUAL.search(text) or _CUT_HYPHEN in text or has_marks(text, kind)):
         known = _known(language)
         return [NormalForm(known[term], start, end) for term, start, end in _words(text)]
     forms: list[NormalForm] = []
     groups: list[list[NormalForm]] = []
-    for piece in _PIECE.finditer(text):
-        _, its_forms, its_groups = _read_piece(piece[0], language, code)
+    for piece in pieces(text, kind):
+        _, its_forms, its_groups = _read_piece(piece[0], language, kind)
         forms += _moved(its_forms, piece.start())
         groups += [_moved(group, piece.start()) for group in its_groups]
     for group in groups:
@@ -114,18 +118,24 @@ def _moved(forms: list[NormalForm], offset: int) -> list[NormalForm]:
 
 
 def _read_piece(
-    piece: str, language: str, code: bool
+    piece: str, language: str, kind: TextKind
 ) -> tuple[list[Token], list[NormalForm], list[list[NormalForm]]]:
     """Read a text without white space, over which no word, symbol or identifier reaches.
 
     Return its words as they are written, their forms, and the groups of forms behind them.
     """
+    if has_marks(piece, kind) and (plain := unmarked(piece, kind)):
+        _, forms, groups = _read_piece(plain.text, language, "")
+        forms, *groups = [
+            [NormalForm(*form) for form in plain.placed(own)] for own in (forms, *groups)
+        ]
+        return analysis.tokens(piece), forms, groups
     known = _known(language)
     tokens = words = analysis.tokens(piece)
     if (not piece.isascii() or "`" in piece) and _MARKED.search(piece):
         piece = _plain_signs(piece)
         words = _words(piece)
-    if not _UNUSUAL.search(piece):  # most
+    if not _UNUSUAL.search(piece) and _CUT_HYPHEN not in piece:  # most
         return tokens, [NormalForm(known[term], start, end) for term, start, end in words], []
     forms: list[NormalForm] = []
     groups: list[list[NormalForm]] = []
@@ -135,28 +145,32 @@ def _read_piece(
         if sign := _SIGNS.match(piece, end) if _is_language(term, piece, start) else None:
             forms.append(NormalForm(term + sign[0], start, sign.end()))
             continue
-        forms.append(NormalForm(known[term], start, end))
         word = cut.get(start, piece[start:end])
+        is_short = "." in term and word.isupper() and _LETTERS.fullmatch(term)
+        form = known.of_letters(term) if is_short else known[term]
+        forms.append(NormalForm(form, start, end))
         if start < name_end or (word.islower() and not ("." in word or "_" in word)):  # most words
             continue
         name_end = start + len(word)
         parts = parts_of(word)
-        if parts and (code or not _is_name(word)):
+        if parts and (kind == "code" or not _is_name(word)):
             groups.append([NormalForm(known[part], start, name_end) for part in parts])
             groups += [
                 [NormalForm(known[inner], start, name_end) for inner in analysis.terms(name)]
                 for name in _within(word)
             ]
     groups += [[NormalForm(match[0].lower(), *match.span())] for match in _SYMBOL.finditer(piece)]
+    for word in _CUT_COMPOUND.finditer(piece) if _CUT_HYPHEN in piece else ():
+        groups.append([NormalForm(known[word[0].replace(_CUT_HYPHEN, "").lower()], *word.span())])
     return tokens, forms, groups
 
 
-def normal_terms(text: str, language: str, *, code: bool = False) -> list[str]:
+def normal_terms(text: str, language: str, *, kind: TextKind = "") -> list[str]:
     """Return only the terms of ``normal_forms``, in less time."""
-    terms = " ".join(map(_pieces(language, code, False).__getitem__, text.split()))
+    terms = " ".join(map(_pieces(language, kind, False).__getitem__, split(text, kind)))
     if "\n" not in terms:  # most
         return terms.split()
-    words, *groups = indexed(text, language, code=code).split("\n")
+    words, *groups = indexed(text, language, kind=kind).split("\n")
     return joined_apart([words.split(), *map(str.split, groups)])
 
 
@@ -169,10 +183,10 @@ def joined_apart(groups: Sequence[Sequence[str]]) -> list[str]:
     return terms
 
 
-def indexed(text: str, language: str, *, code: bool = False, written: bool = False) -> str:
+def indexed(text: str, language: str, *, kind: TextKind = "", written: bool = False) -> str:
     """Return the terms of a text as engines read them: with blanks between them, and a line feed
     for holes. If ``written``, see ``forms_of_chunk``."""
-    return _joined(list(map(_pieces(language, code, written).__getitem__, text.split())))
+    return _joined(list(map(_pieces(language, kind, written).__getitem__, split(text, kind))))
 
 
 def _joined(pieces: list[str]) -> str:
@@ -180,18 +194,19 @@ def _joined(pieces: list[str]) -> str:
     terms = " ".join(filter(None, pieces))
     if "\n" not in terms:
         return terms
-    split = [piece.split("\n") for piece in pieces]
-    words = " ".join([piece[0] for piece in split if piece[0]])
-    return "\n".join([words, *(group for piece in split for group in piece[1:])])
+    parts = [piece.split("\n") for piece in pieces]
+    words = " ".join([piece[0] for piece in parts if piece[0]])
+    return "\n".join([words, *(group for piece in parts for group in piece[1:])])
 
 
 class _Pieces(dict[str, str]):
     """What ``indexed`` returns for what stands between white space, which is kept, up to a
     number. Most of a text has been read before."""
 
-    def __init__(self, language: str, code: bool, written: bool) -> None:
+    def __init__(self, language: str, kind: TextKind, written: bool) -> None:
         super().__init__()
-        self._language, self._code, self._written = language, code, written
+        self._language, self._written = language, written
+        self._kind: TextKind = kind
 
     def __missing__(self, piece: str) -> str:
         read = self._read(piece)
@@ -208,7 +223,7 @@ class _Pieces(dict[str, str]):
             return f"{word}\t{form}" if self._written and form != word else form
         if not self._language:
             return " ".join(analysis.terms(piece))
-        tokens, forms, groups = _read_piece(piece, self._language, self._code)
+        tokens, forms, groups = _read_piece(piece, self._language, self._kind)
         terms = [form.term for form in forms]
         if self._written:
             written = [token.term for token in tokens]
@@ -247,8 +262,8 @@ def forms_of_chunk(chunk: Chunk, language: str, *, written: bool = False) -> Chu
     words as written.
     """
     texts = chunk.sentences()
-    code = is_code(chunk.doc_id)
-    read = partial(indexed, language=language, code=code, written=written)
+    kind = kind_of(chunk.doc_id)
+    read = partial(indexed, language=language, kind=kind, written=written)
     title, *sentences = map(read, (chunk.title, *texts))
     titles: list[str] = []
     if language and len(heading := chunk.heading) > 1:
@@ -259,7 +274,7 @@ def forms_of_chunk(chunk: Chunk, language: str, *, written: bool = False) -> Chu
             return "\n".join([first, *filter(None, others)])
 
         title = joined(heading)
-        if chunk.outline.units:
+        if chunk.outline.units or chunk.outline.beside:
             numbers = range(len(texts))
             titles = [joined(heading_of(chunk.title, chunk.outline, (at,))) for at in numbers]
     is_apart = all(text[-1:].isspace() for text in texts[:-1])
@@ -270,16 +285,47 @@ def normal_spellings(text: str, language: str) -> Spellings:
     """Return the terms that a word or phrase of a query stands for, in each of its spellings; none
     if it holds nothing to search.
 
-    A symbol is only itself. An identifier is itself, its parts in order or, if it is dotted, one of
-    its dotted endings of two parts to _MAX_DOTTED.
+    A word that is typed without accents, and is no lemma itself, also stands for the words that are
+    typed like it. A symbol is only itself. An identifier is itself, its parts in order or, if it is
+    dotted, one of its dotted endings of two parts to _MAX_DOTTED. Initials are joined, with dots,
+    or in capitals also apart.
     """
     known = _known(language)
     if text.isascii() and text.isalpha() and text[1:].islower():  # most words
-        return ((known[text.lower()],),)
+        return tuple((term,) for term in known.readings(text.lower()))
+    if not (_MAY_BE_INITIALS.search(text) and _INITIALS.search(text)):
+        return _spellings(text, language)
+    choices: list[Iterable[tuple[str, ...]]] = []
+    end = 0
+    for short in _INITIALS.finditer(text):
+        choices.append(_spellings(text[end : short.start()], language) or ((),))
+        end = short.end()
+        letters = tuple([letter for letter in short[0].lower() if letter.isalpha()])
+        dotted, own = ".".join(letters), _spellings(short[0], language)
+        if short[0].isupper():
+            own = (*own[:1], (dotted,), letters)
+        own = (*own, (known.of_letters(dotted),))
+        if short[0] != text:  # in a phrase, what a text has without dots may be a word (US)
+            own = (*own, (known["".join(letters)],))
+        choices.append(dict.fromkeys(own))
+    choices.append(_spellings(text[end:], language) or ((),))
+    return _in_order([tuple(choice) for choice in choices])
+
+
+def _in_order(choices: Sequence[Spellings]) -> Spellings:
+    """Return each way to choose among spellings of parts of a text; the first, if too many."""
+    if prod(map(len, choices)) > _MAX_SPELLINGS:
+        choices = [spellings[:1] for spellings in choices]
+    return tuple(tuple(chain(*chosen)) for chosen in product(*choices))
+
+
+def _spellings(text: str, language: str) -> Spellings:
+    """Return the spellings of a text without initials."""
+    known = _known(language)
     if not _UNUSUAL.search(text):
-        terms = tuple(indexed(text, language).split())
-        if len(terms) > 1:  # most phrases
-            return (terms,)
+        readings = [known.readings(word) for word, _, _ in _words(text)]
+        if len(readings) > 1 or (readings and readings[0][1:]):  # most phrases
+            return _in_order([tuple((term,) for term in terms) for terms in readings])
     if _SYMBOL.fullmatch(text.strip()):
         return ((text.strip().lower(),),)
     forms = normal_forms(text, language)
@@ -313,17 +359,18 @@ _RAISED, _LOWERED = "⁰¹²³⁴⁵⁶⁷⁸⁹", "₀₁₂₃₄₅₆₇₈�
 _NUMERO = "№"
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1950-\u19ff\u1a20-\u1aaf\ua9e0-\ua9ff\uaa60-\uaadf"
-    "\U00011700-\U0001173f"
+    "\U00011700-\U0001173f\u30a1-\u30ff\u31f0-\u31ff\uff66-\uff9f"
 )
-"""The blocks of Thai, Lao, Burmese, Khmer and scripts like these."""
+"""The blocks of Thai, Lao, Burmese, Khmer and scripts like these, and katakana."""
 _MARKED = re.compile(
-    rf"[{_APART}{_RAISED}{_LOWERED}{_NUMERO}{_UNSPACED}]"
-    rf"(?:(?<![{_APART}])|(?<=[^\W\d_][{_APART}])(?=[^\W\d_]))"
+    rf"[{_APART}{_RAISED}{_LOWERED}{_NUMERO}{_UNSPACED}가-힣]"
+    rf"(?:(?<![{_APART}가-힣])|(?<=[^\W\d_][{_APART}])(?=[^\W\d_])"
+    r"|(?<=[가-힣])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9][가-힣]))"
 )
 """A text without any of these is read as the analyser does."""
 _SIGN = re.compile(
     rf"(?<=[^\W\d_])[{_APART}](?=[^\W\d_])|(?<=[^\W\d_])[{_LOWERED}]+"
-    rf"|(?<![^\W\d_])(?:(?![{_RAISED}])[^\W\d_]){{1,3}}[{_RAISED}]+"
+    rf"|(?<![^\W\d_])(?:(?![{_RAISED}{_LOWERED}])[^\W\d_]){{1,3}}[{_RAISED}]+"
 )
 """Signs in words. What is raised behind a longer word is the mark of a note."""
 _SIGN_TABLE = str.maketrans(_APART + _RAISED + _LOWERED, "'" * len(_APART) + "0123456789" * 2)
@@ -339,7 +386,8 @@ def _words(text: str) -> list[Token]:
         return analysis.tokens(text)
     words: list[Token] = []
     for token in analysis.tokens(_plain_signs(text)):
-        spans = analysis.units(token.term)
+        is_noun = token.term.isascii() or without_particles(token.term).isascii()  # API를
+        spans = () if is_noun else analysis.units(token.term)
         words += [
             Token(token.term[start:end], token.start + start, token.start + end)
             for start, end in spans or ((0, token.end - token.start),)
@@ -360,13 +408,21 @@ _UNUSUAL = re.compile(
 characters, so that texts are searched fast."""
 _PLAIN_PIECE = re.compile(r"[(\"'\[]?([A-Za-z0-9][a-z0-9]{0,99})[]).,;:!?\"']*")
 """One word between signs, and no identifier."""
-_PIECE = re.compile(r"\S+")
+_CUT_HYPHEN = "\u2010"
+_CUT_COMPOUND = re.compile(r"[^\W\d_]+(?:\u2010[^\W\d_]+)+")
+"""A word with hyphens that may be those of the ends of lines."""
 _SIGNS = re.compile(r"\+\+(?!\+)|#(?!#)")
 _SYMBOL = re.compile(
     r"(?<![^\s(\[{\"'`|,=])"
     r"(?:--[A-Za-z][\w-]*\w|-[A-Za-z](?![\w-])|\.NET\b|@[A-Za-z_][\w.]*\w|\$[A-Za-z_]\w*)",
     re.IGNORECASE,
 )
+_LETTERS = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")
+_MAY_BE_INITIALS = re.compile(r"[.A-Z](?:(?<=\w\.)|(?<=[A-Z][A-Z]))")
+_INITIALS = re.compile(
+    r"(?<![\w.@$-])(?:(?:[^\W\d_]\. ?)+[^\W\d_](?![\w(])\.?(?!\w)|[A-Z]{2,3}(?= +[A-Z][a-z]))"
+)
+"""Letters with dots (``U.S.``, ``J. K.``), or capitals that may be such before a name."""
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^A-Z\W\d_]+")
 _DOTTED = re.compile(r"(?<![\w.])[^\W\d]\w*(?:\.[^\W\d]\w*)+")
 _CUT = re.compile(r"\.(?:(?<=[\d_]\.)(?=[^\W\d])|(?<=\w\.)(?=_))")
@@ -418,7 +474,10 @@ class _Known(dict[str, str]):
 
     def __init__(self, language: str) -> None:
         super().__init__()
-        self._lemma: Callable[[str], str] = str if language == NONE else Lemmas(language)
+        lemmas = None if language == NONE else Lemmas(language)
+        self._lemma: Callable[[str], str] = lemmas or str
+        self._typed: Callable[[str], Iterable[str]] = lemmas.of_typed if lemmas else lambda _: ()
+        self._is_word: Callable[[str], bool] = lemmas.has_word if lemmas else bool
 
     def __missing__(self, word: str) -> str:
         form = _POSSESSIVE.sub("", plain_letters(word))
@@ -430,6 +489,19 @@ class _Known(dict[str, str]):
             self.clear()
         self[word] = form
         return form
+
+    def of_letters(self, letters: str) -> str:
+        """Return the form of capitals with dots: the letters, unless that is the form of a word,
+        such as ``it``."""
+        joined = letters.replace(".", "")
+        return letters if self[joined] == joined and self._is_word(joined) else joined
+
+    def readings(self, word: str) -> tuple[str, ...]:
+        """Return the forms of a word of a query: first the one that the same word of a text has,
+        then those of words that are typed like it."""
+        if word.isalpha() and self[word] != word:
+            return tuple(dict.fromkeys((self[word], *map(accents_off, self._typed(word)))))
+        return (self[word],)
 
 
 @cache

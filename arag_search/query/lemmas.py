@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, reduce
 
 from arag_search.query import dictionaries
 from arag_search.query.typography import accents_off, plain_letters
@@ -218,8 +218,14 @@ guesses of words that its dictionary does not know is not asked there: it takes 
 _ARABIC = frozenset(("ar", "fa"))
 """Languages whose dictionaries are asked in the letters that all spellings of a word have."""
 
-_TYPED_PLAIN = frozenset(("de", "es", "fr"))
-"""Languages whose words are also looked up by their letters without accents."""
+_MAX_SPELLINGS = 3
+_AT_ONCE = 50_000
+"""Letters of so many words are mapped at once."""
+_DIGRAPHS = {
+    "de": (("ä", "ae"), ("ö", "oe"), ("ü", "ue")),
+    **dict.fromkeys(("da", "nb", "nn", "sv"), (("ä", "ae"), ("ö", "oe"), ("ø", "oe"), ("å", "aa"))),
+}
+"""What is typed for letters with marks, besides the letters without them."""
 
 
 def languages() -> tuple[str, ...]:
@@ -227,6 +233,17 @@ def languages() -> tuple[str, ...]:
     from simplemma.strategies.dictionaries import dictionary_factory
 
     return tuple(sorted(dictionary_factory.SUPPORTED_LANGUAGES))
+
+
+def with_other_digraphs(word: str, language: str) -> list[str]:
+    """Return the other spellings of a name in lower case: ``böll`` of boell, ``boell`` of böll."""
+    digraphs = _DIGRAPHS.get(language, ())
+    marked = _with_each(word, ((typed, letter) for letter, typed in digraphs))
+    return [other for other in (marked, _with_each(word, digraphs)) if other != word]
+
+
+def _with_each(text: str, pairs: Iterable[tuple[str, str]]) -> str:
+    return reduce(lambda text, pair: text.replace(*pair), pairs, text)
 
 
 class _Dictionaries:
@@ -275,6 +292,21 @@ class Lemmas:
             word = self._last_lemma(further) if further else word
         return head + word
 
+    def has_word(self, word: str) -> bool:
+        """Return whether the dictionary has a word, and not as an abbreviation."""
+        lemma = self._dictionary.get_lemma(word, self._language)
+        return lemma is not None and not lemma.isupper()
+
+    def of_typed(self, word: str) -> list[str]:
+        """Return the lemmas of the words that are typed like this if accents are left out, and of
+        one with ß when that is typed as ss."""
+        if self._language in _ARABIC:
+            return []
+        words = _accented(self._language).get(word, "").split("\t")
+        if "ß" in word:
+            words.append(word.replace("ß", "ss"))
+        return [self(other.lower()) for other in filter(None, words)]
+
     def _last_lemma(self, word: str) -> str:
         """Return the lemma that has no other one."""
         chain = [word]
@@ -314,11 +346,11 @@ class Lemmas:
 
     def _known_spelling(self, word: str) -> str | None:
         """Return the spelling of a word in the dictionary, with other accents or without."""
-        if (spelling := self._known(word)) or self._language not in _TYPED_PLAIN:
+        if (spelling := self._known(word)) or self._language in _ARABIC:
             return spelling
         plain = accents_off(word)
-        if other := _accented(self._language).get(plain):
-            return other
+        if others := _accented(self._language).get(plain):
+            return others.split("\t")[0]
         return self._known(plain) if plain != word else None
 
     def _inflected(self, word: str) -> str | None:
@@ -356,15 +388,30 @@ def _first(words: Iterable[str], known: Callable[[str], str | None]) -> str | No
 
 @cache
 def _accented(language: str) -> Mapping[str, str]:
-    """Return the words of a dictionary with accents, by their letters without."""
-    return dictionaries.table(
-        f"{language}-accents",
-        lambda: {
-            accents_off(word.lower()): word
-            for word in dictionaries.lemmas(language)
-            if not word.isascii()
-        },
-    )
+    """Return the words of a dictionary with accents, by what is typed without them: at most
+    _MAX_SPELLINGS with tabs between, those whose lemmas have the most words first."""
+    digraphs = _DIGRAPHS.get(language, ())
+
+    def make() -> Mapping[str, str]:
+        lemmas = dictionaries.unpacked(language)
+        marked = [word for word in lemmas if not word.isascii()]
+        spellings: dict[str, str] = {}
+        several: dict[str, list[str]] = {}
+        for at in range(0, len(marked), _AT_ONCE):
+            some = marked[at : at + _AT_ONCE]
+            low = "\n".join(some).lower()
+            for typed in {low, _with_each(low, digraphs)}:
+                plains = accents_off(typed).split("\n")
+                for word, written, plain in zip(some, low.split("\n"), plains, strict=True):
+                    if plain != written and spellings.setdefault(plain, word) != word:
+                        several.setdefault(plain, [spellings[plain]]).append(word)
+        count = Counter(map(lemmas.__getitem__, marked if several else ()))
+        for plain, words in several.items():
+            first = sorted(set(words), key=lambda word: (-count[lemmas[word]], word))
+            spellings[plain] = "\t".join(first[:_MAX_SPELLINGS])
+        return spellings
+
+    return dictionaries.table(f"{language}-typed", make)
 
 
 @cache

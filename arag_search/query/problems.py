@@ -171,8 +171,9 @@ class ProblemKind(StrEnum):
     INNER_WILDCARD = _WILDCARD + "elsewhere write a pattern, such as {pattern}."
     BARE_STAR = "a * alone. It would match every passage; write the word or prefix that is sought."
     TOO_MANY_FOR_PATTERN = (
-        "a pattern is looked for in the texts that match the rest of the query, and these are more "
-        "than {limit:,} {unit}, the most that are read. Add a word or phrase with AND, or a filter."
+        "more than {limit:,} {unit} may match by the rest of the query and the letters of the "
+        "pattern; no more are read. Add a word or phrase with AND, a filter, or three letters in a "
+        "row."
     )
     SLOW_PATTERN = (
         f"a pattern takes too long: at most {MAX_TEXT_S * 1000:.0f} ms for a text and "

@@ -14,6 +14,8 @@ from contextvars import ContextVar, Token
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from arag_search.query.analysis import fold
+
 if TYPE_CHECKING:
     from regex import Pattern
 
@@ -38,6 +40,25 @@ _PIECES = re.compile(
     r"|(?P<open>\()|(?P<close>\))|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]|\\.|.",
     re.DOTALL,
 )
+
+_HYPHENS = "\u2010", "-"
+"""The hyphen of typeset text, and of a compound that may have been cut there, which is a plain one
+for patterns, in them and in texts."""
+
+_MIN_LETTERS = 3
+_MAX_RUNS = 3
+_MAX_ALTERNATIVES = 8
+_NOT_ALONE = "si"  # without regard to case they match ſ and ı, which stay what they are in terms
+_SURE_PIECES = re.compile(
+    r"(?:(?P<open>\((?:\?(?:P?<\w+>|[:>]))?(?![?*]))|(?P<hidden>\(\?(?!\#))|(?P<bar>\|)"
+    r"|(?:(?P<close>\))|(?P<letter>[^\W_²³¹¼½¾\u0530-\U0010ffff])|(?P<blank>\\?[ ])"
+    r"|\[\^?\]?(?:\\.|[^\]\\\[])*\]|[^\\\[(){*+?|]"
+    r"|\\(?:[pP]\{[^{}]*\}|[bBdDsSwWAZfnrtv]|\d+|[^a-zA-Z0-9]))"
+    r"(?P<count>(?:(?P<none>[*?]|\{0*(?:,\d*)?\})|\+|\{\d+(?:,\d*)?\})[+?]?)?)",
+    re.DOTALL,
+)
+"""Pieces whose meaning is known, with their counts. A pattern with another one may match anything,
+as one with ``{e<=1}`` does."""
 
 
 class SlowPatternError(Exception):
@@ -106,12 +127,68 @@ def longest_way(pattern: str) -> int:
     return max(way, *(most for _, most in open_groups))
 
 
+Runs = tuple[str, ...]
+"""Parts of terms, with ``?`` for any letter and ``*`` for any letters: a text has one of them."""
+
+
+def sure_runs(pattern: str, ignore_case: bool) -> list[Runs]:
+    """Return what every text that matches a pattern has in its terms: one run of each, or a term
+    that the analyser has cut. They are of letters and digits. O(length of the pattern).
+
+    Example: ``Viva\\w+ (?:opera|sonata)`` -> ``[("*opera*", "*sonata*"), ("*viva*",)]``
+    """
+    pieces = list(_SURE_PIECES.finditer(f"{pattern})"))
+    if sum(len(piece[0]) for piece in pieces) <= len(pattern):
+        return []
+    # Of each open group the alternatives, and whether it is hidden; the pattern is in the second.
+    groups: list[tuple[list[list[Runs]], bool]] = [([[]], False), ([[]], False)]
+    run = "*"
+    for piece in pieces:
+        letter, is_sure = piece["letter"] or "", piece["none"] is None
+        if ignore_case and not letter.isascii():
+            letter = ""
+        if letter and is_sure:
+            low = fold(letter)
+            run += "?" if ignore_case and low in _NOT_ALONE else low
+        if not letter or piece["count"]:
+            is_whole = bool(piece["blank"]) and is_sure
+            if _letters((run,)) >= _MIN_LETTERS:
+                groups[-1][0][-1].append((run if is_whole else f"{run}*",))
+            run = "" if is_whole else "*"
+        if piece["open"] or piece["hidden"]:
+            groups.append(([[]], bool(piece["hidden"])))
+        elif piece["bar"]:
+            groups[-1][0].append([])
+        elif piece["close"]:
+            alternatives, is_hidden = groups.pop()
+            if is_sure and not is_hidden:
+                groups[-1][0][-1] += _of_any(alternatives)
+    sure = dict.fromkeys(groups[0][0][0])
+    return sorted(sure, key=_letters, reverse=True)[:_MAX_RUNS]
+
+
+def _of_any(alternatives: list[list[Runs]]) -> list[Runs]:
+    """Return the runs that are sure if one of the alternatives matches."""
+    if len(alternatives) == 1:
+        return alternatives[0]
+    if not all(alternatives):
+        return []
+    runs = {run: None for sure in alternatives for run in max(sure, key=_letters)}
+    return [tuple(runs)] if len(runs) <= _MAX_ALTERNATIVES else []
+
+
+def _letters(runs: Runs) -> int:
+    """Return the letters and digits of the run that has the fewest."""
+    return min(sum(map(str.isalnum, run)) for run in runs)
+
+
 @lru_cache(maxsize=32)  # of at most 4 MB each
 def _compiled(pattern: str, ignore_case: bool) -> Pattern[str]:
     import regex
 
+    flags = regex.IGNORECASE if ignore_case else 0
     try:
-        return regex.compile(pattern, regex.IGNORECASE if ignore_case else 0, cache_pattern=False)
+        return regex.compile(pattern.replace(*_HYPHENS), flags, cache_pattern=False)
     except (regex.error, ValueError, OverflowError, RecursionError, KeyError) as error:
         raise ValueError(str(error)) from None
 
@@ -175,8 +252,9 @@ def stopwatch() -> Stopwatch:
 def is_found(pattern: str, ignore_case: bool, text: str, watch: Stopwatch) -> bool:
     """Return whether a pattern matches somewhere. Raises SlowPatternError if that takes longer than
     MAX_TEXT_S, or than the ``watch`` has left."""
+    plain = text.replace(*_HYPHENS)
     with watch.timing(MAX_TEXT_S) as limit_s:
-        return bool(_compiled(pattern, ignore_case).search(text, timeout=limit_s))
+        return bool(_compiled(pattern, ignore_case).search(plain, timeout=limit_s))
 
 
 def places(
@@ -186,7 +264,8 @@ def places(
     after the last. Raises SlowPatternError if that takes longer than ``most_s``, or than the
     ``watch`` has left."""
     with watch.timing(most_s) as limit_s:
-        matches = _compiled(pattern, ignore_case).finditer(text, timeout=limit_s)
+        plain = text.replace(*_HYPHENS)
+        matches = _compiled(pattern, ignore_case).finditer(plain, timeout=limit_s)
         return [match.span() for match in matches if match.end() > match.start()]
 
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
+from pathlib import Path
 
 from arag_search.corpus import nfc
 
@@ -35,8 +37,8 @@ PLAIN = str.maketrans(
 # Letters
 
 
-_OTHER_LETTERS = {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ħ": "h",
-                  "ı": "i", "ё": "е", "ς": "σ"}  # fmt: skip
+_OTHER_LETTERS = {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d",
+                  "ħ": "h", "ı": "i", "ё": "е", "ς": "σ"}  # fmt: skip
 """Letters with a plain form that Unicode does not decompose them into."""
 _ARABIC_LETTERS = str.maketrans("أإآٱیکۀ٫٬", "اااايكه.,", "\u0640")
 """Letters that are typed for each other, and separators of numbers. The tatweel is removed."""
@@ -47,6 +49,10 @@ _LETTER_FORMS = frozenset(
 )  # fmt: skip
 
 
+_LOOKS = re.compile("[\ufe00-\ufe0f\U0001f3fb-\U0001f3ff\U000e0100-\U000e01ef]")
+"""Marks of the look of an emoji (as text, in colours, tones of skin) or of a Han character."""
+
+
 class _Letters(dict[int, str]):
     """The letters of compatibility forms, by code point."""
 
@@ -55,7 +61,7 @@ class _Letters(dict[int, str]):
         kind = unicodedata.decomposition(character).partition(" ")[0]
         category = unicodedata.category(character)
         letters = unicodedata.normalize("NFKC", character).lower()
-        if category == "Cf":
+        if category == "Cf" or _LOOKS.match(character):
             letters = ""
         elif character in APOSTROPHES + "״":
             letters = '"' if character == "״" else "'"
@@ -63,8 +69,20 @@ class _Letters(dict[int, str]):
             letters = str(unicodedata.decimal(character))
         elif kind not in _LETTER_FORMS or category == "So" or not all(map(_is_in_word, letters)):
             letters = character
-        letters = self[code] = letters.translate(_ARABIC_LETTERS)
+        letters = letters.translate(_ARABIC_LETTERS)
+        if "\u3400" <= letters <= "\u9fff" or letters >= "\U00020000":
+            letters = letters.translate(_han())
+        self[code] = letters
         return letters
+
+
+@cache
+def _han() -> dict[int, str]:
+    """Return the one form of Han characters that are written in several ways, by code point. In the
+    file, each group has its form first."""
+    text = Path(__file__).with_name("han.txt").read_text("utf-8")
+    groups = re.sub("(?m)^#.*", "", text).split()
+    return {ord(other): group[0] for group in groups for other in group[1:]}
 
 
 class _WithoutAccents(dict[int, str]):
@@ -88,8 +106,8 @@ def _is_in_word(character: str) -> bool:
 
 
 def plain_letters(word: str) -> str:
-    """Return a word with plain letters in place of compatibility forms, without points, and with
-    straight apostrophes."""
+    """Return a word with plain letters in place of compatibility forms, the one form of each Han
+    character, straight apostrophes, and no points."""
     if word.isascii():
         return word
     return _POINTS.sub("", nfc(word.translate(_LETTERS)))

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from arag_search.errors import AragError, IndexClosedError
+from arag_search.errors import AragError, IndexClosedError, IndexNotFoundError
 from arag_search.search.state import IndexState
 
 KEPT_STATES = 16
@@ -28,6 +28,7 @@ KEPT_S = 300.0
 
 _RETRY_S = 1.0
 _T = TypeVar("_T")
+_R = TypeVar("_R")
 _logger = logging.getLogger(__name__)
 
 
@@ -64,15 +65,50 @@ class Follower(Generic[_T]):
         self._looking = threading.Lock()
         self._results: OrderedDict[Hashable, tuple[FollowedState[_T], float]] = OrderedDict()
         self._failure = ""
+        self.failures = 0
+        """How often a newer state could not be opened."""
         self._closed = False
+        self._beside: threading.Thread | None = None
         self._states = [open_newest()]
         self._next_look_s = time.monotonic() + every_s
 
+    def answer(
+        self, ask: Callable[[_T], _R], result: Hashable = None, *, continues: bool = False
+    ) -> _R:
+        """Return what ``ask`` makes of the state that ``use`` would use.
+
+        If it is time to look for another state, the server is asked at the same moment. The answer
+        waits for that and, if the index is gone, asks at once. If there is another state by then,
+        ``ask`` is called once more, on that one.
+        """
+        looking = self._looking_beside()
+        with self._held(result, continues=continues) as state:
+            try:
+                outcome = ask(state.value)
+            except AragError as error:
+                outcome = error
+        if looking is not None:
+            looking.join()
+        elif isinstance(outcome, IndexNotFoundError):
+            self._look(at_once=True)
+        if looking is not None or isinstance(outcome, AragError):
+            with self._held(result, continues=continues) as newest:
+                if newest is not state:
+                    return ask(newest.value)
+        if isinstance(outcome, AragError):
+            raise outcome
+        return outcome
+
     @contextmanager
-    def use(self, result: Hashable | None = None, *, continues: bool = False) -> Generator[_T]:
+    def use(self, result: Hashable = None, *, continues: bool = False) -> Generator[_T]:
         """Use one state during the block: the newest, or, if the block ``continues`` a result, the
         state of that result while it is kept. Raises IndexClosedError."""
         self._look()
+        with self._held(result, continues=continues) as state:
+            yield state.value
+
+    @contextmanager
+    def _held(self, result: Hashable, *, continues: bool) -> Generator[FollowedState[_T]]:
         with self._changing:
             if self._closed:
                 raise IndexClosedError("The index is closed.", do="Open it again with open_index.")
@@ -86,7 +122,7 @@ class Follower(Generic[_T]):
                 if len(self._results) > KEPT_RESULTS:
                     self._results.popitem(last=False)
         try:
-            yield state.value
+            yield state
         finally:
             with self._changing:
                 state.uses -= 1
@@ -98,10 +134,24 @@ class Follower(Generic[_T]):
             self._closed = True
         self._close_unused()
 
-    def _look(self) -> None:
-        """Open the newest state if there is another one than the one in use. One thread does so;
-        others go on meanwhile."""
-        if time.monotonic() < self._next_look_s or not self._looking.acquire(blocking=False):
+    def _looking_beside(self) -> threading.Thread | None:
+        """Return the thread that looks for another state, which begins if it is time. A look that
+        asks no server is over at once, and needs none."""
+        if not self._every_s:
+            return self._look()
+        with self._changing:
+            if self._beside is None or not self._beside.is_alive():
+                if time.monotonic() < self._next_look_s:
+                    return None
+                self._beside = threading.Thread(target=self._look, daemon=True)
+                self._beside.start()
+            return self._beside
+
+    def _look(self, *, at_once: bool = False) -> None:
+        """Open the newest state if there is another one than the one in use, if it is time or
+        ``at_once``. One thread does so; others go on meanwhile."""
+        is_due = at_once or time.monotonic() >= self._next_look_s
+        if not is_due or not self._looking.acquire(blocking=at_once):
             return
         try:
             if self._closed or not self._states[-1].is_outdated():
@@ -112,6 +162,7 @@ class Follower(Generic[_T]):
                 self._states.append(newest)
             self._failure = ""
         except AragError as error:
+            self.failures += 1
             if str(error) != self._failure:
                 self._failure = str(error)
                 _logger.warning("The state before the newest one stays in use. %s", error)
@@ -144,20 +195,27 @@ class States(Protocol):
     """The states of an index. A call uses one of them, from its beginning to its end."""
 
     def use(
-        self, result: Hashable | None = None, *, continues: bool = False
+        self, result: Hashable = None, *, continues: bool = False
     ) -> AbstractContextManager[IndexState]:
         """Use one state during the block, as ``Follower.use`` does. Raises IndexClosedError."""
         ...
 
+    def answer(
+        self, ask: Callable[[IndexState], _R], result: Hashable = None, *, continues: bool = False
+    ) -> _R:
+        """Return what ``ask`` makes of one state, as ``Follower.answer`` does."""
+        with self.use(result, continues=continues) as state:
+            return ask(state)
 
-class OneState:
+
+class OneState(States):
     """The only state of an index that does not follow updates."""
 
     def __init__(self, state: IndexState) -> None:
         self._use = nullcontext(state)
 
     def use(
-        self, result: Hashable | None = None, *, continues: bool = False
+        self, result: Hashable = None, *, continues: bool = False
     ) -> AbstractContextManager[IndexState]:
         del result, continues
         return self._use
@@ -171,10 +229,14 @@ class PartStates:
         self._whole, self._filter = whole, filter
         self._last: tuple[IndexState, IndexState] | None = None
 
+    def answer(
+        self, ask: Callable[[IndexState], _R], result: Hashable = None, *, continues: bool = False
+    ) -> _R:
+        own = None if result is None else (self._filter, result)
+        return self._whole.answer(lambda whole: ask(self._part(whole)), own, continues=continues)
+
     @contextmanager
-    def use(
-        self, result: Hashable | None = None, *, continues: bool = False
-    ) -> Generator[IndexState]:
+    def use(self, result: Hashable = None, *, continues: bool = False) -> Generator[IndexState]:
         own = None if result is None else (self._filter, result)
         with self._whole.use(own, continues=continues) as whole:
             yield self._part(whole)

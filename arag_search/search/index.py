@@ -7,11 +7,11 @@ with arag_search.open_index("my-index") as index:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import ExitStack
 from functools import cached_property, lru_cache, wraps
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from arag_search.engines.base import (
     DEFAULT_SEARCH_TIMEOUT_S,
@@ -54,19 +54,29 @@ _T = TypeVar("_T")
 def _asks(
     function: Callable[Concatenate[IndexState, _P], _T],
 ) -> Callable[Concatenate[Index, _P], _T]:
-    """Make a method of a function that asks one state of the index.
-
-    The state stays open until the function returns or, if it returns an iterator, until its end.
-    """
+    """Make a method of a function that asks one state of the index."""
 
     @wraps(function)
     def method(self: Index, *arguments: _P.args, **options: _P.kwargs) -> _T:
+        states = self._states  # pyright: ignore[reportPrivateUsage]
+        return states.answer(lambda state: asked(state, *arguments, **options))
+
+    method.__qualname__ = f"Index.{function.__name__}"
+    asked = checked(function, method)
+    return method
+
+
+def _streams(
+    function: Callable[Concatenate[IndexState, _P], Iterator[_T]],
+) -> Callable[Concatenate[Index, _P], Iterator[_T]]:
+    """Make a method of a function that reads one state of the index, which stays open until the
+    end of the iterator."""
+
+    @wraps(function)
+    def method(self: Index, *arguments: _P.args, **options: _P.kwargs) -> Iterator[_T]:
         with ExitStack() as stack:
             state = stack.enter_context(self._states.use())  # pyright: ignore[reportPrivateUsage]
-            answer = asked(state, *arguments, **options)
-            if isinstance(answer, Iterator):
-                return cast(_T, _held(cast(Iterator[Any], answer), stack.pop_all()))
-            return answer
+            return _held(asked(state, *arguments, **options), stack.pop_all())
 
     method.__qualname__ = f"Index.{function.__name__}"
     asked = checked(function, method)
@@ -221,14 +231,15 @@ class Index:
 
         return lru_cache(KEPT_PARTS)(part_of)
 
-    @contextmanager
     def at_one_state(
-        self, result: Hashable | None = None, *, continues: bool = False
-    ) -> Generator[Index]:
-        """Use one state of the index during the block, as an index of its own: the newest or, if
-        the block ``continues`` a result, that of its first page, while it is kept."""
-        with self._states.use(result, continues=continues) as state:
-            yield state.once(Index.of_state)
+        self, ask: Callable[[Index], _T], result: Hashable = None, *, continues: bool = False
+    ) -> _T:
+        """Return what ``ask`` makes of one state of the index, as an index of its own: the newest
+        or, if it ``continues`` a result, that of its first page, while it is kept. If another state
+        turns out to be published, ``ask`` is called once more."""
+        return self._states.answer(
+            lambda state: ask(state.once(Index.of_state)), result, continues=continues
+        )
 
     def close(self) -> None:
         """Wait for searches in flight, then free all resources. Closing twice is allowed."""
@@ -238,8 +249,12 @@ class Index:
 
     def search(self, asked: Search | Keywords | Meaning) -> SearchResult:
         """Return what a search finds: see the methods below, whose arguments are its fields."""
-        with self._states.use(asked.result, continues=asked.is_continued) as state, Stopwatch():
-            return _SEARCHES[type(asked)](state, asked)
+
+        def result_of(state: IndexState) -> SearchResult:
+            with Stopwatch():
+                return _SEARCHES[type(asked)](state, asked)
+
+        return self._states.answer(result_of, asked.result, continues=asked.is_continued)
 
     @takes(Search)
     def logical_search(self, asked: Search) -> SearchResult:
@@ -351,7 +366,7 @@ class Index:
     chunk_read = _asks(documents.chunk_read)
     read = _asks(documents.read)
     with_neighbours = _asks(documents.with_neighbours)
-    scan = _asks(documents.scan)
+    scan = _streams(documents.scan)
     document_read = _asks(documents.document_read)
     document_lines = _asks(lines.document_lines)
-    documents = _asks(documents.documents)
+    documents = _streams(documents.documents)

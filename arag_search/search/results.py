@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import field
 from typing import Any
 
+from arag_search.corpus import kind_of
 from arag_search.engines.base import Page
 from arag_search.engines.hits import Hit
-from arag_search.query.forms import is_code
 from arag_search.query.problems import NOTE_UNMARKED
 from arag_search.query.regexes import stopwatch
 from arag_search.search.advice.told import Absence, ClauseCount, Feedback
@@ -132,7 +132,7 @@ class SearchResult:
         if self.highlighter is None:
             return 0
         ends = (len(text),)
-        marks = self.highlighter.highlights("", text, ends, (0,), is_code(doc_id)).snippet
+        marks = self.highlighter.highlights("", text, ends, (0,), kind_of(doc_id)).snippet
         mark = self.highlighter.typed_mark(text, marks)
         return 0 if mark is None else mark[0]
 
@@ -148,7 +148,7 @@ class SearchResult:
         if self.highlighter is None:
             return None
         return self.highlighter.highlights(
-            hit.title, hit.content, hit.sentence_ends, hit.sentences, is_code(hit.doc_id)
+            hit.title, hit.content, hit.sentence_ends, hit.sentences, kind_of(hit.doc_id)
         )
 
     def to_dict(self) -> dict[str, Any]:

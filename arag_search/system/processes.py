@@ -80,17 +80,38 @@ class Process:
         """Whether this process, and not another with its id, is still running."""
         return start_of(self.pid) == self.started
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether this process, which was in the same space, has certainly ended: not if the system
+        hides the processes of other users."""
+        return bool(self.started and start_of(1)) and not self.runs
+
 
 def this_process() -> Process:
     """Return the calling process."""
     return Process(os.getpid(), start_of(os.getpid()) or "")
 
 
+def process_space() -> str:
+    """Return in which space of process ids this process is: the boot of a machine, and on Linux the
+    PID namespace. Empty if that is not known."""
+    own = _PROC / "self"
+    try:
+        if os.readlink(own) != str(os.getpid()):
+            return ""  # it sees the processes of another namespace
+        return f"{_boot_id()} {os.readlink(own / 'ns' / 'pid')}"
+    except OSError:  # macOS
+        pass
+    with suppress(OSError):
+        command = ["sysctl", "-n", "kern.boottime"]
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    return ""
+
+
 def start_of(pid: int) -> str | None:
     """Return when the process with this id started; None if it is not running, or a zombie."""
-    boot = _PROC / "sys" / "kernel" / "random" / "boot_id"
     try:
-        boot_id = boot.read_text("ascii").strip()
+        boot_id = _boot_id()
     except OSError:  # macOS
         return _start_by_ps(pid)
     try:
@@ -99,6 +120,10 @@ def start_of(pid: int) -> str | None:
     except OSError:
         return None
     return None if stat[0] in "ZX" else f"{boot_id} {stat[19]}"
+
+
+def _boot_id() -> str:
+    return (_PROC / "sys" / "kernel" / "random" / "boot_id").read_text("ascii").strip()
 
 
 def resident_bytes(pid: int) -> int:

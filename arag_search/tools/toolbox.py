@@ -39,6 +39,11 @@ PAGE_ARGUMENTS = ("offset", "after")
 """The arguments of tools that ask for a further page of a result."""
 
 
+Ran = tuple[ToolResult, str, str | None, ReadSet]
+"""The result of a call, the name of its tool, the call as repeats are known by it (None if it was
+not run), and what was shown before and by it."""
+
+
 class Toolbox:
     """The tools of a preset over an index, in one conversation: it knows what was shown.
 
@@ -67,8 +72,7 @@ class Toolbox:
     @property
     def tools(self) -> Mapping[str, Tool]:
         """The tools by the names that models call, over the newest state of the index."""
-        with self.index.at_one_state() as index:
-            return self._over(index)
+        return self.index.at_one_state(self._over)
 
     @property
     def schemas(self) -> list[Any]:
@@ -100,12 +104,12 @@ class Toolbox:
         IndexClosedError and EngineError.
         """
         shown = self._begin()
-        return self._end(*self._run(name, arguments, shown), shown)
+        return self._end(*self._run(name, arguments, shown))
 
     async def acall(self, name: str, arguments: str | Mapping[str, Any]) -> ToolResult:
         """Do what ``call`` does, in another thread. A call that is cancelled has shown nothing."""
         shown = self._begin()
-        return self._end(*await asyncio.to_thread(self._run, name, arguments, shown), shown)
+        return self._end(*await asyncio.to_thread(self._run, name, arguments, shown))
 
     def fork(self) -> Self:
         """Return a toolbox for a conversation that goes on from here beside this one."""
@@ -128,27 +132,27 @@ class Toolbox:
             self.shown.step += 1
             return self.shown.copy()
 
-    def _run(
-        self, name: str, arguments: str | Mapping[str, Any], shown: ReadSet
-    ) -> tuple[ToolResult, str, str | None]:
-        """Return the result, the name of the tool, and the call as repeats are known by it; None if
-        it was not run."""
+    def _run(self, name: str, arguments: str | Mapping[str, Any], before: ReadSet) -> Ran:
+        """Run a call, given what was shown before it."""
         try:
             given = parsed_arguments(arguments)
         except ValueError as error:
-            return error_result(str(error)), name, None
-        result, continues = self._page_of(name, given)
-        with self.index.at_one_state(result, continues=continues) as index:
-            tools = self._over(index)
-            name = meant_tool(name, tools)
-            if name not in tools:
-                return no_such_tool(name, tools), name, None
-            tool, key = tools[name], None
+            return error_result(str(error)), name, None, before
+
+        def of_state(index: Index) -> Ran:
+            tools, shown = self._over(index), before.copy()
+            meant = meant_tool(name, tools)
+            if meant not in tools:
+                return no_such_tool(meant, tools), meant, None, shown
+            tool, key = tools[meant], None
             if self._guards and not TOOLS[tool.name].knows_repeats:
-                key = json.dumps([name, given], sort_keys=True, default=repr)
+                key = json.dumps([meant, given], sort_keys=True, default=repr)
                 if earlier := self.shown.calls.get(key):
-                    return ToolResult(*earlier), tool.name, None
-            return self._result(tool, given, shown), tool.name, key
+                    return ToolResult(*earlier), tool.name, None, shown
+            return self._result(tool, given, shown), tool.name, key, shown
+
+        result, continues = self._page_of(name, given)
+        return self.index.at_one_state(of_state, result, continues=continues)
 
     def _result(self, tool: Tool, given: object, shown: ReadSet) -> ToolResult:
         return tool.run(given, shown)

@@ -28,6 +28,9 @@ import orjson
 
 from arag_search.search.index import Index
 from arag_search.search.opening import open_index
+from arag_search.system.calls import Call, current_call
+from arag_search.tools.preset_files import DEFAULT_PRESET, load_preset
+from arag_search.tools.toolbox import Toolbox
 from bench import nodes
 from bench.arguments import BenchParser, names_from, positive, whole_from
 from bench.processes import processor_time, run
@@ -42,11 +45,14 @@ SIZES: Mapping[EngineName, Sequence[int]] = {
     "lucene": (10_000, 30_000, 100_000, 300_000, 1_000_000, 10_000_000),
     "opensearch": (10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000),
 }
-BYTES_A_PASSAGE: Mapping[EngineName, int] = {"lucene": 4_500, "opensearch": 9_000}
-"""The disk space for a passage, with the corpus file and a compaction, on one node."""
+BYTES_A_PASSAGE = 4_500
+"""The disk space for a passage, with the corpus file and a compaction, on either engine."""
 QUERIES = 200
 CLIENTS = (1, 4)
 """Threads of one process that search at the same time."""
+REPLY_CLIENTS = (1, 16)
+REPLIES = 700
+"""The replies that are timed, of all classes alike."""
 ROUNDS = 3
 """Each class is asked so many times; its quietest round, that of the least median, counts."""
 SEARCHES_BEFORE = 6_000
@@ -90,7 +96,7 @@ def _grown(options: argparse.Namespace, command: str) -> int:
                 say(f"{name}: measured already.")
                 continue
             with tempfile.TemporaryDirectory(prefix="arag-scale-", dir=options.work) as folder:
-                check_room(Path(folder), size * BYTES_A_PASSAGE[side.engine] * side.count)
+                check_room(Path(folder), size * BYTES_A_PASSAGE * side.count)
                 rows = tuple(measured(side, size, options.queries, Path(folder)))
             run = circumstances(command, seed=synthetic.SEED)
             details = {"queries": options.queries, "generator": synthetic.GENERATOR}
@@ -173,6 +179,7 @@ def _searched(location: str, passages: int, queries: int) -> Iterator[Row]:
             list(_latencies(index, warm_up, 1))
         for clients in CLIENTS:
             yield from _latencies(index, drawn, clients)
+        yield from _replies(index, drawn)
 
 
 def _latencies(index: Index, drawn: Mapping[str, Sequence[str]], clients: int) -> Iterator[Row]:
@@ -184,3 +191,23 @@ def _latencies(index: Index, drawn: Mapping[str, Sequence[str]], clients: int) -
         of = f"{name}, {clients} at once" if clients > 1 else name
         yield Row(f"{of}: median", statistics.median(quietest) * 1000, "ms")
         yield Row(f"{of}: 95th percentile", percentile(quietest, 0.95) * 1000, "ms")
+
+
+def _replies(index: Index, drawn: Mapping[str, Sequence[str]]) -> Iterator[Row]:
+    """Yield what the reply of the tool logical_search takes, each the first of a conversation."""
+    texts = [text for number in zip(*drawn.values(), strict=False) for text in number]
+    preset, calls = load_preset(DEFAULT_PRESET), list[Call]()
+
+    def ask(number: int) -> None:
+        calls.append(call := Call(f"scale-{number}"))
+        current_call.set(call)
+        Toolbox(index, preset).call("logical_search", {"query": texts[number]})
+
+    for clients in REPLY_CLIENTS:
+        calls.clear()
+        latencies = played(ask, min(len(texts), REPLIES), clients).latencies
+        of = f"reply of the tool, {clients} at once" if clients > 1 else "reply of the tool"
+        yield Row(f"{of}: median", statistics.median(latencies) * 1000, "ms")
+        yield Row(f"{of}: 95th percentile", percentile(latencies, 0.95) * 1000, "ms")
+        if trips := sum(call.round_trips for call in calls):
+            yield Row(f"{of}: requests", trips / len(calls), "")

@@ -3,11 +3,13 @@
     python -m bench speed
     python -m bench speed --only building --anserini anserini-fatjar.jar
     python -m bench speed --passages 100000 --only rates --without pyserini
+    python -m bench speed --passages 100000 --only loading --rounds 3
 
 Building is compared with a bare loop over Lucene and, if its jar is named, with Anserini. Rates are
 those of warm loops over the queries of recorded runs (--records, or the offline model on the
 questions of the data) by 1 and 16 clients, beside bare Lucene, Pyserini, bm25s, A-RAG's scan,
-OpenSearch's bare client and, with an encoder, our hybrid search. Generated passages (--passages)
+OpenSearch's bare client and, with an encoder, our hybrid search. Loading an OpenSearch node is
+compared with parallel_bulk of opensearch-py, and only on request. Generated passages (--passages)
 are asked generated queries. A range is an interval of the median of the rounds at 95 %.
 """
 
@@ -31,7 +33,7 @@ from bench.arguments import BenchParser, names_from, positive
 from bench.data import corpus_in, questions_in
 from bench.report.rows import Figure, circumstances, show
 from bench.scale import synthetic
-from bench.speed import building
+from bench.speed import building, loading
 from bench.speed.peers import RIVALS, Passages, Setup
 from bench.speed.rates import Rates
 from bench.speed.recorded import RecordedQuery, generated, read_queries
@@ -39,7 +41,9 @@ from bench.workbench import check_room, say
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 
-BUILDING, RATES = PARTS = ("building", "rates")
+BUILDING, RATES = USUAL_PARTS = ("building", "rates")
+LOADING = "loading"
+PARTS = (*USUAL_PARTS, LOADING)
 CLIENTS = (1, 16)
 QUERIES = 500
 ROUNDS = 20
@@ -55,8 +59,8 @@ def main(arguments: Sequence[str]) -> int:
     """Measure and return the exit code; a missed aim is not a failure."""
     parser = BenchParser("speed", __doc__)
     add = parser.add_argument
-    what = f"some of {','.join(PARTS)} (default both)"
-    add("--only", type=names_from(PARTS), default=PARTS, help=what)
+    what = f"some of {','.join(PARTS)} (default {','.join(USUAL_PARTS)})"
+    add("--only", type=names_from(PARTS), default=USUAL_PARTS, help=what)
     asked = parser.add_mutually_exclusive_group()
     asked.add_argument("--passages", type=positive, help="generate so many (default: the data's)")
     what = "folders that arag-search run wrote"
@@ -97,6 +101,8 @@ def _measured(options: argparse.Namespace, command: str) -> int:
             publish(building.beside_bare(passages, options.rounds))
             if options.anserini is not None:
                 publish(building.beside_anserini(passages, options.rounds, options.anserini))
+        if LOADING in options.only:
+            publish(loading.beside_parallel_bulk(passages, options.rounds))
         if rates is not None:
             publish(rates.measure(passages, CLIENTS, options.rounds, options.warm_up))
     return 0

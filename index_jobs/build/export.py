@@ -38,8 +38,7 @@ def record_of(document: IndexDocument, manifest: Manifest) -> dict[str, Any]:
 
 
 def _passage(chunk: Chunk) -> dict[str, Any]:
-    names = ("path", "line", "units")
-    values: dict[str, Any] = dict(zip(names, chunk.outline.to_json(), strict=False))
+    values: dict[str, Any] = chunk.outline._asdict()
     if chunk.metadata.get(PASSAGE_KIND) == "index":
         values["index"] = True
     shown = {name: value for name, value in values.items() if value}

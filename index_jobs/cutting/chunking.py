@@ -24,6 +24,7 @@ from arag_search.corpus import (
     Document,
     MetadataValue,
     PassageOutline,
+    is_code,
     nfc,
     ordinal_of,
 )
@@ -31,7 +32,7 @@ from arag_search.engines.write import Packer
 from arag_search.errors import SourceError
 from arag_search.manifest import FORMAT_VERSION
 from arag_search.query.fields import MetadataType
-from arag_search.query.forms import is_code, steps
+from arag_search.query.forms import steps
 from arag_search.tokens import characters_of, count_tokens, count_up_to
 from index_jobs.cutting.counts import Counts, Cut
 from index_jobs.cutting.sentences import sentence_ends
@@ -91,6 +92,9 @@ def cut(
     parts = len(passages)
     chunks: list[Chunk] = []
     total = 0
+    if document.beside:
+        outline = passages[0].outline._replace(beside=document.beside)
+        passages[0] = replace(passages[0], outline=outline)
     for part, passage in enumerate(passages):
         start = passage.start
         chunks.append(

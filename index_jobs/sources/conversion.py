@@ -146,11 +146,11 @@ class Conversions:
             self._waited_s += before_s - child.left_s
             self._left_s = self._within_s - self._waited_s
 
-    def drop(self, conversion: Conversion) -> None:
+    def drop(self, conversion: Conversion | None) -> None:
         """Forget a conversion, unless it was read to its end."""
         if conversion in self._waiting:
             self._waiting.remove(conversion)
-        if conversion.child is not None:
+        if conversion is not None and conversion.child is not None:
             self._end(conversion.child)
             conversion.child = None
 

@@ -33,6 +33,11 @@ takes."""
 MAX_FRONT_FIELDS = 50
 """The most fields that an index gets from keys of front matter, the most frequent keys first."""
 
+_MOST_BESIDE = 2_000
+_LONG = f"values of front matter beyond {_MOST_BESIDE:,} characters, not searched as words"
+_FOR_PROGRAMS = frozenset(("layout", "template", "lang", "permalink", "cssclass", "cssclasses"))
+"""The keys of front matter whose values nobody looks for: all files of a site have the same."""
+
 MISFIT = "in front matter that are no"
 """The words of a report for values that have another type than their field."""
 
@@ -202,6 +207,24 @@ class MetadataReader:
             first, *others = several
             read[name] = (first, *others) if others else first
         return read, dict(left)
+
+    def texts(self, front: Mapping[str, MetadataValue]) -> tuple[tuple[str, ...], dict[str, int]]:
+        """Return the texts in the metadata of front matter that are searched as words, up to
+        _MOST_BESIDE characters, and how many more there are. Addresses are none."""
+        texts: list[str] = []
+        left: Counter[str] = Counter()
+        fields, room = self.fields if front else {}, _MOST_BESIDE
+        for name, value in front.items():
+            if fields[name] == KEYWORD.name and name not in _FOR_PROGRAMS:
+                for text in map(str, value if isinstance(value, tuple) else (value,)):
+                    if not any(map(str.isalpha, text)) or "://" in text:
+                        continue
+                    if len(text) <= room:
+                        texts.append(text)
+                        room -= len(text)
+                    else:
+                        left[_LONG] += 1
+        return tuple(texts), dict(left)
 
     def _front_value(self, text: str, name: str, kind: MetadataType) -> MetadataScalar | None:
         """Return the value of a field, None if the text is none. A field that was not declared

@@ -30,7 +30,7 @@ from index_jobs.sources.folders.safe_open import Place
 from index_jobs.sources.folders.selection import STDIN, USUAL_FILES, FileSelection
 from index_jobs.sources.folders.source import FileSource
 from index_jobs.sources.lines.anserini import LuceneIndexFolder, is_lucene_index
-from index_jobs.sources.lines.files import Fields, readable
+from index_jobs.sources.lines.files import COMPRESSED, Fields, readable
 from index_jobs.sources.lines.records import Records, RecordStream
 from index_jobs.sources.lines.source import LOOKED_AT_BYTES, RecordFile, holds_passages
 from index_jobs.sources.lines.stdin import spooled_input
@@ -50,7 +50,7 @@ from index_jobs.sources.source import Source
 
 MAX_SOURCES = 1 << SHARD_BITS
 _ROW_ENDINGS = frozenset((".csv", ".tsv", ".tab"))
-_RECORD_ENDINGS = frozenset((".jsonl", ".ndjson", ".tsv", ".gz"))
+_RECORD_ENDINGS = frozenset((".jsonl", ".ndjson", ".tsv", *COMPRESSED))
 _BEIR_NAMES = ("corpus.jsonl", "corpus.jsonl.gz")
 _LIKE_RECORDS = re.compile(rb"\s*(?:\[|\{(?!\s*\n))")
 """The beginning of JSON, but for an object with a member on each line."""
@@ -154,12 +154,13 @@ def _open_detected(
 ) -> Source:
     type = file_type_of(path.name)
     ending = path.suffix.lower()
-    may_be_records = type is None or type.may_be_other
+    may_be_records = type is None or type.may_be_other or ending in _RECORD_ENDINGS - _ROW_ENDINGS
     if may_be_records or (ending in _ROW_ENDINGS and holds_passages(path, name, fields)):
         try:
             return RecordFile(name, None, fields, metadata)
         except SourceError:
-            if ending in _RECORD_ENDINGS or not _is_text(path, name):
+            is_text = (type is not None and type.has_many) or _is_text(path, name)
+            if ending in _RECORD_ENDINGS or not is_text:
                 raise
     listing = one_file(name, files)
     return FileSource(name, FILES, listing, fields, metadata, files, recognised=True)

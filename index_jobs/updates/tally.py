@@ -78,7 +78,7 @@ def resumable_update(
     ``next_run`` says what running the same command again does. The update waits up to ``wait_s``
     seconds for others. Raises what ``open_update`` raises.
     """
-    opened = partial(open_update, location)
+    opened = partial(open_update, location, progress.note)
     wait = partial(progress.note, f"Waiting up to {wait_s:g} s for another update of the index.")
     try:
         with (

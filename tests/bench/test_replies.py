@@ -68,6 +68,24 @@ PASSAGES = (
 
 
 def test_recorded_calls_are_made_again_and_judged_by_what_was_shown_before(tmp_path: Path) -> None:
+    values = replayed_values(tmp_path)
+    assert values["replies"] == 3
+    assert (values["reads"], values["reads that have nothing new to show"]) == (2, 1)
+    assert values["reads that show nothing new"] == 1
+    assert (values["useful pointers"], values["useless pointers"]) == (1, 1)
+    assert values["parts of queries that occur nowhere"] == values["of these, told at once"] == 1
+    assert values["recall of evidence, summed"] == 1
+
+
+def test_requests_to_a_node_are_counted(opensearch_jars: None, tmp_path: Path) -> None:
+    values = replayed_values(tmp_path, "--engine", "opensearch")
+    assert (values["searches"], values["replies"]) == (1, 3)
+    assert values["requests"] == values["steps"] > values["steps of searches"] > 0
+    assert values["bytes of answers"] > 1_000
+
+
+def replayed_values(tmp_path: Path, *options: str) -> dict[str, float]:
+    """Write a data set and a record, make its calls again, and return the figures."""
     runs, data = tmp_path / "data" / "runs", tmp_path / "data" / "made"
     data.mkdir(parents=True)
     runs.mkdir()
@@ -84,15 +102,9 @@ def test_recorded_calls_are_made_again_and_judged_by_what_was_shown_before(tmp_p
     made = replace(record("a", "Siduxn", *steps), question="Where?")
     (runs / "made.logical_read.jsonl").write_bytes(made.to_line())
     places = ["--data", tmp_path / "data", "--work", tmp_path / "work", "--json", tmp_path / "of"]
-    assert main(["replay", "runs", *map(str, places)]) == 0
+    assert main(["replay", "runs", *map(str, places), *options]) == 0
     (_, figure) = sorted(orjson.loads((tmp_path / "of").read_bytes())["figures"].items())
-    values = {row["what"]: row["value"] for row in figure[1]["rows"]}
-    assert values["replies"] == 3
-    assert (values["reads"], values["reads that have nothing new to show"]) == (2, 1)
-    assert values["reads that show nothing new"] == 1
-    assert (values["useful pointers"], values["useless pointers"]) == (1, 1)
-    assert values["parts of queries that occur nowhere"] == values["of these, told at once"] == 1
-    assert values["recall of evidence, summed"] == 1
+    return {row["what"]: row["value"] for row in figure[1]["rows"]}
 
 
 def test_a_folder_without_records_is_an_error(

@@ -18,7 +18,7 @@ from arag_search.tools.preset_files import load_preset
 from bench import BenchError, processes
 from bench.report.rounds import Timings, interleaved, median_interval, percentile, played
 from bench.report.rows import Figure, Row, Target, table, write_results
-from bench.speed import building, speed
+from bench.speed import building, loading, speed
 from bench.speed.bare import scan
 from bench.speed.peers import SIDES, Passages, Pyserini, Setup, check_hits, searched_text
 from bench.speed.rates import Rates
@@ -316,6 +316,17 @@ def test_generated_passages_are_asked_generated_queries_by_hybrid_search_too(
     rows = orjson.loads(results.read_bytes())["figures"]["rates, 300 passages"]["rows"]
     assert rows[0]["what"] == "hybrid, recall@10 of IVF4,PQ8"
     assert 0.5 < rows[0]["value"] <= 1
+
+
+@pytest.mark.server
+def test_loading_a_node_is_compared_with_parallel_bulk(bench: Passages) -> None:
+    figure = loading.beside_parallel_bulk(bench, 1, warm_up=0)
+    values = {row.what: row.value for row in figure.rows}
+    assert figure.details["documents"] > bench.index.manifest.chunks
+    for name in (loading.OURS, loading.BULK):
+        assert values[f"{name}: client, processor time"] > 0
+        assert values[f"{name}: node, processor time"] > 0
+        assert values[f"{name}: node, indexing, time of its threads"] > 0
 
 
 # Anserini

@@ -33,7 +33,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     place = tmp_path_factory.mktemp("terminal")
     with chdir(place), pytest.MonkeyPatch.context() as patch:
         patch.setenv("NO_PROXY", "127.0.0.1")
-        file_of("c.jsonl", {"id": "g", "title": f"Title {HOSTILE}", "text": f"Text {HOSTILE}."})
+        text = f"Text {HOSTILE}."
+        ends = [len(text)]  # such a text is kept as it is
+        record = {"id": "g", "title": f"Title {HOSTILE}", "text": text, "sentence_ends": ends}
+        file_of("c.jsonl", record)
         assert run(["index", "c.jsonl", "--to", "hostile"]) == 0
         yield place
 
@@ -96,7 +99,7 @@ def read_terminal(descriptor: int) -> str:
         (["read", "hostile", "\x1b[31m\x9b"], 1),
         (["check", "\x9b31m ("], 2),
         (["ask", "hostile", "Who wrote griselda \x1b[31m?", "--model", "offline"], 0),
-        (["info", "no\x1b[31m\x9b"], 1),
+        (["info", "no\x1b[31m\x9b"], 3),
         (["no\x1b[31mcommand\x9b"], 1),
         (["search", "--no\x1b[31moption\x9b"], 2),
         (["search", "--help"], 0),
@@ -155,10 +158,11 @@ def test_a_pipe_gets_commands_for_a_terminal_in_json_alone(
 ) -> None:
     monkeypatch.chdir(folder)
     shown = arag("read", "hostile", "g.1").out
-    assert OBEYED["clipboard"].replace("\x1b", "\ufffd").replace("\a", "\ufffd") in shown
+    assert "\ufffdabc\ufffd" in shown
     assert COMMANDS.findall(shown) == []
     (passage,) = json.loads(arag("read", "hostile", "g.1", "--json").out)["passages"]
-    assert OBEYED["clipboard"] in passage["content"]
+    assert OBEYED["clipboard"] in passage["title"]
+    assert OBEYED["override of the direction"] in passage["content"]
 
 
 def test_text_of_a_model_is_shown_by_run_and_show_and_does_not_control_the_terminal(

@@ -105,7 +105,8 @@ def test_a_killed_node_answers_again_and_has_lost_nothing(stack: Stack, corpus: 
     with open_index(stack.location("ARAG_PORT")) as index:
         outcome = Clients(index, corpus.known).run(kill_and_start, 100)
     assert outcome.wrong == ()
-    assert outcome.failed == ()
+    # A search fails at once while the only node is down, and says why.
+    assert all("The search server does not answer (since " in of for of in outcome.failed)
     assert_answers_are_right(stack, corpus)
     assert " passages" in ask_over_mcp(stack.mcp_url, "w1 OR w2")
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from arag_search.search.opening import open_index
+from arag_search.tools.toolbox import Toolbox
 from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.sources.metadata import EXTRA, MAX_FRONT_FIELDS
@@ -165,3 +166,49 @@ def test_a_build_with_workers_has_the_same_fields(workers: int) -> None:
     write_notes(NOTES)
     build_index(["notes"], "index", BuildOptions(workers=workers))
     assert found("index", "year:1710 AND params_lang:it") == ["d.md"]
+
+
+SEARCHED = """\
+---
+description: "How the centrifugal pump works"
+aliases: [Kreiselpumpe, "Anna's pump"]
+layout: post
+made: 2024-01-02
+link: https://example.com/pump
+long: "{long}"
+---
+# Water
+It moves water.
+"""
+
+
+@pytest.mark.parametrize(
+    ("query", "found_in", "shown"),
+    [
+        ("centrifugal", ["drafts/a.md"], "> How the centrifugal pump works (whole document)"),
+        ("kreiselpumpe AND moves", ["drafts/a.md"], "> Kreiselpumpe (whole document)"),
+        ('"works Kreiselpumpe"', [], 'Alone: "works Kreiselpumpe" occurs nowhere.'),
+        ("post OR example OR 2024", [], "No passage matches this query."),
+        ("title:zebra", ["old/getFast_zebra-v2.md"], "[old/getFast_zebra-v2.md.1] Sea (whole"),
+        ('"get fast zebra v2"', ["old/getFast_zebra-v2.md"], ""),
+        ("index", [], ""),
+        ("sea NOT old", ["old/getFast_zebra-v2.md", "old/index.md"], ""),
+        ("draft", [], "nearest to draft: path:drafts/ 1."),
+        ("water AND drafts", [], "nearest to drafts: path:drafts/ 1."),
+    ],
+)
+def test_texts_of_front_matter_and_names_of_files_are_words_and_names_of_folders_are_not(
+    tmp_path: Path, query: str, found_in: list[str], shown: str
+) -> None:
+    notes = {"drafts/a.md": SEARCHED.format(long="x " * 1_500)}
+    notes |= {"old/getFast_zebra-v2.md": "# Sea\nBlue.", "old/index.md": "# Sea\nBlue."}
+    for name, text in notes.items():
+        (tmp_path / "n" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "n" / name).write_text(text)
+    report = build_index([str(tmp_path / "n")], "index", BuildOptions(language="en"))
+    beyond = "values of front matter beyond 2,000 characters, not searched as words (.md): 1"
+    assert any(line.startswith(beyond) for line in report.left_out_lines())
+    with open_index("index") as index:
+        reply = Toolbox(index).call("logical_search", {"query": query}).text
+        hits = index.logical_search(query).hits
+    assert (sorted(hit.doc_id for hit in hits), shown in reply) == (found_in, True)

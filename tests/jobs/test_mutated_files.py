@@ -15,17 +15,19 @@ from zipfile import ZipFile
 
 import pytest
 
-from index_jobs.sources.converters.registry import FILE_TYPES
+from index_jobs.sources.converters.registry import FILE_TYPES, file_type_of
 from index_jobs.sources.folders.selection import FileSelection
 from index_jobs.sources.lines.files import Fields
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import open_source
 from index_jobs.sources.source import CorpusReader, Position, SeenIds
+from tests.support.converted import FILES as KEPT
 from tests.support.converted import archive, pdf_bytes
 from tests.support.examples import examples
 
 FILES = examples(10_000, share=30)
 IN_A_FOLDER = 100
+ARCHIVES = {".docx", ".pptx", ".xlsx", ".epub", ".odt", ".ods", ".odp"}
 A_FILE_S = 240
 
 
@@ -44,6 +46,10 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         "a.md": "---\ntitle: T\n---\n# Heading\n\n```\n# code\n```\n* item\n",
         "a.org": "* Heading\nText.\n",
         "a.json": '{"a": ["b", 1]}',
+        "conversations.json": '[{"name": "T", "uuid": "u", "chat_messages": [{"sender": "human",'
+        ' "text": "Why?", "attachments": [{"extracted_content": "a"}]}]}, {"title": "U", "mapping":'
+        ' {"b": {"message": {"author": {"role": "user"}, "content": {"parts": ["c"]}}}}}]',
+        "a.jsonl": '{"id": 1, "text": "a"}\n{"id": 2, "text": "b"}\n',
         "a.ipynb": '{"cells": [{"cell_type": "markdown", "source": ["# Heading\\n", "Text."]}]}',
         "a.rst": "Heading\n=======\n\n.. note:: x\n",
         "a.html": "<!doctype html><meta charset=shift_jis><title>T</title><h1><button>Q</button>"
@@ -61,6 +67,7 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     mail.add_alternative("<p>HTML of more words than that.", subtype="html")
     mail.add_attachment(b"\0", maintype="image", subtype="png", filename="a.png")
     texts["a.eml"] = bytes(mail)
+    texts["a.mht"] = b"MIME-Version: 1.0\nContent-Type: text/html\n\n<title>T</title><p>Text."
     for name, content in texts.items():
         (place / name).write_bytes(content.encode() if isinstance(content, str) else content)
     word: Any = docx.Document()
@@ -85,9 +92,11 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
             "c.html": "<p>Chapter.",
         },
     )
+    for name in ("lists_of_libreoffice.odt", "cells_of_libreoffice.ods", "deck_of_libreoffice.odp"):
+        shutil.copy(KEPT / name, place)
     files = sorted(place.iterdir())
-    endings = {file.suffix for file in files}
-    assert all(endings & set(kind.endings) for kind in FILE_TYPES.values())
+    types = [file_type_of(file.name) for file in files]
+    assert all(kind in types for kind in FILE_TYPES.values())
     return files
 
 
@@ -120,7 +129,7 @@ def mutated(data: bytes, chance: Random) -> bytes:
 
 def write_mutated(original: Path, target: Path, chance: Random) -> None:
     """Write a mutated copy; half of the archives are mutated inside, where they still open."""
-    if original.suffix in (".docx", ".pptx", ".xlsx", ".epub") and chance.random() < 0.5:
+    if original.suffix in ARCHIVES and chance.random() < 0.5:
         with ZipFile(original) as file:
             members = {name: file.read(name) for name in file.namelist()}
         name = chance.choice(sorted(members))
@@ -149,7 +158,7 @@ def test_mutated_files_are_read_or_refused_and_what_they_lose_is_counted(
     chance = Random(f"{seed} {os.environ.get('ARAG_TEST_SEED', 0)}")
     for number in range(IN_A_FOLDER):
         original = originals[number % len(originals)]
-        write_mutated(original, tmp_path / f"{number:03}{original.suffix}", chance)
+        write_mutated(original, tmp_path / f"{number:03}{original.name}", chance)
     signal.alarm(A_FILE_S)
     metadata = MetadataReader({})
     files = FileSelection(skip_bad_files=True).rooted([str(tmp_path)])
@@ -186,6 +195,6 @@ def test_mutated_files_are_read_or_refused_and_what_they_lose_is_counted(
     assert position.unread.get("left out, no text", [0])[0] == len(not_text)
     unseen -= not_text
     # what is left is a table or a mailbox of no good records
-    records = (".csv", ".tsv", ".mbox", ".parquet")
+    records = (".csv", ".tsv", ".mbox", ".parquet", ".jsonl")
     assert {name for name in unseen if Path(name).suffix not in records} == set()
     shutil.rmtree(tmp_path)

@@ -2,14 +2,13 @@
 
 import json
 import os
-import platform
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from arag_search.engines.opensearch.site import is_running
+from arag_search.system.processes import Process
 from tests.support.commands import SAMPLE
 
 WITHOUT_LINUX = """
@@ -25,10 +24,11 @@ sys.addaudithook(refuse_proc)
 
 COMMANDS = """
 import json, os, sys
+from dataclasses import astuple
 from pathlib import Path
 from arag_search.cli.app import run
-from arag_search.engines.opensearch.site import this_builder
 from arag_search.system.lock import HeldError, hold
+from arag_search.system.processes import this_process
 
 assert not hasattr(os, "sched_getaffinity")
 try:
@@ -45,7 +45,7 @@ try:
     sys.exit("held twice")
 except HeldError as error:
     assert error.holder == f"process {os.getpid()}"
-print(json.dumps(this_builder()))
+print(json.dumps(astuple(this_process())))
 """
 
 
@@ -73,7 +73,6 @@ def test_builds_updates_vectors_and_locks_work_without_proc_and_affinity(tmp_pat
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    builder = json.loads(done.stdout.splitlines()[-1])
-    assert builder["machine"] == platform.node()
-    assert builder["started"]  # The time comes from ps.
-    assert not is_running(builder)
+    process = Process(*json.loads(done.stdout.splitlines()[-1]))
+    assert process.started  # The time comes from ps.
+    assert not process.runs

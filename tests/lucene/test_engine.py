@@ -14,6 +14,7 @@ import pytest
 
 from arag_search.corpus import Chunk
 from arag_search.engines.base import Count, KeywordRequest, Page, SearchRequest
+from arag_search.engines.lucene import snapshot
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.engines.lucene.writer import LuceneWriter
 from arag_search.errors import (
@@ -269,8 +270,8 @@ def test_a_scan_that_paused_does_not_keep_an_index_from_closing(tmp_path: Path) 
 def test_sentence_granularity_of_an_index_without_sentences_is_refused(tmp_path: Path) -> None:
     engine = build(tmp_path, CHUNKS[:3], sentences=False)
     message = (
-        "The index holds no sentences.\nAllowed: granularity chunk\n"
-        "Do: Build it again without leaving sentences out."
+        "The index has no sentences.\nAllowed: granularity chunk\n"
+        "Do: Build it again with sentences."
     )
     for call in (
         lambda: engine.search(SearchRequest(written(Term("a")), granularity="sentence")),
@@ -339,7 +340,10 @@ def test_an_index_that_cannot_be_opened_for_now_is_not_called_damaged(tmp_path: 
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_a_changed_byte_is_found_by_verifying(tmp_path: Path) -> None:
+def test_a_changed_byte_is_found_by_verifying(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshot, "VERIFIED_BYTES", 0)  # as in a large index
     build(tmp_path, CHUNKS[:5]).close()
     (data,) = (tmp_path / "chunks").glob("*.cfs")
     content = data.read_bytes()

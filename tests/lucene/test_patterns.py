@@ -20,6 +20,7 @@ CODE = {
     "views.txt": "from models import get_user_by_id\n\ndef show(request):\n    return 200\n",
     "notes.md": "# Notes\n\nThe settings are in /etc/nginx/conf.d. See get_user_by_name().\n",
     "opera.md": "# Griselda\n\nAn opera of 1735. Vivaldi wrote it. It was first heard in Venice.\n",
+    "long.txt": "a" * 253 + "needle",  # a word that the analyser cuts
 }
 
 
@@ -47,6 +48,7 @@ def found(index: Index, query: str, **options: object) -> set[str]:
         r"\d{3}",
         r"\/etc\/nginx",
         "^class",
+        "needle",
         "é",
     ],
 )

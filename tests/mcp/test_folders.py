@@ -344,7 +344,7 @@ def test_a_session_that_is_paging_keeps_its_state_and_another_has_the_newest() -
 
     def texts(of: protocol.Session, **more: object) -> str:
         arguments = {"query": "vivaldi OR goldoni OR opera", "top_k": 1, **more}
-        call = partial(live.call, "logical_search", arguments, of, None, workers)
+        call = partial(live.call, "logical_search", arguments, of, None, workers.run)
         return anyio.run(call).text
 
     first = texts(session)

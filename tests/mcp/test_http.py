@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+from functools import partial
 from typing import Any
 
 import anyio
@@ -22,6 +23,7 @@ from arag_search.mcp_server.folders import Coming
 from arag_search.mcp_server.gate import Gate
 from arag_search.mcp_server.http import serve_http
 from arag_search.mcp_server.listening import Listening, listen
+from arag_search.mcp_server.messages import UNAVAILABLE
 from tests.support.commands import Command
 from tests.support.mcp_http import (
     ENVELOPE,
@@ -464,9 +466,15 @@ def test_a_request_that_arrives_while_the_server_ends_is_refused(is_early: bool)
             await Gate(manager.handle_request, listening, stopping, 1_000)(scope, receive, send)
 
     anyio.run(main)
-    assert (messages[0]["status"], messages[1]["body"]) == (
-        503,
-        b"The server is shutting down.\nDo: Try again when it is back.",
+    headers = dict(messages[0]["headers"])
+    assert (messages[0]["status"], headers[b"connection"]) == (503, b"close")
+    answer = json.loads(messages[1]["body"])
+    assert (answer["id"], answer["error"]) == (
+        0,
+        {
+            "code": UNAVAILABLE,
+            "message": "The server is shutting down.\nDo: Try again when it is back.",
+        },
     )
 
 
@@ -487,7 +495,10 @@ def test_calls_that_are_left_or_in_flight_at_the_end_leave_no_line_in_the_log(
                 answer = await http.post(listening.url, json=message, headers=headers)
                 statuses.append(answer.status_code)
 
-            group.start_soon(serve_http, served.server, listening, stopping)
+            serve = partial(
+                serve_http, served.server, listening, served.readiness, stopping, grace_s=0.1
+            )
+            group.start_soon(serve)
             session = (await begin_session(listening)).headers["mcp-session-id"]
             engine.gate.clear()
             for headers in (modern, {"Mcp-Session-Id": session}):
@@ -612,11 +623,9 @@ def test_the_command_says_where_it_serves_and_ctrl_c_ends_it_while_clients_are_c
                     await until(lambda: server.poll() is not None)
 
         anyio.run(main)
-        assert (server.returncode, *server.communicate()) == (
-            130,
-            "",
-            "arag-search: interrupted.\n",
-        )
+        out, log = server.communicate()
+        assert (server.returncode, out) == (130, "")
+        assert re.fullmatch(r".* INFO call id=.*\narag-search: interrupted\.\n", log)
 
 
 def test_the_status_of_a_refused_request_with_a_body_arrives(token: str) -> None:

@@ -58,7 +58,6 @@ def set_in_index(site: Site, index: str, name: str, value: bool | None) -> None:
         ("index.blocks.read_only_allow_delete", 0, FREE),
         ("cluster.blocks.read_only", None, "Set cluster.blocks.read_only to null in the settings"),
         ("cluster.blocks.read_only_allow_delete", None, FREE),
-        ("cluster.blocks.create_index", None, FREE),
     ],
 )
 def test_an_update_names_the_block_and_records_nothing(

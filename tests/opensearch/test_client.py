@@ -1,5 +1,6 @@
 """Calls to servers that fail: which are retried, for how long, and the text of the errors."""
 
+import base64
 import logging
 import re
 import socket
@@ -7,6 +8,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -45,14 +47,15 @@ def running_server() -> Iterator[UnrulyServer]:
 def connected(server: UnrulyServer) -> Iterator[Client]:
     server.reply_with(version())
     client = Client.connect(parse_address(f"{server.url}/wiki"), QUICK)
+    server.at_root = version()
     yield client
     client.close()
 
 
 def client_of(server: UnrulyServer, other: UnrulyServer) -> Client:
-    """Connect to two hosts of one cluster."""
+    """Connect to two hosts of one cluster, which answer ``GET /``."""
     for host in (server, other):
-        host.reply_with(version())
+        host.at_root = version()
     address = parse_address(f"{server.url},{other.url.removeprefix('http://')}/wiki")
     return Client.connect(address, QUICK)
 
@@ -159,20 +162,6 @@ def test_more_time_is_given_after_every_host_had_its_turn(server: UnrulyServer) 
         assert len(limits) == 4
 
 
-@pytest.mark.parametrize("hangs", [False, True])
-def test_a_host_that_is_down_or_hangs_is_set_aside(server: UnrulyServer, hangs: bool) -> None:
-    with unruly() as other:
-        client = client_of(server, other if hangs else UnrulyServer(free_port(), "http"))
-        server.reply_with(Answer(WHOLE))
-        other.reply_with(Answer(silent=True))
-        started = time.monotonic()
-        for _ in range(20):
-            assert search(client) == WHOLE
-        assert time.monotonic() - started < 1
-        assert (len(server.requests), len(other.requests)) == (20, int(hangs))
-        client.close()
-
-
 def test_hosts_are_used_in_turn_and_a_busy_one_is_not_set_aside(server: UnrulyServer) -> None:
     with unruly() as other:
         client = client_of(server, other)
@@ -219,7 +208,8 @@ def test_a_change_of_aliases_is_never_sent_twice(server: UnrulyServer, client: C
 def test_a_repeatable_call_is_sent_again(
     server: UnrulyServer, client: Client, method: str, path: str
 ) -> None:
-    server.reply_with(refusal(503, "x", "y"), refusal(400, "parsing_exception", "z"))
+    server.at_root = None
+    server.reply_with(refusal(429, "x", "y"), refusal(400, "parsing_exception", "z"))
     with pytest.raises(RefusedError):
         client.call(method, path)
     assert len(server.requests) == 2
@@ -301,6 +291,37 @@ def test_wrong_credentials_are_reported_without_showing_them(
     assert "s3cret" not in f"{options!r}{caplog.text}{caught.value!r}"
 
 
+def test_a_password_whose_file_changed_is_read_again_once(
+    server: UnrulyServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "password"
+    file.write_text("old\n")
+    monkeypatch.setenv("OPENSEARCH_USERNAME", "anna")
+    monkeypatch.setenv("OPENSEARCH_PASSWORD_FILE", str(file))
+    monkeypatch.delenv("OPENSEARCH_PASSWORD", raising=False)
+    server.reply_with(version())
+    client = Client.connect(parse_address(f"{server.url}/wiki"))
+    for password, answers, requests in (
+        ("old", [Answer("no", 401)], 1),  # the file is as it was
+        ("new", [Answer("no", 401), Answer(WHOLE)], 2),
+        ("newest", [Answer("no", 401)], 2),
+    ):
+        file.write_text(password)
+        server.reply_with(*answers)
+        if len(answers) == 1:
+            with pytest.raises(AccessError):
+                search(client)
+        else:
+            assert search(client) == WHOLE
+        sent = [headers["authorization"] for _, _, headers, _ in server.requests]
+        assert (len(sent), sent[-1]) == (requests, basic(password))
+    client.close()
+
+
+def basic(password: str) -> str:
+    return "Basic " + base64.b64encode(f"anna:{password}".encode()).decode()
+
+
 def test_a_user_without_permission_gets_an_error_that_names_it(server: UnrulyServer) -> None:
     server.reply_with(
         refusal(403, "security_exception", "no permissions for [cluster:monitor/main]")
@@ -342,7 +363,7 @@ def test_a_web_page_is_rejected_as_an_answer(server: UnrulyServer) -> None:
     with pytest.raises(EngineError) as caught:
         Client.connect(parse_address(f"{server.url}/wiki"), QUICK)
     assert str(caught.value).startswith(
-        "The server's answer is not JSON: Unknown mimetype, unable to deserialize: text/html\n"
+        "The server's answer is not JSON: Expecting value: line 1 column 1 (char 0)\n"
         f"Where: {server.url}\n"
     )
 

@@ -87,7 +87,7 @@ def test_an_index_on_a_server_that_changes_while_it_is_read_is_refused(
 ) -> None:
     monkeypatch.setattr("index_jobs.embedding.encoding.FOUND_TEXTS", 50)
     address = opensearch.address
-    build_index([corpus("c.jsonl", 400)], address, PLAIN)
+    build_index([corpus("c.jsonl", 1_200)], address, PLAIN)
 
     class DeletingProgress(NotingProgress):
         deleted = False
@@ -95,7 +95,7 @@ def test_an_index_on_a_server_that_changes_while_it_is_read_is_refused(
         def update(self, done: int, encoded: int, details: str = "") -> None:
             if not self.deleted:
                 self.deleted = True
-                delete_documents(address, ["d399"])
+                delete_documents(address, ["d1199"])
 
     with pytest.raises(SourceError) as caught:
         embed_index(address, ENCODER, with_options(vectors="v"), DeletingProgress())

@@ -16,6 +16,7 @@ from arag_search.errors import (
     IndexClosedError,
     IndexDamagedError,
     IndexNotFoundError,
+    IndexProblemError,
     IndexVersionError,
     NotServedError,
     UnknownChunkError,
@@ -107,7 +108,7 @@ UNFINISHED = schema.Meta(sentences=None).to_json()
         (schema.Meta(sentences=None, manifest=MEMORY.manifest).to_json(), IndexDamagedError,
          'The manifest is of an index of engine "memory".'),
         (schema.Meta("gone", manifest=replace(MEMORY.manifest, engine="opensearch")).to_json(),
-         IndexDamagedError, "The sentences of the index are missing."),
+         IndexProblemError, "The sentences of the index are missing."),
     ],
     ids=["unfinished", "newer", "foreign", "bare"],
 )  # fmt: skip
@@ -126,15 +127,6 @@ def test_an_index_that_cannot_be_opened_is_reported(
     if name == "unfinished":
         resume = "Run the same arag-search index command again to resume it."
         assert caught.value.do == resume
-
-
-def test_a_name_of_two_indexes_is_reported(server: Server) -> None:
-    first, second = server.create("two-a", {}), server.create("two-b", {})
-    server.alias(first, "two")
-    server.alias(second, "two")
-    with pytest.raises(IndexDamagedError) as caught:
-        open_index(str(server.address("two")))
-    assert caught.value.what == f"The name stands for 2 indexes: {first}, {second}."
 
 
 # Searching
@@ -215,7 +207,7 @@ def test_an_index_without_sentences_and_exact_fields_rejects_their_searches(serv
                             "exact")))  # fmt: skip
     with pytest.raises(NotServedError) as caught:
         engine.search(SearchRequest(written(Term("opera")), granularity="sentence"))
-    assert caught.value.what == "The index holds no sentences."
+    assert caught.value.what == "The index has no sentences."
     with pytest.raises(NotServedError) as caught:
         engine.keyword_search(KeywordRequest(("opera",)))
     assert str(caught.value).startswith(
@@ -243,17 +235,7 @@ def test_the_statistics_count_documents_shards_and_bytes(engine: OpenSearchEngin
     assert (statistics.chunks.shards, statistics.chunks.deleted) == (1, 0)
     assert statistics.chunks.segments >= 1
     assert statistics.chunks.bytes > 1000
-    engine.verify()
-
-
-def test_a_count_that_differs_from_the_manifest_is_found_by_verifying(server: Server) -> None:
-    manifest = replace(MEMORY.manifest, chunks=6)
-    engine = server.publish("damaged", CHUNKS, manifest)
-    with pytest.raises(IndexDamagedError) as caught:
-        engine.verify()
-    assert caught.value.where == str(server.address("damaged"))
-    assert "6 chunks" in caught.value.what
-    engine.close()
+    engine.check_ready()
 
 
 def test_an_index_removed_while_open_is_reported(server: Server) -> None:

@@ -49,8 +49,9 @@ def index_on_three_nodes(
     try:
         with faults.known_answers(CORPUS, tmp_path_factory.mktemp("faults") / "i", 100) as known:
             location = faults.build_with_copies(cluster, CORPUS, site.name)
-            holders = cluster.holders(f"{site.name}*")
-            assert [len(nodes) for nodes in holders.values()] == [2, 2, 2]
+            for index in (site.name, f"{site.name}.sentences"):
+                holders = cluster.holders(index)
+                assert [len(nodes) for nodes in holders.values()] == [2, 2, 2]
             yield Searched(cluster, location, known)
     finally:
         site.remove()

@@ -146,6 +146,15 @@ def test_no_secret_and_no_cache_gets_into_the_image() -> None:
     assert {*wheel["packages"], *wheel["force-include"]} <= included
 
 
+def test_the_image_imports_only_names_that_the_package_has() -> None:
+    text = (FOLDER / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", "")
+    imports = re.findall(r"from (arag_search[\w.]*) import ([\w, ]+);", text)
+    assert len(imports) == 3
+    for module, names in imports:
+        for name in names.split(", "):
+            exec(f"from {module} import {name}", {})
+
+
 def test_the_image_runs_as_a_user_without_rights_and_stops_at_a_signal() -> None:
     text = (FOLDER / "Dockerfile").read_text("utf-8")
     final = text.rpartition("\nFROM ")[2]

@@ -16,7 +16,7 @@ import pytest
 from arag_search.engines.base import FieldsRequest, KeywordRequest, SearchRequest, SortBy
 from arag_search.engines.opensearch import reader, values
 from arag_search.engines.opensearch.address import ConnectionOptions, parse_address
-from arag_search.engines.opensearch.client import Client
+from arag_search.engines.opensearch.client import KNOWN_SERVERS, Client
 from arag_search.engines.opensearch.reader import OpenSearchEngine
 from arag_search.errors import AragError, EngineError, UnavailableError
 from arag_search.query.reading import parse
@@ -198,7 +198,7 @@ def _calls(engine: OpenSearchEngine) -> dict[str, Callable[[], object]]:
         "explain": lambda: engine.explain(chunks, ["a.1", "b.1"]),
         "explain sentences": lambda: engine.explain(sentences, ["a.1"]),
         "read": lambda: engine.read(["a.1", "b.1", "z"], None),
-        "neighbours": lambda: engine.neighbours(first, None),
+        "neighbours": lambda: engine.neighbours([replace(first, parts=2)], None),
         "scan": lambda: list(engine.scan(None)),
         "ordinals": lambda: list(engine.ordinals()),
         "statistics": engine.statistics,
@@ -217,7 +217,12 @@ def test_no_value_of_any_answer_can_end_in_a_traceback(
     proxy.remembers = True
     address = parse_address(f"{server.url}/{opensearch.name}")
     with_answers = OpenSearchEngine.open(address, QUICK)
-    calls = {**_calls(with_answers), "open": lambda: OpenSearchEngine.open(address, QUICK).close()}
+
+    def opened() -> None:
+        KNOWN_SERVERS.clear()
+        OpenSearchEngine.open(address, QUICK).close()
+
+    calls = {**_calls(with_answers), "open": opened}
     chance = Random(5)
     errors = 0
     for name, call in calls.items():

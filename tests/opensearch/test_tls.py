@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from arag_search.engines.opensearch import hosts
 from arag_search.engines.opensearch.address import ConnectionOptions, parse_address
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.faults import fault_of_tls
@@ -64,6 +65,41 @@ def test_a_certificate_without_a_known_authority_is_not_trusted(ours: Certificat
         Client.connect(address, ConnectionOptions(ca_certs=str(ours.file))).close()
 
 
+def test_a_certificate_of_another_host_or_authority_is_named_as_that(
+    ours: Certificate, theirs: Certificate
+) -> None:
+    with unruly(ours.file, ours.key) as server:
+        address = parse_address(f"{server.url.replace('127.0.0.1', 'localhost')}/wiki")
+        with pytest.raises(AccessError, match=r"is for another host: .*'localhost'") as caught:
+            Client.connect(address, replace(QUICK, ca_certs=str(ours.file)))
+        assert caught.value.do == "Write a host that it names in the address, or renew it."
+        with pytest.raises(AccessError, match="The certificate of the server is not trusted") as of:
+            Client.connect(address, replace(QUICK, ca_certs=str(theirs.file)))
+        assert of.value.do == f"Put its authority into {theirs.file}."
+
+
+def test_http_to_a_server_that_speaks_tls_is_told_so(ours: Certificate) -> None:
+    with unruly(ours.file, ours.key) as server, pytest.raises(EngineError) as caught:
+        Client.connect(parse_address(f"{server.url.replace('https', 'http')}/wiki"), QUICK)
+    assert caught.value.do.endswith("If the server speaks TLS, write https:// in the address.")
+
+
+def test_a_file_of_authorities_that_changes_is_read_again(
+    ours: Certificate, theirs: Certificate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hosts, "LOOK_EVERY_S", 0.0)
+    file = tmp_path / "ca.pem"
+    file.write_bytes(theirs.file.read_bytes())
+    with unruly(ours.file, ours.key) as server:
+        server.reply_with(version())
+        client = Client(parse_address(f"{server.url}/wiki"), replace(QUICK, ca_certs=str(file)))
+        with pytest.raises(AccessError):
+            client.version()
+        file.write_bytes(ours.file.read_bytes())
+        assert client.version() == "3.9.0"
+        client.close()
+
+
 def test_tls_with_a_server_that_does_not_speak_it_is_reported() -> None:
     with unruly() as server, pytest.raises(EngineError) as caught:
         Client.connect(parse_address(f"{server.url.replace('http', 'https')}/wiki"), QUICK)
@@ -82,7 +118,9 @@ def test_a_server_that_asks_for_a_certificate_gets_one(
     Client.connect(address, ConnectionOptions.from_environment(*files)).close()
     for name, file in zip(FILES, files, strict=True):
         monkeypatch.setenv(name, file)
-    Client.connect(address, ConnectionOptions.from_environment()).close()
+    again = Client.connect(address, ConnectionOptions.from_environment())
+    again.version()  # connecting asks a known server nothing
+    again.close()
     assert len(strict.requests) == 2
 
 
@@ -102,6 +140,12 @@ def test_a_missing_client_certificate_is_reported_with_the_option_to_set(
         ("certificate verify failed: CERTIFICATE_VERIFY_FAILED", False,
          "The certificate of the server is not trusted: "
          "certificate verify failed: CERTIFICATE_VERIFY_FAILED"),
+        ("CERTIFICATE_VERIFY_FAILED: certificate has expired", False,
+         "The certificate of the server has expired: "
+         "CERTIFICATE_VERIFY_FAILED: certificate has expired"),
+        ("CERTIFICATE_VERIFY_FAILED: certificate is not yet valid", False,
+         "The certificate of the server is not valid yet: "
+         "CERTIFICATE_VERIFY_FAILED: certificate is not yet valid"),
         ("[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] x", False,
          "The server does not accept the certificate of the client: "
          "[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] x"),
@@ -145,7 +189,7 @@ def test_commands_take_the_files_from_variables(
     monkeypatch.setenv("OPENSEARCH_CLIENT_CERT", str(theirs.file))
     monkeypatch.setenv("OPENSEARCH_CLIENT_KEY", str(theirs.key))
     result = arag(*command.format(location).split())
-    assert result.code == (2 if command.startswith(("search", "read")) else 1)
+    assert result.code == {"info": 3, "ask": 1}.get(command.partition(" ")[0], 2)
     assert f"There is no such index on the server.\nWhere: {location}" in result.err
 
 

@@ -11,8 +11,8 @@ import pytest
 from arag_search.engines.base import check_compact
 from arag_search.engines.open import open_update
 from arag_search.engines.opensearch.client import Client
+from arag_search.engines.opensearch.lease import Lease
 from arag_search.engines.opensearch.update import OpenSearchUpdate
-from arag_search.engines.opensearch.update_lock import UpdateLock
 from arag_search.engines.write import UpdateRecord
 from arag_search.errors import IndexDamagedError, IndexLockedError, IndexNotFoundError
 from arag_search.search.opening import open_index
@@ -37,6 +37,7 @@ from tests.support.updated_corpora import (
 )
 
 SHARDED = BuildOptions(shards=2)
+OVERWRITE = BuildOptions(shards=2, overwrite=True)
 
 
 def ids(site: Site) -> list[str]:
@@ -62,7 +63,7 @@ def test_an_updated_index_equals_a_fresh_build_in_a_folder(
     random_updates(5, opensearch.address, tmp_path, examples(10), options=options, actions=actions)
     with open_index(opensearch.address) as index:
         check_compact(index.engine.deletions(), index.location)
-    assert opensearch.indexes() == opensearch.live(), "no lock remains"
+    assert opensearch.indexes() == opensearch.live()
 
 
 @pytest.mark.long
@@ -173,14 +174,13 @@ def test_one_update_at_a_time_on_an_index_of_ours(opensearch: Site, arag: Comman
     opensearch.remove()
     build(opensearch, "a", "b", "c")
     physical = opensearch.live()[0]
-    lock = UpdateLock(opensearch.client, physical, address)
-    assert lock.take() == {}
+    lease = Lease(opensearch.client, physical, address, "update")
+    assert lease.take() == {}
     with pytest.raises(IndexLockedError) as caught:
         add_documents(["built.jsonl"], address, wait_s=0)
     assert caught.value.where == str(address)
     assert str(os.getpid()) in caught.value.what
-    lock.renew({"x": 1})
-    lock.release()
+    lease.release()
     assert "unknown ids" in error_message(delete_documents, address, ["a", "z"]).lower()
     report = delete_documents(address, ["a"])
     assert (report.deleted, report.documents, ids(opensearch)) == (1, 2, ["b.1", "c.1"])
@@ -197,16 +197,18 @@ def test_an_index_that_is_deleted_or_replaced_during_an_update_is_reported(
             self.action = action
 
         def update(self, read_bytes: int, documents: int, details: str = "") -> None:
-            if self.action == "build":
-                build_index(["built.jsonl"], opensearch.address, BuildOptions(overwrite=True))
+            if self.action == "rollback":
+                opensearch.roll_back(second, first)
             elif self.action:
                 opensearch.remove()
             self.action = ""
 
     build(opensearch, "a", "b")
+    first = opensearch.live()[0]
+    second = build_index(["built.jsonl"], opensearch.address, OVERWRITE).generation
     source = file_of("many.jsonl", *(document(f"n{n}", "New.") for n in range(70)))
     message = error_message(
-        add_documents, [source], opensearch.address, None, ReplacingProgress("build")
+        add_documents, [source], opensearch.address, None, ReplacingProgress("rollback")
     )
     assert message == (
         "Another build was published under this name in the meantime, without this update.\n"
@@ -228,7 +230,7 @@ def test_an_index_that_is_deleted_or_replaced_during_an_update_is_reported(
 
 KILLED = """
 import os, signal, sys
-from arag_search.engines.opensearch import update, update_lock, client
+from arag_search.engines.opensearch import update, lease, client
 moment, *command = sys.argv[1:]
 place, _, after = moment.partition(":")
 left = int(after)
@@ -237,7 +239,7 @@ owner, name = {
     "remove": (update.OpenSearchUpdate, "_remove_from"),
     "refresh": (client.Client, "call"),
     "aliases": (update.OpenSearchUpdate, "_remove_aliases"),
-    "release": (update_lock.UpdateLock, "release"),
+    "release": (lease.Lease, "release"),
     "close": (client.Client, "close"),
 }[place]
 call = getattr(owner, name)

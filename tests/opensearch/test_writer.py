@@ -1,5 +1,6 @@
 """Writing to a real cluster: each document once, in bulks of bounded size; resumable."""
 
+import functools
 import http.server
 import pickle
 import threading
@@ -15,6 +16,7 @@ from arag_search.engines.opensearch import bulk, schema
 from arag_search.engines.opensearch.address import ConnectionOptions, parse_address
 from arag_search.engines.opensearch.bulk import Bulks
 from arag_search.engines.opensearch.client import Client
+from arag_search.engines.opensearch.lease import Lease
 from arag_search.engines.opensearch.packing import bulk_line
 from arag_search.engines.opensearch.shards import find_shard_terms
 from arag_search.engines.opensearch.writer import IndexDefinition, OpenSearchWriter
@@ -35,10 +37,21 @@ def chunk(number: int, content: str = "The sea is wide. It is deep.", title: str
 CHUNKS = [chunk(number) for number in range(20)]
 
 
-def writer(site: Site, *, resume: bool = False, **options: Any) -> OpenSearchWriter:
+@functools.cache
+def lease_of(client: Client, name: str) -> Lease:
+    """Return the lease of a name, which all writers of a test share."""
+    lease = Lease(client, name, name, "build")
+    lease.take()
+    return lease
+
+
+def writer(
+    site: Site, *, resume: bool = False, definition: IndexDefinition = DEFINITION, **options: Any
+) -> OpenSearchWriter:
     """Create a writer of the physical index ``<name>-p``."""
+    lease, name = lease_of(site.client, site.name), f"{site.name}-p"
     return OpenSearchWriter(
-        site.client, f"{site.name}-p", DEFINITION, SIGNATURE, resume=resume, **options
+        site.client, name, definition, SIGNATURE, lease, resume=resume, **options
     )
 
 
@@ -125,7 +138,7 @@ def test_a_deleted_index_is_not_recreated_by_documents_still_being_sent(opensear
 def test_every_shard_holds_one_of_the_shard_terms(opensearch: Site) -> None:
     name = f"{opensearch.name}-p"
     definition = replace(DEFINITION, shards=3, language="en")
-    index_writer = OpenSearchWriter(opensearch.client, name, definition, SIGNATURE, resume=False)
+    index_writer = writer(opensearch, definition=definition)
     add(
         index_writer,
         [chunk(number, f"word{number}.", title=f"Title {number}") for number in range(12)],
@@ -260,15 +273,32 @@ def test_only_the_documents_that_were_rejected_are_sent_again(
     assert (sender.counts.created, sender.counts.rejected) == (10, 5)
 
 
+@pytest.mark.parametrize(
+    ("largest", "most", "refused"),
+    [
+        (150_000, 400_000, 2),
+        (150_000, 8 << 20, 3),  # the first bulk, of 1 MB
+        (20_000, 400_000, 5),  # below the least size of other bulks
+    ],
+)
 def test_bulks_too_large_for_the_server_are_halved_permanently(
+    server: tuple[type[Server], Client], largest: int, most: int, refused: int
+) -> None:
+    own, client = server
+    own.largest = largest
+    send(client, 1000, [], max_bytes=most)
+    assert sorted(own.accepted) == list(range(1000))
+    assert sum(size > own.largest for size in own.sizes) == refused
+    assert max(own.sizes[refused:]) > 0.5 * largest
+
+
+def test_a_small_last_bulk_that_is_too_large_is_halved_at_once(
     server: tuple[type[Server], Client],
 ) -> None:
     own, client = server
-    own.largest = 150_000
-    send(client, 1000, [], max_bytes=400_000)
-    assert sorted(own.accepted) == list(range(1000))
-    assert sum(size > own.largest for size in own.sizes) == 2
-    assert max(own.sizes[2:]) > 90_000
+    own.largest = 60_000
+    send(client, 100, [])
+    assert [size > own.largest for size in own.sizes] == [True, False, False, False]
 
 
 def test_a_server_that_accepts_nothing_is_given_up_after_the_wait(

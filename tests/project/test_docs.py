@@ -60,6 +60,7 @@ MARKS: Mapping[tuple[str, str], str] = {
         "the reports are yours, and a server runs until it is stopped; tests/mcp starts servers",
     ("arag_search/mcp_server/README.md", "arag-search mcp /path/to/my-index --preset connector"):
         "a server runs until it is stopped; tests/mcp starts servers",
+    ("arag_search/mcp_server/README.md", "2026-11-29"): "a line of a server that runs",
     ("arag_search/search/README.md", "arag-search --install-completion"):
         "it changes the start-up file of a shell",
     ("configs/README.md", "arag-search ask sample-index 'Who wrote Evangeline?' --model gpt"):
@@ -89,6 +90,8 @@ MARKS: Mapping[tuple[str, str], str] = {
     ("bench/studies/gold_chain.md", "python -m bench ablate bench/suites/gold_chain.yaml"):
         "takes up to an hour, and reads data that is not in the repository",
     ("bench/studies/growth.md", "python -m bench scale"): "takes hours",
+    ("bench/studies/opensearch.md", "python -m bench speed --passages"): "takes minutes",
+    ("bench/studies/opensearch.md", "python -m bench crowd"): "takes minutes",
     ("bench/studies/papers.md", "uv sync --extra all"):
         "downloads data, and the last command needs a key and costs money",
     ("bench/studies/papers.md", "arag-search index kilt_knowledgesource.json"):

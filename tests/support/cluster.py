@@ -50,9 +50,10 @@ class LocalCluster:
         self.wait_until_green()
 
     def wait_until_green(self) -> None:
-        """Wait until all nodes have joined and all copies of shards are allocated."""
+        """Wait until all nodes have joined, and all copies of shards are where they stay."""
         last = time.monotonic() + PATIENCE_S
         params = {"wait_for_status": "green", "timeout": "5s"}
+        params["wait_for_no_relocating_shards"] = "true"
         params["wait_for_nodes"] = str(len(self.nodes))
         # Status 408 means "not yet", and the request is repeated.
         while self._client.call("GET", "/_cluster/health", params=params)["timed_out"]:

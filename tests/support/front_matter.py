@@ -15,7 +15,7 @@ from tests.support.updated_corpora import assert_equal
 OPTIONS = BuildOptions(language="en")
 NOTES = {
     "a": "---\ntags: [water, opera]\nzip: 01234\nyear: 1735\nwritten: 2024-01-05\n---\nThe sea.",
-    "b": "---\nyear: 1701\n---\nOperetta w2.",
+    "b": "---\nyear: 1701\n---\nOperetta w2. M&uuml;ller's **sea**side w2.",
     "c": "No front matter, w1 w0.",
     "d": "+++\nyear=1710\nwritten = 2024-02-01T00:30:00+02:00\n[params]\nlang='it'\n+++\nSea w3.",
     "e": "---\ntags: '#water #stone'\nyear: 1650\n---\n\nAn opera by the sea. W1 w2.",
@@ -57,7 +57,10 @@ def follow_changes(location: str, options: BuildOptions = OPTIONS) -> AddReport:
     assert found(location, "written:[2024-01-31T22:30Z TO 2024-01-31T23:30+01:00]") == ["d.md"]
     assert found(location, "written:>2024-01-31T22:30Z") == []
     assert found(location, "zip:01234") == ["a.md"]
-    assert found(location, "stone OR water OR 1735 OR tags") == []
+    assert found(location, "stone OR water") == ["a.md", "e.md"]
+    assert found(location, "1735 OR tags") == []
+    assert found(location, '"müllers seaside w2"') == ["b.md"]
+    assert found(location, '"=uuml" AND "=sea"') == ["b.md"]
     write_notes(CHANGED)
     report = sync_documents(["notes"], location)
     assert (report.added, report.replaced, report.unchanged) == (1, 1, 4)

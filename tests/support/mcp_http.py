@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+import re
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -53,7 +58,15 @@ def over_http(
     async def main() -> None:
         stopping = anyio.Event()
         async with anyio.create_task_group() as group:
-            serve = partial(serve_http, served.server, listening, stopping, served.access, **limits)
+            serve = partial(
+                serve_http,
+                served.server,
+                listening,
+                served.readiness,
+                stopping,
+                served.access,
+                **limits,
+            )
             group.start_soon(serve)
             try:
                 await talk(listening)
@@ -62,6 +75,23 @@ def over_http(
 
     with listening:
         served.run(main)
+
+
+@contextmanager
+def http_command(log: Path, *arguments: str) -> Generator[tuple[subprocess.Popen[str], str]]:
+    """Run ``arag-search mcp`` over HTTP on a free port, which logs to a file, and yield the process
+    and its address."""
+    script = "from arag_search.cli.app import main; main()"
+    command = [sys.executable, "-c", script, "mcp", *arguments, "--transport", "http", "--port=0"]
+    with log.open("w") as stream, subprocess.Popen(command, stderr=stream, text=True) as server:
+        try:
+            until_s = time.monotonic() + PATIENCE_S
+            while (address := re.search(r"http://\S+/mcp(?=;)", log.read_text())) is None:
+                assert time.monotonic() < until_s, log.read_text()
+                time.sleep(0.05)
+            yield server, address[0]
+        finally:
+            server.kill()
 
 
 def web_client(headers: Mapping[str, str] | None = None) -> httpx2.AsyncClient:

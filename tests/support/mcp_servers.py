@@ -16,6 +16,8 @@ from arag_search.corpus import Chunk
 from arag_search.engines.base import Page, SearchRequest
 from arag_search.errors import UnavailableError
 from arag_search.mcp_server.access import AccessFile
+from arag_search.mcp_server.calls import ServedCall
+from arag_search.mcp_server.http import Readiness
 from arag_search.mcp_server.live import LiveIndexes
 from arag_search.mcp_server.protocol import build_server
 from arag_search.mcp_server.workers import Workers
@@ -42,6 +44,7 @@ class MoodyEngine(MemoryEngine):
         self.gate.set()
         self.at_work = 0
         self.most_at_work = 0
+        self.looks = 0
         self._lock = threading.Lock()
 
     def search(self, request: SearchRequest) -> Page:
@@ -51,6 +54,11 @@ class MoodyEngine(MemoryEngine):
     def read(self, ids: Sequence[str], scope: ResolvedPlan | None) -> list[Chunk | None]:
         self._wait()
         return super().read(ids, scope)
+
+    def check_ready(self) -> None:
+        self.looks += 1
+        if self.failure is not None:
+            raise self.failure
 
     def _wait(self) -> None:
         with self._lock:
@@ -95,8 +103,14 @@ class LocalServer:
             indexes = {name: Index(engine, name, scope) for name, engine in names}
         self.live = live_indexes(indexes, preset, about)
         self.access = None if access is None else AccessFile(access, self.live.check)
+        self.readiness = Readiness(self.live, self.workers)
+        self.calls: list[ServedCall] = []
         self.server: Server[Any] = build_server(
-            self.live, preset, self.workers, by_grant=access is not None
+            self.live,
+            preset,
+            self.workers,
+            by_grant=access is not None,
+            on_call=self.calls.append,
         )
 
     def serve(self, talk: Callable[[ClientSession], Awaitable[None]]) -> None:

@@ -133,7 +133,7 @@ FILES: dict[str, tuple[bytes, str]] = {
     "questions.html": (
         b"<title>FAQ</title><h2><button aria-expanded=false>How long?</button></h2>"
         b"<div hidden><p>Old.</p></div><p>A week<sup>1</sup>.<script>x()</script>",
-        "FAQ\n\n## How long?\n\nA week1.",
+        "FAQ\n\n## How long?\n\nA week¹.",
     ),
     "word-breaks.html": (
         b"<p>Donau<wbr>dampf&shy;schiff</p><p>a&nbsp;b&#8203;c<br>d</p>",
@@ -154,6 +154,22 @@ FILES: dict[str, tuple[bytes, str]] = {
                     "name: x\nsize: 1\n---\nname: y\nsize: 2"),
     "inches.tsv": (b'part\tprice\n5" nail\t2\n"6"" bolt"\t3\n',
                    'part: 5" nail\nprice: 2\n---\npart: 6" bolt\nprice: 3'),
+    # Terminals
+    "colours.log": (
+        b"12:00 \x1b[31mERROR\x1b[0m disk full\r\n"
+        b'{"log":"\\u001b[36mconnected\\u001b[0m to \\u001b[1mpump\\u001b[22m"}\n'
+        b"[32mINFO[39m valve open\n\x9b33mWARN\x9b0m low\n",
+        '12:00 ERROR disk full\n{"log":"connected to pump"}\nINFO valve open\nWARN low',
+    ),
+    "colours.md": (
+        b"# Log\n\n```\n$ \x1b]8;;https://a.b\x07make\x1b]8;;\x07 \x1b[1mall\x1b[m\n```\n",
+        "Log\n\n# Log\n\n```\n$ make all\n```",
+    ),
+    "manual page.txt": (  # by groff -man -Tutf8 -P-c
+        b"N\bNA\bAM\bME\bE\n       pump - move water\n\nS\bSY\bYN\bNO\bOP\bPS\bSI\bIS\bS\n"
+        b"       p\bpu\bum\bmp\bp [-\b-v\bv] [_\bF_\bI_\bL_\bE ...]\n",
+        "NAME\n       pump - move water\n\nSYNOPSIS\n       pump [-v] [FILE ...]",
+    ),
     # Mail
     "stub.eml": (
         (

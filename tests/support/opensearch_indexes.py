@@ -13,7 +13,7 @@ from arag_search.corpus import Chunk
 from arag_search.engines.opensearch import schema
 from arag_search.engines.opensearch.address import parse_address
 from arag_search.engines.opensearch.client import Client
-from arag_search.engines.opensearch.schema import Meta
+from arag_search.engines.opensearch.schema import Meta, lock_name
 from arag_search.manifest import Manifest
 from tests.support.guides import blocks_of
 
@@ -36,8 +36,9 @@ class Site:
         return sorted(aliases)
 
     def indexes(self) -> list[str]:
-        """Return all physical indexes of the name, sorted."""
-        return sorted(self.client.call("GET", f"/{self.name}*/_alias"))
+        """Return all physical indexes of the name, sorted; not the one with its lease."""
+        named = self.client.call("GET", f"/{self.name}*/_alias")
+        return sorted(name for name in named if name != lock_name(self.name))
 
     def meta(self, physical: str) -> Meta:
         """Return the ``_meta`` of a chunk index."""
@@ -77,6 +78,8 @@ class Site:
         """Delete everything of this name."""
         for index in self.indexes():
             self.client.call("DELETE", f"/{index}")
+        params = {"ignore_unavailable": "true"}
+        self.client.call("DELETE", f"/{lock_name(self.name)}", params=params)
 
 
 def fresh_site(url: str) -> Site:

@@ -75,7 +75,7 @@ FUZZY = ("vivladi", "opra", "venise", "librettists", "getUserByld", "naive", "se
 PATTERNS = (
     r"opera", r"\bborn\b", r"[A-Z]\w+s\b", r"(?:ven|viv)\w*", r"\d{2,4}", r"^\W", r"\.$", r"^$",
     r"x", r"born in\s", r"\sborn\s", r"in(?= venice)", r"\(?opera born\s", r"(\w)\1", r"a/b",
-    r"\p{Lu}.*é",
+    r"\p{Lu}.*é", r"ldi|(?:enic|born)(?:e|in)", r"born in v?", r"\B(?:brett?o|bretti)\w", r"café",
 )  # fmt: skip
 KEYWORDS = ("en", "de", "en GB", "En", "x:y", "it's")
 NUMBERS = (-3.0, 0.0, 1670.0, 1678.0, 1678.5, 1680.0, 2e9)
@@ -171,7 +171,8 @@ def _outline(random: Random, sentences: int) -> PassageOutline:
     path = PATH_MARK.join(_text(random, random.choice((1, 2))) for _ in range(random.randrange(3)))
     starts = sorted(random.sample(range(sentences), k=min(sentences, random.randrange(3))))
     units = (PassageUnit(at, sentences, _text(random, random.choice((1, 3)))) for at in starts)
-    return PassageOutline(path, random.choice((0, 1, 40)), tuple(units))
+    beside = (_text(random, 2),) if random.random() < 0.3 else ()
+    return PassageOutline(path, random.choice((0, 1, 40)), tuple(units), beside)
 
 
 def _text(random: Random, length: int) -> str:

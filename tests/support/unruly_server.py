@@ -10,6 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from arag_search.engines.opensearch import client
+
 WHOLE: Mapping[str, Any] = {
     "took": 1,
     "timed_out": False,
@@ -59,12 +61,14 @@ def failed_phase(kind: str, reason: str, status: int = 500) -> Answer:
 
 class UnrulyServer:
     """The answers to give, in order (the last answer again and again) or by a rule from path and
-    body, and the requests so far."""
+    body, and the requests so far. Requests for the version may have an ``at_root`` of their own,
+    which do not count: a client asks so whether the server is there."""
 
     def __init__(self, port: int, scheme: str) -> None:
         self.url = f"{scheme}://127.0.0.1:{port}"
         self.answers: list[Answer] = []
         self.rule: Callable[[str, bytes], Answer] | None = None
+        self.at_root: Answer | None = None
         self.requests: list[tuple[str, str, dict[str, str], bytes]] = []
         self.connections = 0
         self.closing = threading.Event()
@@ -76,6 +80,8 @@ class UnrulyServer:
             self.answers, self.requests = list(answers), []
 
     def answer(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Answer:
+        if self.at_root is not None and path == "/":
+            return self.at_root
         with self._lock:
             self.requests.append((method, path, headers, body))
             if self.rule is not None:
@@ -131,6 +137,7 @@ def unruly(
         def handle_error(self, *_: Any) -> None:
             """Ignore clients that hang up, because tests make them do so."""
 
+    client.KNOWN_SERVERS.clear()  # among them may be one that had the same port
     http = Quiet(("127.0.0.1", 0), Handler)
     if certificate is not None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -42,9 +42,10 @@ def _unweighted(clause: Clause) -> _Compiled:
         case "any":
             return _any(clause)
         case "prefix" | "fuzzy":
-            edits = clause.edits
-            queries = [f"x\0{name}\0{word}\0{edits}\0" for name, (word,) in clause.ways]
-            return "c\0" + (queries[0] if len(queries) == 1 else any_query(queries)), True
+            queries = [f"x\0{name}\0{word}\0{clause.edits}\0" for name, (word,) in clause.ways]
+            return f"c\0{any_query(queries)}", True
+        case "wildcard":
+            return any_query(f"w\0{name}\0{word}\0" for name, (word,) in clause.ways), False
         case _:
             return _condition(clause), False
 

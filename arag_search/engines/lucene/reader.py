@@ -20,10 +20,12 @@ from arag_search.engines.base import (
     Granularity,
     KeywordRequest,
     Mask,
+    Neighbours,
     Ordinals,
     Page,
     SearchRequest,
     deletions_of,
+    no_sentences,
     substring_page,
 )
 from arag_search.engines.hits import Hit, LeafScore
@@ -55,7 +57,6 @@ from arag_search.engines.stored import NAME
 from arag_search.errors import (
     EngineError,
     IndexDamagedError,
-    NotServedError,
     QueryTimeoutError,
     UnknownChunkError,
 )
@@ -81,6 +82,7 @@ class LuceneEngine:
     """See SearchEngine. Threads may share it; ``close`` waits for their calls."""
 
     is_remote: ClassVar[bool] = False
+    withheld = ""
 
     def __init__(
         self, chunks: Snapshot, sentences: Snapshot | None, manifest: Manifest, where: str
@@ -240,20 +242,21 @@ class LuceneEngine:
             chunks = {hit.id: _chunk(hit) for hit in page.hits}
         return [chunks.get(chunk_id) for chunk_id in ids]
 
-    def neighbours(self, chunk: Chunk, scope: ResolvedPlan | None) -> tuple[str | None, str | None]:
+    def neighbours(self, chunks: Sequence[Chunk], scope: ResolvedPlan | None) -> list[Neighbours]:
         """See SearchEngine. Neighbours that are out of scope are skipped."""
         with self._calls:
             within = self._scope(scope)
-            same = None if self._manifest.already_chunked else document_ids([chunk.doc_id])
-            previous = filtered(between(0, chunk.ordinal - 1), same, within)
-            later = filtered(between(chunk.ordinal + 1, LAST_ORDINAL), same, within)
-            before, after = (
-                self._chunks.before(previous),
-                self._chunks.after(later, Position(), 1)[0],
-            )
-            return self._first_id(before), self._first_id(after)
+            return [self._neighbours(chunk, within) for chunk in chunks]
 
-    def scan(self, scope: ResolvedPlan | None) -> Iterator[Chunk]:
+    def _neighbours(self, chunk: Chunk, within: str | None) -> Neighbours:
+        same = None if self._manifest.already_chunked else document_ids([chunk.doc_id])
+        previous = filtered(between(0, chunk.ordinal - 1), same, within)
+        later = filtered(between(chunk.ordinal + 1, LAST_ORDINAL), same, within)
+        before = self._chunks.before(previous)
+        after = self._chunks.after(later, Position(), 1)[0]
+        return self._first_id(before), self._first_id(after)
+
+    def scan(self, scope: ResolvedPlan | None, deadline: Deadline | None = None) -> Iterator[Chunk]:
         """See SearchEngine. Reads 256 chunks at a time."""
         with self._calls:
             query = filtered(None, self._scope(scope))
@@ -317,6 +320,11 @@ class LuceneEngine:
         statistics = self.statistics()
         return deletions_of(statistics.chunks, statistics.sentences)
 
+    def check_ready(self) -> None:
+        """See SearchEngine. Until it is closed, an index on disk is ready."""
+        with self._calls:
+            pass
+
     def commit_data(self) -> Mapping[str, str]:
         """Return the data that the writer stored with the commit of the chunks."""
         with self._calls:
@@ -342,11 +350,7 @@ class LuceneEngine:
         if granularity == "chunk":
             return self._chunks
         if self._sentences is None:
-            raise NotServedError(
-                "The index holds no sentences.",
-                allowed="granularity chunk",
-                do="Build it again without leaving sentences out.",
-            )
+            raise no_sentences()
         return self._sentences
 
     def _scope(self, scope: ResolvedPlan | None) -> str | None:

@@ -39,6 +39,7 @@ from arag_search.engines.base import (
 from arag_search.engines.hits import Hit
 from arag_search.engines.lucene import jvm, schema
 from arag_search.engines.lucene.jvm import java, java_array, java_float
+from arag_search.engines.lucene.location import folder_bytes
 from arag_search.engines.lucene.schema import (
     LAST_ORDINAL_KEY,
     TEXT,
@@ -103,6 +104,11 @@ class PartStatistics:
     bytes: int
 
 
+VERIFIED_BYTES = 1 << 22
+"""Up to this size, the checksums of all files are compared at opening, which takes milliseconds; of
+a larger index, damage is met where it is read."""
+
+
 class Snapshot:
     """A Lucene index opened for searching with BM25, and with plain frequencies."""
 
@@ -124,6 +130,9 @@ class Snapshot:
             self._reader = java(f"{_INDEX}.DirectoryReader").open(
                 self._directory if update is None else _commits(self._directory)[update]
             )
+            if folder_bytes(folder) <= VERIFIED_BYTES:
+                for leaf in self._reader.leaves():
+                    leaf.reader().checkIntegrity()
         except KeyError as error:
             self._close_directory()
             raise IndexDamagedError(

@@ -32,7 +32,7 @@ _FORM = "http(s)://HOST:PORT[,HOST:PORT...]/[PREFIX/]NAME"
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z](?:[0-9A-Za-z._-]*[0-9A-Za-z])?):(\d{1,5})")
 _PREFIX = re.compile(r"(?:[\w.~-]+/)*", re.ASCII)
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
-_RESERVED_END = ".sentences"
+_RESERVED = (".sentences", ".lock")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,8 @@ def _host(scheme: str, text: str, location: str) -> str:
         if "://" in text or text.endswith(":"):
             do = "Name http:// or https:// once, before the first host."
         elif match is None and _HOST.fullmatch(f"{text}:9200"):
-            do = f"Add the port, 9200 by default: {text}:9200."
+            proxy = 443 if scheme == "https" else 80
+            do = f"Add the port: {text}:9200 for a node, {text}:{proxy} for a proxy or a service."
         raise ArgumentError(
             f'The address names the host "{text}".',
             where=location,
@@ -141,12 +142,12 @@ def _check_name(name: str, location: str) -> None:
             allowed=_FORM,
             do="Add the name of the index after the last slash.",
         )
-    if not _NAME.fullmatch(name) or len(name) > MAX_NAME_CHARACTERS or name.endswith(_RESERVED_END):
+    if not _NAME.fullmatch(name) or len(name) > MAX_NAME_CHARACTERS or name.endswith(_RESERVED):
         raise ArgumentError(
             f'The name of the index is "{name}".',
             where=location,
             allowed=f"up to {MAX_NAME_CHARACTERS} of a-z, 0-9, . _ and -, a letter or digit first, "
-            f"not ending in {_RESERVED_END}",
+            f"not ending in {' or '.join(_RESERVED)}",
             do="Choose such a name.",
         )
 

@@ -11,6 +11,7 @@ from arag_search.engines.base import MAX_TOTAL, Count, KeywordRequest, Page, Sea
 from arag_search.engines.hits import Hit
 from arag_search.engines.opensearch import schema
 from arag_search.engines.opensearch.compile import Dsl
+from arag_search.engines.opensearch.faults import BLOCKS, OF_DISKS
 from arag_search.plan.clauses import float32
 from arag_search.query.fields import DOC_ID
 
@@ -54,6 +55,11 @@ def page_body(query: Dsl, scored: bool, request: SearchRequest | KeywordRequest)
         "track_total_hits": max(MAX_TOTAL, request.offset + request.top_k),
         "_source": source_filter(request.with_text),
     }
+
+
+def list_body(query: Dsl, size: int, *, by: list[Dsl] = BY_ORDINAL, source: Any = False) -> Dsl:
+    """Return the body of a search for so many documents, which are not counted."""
+    return {"query": query, "size": size, "sort": by, "track_total_hits": False, "_source": source}
 
 
 def order(scored: bool, sort: SortBy | None) -> list[Dsl]:
@@ -242,3 +248,27 @@ class Scan:
     def unfinished(self) -> int:
         """Return the number of kept positions of documents that may have further ones."""
         return len(self.positions) - self.most * len(self.full)
+
+
+def _health(reply: Any) -> str:
+    return f"{reply['status']}; copies of shards on no node: {reply['unassigned_shards']}"
+
+
+def _blocks(reply: Any) -> str:
+    of: dict[str, Any] = reply["blocks"]
+    places: list[dict[str, Any]] = [of.get("global", {}), *of.get("indices", {}).values()]
+    names = sorted({BLOCKS.get(id, id) for place in places for id in place})
+    lifting = {name: "free disk space" if name in OF_DISKS else "set it to null" for name in names}
+    return "; ".join(f"{name} ({do})" for name, do in lifting.items())
+
+
+def _disks(reply: Any) -> str:
+    return ", ".join(f"{at['disk.avail']} free on {at['node']}" for at in reply if at["disk.avail"])
+
+
+CONDITIONS: Mapping[str, tuple[str, Callable[[Any], str]]] = {
+    "health": ("/_cluster/health/{}", _health),
+    "blocks": ("/_cluster/state/blocks/{}", _blocks),
+    "disks": ("/_cat/allocation?format=json", _disks),
+}
+"""By topic: the path of the question, and how its answer is read."""

@@ -12,6 +12,7 @@ from arag_search.engines.opensearch import schema
 from arag_search.engines.opensearch.address import Address
 from arag_search.engines.opensearch.bulk import NODE_WAIT_S
 from arag_search.engines.opensearch.client import Client
+from arag_search.engines.opensearch.lease import Lease
 from arag_search.engines.opensearch.site import KEPT, OpenSearchSite
 from arag_search.engines.opensearch.writer import IndexDefinition, OpenSearchWriter
 from arag_search.engines.write import TargetOptions
@@ -37,18 +38,22 @@ class OpenSearchBuild:
 
     def __enter__(self) -> OpenSearchBuild:
         self._client = Client.connect(self._address)
+        name, where = self._address.name, str(self._address)
+        self._lease = Lease(self._client, name, where, "build", self._note, self._node_wait_s)
         try:
             self.engine_version = self._client.version()
             keep = KEPT if self._options.keep is None else self._options.keep
-            name, where = self._address.name, str(self._address)
-            self._site = OpenSearchSite(self._client, name, where, keep=keep)
+            self._site = OpenSearchSite(self._client, name, where, self._lease, keep=keep)
             self._site.check_name(overwrite=self._options.overwrite)
+            self._lease.take()
+            self._site.check_name(overwrite=self._options.overwrite)  # it may have waited
         except BaseException:
-            self._client.close()
+            self.__exit__()
             raise
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self._lease.release()
         self._client.close()
 
     def begin(self, signature: Mapping[str, Any]) -> tuple[str, bool, str]:
@@ -71,22 +76,16 @@ class OpenSearchBuild:
             exact="exact" not in options.without,
             sentences="sentences" not in options.without,
         )
-        writer = OpenSearchWriter(
+        return OpenSearchWriter(
             self._client,
             generation,
             definition,
             self._signature,
+            self._lease,
             resume=resume,
             node_wait_s=self._node_wait_s,
             note=self._note,
         )
-        if not resume:
-            try:
-                self._site.check_alone(generation)
-            except BaseException:
-                writer.abort()
-                raise
-        return writer
 
     def discard(self, generation: str) -> None:
         self._site.discard(generation)

@@ -52,11 +52,13 @@ class Bulks:
         senders: int = SENDERS,
         pause: Callable[[float], None] = time.sleep,
         note: Callable[[str], None] | None = None,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         """Start without documents.
 
         ``where`` names the index in errors. A request has at most ``max_bytes`` unless it is one
-        document. ``note`` is called, in a thread, with messages about waiting.
+        document. ``note`` is called, in a thread, with messages about waiting, and ``check``
+        before each request.
         """
         self.counts = BulkCounts()
         self._client = client
@@ -67,6 +69,7 @@ class Bulks:
         self._senders = senders
         self._pause = pause
         self._note = note
+        self._check = check
         self._is_reported = False
         self._lines: list[bytes] = []
         self._size = 0
@@ -143,8 +146,8 @@ class Bulks:
 
     def _next(self, waiting: deque[bytes]) -> list[bytes]:
         batch = [waiting.popleft()]
-        size = len(batch[0])
-        while waiting and size + len(waiting[0]) <= self._limit:
+        size, most = len(batch[0]), min(self._limit, self._max_bytes)
+        while waiting and size + len(waiting[0]) <= most:
             batch.append(waiting.popleft())
             size += len(batch[-1])
         return batch
@@ -153,6 +156,7 @@ class Bulks:
         """Send a batch once. Return why documents must be sent again, and which ones."""
         body = b"".join(batch)
         try:
+            self._check()
             reply = self._client.call(
                 "POST",
                 "/_bulk",
@@ -168,7 +172,7 @@ class Bulks:
             if error.status != _TOO_LARGE or len(batch) == 1:
                 raise
             counts.retries += 1
-            self._max_bytes = min(self._max_bytes, max(MIN_BULK_BYTES, len(body) // 2))
+            self._max_bytes = min(self._max_bytes, len(body) // 2)
             return error.what, batch
         return self._outcome(batch, self._client.read(_outcomes, reply), counts)
 
@@ -203,6 +207,7 @@ class Bulks:
 
     def _unwritable(self, line: bytes, error: RefusedError, reason: str) -> BuildError:
         if error.kind == "index_not_found_exception":
+            self._check()  # another process may have taken it over
             return BuildError(
                 "The index was deleted while it was being written.",
                 where=self._where,

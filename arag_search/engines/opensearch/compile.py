@@ -38,9 +38,14 @@ def compiled(clause: Clause) -> _Compiled:
     match clause.kind:
         case "word" | "phrase":
             return _best(clause.ways, clause.slop, boost), True
-        case "prefix" | "fuzzy":
-            like = [_spread(name, word, clause.edits) for name, (word,) in clause.ways]
-            return {"constant_score": {"filter": _any_place(like), "boost": boost}}, True
+        case "prefix" | "fuzzy" | "wildcard":
+            edits: Dsl = {"fuzziness": clause.edits} if clause.edits else {}
+            like: list[Dsl] = [
+                {clause.kind: {name: {"value": word, "rewrite": "constant_score", **edits}}}
+                for name, (word,) in clause.ways
+            ]
+            either = {"bool": {"should": like, "minimum_should_match": 1}}
+            return {"constant_score": {"filter": either, "boost": boost}}, True
         case "all":
             return _all(clause)
         case "any":
@@ -214,22 +219,8 @@ def _best(ways: Sequence[Way], slop: int, boost: float) -> Dsl:
 
 def _way(way: Way, slop: int, boost: float) -> Dsl:
     field, terms = way
-    with_boost = {} if boost == 1 else {"boost": boost}
     if len(terms) == 1:
-        return {"term": {field: {"value": terms[0], **with_boost}}}
+        return {"term": {field: _with_boost({"value": terms[0]}, boost)}}
     # The terms are analysed already, and must not be analysed again.
-    phrase = {"query": " ".join(terms), "analyzer": "whitespace", "slop": slop, **with_boost}
-    return {"match_phrase": {field: phrase}}
-
-
-def _spread(field: str, word: str, edits: int) -> Dsl:
-    like: Dsl = {"value": word, "rewrite": "constant_score"}
-    if edits:
-        return {"fuzzy": {field: {**like, "fuzziness": edits}}}
-    return {"prefix": {field: like}}
-
-
-def _any_place(queries: list[Dsl]) -> Dsl:
-    if len(queries) == 1:
-        return queries[0]
-    return {"bool": {"should": queries, "minimum_should_match": 1}}
+    phrase: Dsl = {"query": " ".join(terms), "analyzer": "whitespace", "slop": slop}
+    return {"match_phrase": {field: _with_boost(phrase, boost)}}

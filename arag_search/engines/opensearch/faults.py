@@ -15,6 +15,7 @@ from typing import Any
 from arag_search.errors import (
     AccessError,
     AragError,
+    ArgumentError,
     EngineError,
     QueryTimeoutError,
     RefusedError,
@@ -38,7 +39,7 @@ _BLOCKED = frozenset({"cluster_block_exception", "index_create_block_exception"}
 that is busy; with status 503 the cluster is not ready."""
 _CLOSED = "index_closed_exception"
 _BLOCK = re.compile(r"\[(?:FORBIDDEN|TOO_MANY_REQUESTS)/(\d+)/")
-_BLOCKS = {
+BLOCKS = {
     "5": "index.blocks.read_only",
     "6": "cluster.blocks.read_only",
     "7": "index.blocks.read",
@@ -49,37 +50,32 @@ _BLOCKS = {
     "13": "cluster.blocks.read_only_allow_delete",
 }
 """The settings that set a block, by the number in its reason."""
-_OF_DISKS = [_BLOCKS[number] for number in ("10", "12", "13")]
+OF_DISKS = [BLOCKS[number] for number in ("10", "12", "13")]
 """Those that the server sets itself, and takes away when there is room again."""
-_RETRYABLE = frozenset(
-    {
-        "circuit_breaking_exception",
-        "cluster_manager_not_discovered_exception",
-        "connect_transport_exception",
-        "illegal_index_shard_state_exception",
-        "no_shard_available_action_exception",
-        "node_closed_exception",
-        "node_disconnected_exception",
-        "node_not_connected_exception",
-        "opensearch_rejected_execution_exception",
-        "receive_timeout_transport_exception",
-        "rejected_execution_exception",
-        "shard_not_found_exception",
-        "task_cancelled_exception",
-        "unavailable_shards_exception",
-    }
-)
+_EXPENSIVE = "search.allow_expensive_queries"
+_RETRYABLE = frozenset({
+    "circuit_breaking_exception", "cluster_manager_not_discovered_exception",
+    "connect_transport_exception", "illegal_index_shard_state_exception",
+    "no_shard_available_action_exception", "node_closed_exception", "node_disconnected_exception",
+    "node_not_connected_exception", "opensearch_rejected_execution_exception",
+    "receive_timeout_transport_exception", "rejected_execution_exception",
+    "shard_not_found_exception", "task_cancelled_exception", "unavailable_shards_exception",
+})  # fmt: skip
 """Causes in the nodes, not in the request."""
 
 
 _REJECTED_CERTIFICATE = (
-    "ALERT_BAD_CERTIFICATE",
-    "ALERT_CERTIFICATE",
-    "ALERT_HANDSHAKE_FAILURE",
-    "ALERT_UNKNOWN_CA",
+    "ALERT_BAD_CERTIFICATE", "ALERT_CERTIFICATE", "ALERT_HANDSHAKE_FAILURE", "ALERT_UNKNOWN_CA",
     "ALERT_UNSUPPORTED_CERTIFICATE",
-)
+)  # fmt: skip
 """How servers report that they reject our certificate."""
+
+_CERTIFICATES = {
+    "has expired": ("has expired", "Renew it on the server, or set the clock of this machine."),
+    "not yet valid": ("is not valid yet", "Set the clock of this machine or of the server."),
+    "match": ("is for another host", "Write a host that it names in the address, or renew it."),
+}
+"""What is wrong with a certificate, and what to do, by words of OpenSSL or urllib3."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +95,8 @@ def fault_of_reply(status: int, body: Any, server: str) -> Fault:
     kinds = {kind for kind, _ in causes}
     if any(map(_is_time_exceeded, causes)):
         return Fault(False, _out_of_time(server))
+    if any(_EXPENSIVE in reason for _, reason in causes):
+        return Fault(False, _not_allowed(server))
     if (kinds & _BLOCKED and status != 503) or _CLOSED in kinds:
         return Fault(False, _blocked(why, server))
     if status in _RETRYABLE_STATUSES or (status >= 500 and kinds & _RETRYABLE):
@@ -121,17 +119,26 @@ def fault_of_reply(status: int, body: Any, server: str) -> Fault:
 
 def _blocked(why: str, server: str) -> EngineError:
     """Return the error for a block, or for a closed index."""
-    names = [_BLOCKS[number] for number in _BLOCK.findall(why) if number in _BLOCKS]
+    names = [BLOCKS[number] for number in _BLOCK.findall(why) if number in BLOCKS]
     kinds = " and ".join(sorted({name.partition(".")[0] for name in names}))
     if _CLOSED in why:
         do = "Open the index (POST /INDEX/_open)"
-    elif any(name in _OF_DISKS for name in names):
+    elif any(name in OF_DISKS for name in names):
         do = "Free disk space on the nodes, after which the server lifts the block"
     else:
         do = f"Set {', '.join(names) or 'it'} to null in the settings of the {kinds or 'server'}"
     what = "The index is closed" if _CLOSED in why else "The server blocks this"
     shown = f" ({', '.join(names)})" if names else ""
     return EngineError(f"{what}{shown}: {why}", where=server, do=f"{do}; repeat the command then.")
+
+
+def _not_allowed(server: str) -> ArgumentError:
+    return ArgumentError(
+        f"The search server takes no prefixes and no fuzzy words ({_EXPENSIVE}: false).",
+        where=server,
+        allowed="words, phrases, titles and metadata fields",
+        do=f"Write whole words, or set {_EXPENSIVE} to null on the server.",
+    )
 
 
 def endpoint_of(path: str) -> str:
@@ -243,19 +250,18 @@ def unavailable(what: str, server: str) -> UnavailableError:
     )
 
 
-def fault_of_tls(why: str, server: str, *, shown: bool) -> Fault:
+def fault_of_tls(why: str, server: str, *, shown: bool, authority: str | None = None) -> Fault:
     """Return the fault of a TLS connection that could not be opened, or broke. ``shown`` means
-    that we presented a certificate."""
+    that we presented a certificate, ``authority`` is the file of those that we trust."""
     if "WRONG_VERSION_NUMBER" in why or "RECORD_LAYER_FAILURE" in why:
         error = EngineError(
             "The server does not speak TLS.", where=server, do="Write http:// in the address."
         )
     elif "CERTIFICATE_VERIFY_FAILED" in why or "doesn't match" in why:
-        error = AccessError(
-            f"The certificate of the server is not trusted: {why}",
-            where=server,
-            do=f"Name the file of its authority: {CA_CERTS_VARIABLE}=FILE.",
-        )
+        do = f"Name the file of its authority: {CA_CERTS_VARIABLE}=FILE."
+        untrusted = "is not trusted", f"Put its authority into {authority}." if authority else do
+        fault, do = next((row for word, row in _CERTIFICATES.items() if word in why), untrusted)
+        error = AccessError(f"The certificate of the server {fault}: {why}", where=server, do=do)
     elif any(alert in why for alert in _REJECTED_CERTIFICATE):
         error = AccessError(
             f"The server does not accept the certificate of the client: {why}",

@@ -5,13 +5,12 @@ Names are resolved once, on opening; an index published later under the same nam
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from arag_search.engines.base import REBUILD, Deadline, Granularity
+from arag_search.engines.base import REBUILD, Deadline, Granularity, no_sentences
 from arag_search.engines.opensearch import schema
 from arag_search.engines.opensearch.address import OPENING_BUDGET_S, Address
 from arag_search.engines.opensearch.client import Body, Client, Params
@@ -19,14 +18,15 @@ from arag_search.engines.opensearch.compile import Dsl, shard_terms
 from arag_search.errors import (
     IndexDamagedError,
     IndexNotFoundError,
-    NotServedError,
+    IndexProblemError,
     RefusedError,
-    UnavailableError,
 )
 from arag_search.manifest import Manifest
 
 _Read = TypeVar("_Read")
 
+_IF_THERE = {"ignore_unavailable": "true"}
+_READ = "*.aliases,*.mappings._meta,*.settings.index.number_of_shards"
 _BUILD = "Build it with: arag-search index SOURCE --to ADDRESS"
 
 
@@ -58,26 +58,20 @@ def find_physical(client: Client, address: Address) -> PhysicalIndexes:
     IndexVersionError, IndexDamagedError if its parts do not belong together.
     """
     names = f"{address.name},{schema.sentences_name(address.name)}"
-    reply = client.call(
-        "GET", f"/{names}", params={"ignore_unavailable": "true"}, budget_s=OPENING_BUDGET_S
-    )
+    params = {**_IF_THERE, "filter_path": _READ}
+    reply = client.call("GET", f"/{names}", None, params, budget_s=OPENING_BUDGET_S, waits=False)
     return client.read(lambda indexes: _found(indexes, address.name, str(address)), reply)
 
 
 def _found(indexes: dict[str, Any], name: str, where: str) -> PhysicalIndexes:
     """Return the physical indexes of a name; ``indexes`` are those of the server by their name."""
-    named = [index for index, info in indexes.items() if index == name or name in info["aliases"]]
+    aliases = {index: info.get("aliases", {}) for index, info in indexes.items()}
+    named = [index for index in indexes if index == name or name in aliases[index]]
     if not named:
         raise IndexNotFoundError("There is no such index on the server.", where=where, do=_BUILD)
-    if len(named) > 1:
-        raise IndexDamagedError(
-            f"The name stands for {len(named)} indexes: {', '.join(sorted(named))}.",
-            where=where,
-            allowed="an alias of one index",
-            do="Remove the alias from the others.",
-        )
     chunks = named[0]
-    meta = schema.read_meta(indexes[chunks]["mappings"], where)
+    check_aliases({index: aliases[index].get(name, {}) for index in named}, where)
+    meta = schema.read_meta(indexes[chunks].get("mappings", {}), where)
     if meta is None:
         raise IndexNotFoundError(
             "The index was not built by arag_search: its mapping has no _meta of ours.",
@@ -100,12 +94,36 @@ def _found(indexes: dict[str, Any], name: str, where: str) -> PhysicalIndexes:
     sentences: PhysicalIndex | None = None
     if meta.manifest.has_sentences:
         if meta.sentences is None or meta.sentences not in indexes:
-            raise IndexDamagedError(
-                "The sentences of the index are missing.", where=where, do=REBUILD
+            raise IndexProblemError(
+                "The sentences of the index are missing.",
+                where=where,
+                do=f"Add the alias {schema.sentences_name(name)} to {meta.sentences}, which a "
+                f"restore may have forgotten. If that index is gone: {REBUILD}",
             )
         sentences = _physical(meta.sentences, indexes, meta.sentence_terms)
     physical = _physical(chunks, indexes, meta.chunk_terms)
     return PhysicalIndexes(physical, sentences, meta.manifest, meta.unfinished_update)
+
+
+def check_aliases(aliases: Mapping[str, Mapping[str, Any]], where: str) -> None:
+    """Raise IndexProblemError unless a name stands for one whole index. ``aliases`` has what the
+    server keeps of the name, by index: requests go to the index itself, so that they would ignore
+    a filter or a routing."""
+    if len(aliases) > 1:
+        raise IndexProblemError(
+            f"The name stands for {len(aliases)} indexes: {', '.join(sorted(aliases))}.",
+            where=where,
+            allowed="an alias of one index",
+            do="Remove the alias from the others.",
+        )
+    for index, alias in aliases.items():
+        if narrowing := sorted({key.rpartition("_")[2] for key in alias} & {"filter", "routing"}):
+            raise IndexProblemError(
+                f"The name is an alias with a {' and a '.join(narrowing)}.",
+                where=where,
+                allowed="an alias of a whole index",
+                do=f"Name the index {index} instead, and narrow searches by --filter CONDITIONS.",
+            )
 
 
 def _physical(index: str, indexes: Mapping[str, Any], terms: schema.Terms) -> PhysicalIndex:
@@ -128,11 +146,7 @@ class Searcher:
         if granularity == "chunk":
             return self._indexes.chunks
         if self._indexes.sentences is None:
-            raise NotServedError(
-                "The index holds no sentences.",
-                allowed="granularity chunk",
-                do="Build it again without leaving sentences out.",
-            )
+            raise no_sentences()
         return self._indexes.sentences
 
     def search(
@@ -143,12 +157,11 @@ class Searcher:
         *,
         scored: bool = False,
         deadline: Deadline | None = None,
+        waits: bool = False,
     ) -> _Read:
         """Return what ``reading`` makes of the answer to a search (see ``Client.read``).
-        ``scored`` means that shards must agree on scores.
-
-        Each attempt has the whole time of the deadline: the loss of a node does not shorten it.
-        """
+        ``scored`` means that shards must agree on scores; a search that is part of a job ``waits``
+        for a server that is down (see ``Client.call``)."""
         physical = self.physical(granularity)
         params = {
             "allow_partial_search_results": "false",
@@ -156,7 +169,7 @@ class Searcher:
             "search_type": _search_type(physical, scored),
         }
         path = f"/{physical.index}/_search"
-        answer = self._call(path, _timed(body, deadline), params, deadline)
+        answer = self._call(path, _timed(body, deadline), params, deadline, waits)
         return self._client.read(reading, answer)
 
     def searches(
@@ -184,18 +197,12 @@ class Searcher:
         return self._client.read(lambda replied: reading(replied["responses"]), answer)
 
     def _call(
-        self, path: str, body: Body, params: Params, deadline: Deadline | None
+        self, path: str, body: Body, params: Params, deadline: Deadline | None, waits: bool = False
     ) -> dict[str, Any]:
-        timeout_s = None if deadline is None else deadline.timeout_s
-        begun = time.monotonic()
         try:
-            return self._client.call("POST", path, body, params, query_timeout_s=timeout_s)
+            return self._client.call("POST", path, body, params, deadline=deadline, waits=waits)
         except RefusedError as error:
             raise self._removed(error) from error
-        except UnavailableError as error:
-            if deadline is not None and time.monotonic() - begun >= deadline.timeout_s:
-                raise deadline.exceeded() from error
-            raise
 
     def _removed(self, error: RefusedError) -> Exception:
         if error.kind != "index_not_found_exception":
@@ -208,9 +215,10 @@ class Searcher:
 
 
 def _timed(body: Dsl, deadline: Deadline | None) -> Dsl:
-    if deadline is None:
-        return body
-    return {**body, "timeout": f"{max(1, int(1000 * deadline.timeout_s))}ms"}
+    body = {**body, "search_pipeline": "_none"}  # a template may set one for all indexes
+    if deadline is not None:
+        body["timeout"] = f"{max(1, int(1000 * deadline.timeout_s))}ms"
+    return body
 
 
 def _search_type(physical: PhysicalIndex, scored: bool) -> str:

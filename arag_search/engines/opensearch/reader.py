@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
@@ -20,6 +21,7 @@ from arag_search.engines.base import (
     Granularity,
     KeywordRequest,
     Mask,
+    Neighbours,
     Ordinals,
     Page,
     SearchRequest,
@@ -33,6 +35,7 @@ from arag_search.engines.opensearch.answers import (
     BY_ORDINAL,
     BY_ORDINAL_DOWN,
     BY_SCORE,
+    CONDITIONS,
     MATCHED,
     MAX_WINDOW,
     ClusterStatistics,
@@ -43,6 +46,7 @@ from arag_search.engines.opensearch.answers import (
     hit_of,
     hits_and_last,
     hits_of,
+    list_body,
     page_body,
     page_of,
     position_of,
@@ -55,6 +59,7 @@ from arag_search.engines.opensearch.answers import (
 )
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.compile import Dsl
+from arag_search.engines.opensearch.lease import read_holder
 from arag_search.engines.opensearch.physical import (
     PhysicalIndexes,
     Searcher,
@@ -62,6 +67,8 @@ from arag_search.engines.opensearch.physical import (
 )
 from arag_search.engines.opensearch.values import FieldReader
 from arag_search.errors import (
+    AccessError,
+    ArgumentError,
     IndexDamagedError,
     NotServedError,
     UnknownChunkError,
@@ -72,13 +79,16 @@ from arag_search.query.fields import DOC_ID
 
 _Read = TypeVar("_Read")
 
-_SCAN_BATCH = 256
+MAX_SCANNED = 50_000
+"""The passages of the largest index in which keywords are matched as substrings."""
 _READ_BATCH = 1000
 _ORDINALS_BATCH = 10_000
 _FIRST_POSITIONS = 256
 _SPARE = 4
 """So many positions are requested at first for each one that is needed, but at least 256."""
 _GROWTH = 4
+_NOTHING: Dsl = {"size": 0, "track_total_hits": False}
+_READY_S = 1.0
 _SETTLING_S = 5.0
 """How long an update may show its sentences and not yet its chunks, or the reverse."""
 _SETTLING_PAUSE_S = 0.05
@@ -103,6 +113,7 @@ class OpenSearchEngine:
         self._indexes = indexes
         self._searcher = Searcher(client, indexes, where)
         self._calls = Calls(where)
+        self.withheld = ""
 
     @staticmethod
     def open(address: Address, options: ConnectionOptions | None = None) -> OpenSearchEngine:
@@ -130,6 +141,13 @@ class OpenSearchEngine:
             latest = find_physical(self._client, address)
             held = self._indexes
             return (latest.chunks.index, latest.manifest) != (held.chunks.index, held.manifest)
+
+    def check_ready(self) -> None:
+        """See SearchEngine. Sends one request."""
+        with self._calls:
+            asked: list[tuple[Granularity, Dsl]] = [("chunk", _NOTHING), ("sentence", _NOTHING)]
+            asked = asked[: 1 + self.manifest.has_sentences]
+            self._searcher.searches(asked, lambda _: None, deadline=Deadline(_READY_S))
 
     @property
     def unfinished_update(self) -> str:
@@ -165,6 +183,8 @@ class OpenSearchEngine:
         score."""
         statistics = self._searcher.physical(request.granularity).statistics
         query, scored = compile.request_query(request.query, request.scope, statistics)
+        if request.only_alike and self.withheld:
+            query = compile.any_value(schema.ORDINAL, ())
         if request.from_ordinal is not None:
             onwards = {"range": {schema.ORDINAL: {"gte": request.from_ordinal}}}
             query, scored = compile.filtered(None, query, onwards), False
@@ -174,7 +194,14 @@ class OpenSearchEngine:
         """See SearchEngine. Substring matching reads every chunk in scope. Raises NotServedError
         for token matching if the build left ``exact`` out."""
         if request.matching == "substring":
-            return substring_page(self.scan(request.scope), request)
+            if self.manifest.chunks > MAX_SCANNED:
+                raise NotServedError(
+                    f"Substring matching reads all {self.manifest.chunks:,} passages.",
+                    where=self._calls.where,
+                    allowed=f"at most {MAX_SCANNED:,} passages on a server",
+                    do="Use token matching, or a preset that has it, such as arag_full.",
+                )
+            return substring_page(self.scan(request.scope, request.deadline), request)
         with self._calls:
             if "exact" in self.manifest.without:
                 raise NotServedError(
@@ -217,21 +244,23 @@ class OpenSearchEngine:
             return counts, [page_of(answer, request) for answer, request in pages]
 
         with self._calls:
+            number: Dsl = {"size": 0, "track_total_hits": True if exact else MAX_TOTAL}
             bodies: list[tuple[Granularity, Dsl]] = [
-                (
-                    granularity,
-                    {
-                        "query": compile.condition(plan, scope),
-                        "size": 0,
-                        "track_total_hits": True if exact else MAX_TOTAL,
-                    },
-                )
+                (granularity, {"query": compile.condition(plan, scope), **number})
                 for plan, granularity in queries
             ]
             asked = [self.request_body(request) for request in requests]
             bodies.extend(("chunk", body) for body, _ in asked)
             scored = any(scored for _, scored in asked)
-            counts, pages = self._searcher.searches(bodies, read, scored=scored, deadline=deadline)
+            try:
+                counts, pages = self._searcher.searches(
+                    bodies, read, scored=scored, deadline=deadline
+                )
+            except ArgumentError as error:  # a server may refuse fuzzy words
+                if self.withheld or not any(request.only_alike for request in requests):
+                    raise
+                self.withheld = f"Nearest words are not known: {error.what}"
+                return self.counts_and_pages(queries, requests, scope, deadline, exact)
         return counts if exact else [min(count, MAX_TOTAL + 1) for count in counts], pages
 
     def field_values(self, request: FieldsRequest) -> FieldsPage:
@@ -272,38 +301,41 @@ class OpenSearchEngine:
             chunks = self._chunks_with(schema.ID, ids, scope)
         return [chunks.get(id) for id in ids]
 
-    def neighbours(self, chunk: Chunk, scope: ResolvedPlan | None) -> tuple[str | None, str | None]:
-        """See SearchEngine. Neighbours that are not in scope are skipped."""
-        with self._calls:
-            same = compile.any_value(DOC_ID, [chunk.doc_id])
-            filters = [
-                None if self.manifest.already_chunked else same,
-                compile.scope_filter(scope),
-            ]
-            bodies: list[tuple[Granularity, Dsl]] = [
-                (
-                    "chunk",
-                    {
-                        "query": compile.filtered(
-                            None, {"range": {schema.ORDINAL: {side: chunk.ordinal}}}, *filters
-                        ),
-                        "size": 1,
-                        "sort": sort,
-                        "track_total_hits": False,
-                        "_source": [schema.ID],
-                    },
-                )
-                for side, sort in (("lt", BY_ORDINAL_DOWN), ("gt", BY_ORDINAL))
-            ]
-            return self._searcher.searches(
-                bodies, lambda answers: (first_id(answers[0]), first_id(answers[1]))
+    def neighbours(self, chunks: Sequence[Chunk], scope: ResolvedPlan | None) -> list[Neighbours]:
+        """See SearchEngine. Neighbours that are not in scope are skipped. Sends one request, and
+        none if no chunk can have any."""
+        in_corpus = self.manifest.already_chunked
+        asked = [chunk for chunk in chunks if in_corpus or chunk.parts > 1]
+        within = compile.scope_filter(scope)
+        bodies: list[tuple[Granularity, Dsl]] = [
+            (
+                "chunk",
+                list_body(
+                    compile.filtered(
+                        None,
+                        {"range": {schema.ORDINAL: {side: chunk.ordinal}}},
+                        None if in_corpus else compile.any_value(DOC_ID, [chunk.doc_id]),
+                        within,
+                    ),
+                    1,
+                    by=order,
+                    source=[schema.ID],
+                ),
             )
+            for chunk in asked
+            for side, order in (("lt", BY_ORDINAL_DOWN), ("gt", BY_ORDINAL))
+        ]
+        with self._calls:
+            ids = self._searcher.searches(bodies, lambda answers: list(map(first_id, answers)))
+        beside = zip(asked, zip(ids[::2], ids[1::2], strict=True), strict=True)
+        of_ids = {chunk.id: neighbours for chunk, neighbours in beside}
+        return [of_ids.get(chunk.id, (None, None)) for chunk in chunks]
 
-    def scan(self, scope: ResolvedPlan | None) -> Iterator[Chunk]:
-        """See SearchEngine. Reads 256 chunks at a time."""
-        query = compile.filtered(None, compile.scope_filter(scope))
-        yield from self._in_order(
-            query, _SCAN_BATCH, lambda hit: schema.chunk_of(hit["_source"]), with_source=True
+    def scan(self, scope: ResolvedPlan | None, deadline: Deadline | None = None) -> Iterator[Chunk]:
+        """See SearchEngine. Reads 1,000 chunks at a time. It may wait for a lost server."""
+        query, size = compile.filtered(None, compile.scope_filter(scope)), _READ_BATCH
+        return self._in_order(
+            query, size, lambda hit: schema.chunk_of(hit["_source"]), deadline, with_source=True
         )
 
     def chunks_at(self, ordinals: Sequence[int], scope: ResolvedPlan | None) -> list[Chunk | None]:
@@ -343,8 +375,7 @@ class OpenSearchEngine:
     def statistics(self) -> ClusterStatistics:
         """Return documents, segments and bytes on the server."""
         with self._calls:
-            both = (self._indexes.chunks, self._indexes.sentences)
-            indexes = [index for index in both if index is not None]
+            indexes = list(filter(None, (self._indexes.chunks, self._indexes.sentences)))
             names = ",".join(index.index for index in indexes)
             reply = self._client.call("GET", f"/{names}/_stats/docs,store,segments")
             chunks, *of_sentences = self._client.read(
@@ -356,23 +387,23 @@ class OpenSearchEngine:
             )
             return ClusterStatistics(chunks, next(iter(of_sentences), None))
 
+    def condition(self) -> dict[str, str]:
+        """Return the health of the cluster, what blocks the index, and free disk, by topic."""
+        both = filter(None, (self._indexes.chunks, self._indexes.sentences))
+        names = ",".join(part.index for part in both)
+        said: dict[str, str] = {}
+        for topic, (path, reading) in CONDITIONS.items():
+            with self._calls, suppress(AccessError):  # a user of searches may not ask for all
+                reply = self._client.call("GET", path.format(names))
+                said[topic] = self._client.read(reading, reply)
+        with self._calls, suppress(AccessError):
+            holder, _ = read_holder(self._client, self._client.address.name)
+            said["at work"] = f"{holder.work}: {holder}" if holder else ""
+        return said
+
     def deletions(self) -> Deletions:
         statistics = self.statistics()
         return deletions_of(statistics.chunks, statistics.sentences)
-
-    def verify(self) -> None:
-        """Compare the numbers of documents with the manifest. Raises IndexDamagedError."""
-        statistics = self.statistics()
-        counts = {"chunks": (self.manifest.chunks, statistics.chunks.documents)}
-        if statistics.sentences is not None:
-            counts["sentences"] = (self.manifest.sentences, statistics.sentences.documents)
-        for name, (expected, counted) in counts.items():
-            if expected != counted:
-                raise IndexDamagedError(
-                    f"The manifest says {expected:,} {name}, the index holds {counted:,}.",
-                    where=self._calls.where,
-                    do=REBUILD,
-                )
 
     def close(self) -> None:
         """See SearchEngine. May be called again."""
@@ -394,7 +425,12 @@ class OpenSearchEngine:
                 return page()
             except _MovedError:
                 if time.monotonic() > until:
-                    raise self._torn() from None
+                    raise IndexDamagedError(
+                        "There are sentences whose chunks are missing.",
+                        where=self._calls.where,
+                        do="Wait for a running update; run an interrupted one again, or "
+                        f"arag-search compact {self._calls.where}. Otherwise: {REBUILD}",
+                    ) from None
             time.sleep(_SETTLING_PAUSE_S)
 
     def _page_per_document(self, request: SearchRequest, body: Dsl, scored: bool) -> Page:
@@ -508,13 +544,8 @@ class OpenSearchEngine:
         """Return the hits of chunks, in order, with their matching sentences. Raises _MovedError if
         the index is in another state than when they were found."""
         chunks = compile.any_value(schema.CHUNK_ID, [position.chunk_id for position in shown])
-        body: Dsl = {
-            "query": compile.condition(request.query, request.scope, chunks),
-            "size": len(shown),
-            "sort": BY_ORDINAL,
-            "track_total_hits": False,
-            **self._matched_sentences(request),
-        }
+        query = compile.condition(request.query, request.scope, chunks)
+        body = {**list_body(query, len(shown)), **self._matched_sentences(request)}
         by_id = self._searcher.search(
             "sentence",
             body,
@@ -543,14 +574,6 @@ class OpenSearchEngine:
                 raise _MovedError
         return [whole[hit.id] for hit in hits]
 
-    def _torn(self) -> IndexDamagedError:
-        return IndexDamagedError(
-            "There are sentences whose chunks are missing.",
-            where=self._calls.where,
-            do="Wait for a running update; run an interrupted one again, or "
-            f"arag-search compact {self._calls.where}. Otherwise: {REBUILD}",
-        )
-
     # Explaining
 
     def _listed(self, ids: Sequence[str]) -> dict[str, int]:
@@ -566,21 +589,16 @@ class OpenSearchEngine:
         """Return the ordinal of each chunk's best sentence, by chunk id, if one matches."""
         clause = request.query.root
         query, scored = compile.compiled(clause)
-        body: Dsl = {
-            "query": compile.with_statistics(
-                compile.filtered(query, compile.any_value(schema.CHUNK_ID, ids)),
-                clause,
-                self._searcher.physical("sentence").statistics,
-            ),
-            "size": max(1, len(ids)),
-            "sort": BY_SCORE if scored else BY_ORDINAL,
-            "collapse": {"field": schema.CHUNK_ID},
-            "track_total_hits": False,
-            "_source": [schema.CHUNK_ID],
-        }
+        query = compile.with_statistics(
+            compile.filtered(query, compile.any_value(schema.CHUNK_ID, ids)),
+            clause,
+            self._searcher.physical("sentence").statistics,
+        )
+        order = BY_SCORE if scored else BY_ORDINAL
+        body = list_body(query, max(1, len(ids)), by=order, source=[schema.CHUNK_ID])
         return self._searcher.search(
             "sentence",
-            body,
+            {**body, "collapse": {"field": schema.CHUNK_ID}},
             lambda answer: {
                 hit["_source"][schema.CHUNK_ID]: sorted_by(hit) for hit in hits_of(answer)
             },
@@ -599,8 +617,8 @@ class OpenSearchEngine:
         bodies: list[tuple[Granularity, Dsl]] = [
             (
                 request.granularity,
-                {
-                    "query": compile.with_statistics(
+                list_body(
+                    compile.with_statistics(
                         compile.filtered(
                             compile.compiled(leaf.clause)[0],
                             here,
@@ -609,11 +627,9 @@ class OpenSearchEngine:
                         request.query.root,
                         statistics,
                     ),
-                    "size": max(1, len(ordinals)),
-                    "sort": BY_SCORE,
-                    "track_total_hits": False,
-                    "_source": False,
-                },
+                    max(1, len(ordinals)),
+                    by=BY_SCORE,
+                ),
             )
             for _, by_field in leaves
             for leaf in by_field
@@ -651,16 +667,10 @@ class OpenSearchEngine:
     ) -> dict[Any, _Read]:
         """Return what ``reading`` makes of the documents of chunks that have one of the values of a
         field, by these values."""
-        body: Dsl = {
-            "query": compile.filtered(None, compile.any_value(field, values), within),
-            "size": max(1, len(values)),
-            "sort": BY_ORDINAL,
-            "track_total_hits": False,
-            "_source": source_filter(with_text),
-        }
+        query = compile.filtered(None, compile.any_value(field, values), within)
         return self._searcher.search(
             "chunk",
-            body,
+            list_body(query, max(1, len(values)), source=source_filter(with_text)),
             lambda answer: {
                 source[field]: reading(source)
                 for source in (hit["_source"] for hit in hits_of(answer))
@@ -678,13 +688,7 @@ class OpenSearchEngine:
         with_source: bool = False,
     ) -> Iterator[_Read]:
         """Yield what ``reading`` makes of each hit, in order of ordinal, ``size`` per request."""
-        body: Dsl = {
-            "query": query,
-            "size": size,
-            "sort": BY_ORDINAL,
-            "track_total_hits": False,
-            "_source": with_source,
-        }
+        body = list_body(query, size, source=with_source)
         while True:
             # Not held between batches, so that closing does not wait for a paused reader.
             with self._calls:
@@ -693,6 +697,7 @@ class OpenSearchEngine:
                     body,
                     lambda answer: hits_and_last(answer, reading),
                     deadline=deadline,
+                    waits=deadline is None and "search_after" in body,
                 )
             yield from hits
             if len(hits) < size:

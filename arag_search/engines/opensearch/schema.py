@@ -2,8 +2,9 @@
 
 A build creates ``<name>-<yyyymmddhhmmss>-<8 hex digits>`` with one document per chunk, and
 ``<that>.sentences`` with one document per sentence. The aliases ``<name>`` and ``<name>.sentences``
-name what is searched. The alias ``<physical>.building`` exists while a build is unfinished, and
-bulks are written through it, so that they never recreate a deleted index.
+name what is searched. The alias ``<physical>.building.<token>`` exists while a build is unfinished,
+and bulks are written through it, so that they never recreate a deleted index, and only the holder
+of the lease with this token writes.
 
 Documents have their ordinal as ``_id`` and are routed by ``doc_id``. ``record`` is stored and not
 indexed: hits show it and queries do not see it. Declared metadata are exact terms, doubles or
@@ -61,6 +62,7 @@ EXACT = "exact"
 SENTENCES_SUFFIX = ".sentences"
 BUILDING_SUFFIX = ".building"
 UPDATING_SUFFIX = ".updating"
+"""Of the aliases through which a build or an update writes."""
 LOCK_SUFFIX = ".lock"
 
 META_KEY = "arag_search"
@@ -97,19 +99,10 @@ def sentences_name(name: str) -> str:
     return name + SENTENCES_SUFFIX
 
 
-def building_alias(physical: str) -> str:
-    """Return the alias that bulks are written through until the build is finished."""
-    return physical + BUILDING_SUFFIX
-
-
-def lock_name(physical: str) -> str:
-    """Return the index with the lock of updates of a chunk index."""
-    return physical + LOCK_SUFFIX
-
-
-def updating_alias(index: str) -> str:
-    """Return the alias that updates write through, so that they never recreate a deleted index."""
-    return index + UPDATING_SUFFIX
+def lock_name(index: str) -> str:
+    """Return the index with the lease of a name, or of the name that a physical index is of."""
+    match = _PHYSICAL.fullmatch(index)
+    return (match["name"] if match else index) + LOCK_SUFFIX
 
 
 def opensearch_field(name: str) -> str:
@@ -372,7 +365,6 @@ def _build(loaded: Any) -> Mapping[str, Any]:
 
 
 _NOTES: Mapping[str, Mapping[str, tuple[type, ...]]] = {
-    "builder": {"machine": (str,), "process": (int,), "started": (str,), "seen": (int, float)},
     "signature": {},
     "state": {},
     UNFINISHED_KEY: {"stage": (str,), "record": (dict,), "first": (int, type(None))},

@@ -1,4 +1,4 @@
-"""The site of an index on OpenSearch: its live and unfinished physical indexes, and their builders.
+"""The site of an index on OpenSearch: its live and unfinished physical indexes.
 
 ``<name>`` and ``<name>.sentences`` are aliases, switched in one call when a build is finished. The
 previously live physical index is kept, older ones of ours are deleted. An unfinished one is resumed
@@ -7,8 +7,6 @@ if its signature is the same. An index without our ``_meta`` is never touched.
 
 from __future__ import annotations
 
-import os
-import platform
 import secrets
 import time
 from collections.abc import Mapping, Sequence
@@ -17,11 +15,12 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from arag_search.engines.opensearch.client import Client
+from arag_search.engines.opensearch.lease import Lease
+from arag_search.engines.opensearch.physical import check_aliases
 from arag_search.engines.opensearch.schema import (
+    BUILDING_SUFFIX,
     Meta,
-    building_alias,
     is_physical,
-    lock_name,
     physical_name,
     read_meta,
     sentences_name,
@@ -31,19 +30,12 @@ from arag_search.errors import (
     BuildError,
     IndexDamagedError,
     IndexExistsError,
-    IndexLockedError,
     IndexVersionError,
     RefusedError,
     UnavailableError,
 )
-from arag_search.system.processes import Process, this_process
 
 SIGNATURE_KEY = "signature"
-BUILDER_KEY = "builder"
-SEEN_S = 900.0
-"""The time for which a builder on another machine counts as running after it was last seen: longer
-than it waits for a lost node."""
-
 GREEN_S = 600.0
 """How long to wait for the copies of the shards before an index is published."""
 
@@ -65,19 +57,23 @@ class _Physical:
     meta: Meta | None
     """None if it is of another version, or damaged."""
 
-    is_unfinished: bool
+    building: str
+    """The alias of its build; empty if it is finished."""
+
     has_sentences: bool
     created_ms: int
 
 
 class OpenSearchSite:
-    """A name on a cluster. Nothing is locked: a builder is known by what it writes into
-    ``_meta``."""
+    """A name on a cluster, for the builder that holds its lease."""
 
-    def __init__(self, client: Client, name: str, where: str, *, keep: int = KEPT) -> None:
+    def __init__(
+        self, client: Client, name: str, where: str, lease: Lease, *, keep: int = KEPT
+    ) -> None:
         """``keep`` is how many finished indexes besides the new one are kept when it is published:
         the previously live one, then the newest."""
         self._client = client
+        self._lease = lease
         self._keep = keep
         self._name = name
         self._where = where
@@ -95,19 +91,18 @@ class OpenSearchSite:
             )
 
     def begin(self, signature: Mapping[str, Any]) -> tuple[str, bool, str]:
-        """Return the physical name to build, whether its build is resumed, and why or why not.
-
-        Raises IndexLockedError if another builder is running.
-        """
-        unfinished = [physical for physical in self._physical().values() if physical.is_unfinished]
-        for physical in unfinished:
-            self._check_builder(physical)
+        """Return the physical name to build, whether its build is resumed, and why or why not."""
         why = ""
-        for physical in unfinished:
+        for physical in self._physical().values():
+            if not physical.building:
+                continue
+            self._lease.renew()
             meta = physical.meta
             before = _signature(meta)
             is_whole = physical.has_sentences or (meta is not None and meta.sentences is None)
             if is_whole and before == signature:
+                names = [physical.name, sentences_name(physical.name)]
+                self._lease.take_over(names[: 1 + physical.has_sentences])
                 return physical.name, True, "nothing has changed since it was stopped"
             why = (
                 signature_difference(before, signature)
@@ -117,16 +112,11 @@ class OpenSearchSite:
             self._delete(physical.name)
         return physical_name(self._name, datetime.now(UTC), secrets.token_hex(4)), False, why
 
-    def check_alone(self, physical: str) -> None:
-        """Raise IndexLockedError if another builder began at the same time, and first."""
-        for other in self._physical().values():
-            if other.is_unfinished and other.name < physical:
-                self._check_builder(other)
-
     def discard(self, physical: str) -> None:
-        """Delete an unfinished index. Tries once: the next build deletes what remains."""
+        """Delete an unfinished index, unless another builder has taken it over. Tries once: the
+        next build deletes what remains."""
         unfinished = self._physical(budget_s=0).get(physical)
-        if unfinished is not None and unfinished.is_unfinished:
+        if unfinished is not None and unfinished.building == self._lease.alias(physical):
             self._delete(physical, budget_s=0)
 
     def publish(self, physical: str, has_sentences: bool) -> None:
@@ -143,7 +133,7 @@ class OpenSearchSite:
         finished = [
             other
             for other in self._physical().values()
-            if not other.is_unfinished and other.name != physical
+            if not other.building and other.name != physical
         ]
         finished.sort(key=lambda other: (other.name == old, other.created_ms), reverse=True)
         for surplus in finished[self._keep :]:
@@ -152,10 +142,10 @@ class OpenSearchSite:
     def _switch(self, old: str | None, new: str, has_sentences: bool) -> None:
         """Move the names from one index to another in one call, which also ends its build. Raises
         BuildError if the new one is not live afterwards."""
-        actions = [_remove(new, building_alias(new))]
+        actions = [_remove(new, self._lease.alias(new))]
         if has_sentences:
             sentences = sentences_name(new)
-            actions.append(_remove(sentences, building_alias(sentences)))
+            actions.append(_remove(sentences, self._lease.alias(sentences)))
         if old is not None:
             actions.append(_remove(old, self._name))
             if (replaced := self._physical().get(old)) is not None and replaced.has_sentences:
@@ -166,9 +156,11 @@ class OpenSearchSite:
         until = time.monotonic() + SWITCH_S
         while True:
             try:
+                self._lease.renew()
                 self._client.call("POST", "/_aliases", {"actions": actions}, attempt_timeout_s=60)
                 return
             except RefusedError as error:
+                self._lease.check()
                 # If an answer was lost and the switch was sent again, nothing is left to remove.
                 if self._live() == new:
                     return
@@ -186,18 +178,20 @@ class OpenSearchSite:
         """Return the physical index behind the name; None if the name is free. Raises
         IndexExistsError if it is not ours."""
         path = f"/{self._name},{sentences_name(self._name)}/_alias"
-        has_name = self._client.read(
-            lambda reply: {index: self._name in info["aliases"] for index, info in reply.items()},
+        aliases = self._client.read(
+            lambda reply: {index: info["aliases"].get(self._name) for index, info in reply.items()},
             self._client.call("GET", path, params=_IF_EXISTS),
         )
-        chunks = [index for index in has_name if has_name[index]]
+        named = {index: alias for index, alias in aliases.items() if alias is not None}
+        check_aliases(named, self._where)
+        chunks = [*named]
         ours = self._physical()
         expected = {*chunks, *map(sentences_name, chunks)}
-        if len(chunks) > 1 or set(has_name) - expected or not set(chunks) <= set(ours):
-            foreign = sorted(set(has_name) - {*ours, *map(sentences_name, ours)})
+        if set(aliases) - expected or not set(chunks) <= set(ours):
+            foreign = sorted(set(aliases) - {*ours, *map(sentences_name, ours)})
             raise IndexExistsError(
                 "There is an index of that name that arag-search index did not build"
-                f" ({', '.join(foreign or sorted(has_name))}).",
+                f" ({', '.join(foreign or sorted(aliases))}).",
                 where=self._where,
                 allowed="a name that is free, or that of an index of ours with `overwrite=True`",
                 do="Name another index.",
@@ -226,37 +220,20 @@ class OpenSearchSite:
                     continue
             except (IndexVersionError, IndexDamagedError):
                 meta = None  # ours, of another release: it may be overwritten
-            unfinished = building_alias(index) in info.get("aliases", {})
+            prefix = index + BUILDING_SUFFIX
+            building = next(
+                (name for name in info.get("aliases", {}) if name.startswith(prefix)), ""
+            )
             created_ms = int(info["settings"]["index"]["creation_date"])
             whole = sentences_name(index) in reply
-            indexes[index] = _Physical(index, meta, unfinished, whole, created_ms)
+            indexes[index] = _Physical(index, meta, building, whole, created_ms)
         return indexes
 
     def _delete(self, physical: str, budget_s: float | None = None) -> None:
-        path = f"/{physical},{sentences_name(physical)},{lock_name(physical)}"
+        path = f"/{physical},{sentences_name(physical)}"
         self._client.call(
             "DELETE", path, params=_IF_EXISTS, budget_s=budget_s, attempt_timeout_s=60
         )
-
-    # Builders
-
-    def _check_builder(self, physical: _Physical) -> None:
-        stored: Any = {} if physical.meta is None else physical.meta.build.get(BUILDER_KEY, {})
-        builder = cast("dict[str, Any]", stored)
-        if not builder or not is_running(builder):
-            return
-        raise IndexLockedError(
-            f"Another build is running there (process {builder['process']}"
-            f" on {builder['machine']}).",
-            where=self._where,
-            do="Wait for it, or stop it; or name another index.",
-        )
-
-    def check_no_builder(self) -> None:
-        """Raise IndexLockedError if a build of the name is running."""
-        for physical in self._physical().values():
-            if physical.is_unfinished:
-                self._check_builder(physical)
 
     def _restore_replicas(self, indexes: Sequence[str]) -> None:
         # One replica, if there is a node for it.
@@ -288,25 +265,6 @@ class OpenSearchSite:
             where=self._where,
             do="Add `overwrite=True` to replace it with this one; the same command then resumes.",
         )
-
-
-def this_builder() -> dict[str, Any]:
-    """Describe this process, as a builder that is running now."""
-    process = this_process()
-    return {
-        "machine": platform.node(),
-        "process": process.pid,
-        "started": process.started,
-        "seen": time.time(),
-    }
-
-
-def is_running(builder: Mapping[str, Any]) -> bool:
-    """Return whether the process that ``this_builder`` described is running, as far as known."""
-    if builder["machine"] != platform.node():
-        return time.time() - builder["seen"] < SEEN_S
-    process = Process(int(builder["process"]), builder["started"])
-    return process.pid != os.getpid() and process.runs
 
 
 def _signature(meta: Meta | None) -> Mapping[str, Any]:

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -36,12 +37,11 @@ from arag_search.engines.opensearch.answers import (
 from arag_search.engines.opensearch.bulk import Bulks
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.compile import any_value, filtered
+from arag_search.engines.opensearch.lease import Lease
 from arag_search.engines.opensearch.packing import BulkPacker, deletion_line
 from arag_search.engines.opensearch.physical import find_physical
-from arag_search.engines.opensearch.schema import Meta, opensearch_field, updating_alias
+from arag_search.engines.opensearch.schema import Meta, opensearch_field
 from arag_search.engines.opensearch.shards import find_shard_terms
-from arag_search.engines.opensearch.site import OpenSearchSite
-from arag_search.engines.opensearch.update_lock import UpdateLock
 from arag_search.engines.write import Recovery, UpdateRecord
 from arag_search.errors import (
     AragError,
@@ -71,14 +71,15 @@ _PAUSE_S = 2.0
 
 
 class OpenSearchUpdate:
-    """An update of an index on OpenSearch, see IndexUpdate: a context manager that locks the index.
+    """An update of an index on OpenSearch, see IndexUpdate: a context manager that takes its lease.
 
     Entering raises the errors of opening, and IndexLockedError if a build or another update is
     running.
     """
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, note: Callable[[str], None] | None = None) -> None:
         self._address = address
+        self._note = note
         self.where = str(address)
         self._first: int | None = None
         self._is_continued = False
@@ -87,32 +88,26 @@ class OpenSearchUpdate:
         self._bulks: Bulks | None = None
 
     def __enter__(self) -> OpenSearchUpdate:
-        self._client = Client.connect(self._address)
-        try:
-            physical = find_physical(self._client, self._address)
-            OpenSearchSite(self._client, self._address.name, self.where).check_no_builder()
+        with ExitStack() as entered:
+            self._client = entered.enter_context(closing(Client.connect(self._address)))
+            named = find_physical(self._client, self._address).chunks.index
+            self._lease = Lease(self._client, named, self.where, "update", self._note)
+            entered.callback(self._lease.release)
+            self._interrupted = self._lease.take()
+            physical = find_physical(self._client, self._address)  # it may have waited
             self._chunks = physical.chunks.index
             self._shards = physical.chunks.shards
             sentences = None if physical.sentences is None else physical.sentences.index
             self._indexes = [index for index in (self._chunks, sentences) if index]
-            self._lock = UpdateLock(self._client, self._chunks, self.where)
-            self._dead_holder = self._lock.take()
-            try:
-                self._meta = self._read_meta()
-                self._metadata: Mapping[str, MetadataType] = self.manifest.metadata
-            except BaseException:
-                self._lock.release()
-                raise
-        except BaseException:
-            self._client.close()
-            raise
+            self._meta = self._read_meta()
+            self._metadata: Mapping[str, MetadataType] = self.manifest.metadata
+            self._entered = entered.pop_all()
         return self
 
     def __exit__(self, *exception: object) -> None:
         if self._bulks is not None:
             self._bulks.abort()
-        self._lock.release()
-        self._client.close()
+        self._entered.close()
 
     @property
     def manifest(self) -> Manifest:
@@ -139,12 +134,13 @@ class OpenSearchUpdate:
         stopped = self._stopped()
         digest = None if record is None else record.digest
         if stopped is None:
-            about = UpdateRecord.from_json(self._dead_holder.get("about"))
+            about = UpdateRecord.from_json(self._interrupted)
             done = self.last_update
             if about is not None and about.digest == digest and about.same(done):
                 return Recovery(done=done)
             return Recovery()
         stage, first, known = stopped
+        self._lease.take_over(self._indexes)
         if stage == _COMMITTING:
             self._complete()
             if known.digest == digest:
@@ -202,11 +198,9 @@ class OpenSearchUpdate:
     ) -> None:
         self._check_removed(len(doc_ids))
         self._check_writable()
-        self._lock.renew(record.to_json())
-        actions = [
-            {"add": {"index": index, "alias": updating_alias(index)}} for index in self._indexes
-        ]
-        self._call("POST", "/_aliases", {"actions": actions})
+        self._lease.about = record.to_json()
+        self._lease.renew()
+        self._lease.take_over(self._indexes)
         if doc_ids:
             return
         if metadata != self._metadata:
@@ -217,9 +211,11 @@ class OpenSearchUpdate:
         self._put_meta(
             replace(self._meta, build={**self._meta.build, schema.UNFINISHED_KEY: update})
         )
-        chunks, sentences = [*map(updating_alias, self._indexes), None][:2]
+        chunks, sentences = [*map(self._lease.alias, self._indexes), None][:2]
         self._packer = BulkPacker(str(chunks), sentences, self._metadata, self.manifest.language)
-        self._bulks = Bulks(self._client, self.where)
+        self._bulks = Bulks(self._client, self.where, check=self._lease.check)
+        counts = self._bulks.counts
+        self._lease.written = lambda: counts.created + counts.existing
 
     def remove(self, doc_ids: Sequence[str]) -> None:
         """See IndexUpdate. Documents are removed when the update is published."""
@@ -230,7 +226,6 @@ class OpenSearchUpdate:
         """See IndexUpdate. Chunks may be sent later."""
         if self._bulks is None:
             raise RuntimeError("the update has not begun")
-        self._lock.renew()
         for chunk in chunks:
             self._written.append((chunk.doc_id, chunk.ordinal, len(chunk.sentence_ends)))
         self._bulks.add_lines(self._packer(chunks).lines)
@@ -238,7 +233,6 @@ class OpenSearchUpdate:
     def publish(self, manifest: Manifest, record: UpdateRecord) -> None:
         if self._bulks is not None:
             self._bulks.drain()
-        self._lock.renew()
         update = {
             "stage": _COMMITTING,
             "record": record.to_json(),
@@ -359,8 +353,8 @@ class OpenSearchUpdate:
 
     def _delete(self, index: str, documents: Iterable[tuple[int, str]]) -> None:
         """Delete documents, each an ordinal and a routing; those that are missing are ignored."""
-        alias = updating_alias(index)
-        bulks = Bulks(self._client, self.where)
+        alias = self._lease.alias(index)
+        bulks = Bulks(self._client, self.where, check=self._lease.check)
         try:
             bulks.add_lines(deletion_line(alias, *document) for document in documents)
             bulks.drain()
@@ -454,6 +448,7 @@ class OpenSearchUpdate:
         except RefusedError as error:
             if error.kind != "index_not_found_exception":
                 raise
+            self._lease.check()
             raise BuildError(
                 "The index was deleted during the update.",
                 where=self.where,
@@ -486,7 +481,8 @@ class OpenSearchUpdate:
 
     def _put_meta(self, meta: Meta) -> None:
         body = {"_meta": {schema.META_KEY: meta.to_json()}}
-        self._call("PUT", f"/{self._chunks}/_mapping", body)
+        self._lease.renew()
+        self._call("PUT", f"/{self._lease.alias(self._chunks)}/_mapping", body)
         self._meta = meta
 
     def _add_fields(self, metadata: Mapping[str, MetadataType]) -> None:
@@ -509,7 +505,7 @@ class OpenSearchUpdate:
 
     def _remove_aliases(self) -> None:
         actions = [
-            {"remove": {"index": index, "alias": updating_alias(index), "must_exist": False}}
+            {"remove": {"index": index, "alias": self._lease.alias(index), "must_exist": False}}
             for index in self._indexes
         ]
         self._call("POST", "/_aliases", {"actions": actions})

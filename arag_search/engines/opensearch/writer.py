@@ -17,10 +17,11 @@ from arag_search.engines.opensearch.address import Address, ConnectionOptions
 from arag_search.engines.opensearch.answers import doc_id_of, documents_counted, hits_and_last
 from arag_search.engines.opensearch.bulk import MAX_BULK_BYTES, NODE_WAIT_S, Bulks
 from arag_search.engines.opensearch.client import Client
+from arag_search.engines.opensearch.lease import Lease
 from arag_search.engines.opensearch.packing import BulkLines, BulkPacker
-from arag_search.engines.opensearch.schema import Meta, building_alias, sentences_name
+from arag_search.engines.opensearch.schema import Meta, sentences_name
 from arag_search.engines.opensearch.shards import find_shard_terms, lost_shards
-from arag_search.engines.opensearch.site import BUILDER_KEY, SIGNATURE_KEY, this_builder
+from arag_search.engines.opensearch.site import SIGNATURE_KEY
 from arag_search.engines.write import BulkCounts
 from arag_search.errors import IndexDamagedError, RefusedError, UnavailableError
 from arag_search.manifest import Manifest
@@ -102,13 +103,15 @@ class OpenSearchWriter:
         physical: str,
         definition: IndexDefinition,
         signature: Mapping[str, Any],
+        lease: Lease,
         *,
         resume: bool,
         max_bulk_bytes: int = MAX_BULK_BYTES,
         node_wait_s: float = NODE_WAIT_S,
         note: Callable[[str], None] | None = None,
     ) -> None:
-        """Resume ``physical`` at its newest checkpoint (``resume``), or create it.
+        """Resume ``physical`` at its newest checkpoint (``resume``), or create it, as the holder of
+        the lease.
 
         Waits up to ``node_wait_s`` for a lost node, and reports that to ``note``. Raises
         IndexDamagedError if there is nothing to resume, EngineError if the indexes cannot be
@@ -121,7 +124,8 @@ class OpenSearchWriter:
         self._indexes = [physical]
         if definition.sentences:
             self._indexes.append(sentences_name(physical))
-        self._aliases = [building_alias(index) for index in self._indexes]
+        self._lease = lease
+        self._aliases = [lease.alias(index) for index in self._indexes]
         sentences_alias = self._aliases[1] if definition.sentences else None
         self.packer = BulkPacker(
             self._aliases[0], sentences_alias, dict(definition.metadata), definition.language
@@ -131,10 +135,15 @@ class OpenSearchWriter:
         self.checkpoint = cast("dict[str, str]", build.get(_STATE_KEY, {}))
         self._last = int(build.get(_LAST_KEY, -1))
         self._refreshed = False
-        self._put_meta({**build, BUILDER_KEY: this_builder()})
         self._bulks = Bulks(
-            client, physical, max_bytes=max_bulk_bytes, node_wait_s=node_wait_s, note=note
+            client,
+            physical,
+            max_bytes=max_bulk_bytes,
+            node_wait_s=node_wait_s,
+            note=note,
+            check=lease.check,
         )
+        lease.written = lambda: self.sent.created + self.sent.existing
 
     @property
     def sent(self) -> BulkCounts:
@@ -217,7 +226,6 @@ class OpenSearchWriter:
             self._bulks.drain()
         build = {
             **self._meta.build,
-            BUILDER_KEY: this_builder(),
             _STATE_KEY: dict(data),
             _LAST_KEY: self._last,
         }
@@ -255,7 +263,7 @@ class OpenSearchWriter:
     def _created(self, signature: Mapping[str, Any]) -> Meta:
         definition = self._definition
         sentences = self._indexes[1] if definition.sentences else None
-        meta = Meta(sentences, build={SIGNATURE_KEY: signature, BUILDER_KEY: this_builder()})
+        meta = Meta(sentences, build={SIGNATURE_KEY: signature})
         described = {
             "chunks": meta.to_json(),
             "sentences": {"version": schema.META_VERSION, "chunks": self._physical},
@@ -296,8 +304,13 @@ class OpenSearchWriter:
     def _put_meta(self, build: Mapping[str, Any]) -> None:
         self._meta = replace(self._meta, build=build)
         body = {"_meta": {schema.META_KEY: self._meta.to_json()}}
-        path = f"/{building_alias(self._physical)}/_mapping"
-        self._call("PUT", path, body)
+        with self._naming_lost_shards():
+            self._lease.renew(self._node_wait_s)
+        try:
+            self._call("PUT", f"/{self._aliases[0]}/_mapping", body)
+        except RefusedError:
+            self._lease.check()
+            raise
 
     def _refresh(self) -> None:
         if not self._refreshed:

@@ -158,6 +158,10 @@ def _answers(
             )
         if page is None:
             page, pages = pages[0], pages[1:]
+            if request.query.root.is_counted and not page.total.is_exact:  # as a search counts
+                plans = [(request.query, request.granularity)]
+                (total,) = engine.counts(plans, request.scope, request.deadline, exact=True)
+                page = page.with_total(total)
         counts = dict(zip(counted, numbers, strict=True))
         answers: dict[int, Answers | QueryTimeoutError | None] = {}
         for at, (_, own, values) in asked.items():

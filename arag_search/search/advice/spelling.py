@@ -7,25 +7,33 @@ has the same words, and no word is shown that a scope hides.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import chain, islice
 
-from arag_search.engines.base import Page, SearchEngine, SearchRequest
+from arag_search.engines.base import (
+    MAX_QUICK_VALUES,
+    FieldsRequest,
+    Page,
+    SearchEngine,
+    SearchRequest,
+)
 from arag_search.engines.hits import Hit
-from arag_search.plan.clauses import Clause, ResolvedPlan, wanted_leaves
+from arag_search.plan.clauses import Clause, ResolvedPlan, value_of, wanted_leaves
 from arag_search.plan.lower import lower
-from arag_search.plan.matching import terms_of, within_edits
+from arag_search.plan.matching import Words, patterns_of, terms_of, within_edits
 from arag_search.query import analysis
 from arag_search.query.analysis import has_token, is_fuzzy
 from arag_search.query.fields import CONTENT, TITLE, index_field, searched_fields
-from arag_search.query.forms import HOLE
+from arag_search.query.forms import HOLE, normal_spellings
+from arag_search.query.lemmas import with_other_digraphs
 from arag_search.query.operators import SPELLED
 from arag_search.query.printing import quoted
 from arag_search.query.tree import EXACT_MARK, Fuzzy, Phrase, Term
-from arag_search.search.advice.questions import Advice, Answers, Questions, Subject
+from arag_search.search.advice.questions import Advice, Answers, Counted, Questions, Subject
 from arag_search.search.advice.told import Told, Unseen, count_text
 
 MAX_UNSEEN_WORDS = 3
@@ -35,24 +43,39 @@ _MAX_COUNTED = 6
 _MAX_LOOKED_UP = 16
 _MAX_CHARACTERS = 24
 _PASSAGES = 8
+_PATH = "path"
 _LEAST_CHARACTERS = 4
 """Other words of fewer letters are no typing mistakes of a word."""
+_CAPITALS = re.compile("[A-Z]{2,4}")
 _LONG = 8
 """Words of so many letters may have two mistakes."""
 
 
-def spelling(subject: Subject, page: Page) -> Advice[Told]:
+def spelling(subject: Subject, page: Page | None) -> Advice[Told]:
     """Tell which words of a query occur nowhere, unless the reply names such clauses itself, and
     the words nearest to them. It takes no step if a hit has each word as written, one for counts,
-    and up to four for the nearest."""
+    and up to four for the nearest.
+
+    If the page is not known, all words are counted with it; then none of the rest may need a step.
+    """
     request, unit = subject.request, subject.request.granularity
+    counts: Mapping[Counted, int] = {}
+    if page is None:
+        either = _unseen(subject.query, (), False) | _unseen(subject.query, (), True)
+        answers: Answers = yield Questions([(word, unit) for word in either])
+        page, counts = answers.page, answers.counts
     is_told = not page.total.number and subject.asked.after is None  # by feedback
     words = _unseen(subject.query, page.hits, is_told)
-    if not words:
-        return Told()
-    answers: Answers = yield Questions([(word, unit) for word in words])
-    nowhere = [word for word in words if not answers.counts[word, unit]]
+    if not page.total.number:
+        counts = {**counts, (subject.query, unit): 0}
+    if any((word, unit) not in counts for word in words):
+        answers = yield Questions([(word, unit) for word in words])
+        counts = {**counts, **answers.counts}
+    nowhere = [word for word in words if not counts[word, unit]]
     nearest = yield from nearest_words(subject.engine, request, nowhere[:MAX_UNSEEN_WORDS])
+    if nowhere and not page.total.number:
+        folders = yield from _folders(subject, nowhere[:MAX_UNSEEN_WORDS])
+        nearest = {word: nearest.get(word, {}) | folders.get(word, {}) for word in nowhere}
     near = {
         word: ", ".join(f"{other} {count_text(count)}" for other, count in others.items())
         for word, others in nearest.items()
@@ -60,26 +83,49 @@ def spelling(subject: Subject, page: Page) -> Advice[Told]:
     return Told(unseen=tuple(Unseen(word, words[word], near.get(word, "")) for word in nowhere))
 
 
-def titles_in_texts(subject: Subject, page: Page) -> Advice[Told]:
+def dotted(subject: Subject) -> Advice[Told]:
+    """Tell how often texts have with dots (U.S.) what words in capitals (US) do not find."""
+    asked: dict[str, Counted] = {}
+    for word in wanted_leaves(subject.query):
+        text, language = f"{'.'.join(word.typed)}.", word.language
+        is_short = word.kind == "word" and language and _CAPITALS.fullmatch(word.typed)
+        if is_short and set(normal_spellings(text, language)).isdisjoint(word.words):
+            exact = lower(Phrase(f"{EXACT_MARK}{text}", 0, word.text_field))
+            asked[f"{word.typed} does not find {text}; alone: {text}"] = exact, "chunk"
+    answers: Answers = yield Questions(tuple(asked.values())[:MAX_UNSEEN_WORDS])
+    counts = [(note, answers.counts.get(question, 0)) for note, question in asked.items()]
+    return Told(dotted=tuple([f"{note} {count_text(count)}." for note, count in counts if count]))
+
+
+def titles_in_texts(subject: Subject, page: Page | None) -> Advice[Told]:
     """Tell which clauses on titles find nothing although texts have their words. It takes one step
-    if no hit has the title or the words of such a clause."""
+    if no hit has the title or the words of such a clause, or if the page is not known."""
     scope, deadline = subject.request.scope, subject.request.deadline
     in_text = {
         leaf: replace(leaf, text=quoted(leaf.typed), field=CONTENT)
         for leaf in wanted_leaves(subject.query)
         if leaf.field == TITLE and leaf.kind in ("word", "phrase")
     }
-    on_page = subject.counts_on(page, [*in_text, *in_text.values()])
-    left = [leaf for leaf, text in in_text.items() if on_page.keys().isdisjoint((leaf, text))]
+
+    def lacking(page: Page) -> list[Clause]:
+        on_page = subject.counts_on(page, [*in_text, *in_text.values()])
+        return [leaf for leaf, text in in_text.items() if on_page.keys().isdisjoint((leaf, text))]
+
+    if page is None and len(in_text) > MAX_UNSEEN_WORDS:  # which of them the page lacks decides
+        known: Answers = yield Questions()
+        page = known.page
+    left = list(in_text) if page is None else lacking(page)[:MAX_UNSEEN_WORDS]
     if not left:
         return Told()
-    left = left[:MAX_UNSEEN_WORDS]
     plans = [ResolvedPlan(in_text[leaf]) for leaf in left]
-    searches = [SearchRequest(plan, 1, scope=scope, deadline=deadline) for plan in plans]
+    searches = [
+        SearchRequest(plan, 1, scope=scope, with_text=False, deadline=deadline) for plan in plans
+    ]
     answers: Answers = yield Questions([(leaf, "chunk") for leaf in left], searches)
     unmet: list[Unseen] = []
+    lacked = lacking(answers.page)
     for leaf, best in zip(left, answers.pages, strict=True):
-        if best.hits and not answers.counts[leaf, "chunk"]:
+        if best.hits and not answers.counts[leaf, "chunk"] and leaf in lacked:
             have = "passage has" if best.total.number == 1 else "passages have"
             number, id = count_text(best.total.number), " ".join(best.hits[0].id.split())
             unmet.append(
@@ -120,13 +166,8 @@ def _unseen(query: Clause, hits: Sequence[Hit], in_fields: bool) -> dict[Clause,
 
 def _has(text: str, word: str) -> bool:
     """Return whether a text has a word with neither letters nor digits around it."""
-    at = text.find(word)
-    while at >= 0:
-        end = at + len(word)
-        if not (at and text[at - 1].isalnum()) and not text[end : end + 1].isalnum():
-            return True
-        at = text.find(word, at + 1)
-    return False
+    alone = rf"(?<![^\W_]){re.escape(word)}(?![^\W_])"
+    return word in text and re.search(alone, text) is not None
 
 
 def nearest_words(
@@ -136,29 +177,56 @@ def nearest_words(
 
     1. Words of one edit, and two words that it may consist of.
     2. If there are none and the word is long: words of two edits that several passages have.
+       A server is asked for both at once.
 
     Scope and deadline are those of the request.
     """
     nearest: dict[Clause, dict[str, int]] = {}
-    for most in (1, 2):
-        long = [word for word in words if most == 1 or len(word.typed) >= _LONG]
-        left = [word for word in long if word not in nearest]
-        if not left:
+    for edits in ((1, 2),) if engine.is_remote else ((1,), (2,)):
+        searches = {
+            (word, most): list(_searches(word, request, most))
+            for most in edits
+            for word in words
+            if word not in nearest and (most == 1 or len(word.typed) >= _LONG)
+        }
+        if not searches:
             break
-        searches = {word: list(_searches(word, request, most)) for word in left}
         near: Answers = yield Questions(pages=list(chain(*searches.values())))
         pages = iter(near.pages)
-        others: dict[Clause, list[Clause]] = {}
-        for word, own in searches.items():
+        others: dict[tuple[Clause, int], list[Clause]] = {}
+        for (word, most), own in searches.items():
             parts = list(_parts(word, engine)) if most == 1 else []
-            others[word] = [*parts, *_candidates(word, list(islice(pages, len(own))), most)]
+            candidates = _candidates(word, list(islice(pages, len(own))), most)
+            others[word, most] = [*parts, *candidates]
         unit = request.granularity
         counted: Answers = yield Questions([(o, unit) for o in chain(*others.values())])
-        for word, own in others.items():
+        for (word, most), own in others.items():
             counts = {other.text: counted.counts[other, unit] for other in own}
-            if shown := [(other, count) for other, count in counts.items() if count >= most]:
+            shown = [(other, count) for other, count in counts.items() if count >= most]
+            if shown and word not in nearest:
                 nearest[word] = dict(shown[:MAX_SHOWN])
     return nearest
+
+
+def _folders(subject: Subject, words: Sequence[Clause]) -> Advice[dict[Clause, dict[str, int]]]:
+    """Return up to MAX_SHOWN clauses on folders for each word, with their numbers of passages. The
+    name of such a folder has the word; nothing else finds names of folders."""
+    if _PATH not in subject.engine.manifest.query_schema.metadata:
+        return {}
+    request = subject.request
+    scope, deadline = request.scope, request.deadline
+    values = FieldsRequest((_PATH,), MAX_QUICK_VALUES, scope, quick=True, deadline=deadline)
+    answers: Answers = yield Questions(values=values)
+    frequent = answers.values.fields[0].frequent if answers.values is not None else ()
+    patterns = {word: patterns_of(word) for word in words}
+    named: dict[Clause, dict[str, int]] = {word: {} for word in words}
+    for value, count in frequent:
+        if value.endswith("/") and count is not None:
+            name = Words(value[:-1].rpartition("/")[2])
+            for word, own in named.items():
+                if len(own) < MAX_SHOWN and any(map(name.match, patterns[word])):
+                    own[value_of(_PATH, value).text] = count
+    return named
 
 
 def _searches(word: Clause, request: SearchRequest, edits: int) -> Iterator[SearchRequest]:
@@ -176,16 +244,19 @@ def _searches(word: Clause, request: SearchRequest, edits: int) -> Iterator[Sear
 
 
 def _parts(word: Clause, engine: SearchEngine) -> Iterator[Clause]:
-    """Yield the phrases of two words that a word may be, or the word that one of several parts may
-    be. Phrases of words that the engine does not know are left out."""
+    """Yield a name with its other digraphs, the phrases of two words that a word may be, or the
+    word that one of several parts may be. Phrases of words that the engine does not know are left
+    out."""
     text, language, field = word.typed, word.language, word.text_field
+    for other in with_other_digraphs(text.lower(), language):
+        yield lower(Term(other, field), language)
     tokens = analysis.terms(text)
     if len(tokens) > 1:
         yield lower(Term("".join(tokens), field), language)
     if not text.isalnum() or len(text) > _MAX_CHARACTERS:
         return
     pairs = [f"{text[:at]} {text[at:]}" for at in range(2, len(text) - 1)]
-    of_pairs = {pair: set(terms_of(pair, language, False)) - {HOLE} for pair in pairs}
+    of_pairs = {pair: set(terms_of(pair, language, "")) - {HOLE} for pair in pairs}
     left = set[str]().union(*of_pairs.values())
     known = set[str]()
     for name in searched_fields(word.field):

@@ -194,7 +194,7 @@ def notes_on(advice: Told) -> list[str]:
     leaves = [part.leaf for part in alone if part.leaf is not None and not part.count]
     named = {(leaf.field, leaf.typed.removeprefix(EXACT_MARK)) for leaf in leaves}
     parts = {word for _, typed in named for word in typed.split()}
-    notes: list[str] = []
+    notes = list(advice.dotted)
     for word, phrase, near, in_text in advice.unseen:
         is_named = (word.field, word.typed) in named
         if in_text and any(f"[{hit.id}]" in near for hit in advice.nearest):
@@ -232,7 +232,8 @@ class Unseen(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What advice tells beside the hits: words that occur nowhere, and parts of a SearchResult.
+    """What advice tells beside the hits: words that occur nowhere, notes on words with
+    dots, and parts of a SearchResult.
 
     Example: Told(branches=(opera 27, venice 4))
     """
@@ -243,6 +244,7 @@ class Told:
     branches: tuple[ClauseCount, ...] = ()
     unrepresented: tuple[Hit, ...] = ()
     absent: tuple[Absence, ...] = ()
+    dotted: tuple[str, ...] = ()
 
     @staticmethod
     def all(pieces: Sequence[Told]) -> Told:
@@ -256,4 +258,5 @@ class Told:
             tuple([count for piece in pieces for count in piece.branches]),
             tuple([hit for piece in pieces for hit in piece.unrepresented]),
             tuple([absence for piece in pieces for absence in piece.absent]),
+            tuple([note for piece in pieces for note in piece.dotted]),
         )

@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from arag_search.corpus import MAX_SENTENCES, typed_id
-from arag_search.engines.base import Page, SearchEngine, SearchRequest
+from arag_search.engines.base import Page, SearchEngine, SearchRequest, no_sentences
 from arag_search.engines.hits import Hit
-from arag_search.errors import NotServedError
 from arag_search.plan.clauses import ResolvedPlan, leaf_clauses, with_values
 from arag_search.plan.lower import lower
 from arag_search.query.fields import TITLE
@@ -18,11 +17,11 @@ from arag_search.query.problems import NOTE_UNRANKED
 from arag_search.query.reading import Options, parse_checked
 from arag_search.search.advice.feedback import feedback
 from arag_search.search.advice.judging import Judge
-from arag_search.search.advice.parts import Parts, parts
+from arag_search.search.advice.parts import Parts, Tally, parts
 from arag_search.search.advice.preferences import lowered_by, unmet_preferences
 from arag_search.search.advice.questions import Advice, Subject, answered
 from arag_search.search.advice.relaxing import relaxed
-from arag_search.search.advice.spelling import spelling, titles_in_texts
+from arag_search.search.advice.spelling import dotted, spelling, titles_in_texts
 from arag_search.search.advice.told import Told, notes_on
 from arag_search.search.asked import Search
 from arag_search.search.counting.fields import contents, parse_sort
@@ -39,12 +38,7 @@ def logical_search(state: IndexState, asked: Search, *, exact: bool = False) -> 
     """See ``Index.logical_search``; an ``exact`` search is for no other values than asked for."""
     started = time.perf_counter()
     if asked.granularity == "sentence" and not state.manifest.has_sentences:
-        raise NotServedError(
-            "The index has no sentences.",
-            where=state.location,
-            allowed="granularity chunk",
-            do="Build it again with sentences.",
-        )
+        raise no_sentences(state.location)
     engine, schema, form = state.engine, state.schema, asked.form
     sort = None if asked.sort is None else parse_sort(asked.sort, schema)
     options = Options(schema, asked.default_operator, asked.operators, as_written=asked.as_written)
@@ -126,14 +120,27 @@ def _searched(engine: SearchEngine, subject: Subject) -> Found:
             if shown.first_page:
                 return Found(page_after(engine, request, shown.page), Told(), shown.first_page)
     page = None if engine.is_remote else engine.search(request)
-    of_parts = [parts(subject, page)] if asked.branches and _is_plain(request) else []
-    page, tallies, pieces = answered(
-        engine, request, page, of_parts, lambda known: _advice(subject, known)
+    at_once: list[Advice[Tally | Told | None]] = []
+    if asked.branches and _is_plain(request):
+        at_once.append(parts(subject, page))
+    if asked.feedback and asked.after is None and _is_plain(request):
+        at_once.append(dotted(subject))
+    # A single clause is counted exactly by a search alone.
+    with_page = page is None and _is_plain(request) and not subject.query.is_counted
+    if with_page and asked.feedback:
+        at_once += [spelling(subject, None), titles_in_texts(subject, None)]
+    page, first, pieces = answered(
+        engine,
+        request,
+        page,
+        at_once,
+        lambda known: _advice(subject, known, of_words=not with_page),
     )
+    pieces += [piece for piece in first if isinstance(piece, Told)]
     first_page, rest = 0, ""
     if asked.branches and asked.form.in_corpus_order:
         page, rest = rarest(engine, request, page)
-    for tally in filter(None, tallies):
+    for tally in (tally for tally in first if isinstance(tally, Tally)):
         alternatives = tally.alternatives
         if asked.first_page == request.top_k and any(alternatives.values()):
             page, first_page = with_places(page, alternatives, subject.judge), request.top_k
@@ -161,17 +168,22 @@ def _notes(
         notes.append("no passage of this index has a title: title: finds nothing.")
     if outcome.page.hits and request.with_text and not asked.offset:
         notes += unmet_preferences(subject, outcome.page)
-    return [*notes, *notes_on(outcome.advice)]
+    notes += notes_on(outcome.advice)
+    if outcome.advice.unseen and state.engine.withheld:
+        notes.append(state.engine.withheld)
+    return notes
 
 
-def _advice(subject: Subject, page: Page) -> Iterator[Advice[Told]]:
-    """Yield the pieces of advice on a page that a search asks for, in the order of their notes."""
+def _advice(subject: Subject, page: Page, *, of_words: bool) -> Iterator[Advice[Told]]:
+    """Yield the pieces of advice on a page that a search asks for, in the order of their notes;
+    those ``of_words`` only if they were not asked with the page."""
     asked, with_text, is_list = subject.asked, subject.request.with_text, subject.asked.form.is_list
     if not page.total.number and asked.feedback:
         yield feedback(subject)
     if not page.total.number and asked.relax and with_text:
         yield relaxed(subject)
-    if asked.feedback and not asked.offset and (with_text or (is_list and not page.hits)):
+    is_told = asked.feedback and not asked.offset and of_words
+    if is_told and (with_text or (is_list and not page.hits)):
         yield spelling(subject, page)
         yield titles_in_texts(subject, page)
 

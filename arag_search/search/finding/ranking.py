@@ -13,7 +13,7 @@ from arag_search.plan.clauses import Clause, ResolvedPlan, all_clauses, joined, 
 from arag_search.search.advice.judging import Judge
 from arag_search.search.advice.parts import MAX_COUNTED
 from arag_search.search.advice.told import MAX_RARE
-from arag_search.search.counting.reply_forms import MAX_REACH, counted_all
+from arag_search.search.counting.reply_forms import MAX_REACH
 from arag_search.search.reading.snippets import Highlighter
 
 
@@ -58,17 +58,17 @@ def rarest(engine: SearchEngine, request: SearchRequest, page: Page) -> tuple[Pa
     query, offset = request.query.root, request.offset
     is_other = request.sort or request.per_document or request.from_ordinal is not None
     parts = () if is_other or request.granularity != "chunk" else query.parts
-    if query.kind != "any" or not 1 < len(parts) <= MAX_COUNTED:
+    is_short = page.total.is_exact and page.total.number <= MAX_RARE
+    if query.kind != "any" or not 1 < len(parts) <= MAX_COUNTED or is_short:
         return page, ""
-    page = counted_all(engine, page, request)
     others = [unranked(with_parts(query, [p for p in parts if p is not part])) for part in parts]
-    counts = engine.counts(
-        [(ResolvedPlan(other), "chunk") for other in others],
+    total, *counts = engine.counts(
+        [(ResolvedPlan(counted), "chunk") for counted in (query, *others)],
         request.scope,
         request.deadline,
         exact=True,
     )
-    first, total = min(counts), page.total.number
+    page, first = page.with_total(total), min(counts)
     if not first or total - first <= MAX_RARE or total > MAX_REACH:
         return page, ""
     most, within = parts[counts.index(first)], others[counts.index(first)]

@@ -136,12 +136,12 @@ def chunk_read(
     UnknownChunkError naming every id that the index (or the scope) does not hold, and QueryError
     for the filter.
     """
-    engine, (scope, _), ids = state.engine, state.narrowed(filter), [*map(typed_id, ids)]
-    chunks = engine.read(ids, scope)
+    part, ids = state if filter is None else state.within(filter), [*map(typed_id, ids)]
+    chunks = part.engine.read(ids, part.scope)
     unknown = [id for id, chunk in zip(ids, chunks, strict=True) if chunk is None]
     if unknown:
         raise unknown_chunks(unknown, state.location)
-    return [ReadChunk(chunk, *engine.neighbours(chunk, scope)) for chunk in chunks if chunk]
+    return with_neighbours(part, [chunk for chunk in chunks if chunk])
 
 
 def read(
@@ -152,9 +152,10 @@ def read(
     return state.engine.read([*map(typed_id, ids)], state.narrowed(filter)[0])
 
 
-def with_neighbours(state: IndexState, chunk: Chunk) -> ReadChunk:
-    """Return a chunk with the ids of the previous and the next chunk."""
-    return ReadChunk(chunk, *state.engine.neighbours(chunk, state.scope))
+def with_neighbours(state: IndexState, chunks: Sequence[Chunk]) -> list[ReadChunk]:
+    """Return chunks, each with the ids of the previous and the next one."""
+    beside = state.engine.neighbours(chunks, state.scope)
+    return [ReadChunk(chunk, *ids) for chunk, ids in zip(chunks, beside, strict=True)]
 
 
 def scan(state: IndexState, *, filter: str | Data | None = None) -> Iterator[Chunk]:

@@ -7,25 +7,25 @@ from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Literal
 
-from arag_search.corpus import split_at
+from arag_search.corpus import TextKind, kind_of, split_at
 from arag_search.engines.hits import Hit
 from arag_search.plan.clauses import Clause
 from arag_search.plan.matching import Pattern, Words, patterns_of, terms_of
 from arag_search.query import analysis
 from arag_search.query.analysis import Token
-from arag_search.query.forms import HOLE, NormalForm, is_code, normal_forms
+from arag_search.query.forms import HOLE, NormalForm, normal_forms
 
 
 class Sentences:
-    """A text with its sentences; ``ends`` has the offset after each sentence, and ``code`` is that
+    """A text with its sentences; ``ends`` has the offset after each sentence, and ``kind`` is that
     of ``normal_forms``."""
 
-    __slots__ = ("_code", "_ends", "_matching", "_terms", "_text")
+    __slots__ = ("_ends", "_kind", "_matching", "_terms", "_text")
 
-    def __init__(self, text: str, ends: Sequence[int], code: bool = False) -> None:
+    def __init__(self, text: str, ends: Sequence[int], kind: TextKind = "") -> None:
         self._text = text
         self._ends = tuple(ends)
-        self._code = code
+        self._kind: TextKind = kind
         self._terms: dict[str, _Terms] = {}
         self._matching: dict[Pattern, set[int]] = {}
 
@@ -50,7 +50,7 @@ class Sentences:
     def _in(self, language: str) -> _Terms:
         terms = self._terms.get(language)
         if terms is None:
-            terms = self._terms[language] = _Terms(self._text, self._ends, language, self._code)
+            terms = self._terms[language] = _Terms(self._text, self._ends, language, self._kind)
         return terms
 
 
@@ -61,11 +61,11 @@ class _Terms:
     and only the text as a whole has its term.
     """
 
-    def __init__(self, text: str, ends: tuple[int, ...], language: str, code: bool) -> None:
+    def __init__(self, text: str, ends: tuple[int, ...], language: str, kind: TextKind) -> None:
         sentences = split_at(text, ends)
         self.is_apart = all(map(str.isspace, [sentence[-1:] for sentence in sentences[:-1]]))
-        self._sentences = [terms_of(sentence, language, code) for sentence in sentences]
-        self._whole = text, language, code
+        self._sentences = [terms_of(sentence, language, kind) for sentence in sentences]
+        self._whole = text, language, kind
 
     @cached_property
     def _all(self) -> list[str]:
@@ -118,8 +118,8 @@ class AnalysedTexts:
         key = hit.id, bool(hit.sentence_ends)
         known = self._known.get(key)
         if known is None:
-            code, ends = is_code(hit.doc_id), hit.sentence_ends or (len(hit.content),)
-            known = Words(*hit.heading, code=code), Sentences(hit.content, ends, code)
+            kind, ends = kind_of(hit.doc_id), hit.sentence_ends or (len(hit.content),)
+            known = Words(*hit.heading, kind=kind), Sentences(hit.content, ends, kind)
             self._known[key] = known
         return known
 
@@ -133,18 +133,18 @@ Mark = tuple[int, int]
 
 
 def marks(
-    text: str, leaves: Iterable[Clause], field: MarkedField, code: bool = False
+    text: str, leaves: Iterable[Clause], field: MarkedField, kind: TextKind = ""
 ) -> list[Mark]:
     """Return the marks of everything that the leaves match in a title or a content, in order.
 
     A phrase is one mark; a loose phrase has a mark on each word of a match. Marks that overlap are
-    merged. ``code`` is that of ``normal_forms``. O(words of the text x leaves).
+    merged. ``kind`` is that of ``normal_forms``. O(words of the text x leaves).
     """
-    return merged(spans(text, leaves, field, code))
+    return merged(spans(text, leaves, field, kind))
 
 
 def spans(
-    text: str, leaves: Iterable[Clause], field: MarkedField, code: bool = False
+    text: str, leaves: Iterable[Clause], field: MarkedField, kind: TextKind = ""
 ) -> list[Mark]:
     """Return the marks as ``marks`` does, sorted, but those that overlap are not merged."""
     wanted = [leaf for leaf in leaves if leaf.field in (None, field)]
@@ -156,17 +156,19 @@ def spans(
             all_marks.update(leaf.lookup.places(text))
             continue
         for pattern in patterns_of(leaf):
-            words, terms = _words(text, pattern.language, code)
+            words, terms = _words(text, pattern.language, kind)
             runs = pattern.runs(terms)
             all_marks.update((words[first].start, words[last].end) for first, last in runs)
     return sorted(all_marks)
 
 
 @lru_cache(maxsize=2_000)
-def _words(text: str, language: str, code: bool) -> tuple[Sequence[Token | NormalForm], list[str]]:
+def _words(
+    text: str, language: str, kind: TextKind
+) -> tuple[Sequence[Token | NormalForm], list[str]]:
     """Return the words of a text with their places, and their terms. Searches find the same
     passages again, so that the last texts are cached."""
-    words = normal_forms(text, language, code=code) if language else analysis.tokens(text)
+    words = normal_forms(text, language, kind=kind) if language else analysis.tokens(text)
     return words, [word.term for word in words]
 
 

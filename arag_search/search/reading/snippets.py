@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
-from arag_search.corpus import Chunk, chunk_ordinal, heading_of, split_at
+from arag_search.corpus import Chunk, TextKind, chunk_ordinal, heading_of, kind_of, split_at
 from arag_search.engines.base import Matching
 from arag_search.engines.hits import GAP, Hit, snippet_pieces
 from arag_search.plan.clauses import Clause, any_clause, wanted_leaves
@@ -23,7 +23,7 @@ from arag_search.plan.matching import Pattern, Words, patterns_of, typed_pattern
 from arag_search.query import analysis
 from arag_search.query.analysis import spellings_of
 from arag_search.query.fields import CONTENT, TITLE
-from arag_search.query.forms import HOLE, is_code
+from arag_search.query.forms import HOLE
 from arag_search.query.regexes import Stopwatch, stopwatch
 from arag_search.query.tree import Phrase
 from arag_search.search.reading.occurrences import (
@@ -79,9 +79,9 @@ class Snippets:
         names of units in the passage do not count.
         """
         title, _ = self._texts.of(hit)
-        if hit.outline.units:
-            heading = heading_of(hit.title, hit.outline._replace(units=()))
-            title = Words(*heading, code=is_code(hit.doc_id))
+        if hit.outline.units or hit.outline.beside:
+            heading = heading_of(hit.title, hit.outline._replace(units=(), beside=()))
+            title = Words(*heading, kind=kind_of(hit.doc_id))
         for pattern, is_name in self._names:
             if title.match(pattern):
                 words = 2 * len(pattern.spellings[0])
@@ -123,12 +123,24 @@ class Snippets:
         ranked = self._ranked(hit, every=every)
         sentences, best = tuple(sorted(ranked)), next(iter(ranked), 0)
         named = self.names(hit)
-        return hit._replace(sentences=sentences, best=best, lowered=lowered, is_named=named)
+        hit = hit._replace(sentences=sentences, best=best, lowered=lowered, is_named=named)
+        return hit._replace(beside=self._beside(hit)) if hit.outline.beside else hit
+
+    def _beside(self, hit: Hit) -> tuple[str, ...]:
+        """Return the texts beside a passage that the query matches, but for the name of the file,
+        which the id shows."""
+        patterns = [pattern for pattern, _ in self._names]
+        return tuple(
+            text
+            for text in hit.outline.beside
+            if any(map(Words(text).match, patterns))
+            and not all(word in hit.doc_id for word in text.split())
+        )
 
     def _named_units(self, hit: Hit) -> Iterator[int]:
         """Yield the first sentence of each unit whose name a clause on titles matches."""
         for unit in hit.outline.units:
-            name = Words(unit.name, code=is_code(hit.doc_id))
+            name = Words(unit.name, kind=kind_of(hit.doc_id))
             yield from (unit.first for pattern in self._titles if name.match(pattern))
 
 
@@ -352,10 +364,10 @@ class Highlighter:
         content: str,
         ends: Sequence[int],
         sentences: Sequence[int],
-        code: bool = False,
+        kind: TextKind = "",
     ) -> Highlights:
         """Return the marks in a title and in the snippet of the given sentences (0-based numbers).
-        ``code`` is that of ``normal_forms``. O(length of the texts x (leaves + substrings))."""
+        ``kind`` is that of ``normal_forms``. O(length of the texts x (leaves + substrings))."""
         leaves = [] if self.query is None else wanted_leaves(self.query)
         texts: list[str] = []
         for piece in snippet_pieces(split_at(content, tuple(ends)), sentences):
@@ -366,10 +378,10 @@ class Highlighter:
         located: list[Mark] = []
         offset = 0
         for text in texts:
-            marks = merged(self._spans(text, leaves, CONTENT, code))
+            marks = merged(self._spans(text, leaves, CONTENT, kind))
             located += [(offset + start, offset + end) for start, end in marks]
             offset += len(text) + 1
-        in_title = merged(self._spans(title, leaves, TITLE, code))
+        in_title = merged(self._spans(title, leaves, TITLE, kind))
         return Highlights(tuple(in_title), tuple(located))
 
     def typed_in(self, hit: Hit) -> int:
@@ -395,10 +407,10 @@ class Highlighter:
         return next(iter(marks), None)
 
     def _spans(
-        self, text: str, leaves: Sequence[Clause], field: MarkedField, code: bool
+        self, text: str, leaves: Sequence[Clause], field: MarkedField, kind: TextKind
     ) -> list[Mark]:
         with self.watch:
-            places = set(spans(text, leaves, field, code))
+            places = set(spans(text, leaves, field, kind))
         for substring in self.substrings:
             matches = re.finditer(re.escape(substring), text, re.IGNORECASE) if substring else ()
             places.update(match.span() for match in matches)

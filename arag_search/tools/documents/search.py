@@ -5,6 +5,8 @@ numbers."""
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from itertools import accumulate, groupby
 from operator import attrgetter
@@ -286,7 +288,15 @@ class DocumentSearch(Tool):
             parse_filter(filter, self.index.manifest.query_schema)
         is_one = isinstance(arguments, SingleSearchArguments)
         queries, notes = distinct_queries([arguments.query] if is_one else arguments.queries)
-        results = [self._searched(query, filter) for query in queries]
+        if len(queries) > 1 and self.index.engine.is_remote:  # which answers all at the same time
+            with ThreadPoolExecutor(len(queries)) as pool:
+                begun = [
+                    pool.submit(copy_context().run, self._searched, query, filter)
+                    for query in queries
+                ]
+            results = [search.result() for search in begun]
+        else:
+            results = [self._searched(query, filter) for query in queries]
         if all(isinstance(result, QueryError) for result in results):
             raise Mistake("\n".join(map(str, results)))
         documents = self._fused(queries, results)

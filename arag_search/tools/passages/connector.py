@@ -265,7 +265,7 @@ class ConnectorFetch(ConnectorTool):
         raise Mistake(f'There is nothing with the id "{shown}". Use an id that search gave.')
 
     def _passage_metadata(self, chunk: Chunk) -> dict[str, str]:
-        read_chunk = self.index.with_neighbours(chunk)
+        read_chunk = self.index.with_neighbours([chunk])[0]
         metadata = {DOC_ID: chunk.doc_id, "part": f"{chunk.part} of {chunk.parts}"}
         place = {"headings": shown_path(chunk.outline.path), "line": str(chunk.outline.line or "")}
         metadata |= {name: value for name, value in place.items() if value}

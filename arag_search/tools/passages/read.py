@@ -7,8 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from arag_search.corpus import Chunk, typed_id
-from arag_search.query.forms import is_code
+from arag_search.corpus import Chunk, kind_of, typed_id
 from arag_search.search.reading.documents import ReadChunk
 from arag_search.search.reading.occurrences import Sentences
 from arag_search.search.reading.snippets import best_sentence
@@ -70,22 +69,20 @@ class ChunkRead(Tool):
         return ("near",) if self.preset.reproduces else ("from_sentence",)
 
     def _call(self, arguments: ChunkReadArguments, read_set: ReadSet) -> ToolResult:
-        ids = self._known_ids(list(dict.fromkeys(map(typed_id, arguments.chunk_ids))))
+        known, ids = self._read(list(dict.fromkeys(map(typed_id, arguments.chunk_ids))))
         if len(ids) > 1 and (part := _part_asked(arguments)):
             raise Mistake(
                 f"Tool not run: {part} with {len(ids)} chunk ids. It takes one id; read the "
                 "others in another call."
             )
-        stored = self.index.read(ids)
         if (paper := self.preset.replies) is not None:
-            chunks = {chunk.id: chunk for chunk in stored if chunk is not None}
-            return read_reply(ids, chunks, read_set, paper, self.max_result_tokens)
-        unknown = [id for id, chunk in zip(ids, stored, strict=True) if chunk is None]
+            return read_reply(ids, known, read_set, paper, self.max_result_tokens)
+        unknown = [id for id in ids if id not in known]
         if len(unknown) == len(ids):
             none = "No chunk has the id" if len(ids) == 1 else "No chunks have the ids"
             named = names(unknown, self.max_result_tokens // 2)
             raise Mistake(f"{none} {named}. {IN_BRACKETS}")
-        chunks = [self.index.with_neighbours(chunk) for chunk in stored if chunk is not None]
+        chunks = self.index.with_neighbours([known[id] for id in ids if id in known])
         wanted = self._wanted(arguments, chunks[0].chunk) if len(chunks) == 1 else None
         go_on = GO_ON if "near" in self.hidden else GO_ON_NEAR
         reply = _Reply(self.max_result_tokens, read_set, unknown, go_on)
@@ -109,12 +106,11 @@ class ChunkRead(Tool):
             )
         return range(first - 1, sentences)
 
-    def _known_ids(self, ids: list[str]) -> list[str]:
-        shown = [id for id in ids if meant_id(id) != id]
-        if not shown:
-            return ids
-        known = {id for id, chunk in zip(shown, self.index.read(shown), strict=True) if chunk}
-        return list(dict.fromkeys(id if id in known else meant_id(id) for id in ids))
+    def _read(self, ids: list[str]) -> tuple[dict[str, Chunk], list[str]]:
+        """Return the chunks that exist, by id, and the ids that are meant by those asked for."""
+        asked = list(dict.fromkeys([*ids, *map(meant_id, ids)]))
+        known = {chunk.id: chunk for chunk in self.index.read(asked) if chunk is not None}
+        return known, list(dict.fromkeys(id if id in known else meant_id(id) for id in ids))
 
 
 def _part_asked(arguments: ChunkReadArguments) -> str:
@@ -128,7 +124,7 @@ def _part_asked(arguments: ChunkReadArguments) -> str:
 def _near(chunk: Chunk, words: str, language: str) -> range:
     """Return the sentences around the one with most of the words. Raises Mistake if no sentence has
     any of them."""
-    text = Sentences(chunk.content, chunk.sentence_ends, is_code(chunk.doc_id))
+    text = Sentences(chunk.content, chunk.sentence_ends, kind_of(chunk.doc_id))
     sentences = chunk.sentences()
     best = best_sentence(words, text, language)
     if best is None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from arag_search.corpus import split_at
+from arag_search.corpus import PATH_MARK, split_at
 from arag_search.engines.hits import Hit
 from arag_search.query import analysis
 from arag_search.search.results import SearchResult
@@ -266,7 +266,9 @@ def passages_of(hits: Sequence[Hit], whole_up_to: int | None) -> list[Passage]:
 def block_of(passage: Passage, at: int, read_set: ReadSet) -> Block:
     """Return a passage with what the rules show of it. ``at`` is its place among the hits."""
     hit = passage.hit
-    header = header_line(hit.id, hit.title, hit.part, hit.parts, hit.outline)
+    path = PATH_MARK.join(filter(None, (hit.outline.path, *hit.beside)))
+    outline = hit.outline._replace(path=path) if hit.beside else hit.outline
+    header = header_line(hit.id, hit.title, hit.part, hit.parts, outline)
     same = list(passage.copies or ())
     block = passage_block(hit, header, passage.sentences, at=at, same=same, outline=hit.outline)
     numbers = next(numbers for rule in RULES if (numbers := rule(passage)) is not None)

@@ -13,13 +13,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from arag_search.corpus import split_at
+from arag_search.corpus import kind_of, split_at
 from arag_search.engines.base import MAX_TOTAL
 from arag_search.engines.hits import Hit
 from arag_search.plan.clauses import Clause, wanted_leaves
 from arag_search.plan.matching import Pattern, Words, patterns_of
 from arag_search.query import analysis
-from arag_search.query.forms import is_code
 from arag_search.query.names import Name, links_in, name_of, possible_names
 from arag_search.search.advice.told import ClauseCount
 from arag_search.search.index import Index
@@ -204,7 +203,7 @@ def _sentences(documents: Sequence[Hit], words: str, language: str) -> dict[int,
     known = set(analysis.terms(hit.title))
     more = [n for n, text in enumerate(sentences) if not known.issuperset(analysis.terms(text))]
     if wanted := " ".join(word for word in analysis.terms(words) if word not in known):
-        text = Sentences(hit.content, hit.sentence_ends, is_code(hit.doc_id))
+        text = Sentences(hit.content, hit.sentence_ends, kind_of(hit.doc_id))
         best = best_sentence(wanted, text, language)
         if best in more:
             return {best: sentences[best]}

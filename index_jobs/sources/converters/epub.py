@@ -11,14 +11,10 @@ from urllib.parse import unquote
 from zipfile import ZipFile
 
 from arag_search.errors import SourceError
+from index_jobs.sources.converters.archives import opened_archive, parsed_xml
 from index_jobs.sources.converters.html import decoded_markup, page_of
-from index_jobs.sources.converters.office import opened_archive, parsed_xml
 from index_jobs.sources.converters.outline import Part, outline_of, shifted
-from index_jobs.sources.converters.registry import (
-    ConvertedDocument,
-    reading,
-    sensible_title,
-)
+from index_jobs.sources.converters.registry import ConvertedDocument, reading, sensible_title
 from index_jobs.sources.lines.files import Fields
 
 if TYPE_CHECKING:

@@ -6,13 +6,17 @@ The markup is parsed as browsers do it, by lexbor, without scripts and without n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from arag_search.corpus import MAX_NAME_CHARACTERS, Outline, UnitKind
-from index_jobs.sources.converters.outline import INDEX_LINES, Part, outline_of
+from index_jobs.sources.converters import raised
+from index_jobs.sources.converters.numbering import BULLET, shown_number, whole
+from index_jobs.sources.converters.outline import INDEX_LINES, TABLE_LINES, Part, outline_of
+from index_jobs.sources.converters.panels import Panels
 from index_jobs.sources.converters.registry import ConvertedDocument, whole_file
 from index_jobs.sources.encodings import Decoded, decoded
 from index_jobs.sources.lines.files import Fields
@@ -23,11 +27,11 @@ if TYPE_CHECKING:
 _UNSEEN = frozenset(
     """
     head script style template noscript iframe object embed canvas svg audio video map nav select
-    datalist rp rt rtc annotation annotation-xml
+    datalist rp rtc annotation annotation-xml
     """.split()  # noqa: SIM905
 )
 """Elements that are not part of the text: code, controls, pictures, navigation, the sources of
-formulas. The readings of ruby text follow it."""
+formulas."""
 
 _PARAGRAPHS = frozenset(
     """
@@ -56,6 +60,7 @@ _SET_APART = frozenset(("button", "label", "output", "textarea"))
 _DISPLAY = re.compile(
     r"(?:^|;)\s*display\s*:\s*(inline-\w+|block|flex|grid|list-item|table)\b", re.I
 )
+_ALIGNED = re.compile(r"(?:^|;)\s*vertical-align\s*:\s*(?:super|(sub|-[\d.])|[\d.]*[1-9])", re.I)
 _NOT_DISPLAYED = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.I)
 _META_CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.I)
 _COMMENT = re.compile(rb"<!--.*?(?:-->|$)", re.DOTALL)
@@ -93,6 +98,7 @@ _NAVIGATION = frozenset(("navigation", "contentinfo", "search"))
 
 _CONTENT = frozenset(("main", "article"))
 _LEFT_OUT = "navigation left out of pages"
+_HIDDEN = "hidden elements left out of pages"
 _LISTS = frozenset(("ul", "ol", "dl", "table", _INDEX))
 _ITEMS: Mapping[str, UnitKind] = {
     "li": "entry",
@@ -105,8 +111,38 @@ _APART = frozenset(("aside", "blockquote", "figure", _NOTE))
 """Elements whose headings are no sections of the page."""
 
 _OUTLINED = _LISTS | _APART | _CELLS | set(_ITEMS) | {"dd", *(f"h{n}" for n in range(1, 7))}
+_LIST_STYLE = re.compile(r"(?:^|;)\s*list-style(?:-type)?\s*:\s*([\w-]+)", re.I)
 _INDEX_SHARE = 0.8
 """A list of INDEX_LINES, of whose characters at least this share are in links, is an index."""
+
+_PLACES = {
+    "msup": ("", raised.RAISED),
+    "msub": ("", raised.LOWERED),
+    "msubsup": ("", raised.LOWERED, raised.RAISED),
+    "munder": ("", raised.LOWERED),
+    "mover": ("", raised.RAISED),
+    "munderover": ("", raised.LOWERED, raised.RAISED),
+    "mfrac": (raised.ABOVE, raised.BELOW),
+    "mroot": ("", raised.DEGREE),
+}
+"""The marks of the parts of formulas, by their place."""
+
+_ACCENTED = ("mover", "munder")
+_MARKS = {
+    "sup": raised.RAISED,
+    "sub": raised.LOWERED,
+    "rt": raised.READING,
+    "msqrt": raised.ROOT,
+    "mroot": raised.ROOT,
+}
+"""The marks of elements that do not stand on the line."""
+
+_ALIGNED_TAGS = frozenset(("span", "a", "font", "small", "b", "i", "em"))
+_ALIGNED_NAMES = {
+    **dict.fromkeys(("sup", "super", "superscript", "noteref", "doc-noteref"), "sup"),
+    **dict.fromkeys(("sub", "subscript"), "sub"),
+}
+"""Classes, roles and types of EPUB of such elements."""
 
 _MAX_NAME_PIECES = 500
 _QUALIFIED_CHARACTERS = 500
@@ -130,17 +166,21 @@ class Page(NamedTuple):
 
 def convert(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocument]:
     """Yield the page as one document. See Converter."""
-    read = decoded_markup(whole_file(path, where), where)
+    yield document_of(decoded_markup(whole_file(path, where), where))
+
+
+def document_of(read: Decoded) -> ConvertedDocument:
+    """Return a page as a document."""
     page = page_of(read.text)
     unread = {**page.unread, **read.unread}
-    yield ConvertedDocument("", page.title, page.text, unread=unread, outline=page.outline)
+    return ConvertedDocument("", page.title, page.text, unread=unread, outline=page.outline)
 
 
-def decoded_markup(data: bytes, where: str) -> Decoded:
-    """Decode a page in the encoding that it declares, or that is detected. Raises SourceError."""
+def decoded_markup(data: bytes, where: str, label: str = "") -> Decoded:
+    """Decode a page as the label says, as it declares, or as is detected. Raises SourceError."""
     beginning = _COMMENT.sub(b"", data[:_CHARSET_BYTES])
     declared = _XML_ENCODING.match(beginning) or _META_CHARSET.search(beginning)
-    return decoded(data, where, declared[1].decode("ascii") if declared else "")
+    return decoded(data, where, label or (declared[1].decode("ascii") if declared else ""))
 
 
 def page_of(markup: str) -> Page:
@@ -158,12 +198,12 @@ def page_of(markup: str) -> Page:
     # lexbor takes UTF-8, which has no lone surrogates.
     data = markup.encode("utf-8", "replace")
     tree = LexborHTMLParser(data, options=LexborDocumentOptions.WO_EVENTS)
-    text = _text_below(tree.body) if tree.body is not None else _Text()
+    text = _text_below(tree.body) if tree.body is not None else _Text(None)
     title = _words(tree.css_first("head > title"))
     heading = text.first_heading or _words(tree.css_first("h1"))
     if not title or (title.startswith(heading) and _TITLE_END.match(title, len(heading))):
         title = heading or title
-    return Page(title, *text.finished(), {_LEFT_OUT: text.furniture} if text.furniture else {})
+    return Page(title, *text.finished(), +text.unread)
 
 
 def _with_end_tag(element: re.Match[str]) -> str:
@@ -178,7 +218,7 @@ def _words(node: LexborNode | None) -> str:
 
 def _text_below(root: LexborNode) -> _Text:
     # Without recursion, because tags may be nested ever so deep.
-    text = _Text()
+    text = _Text(root)
     node: LexborNode | None = root
     open_tags: list[str] = []
     while node is not None:
@@ -186,7 +226,7 @@ def _text_below(root: LexborNode) -> _Text:
         if node.is_text_node:
             text.add(node.text_content or "")
         elif node.is_element_node and (tag := _shown_as(node, text)):
-            text.enter(tag, node.attributes.get("id") if tag == "dt" else None)
+            text.enter(tag, node)
             child = node.first_child
             if child is None:
                 text.leave(tag)
@@ -207,28 +247,29 @@ def _shown_as(node: LexborNode, text: _Text) -> str:
     if it is not shown."""
     tag = node.tag or ""
     if tag in _UNSEEN:
-        if tag == "rt":
-            text.readings.append(_words(node))
-        text.furniture += tag == "nav"
+        text.unread[_LEFT_OUT] += tag == "nav"
         return ""
     attributes = node.attributes
     if not attributes and tag != "dialog":
         return tag
     style = attributes.get("style")
-    if (
+    is_hidden = (
         "hidden" in attributes
         or (tag == "dialog" and "open" not in attributes)
-        or attributes.get("aria-hidden") == "true"
-        or (tag == "button" and attributes.get("type") in ("submit", "reset"))
-        or (style and _NOT_DISPLAYED.search(style))
-    ):
+        or (style and _NOT_DISPLAYED.search(style) is not None)
+    )
+    if is_hidden or attributes.get("aria-hidden") == "true":
+        if not text.panels.opens(node, attributes):
+            text.unread[_HIDDEN] += bool(is_hidden and node.text().strip())
+            return ""
+    elif tag == "button" and attributes.get("type") in ("submit", "reset"):
         return ""
     classes = (attributes.get("class") or "").split()
     role = attributes.get("role") or ""
     if tag != "body" and tag not in _CONTENT:
-        is_banner = role == "banner" and not text.contents
+        is_banner = role == "banner" and not text.is_in(_CONTENT)
         if role in _NAVIGATION or is_banner or not _FURNITURE.isdisjoint(classes):
-            text.furniture += 1
+            text.unread[_LEFT_OUT] += 1
             return ""
     if not _SIGNS.isdisjoint(classes):
         return ""
@@ -239,6 +280,12 @@ def _shown_as(node: LexborNode, text: _Text) -> str:
     if role == "heading" and tag not in _CELLS:
         level = attributes.get("aria-level") or ""
         return f"h{level}" if _HEADING.fullmatch(f"h{level}") else "h2"
+    if tag in _ALIGNED_TAGS:
+        if style and (aligned := _ALIGNED.search(style)):
+            return "sub" if aligned[1] else "sup"
+        for name in (attributes.get("epub:type") or "", role, *classes):
+            if name in _ALIGNED_NAMES:
+                return _ALIGNED_NAMES[name]
     if style and (display := _DISPLAY.search(style)) and tag not in _BLOCKS:
         return "label" if display[1].lower().startswith("inline") else "div"
     return tag
@@ -271,13 +318,34 @@ class _Frame:
         self.is_defined = False  # whether a term has its definition, or a row more than titles
 
 
+class _List:
+    """A list while it is open: the form and the next number of its items."""
+
+    def __init__(self, node: LexborNode) -> None:
+        attributes = node.attributes
+        styled = _LIST_STYLE.search(attributes.get("style") or "")
+        self._form = styled[1].lower() if styled else attributes.get("type") or ""
+        self._is_ordered = node.tag == "ol" and self._form != "none"
+        self._step = -1 if "reversed" in attributes else 1
+        items = sum(item.tag == "li" for item in node.iter()) if self._step < 0 else 1
+        self._next = whole(attributes.get("start"), items)
+
+    def label(self, item: LexborNode) -> str:
+        """Return what stands before the next item."""
+        if not self._is_ordered:
+            return BULLET
+        number = whole(item.attributes.get("value"), self._next)
+        self._next = number + self._step
+        return f"{shown_number(number, self._form)}."
+
+
 class _Text:
     """The text of a page, and its parts, while its elements are walked.
 
     Parts count pieces of text, in place of lines, until the whole text is known.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, root: LexborNode | None) -> None:
         self._gaps: list[str] = []
         self.texts: list[str] = []
         """The pieces of text. Before each comes its gap: line ends, bars and marks."""
@@ -288,16 +356,12 @@ class _Text:
         self._cells = 0  # the cells of the current row so far
         self._bars = 0  # the bars between cells that are still to be written
         self._row_is_empty = True
-        self._preformatted = 0
-        self._links = 0
-        self.contents = 0
-        """How many of the main part and articles of the page are open."""
-
+        self._lists: list[_List] = []
+        self._nested = defaultdict[str, int](int)  # how many elements are open, by their tags
         self.parts: list[Part | None] = []
         """The parts in the order in which they begin; None for those that are not units."""
 
         self._frames: list[_Frame] = []
-        self._set_apart = 0  # how many open elements have headings of their own
         self.lines = 0
         """The number of line ends so far."""
 
@@ -309,14 +373,27 @@ class _Text:
         self.first_heading = ""
         """The text of the first ``<h1>``."""
 
-        self.furniture = 0
-        """The number of elements of navigation that were left out."""
+        self.unread: Counter[str] = Counter()
+        """The numbers of elements that were left out, by their kinds."""
 
-        self.readings: list[str] = []
-        """The readings in the ruby element that is open."""
+        self.panels = Panels(root)
 
-    def enter(self, tag: str, id: str | None = None) -> None:
-        """Begin an element; ``id`` is that of a term."""
+        self._opening = ""  # the marks that the next text begins with
+        self._marks: list[str] = []  # those of each open element that has some, or is in a formula
+        self._places: dict[int, str] = {}
+        """The marks of parts of the formulas that are open, by their nodes."""
+
+    def enter(self, tag: str, node: LexborNode) -> None:
+        """Begin an element."""
+        self._nested[tag] += 1
+        if tag in _MARKS or self._nested["math"]:
+            place = self._places.pop(node.mem_id, "")
+            self._marks.append(place + _MARKS.get(tag, ""))
+            self._opening += self._marks[-1]
+            self._blank &= place in ("", raised.ABOVE)
+            for mark, child in zip(_PLACES.get(tag, ()), node.iter(), strict=False):
+                if not (child.tag == "mo" and tag in _ACCENTED):
+                    self._places[child.mem_id] = mark
         if tag == "br":
             self._break(min(self._line_ends + 1, 2))
         elif tag in _CELLS:
@@ -324,26 +401,25 @@ class _Text:
             self._cells += 1
             self._blank = True
         self._boundary(tag)
-        if tag == "pre":
-            self._preformatted += 1
-        elif tag == "li":
-            self._mark = "- "
-        elif tag == "a":
-            self._links += 1
-        elif tag in _CONTENT:
-            self.contents += 1
+        if tag == "li":
+            self._mark = f"{self._lists[-1].label(node) if self._lists else BULLET} "
+        elif tag in ("ol", "ul", "menu"):
+            self._lists.append(_List(node))
         elif heading := _HEADING.fullmatch(tag):
             self._mark = "#" * int(heading[1]) + " "
         if tag in _OUTLINED:
             self._open(tag)
         if tag == "dt":
-            self._frames[-1].id = id or ""
+            self._frames[-1].id = node.attributes.get("id") or ""
 
     def leave(self, tag: str) -> None:
         """End an element."""
-        if tag == "ruby" and any(self.readings):
-            self.add(f" ({''.join(self.readings)})")
-            self.readings.clear()
+        if tag in _MARKS or self._nested["math"]:
+            marks = self._marks.pop()
+            if self._opening:  # nothing was added
+                self._opening = self._opening.removesuffix(marks)
+            elif marks:
+                self.texts[-1] += raised.END * len(marks)
         if tag in _CELLS:
             self._leave_cell()
         elif tag == "dt":
@@ -351,17 +427,18 @@ class _Text:
         elif tag in _OUTLINED and tag != "dd":
             self._close(tag)
         self._boundary(tag)
-        if tag == "pre":
-            self._preformatted -= 1
-        elif tag == "a":
-            self._links -= 1
-        elif tag in _CONTENT:
-            self.contents -= 1
+        if tag in ("ol", "ul", "menu"):
+            self._lists.pop()
+        self._nested[tag] -= 1
+
+    def is_in(self, tags: Iterable[str]) -> bool:
+        """Return whether an element with one of these tags is open."""
+        return any(self._nested[tag] for tag in tags)
 
     def add(self, text: str) -> None:
         """Add the text of a text node; white space is collapsed outside of ``<pre>``."""
         text = text.replace(_SOFT_HYPHEN, "")
-        if self._preformatted:
+        if self._nested["pre"]:
             if text:
                 self._put(text)
             return
@@ -378,7 +455,7 @@ class _Text:
         while self._frames:
             self._close(self._frames[-1].tag)
         pieces = [piece for pair in zip(self._gaps, self.texts, strict=True) for piece in pair]
-        text = "".join(pieces).rstrip()
+        text = raised.written("".join(pieces)).rstrip()
         stripped = _FIRST_BLANK_LINES.sub("", text)
         before = text.count("\n") - stripped.count("\n")
         # The line ends before each piece and its gap: lines[2 * n + 1] is the line of the n-th.
@@ -403,7 +480,6 @@ class _Text:
         else:
             if tag == "dt" and top and top.tag == "dt":
                 self._close("dt")
-            self._set_apart += tag in _APART
             self._frames.append(_Frame(tag, self))
             self.parts.append(None)
 
@@ -425,7 +501,7 @@ class _Text:
         name or title needs."""
         end = piece + _MAX_NAME_PIECES
         gaps = ("", *self._gaps[piece + 1 : end])
-        return "".join(map("".join, zip(gaps, self.texts[piece:end], strict=False)))
+        return raised.written("".join(map("".join, zip(gaps, self.texts[piece:end], strict=False))))
 
     def _close(self, tag: str) -> None:
         """End an element that was opened, and make it a unit if it is one."""
@@ -433,7 +509,6 @@ class _Text:
         while frame.tag != tag:  # a term outside of a list
             self._add_part(frame)
             frame = self._frames.pop()
-        self._set_apart -= tag in _APART
         self._add_part(frame)
 
     def _add_part(self, frame: _Frame) -> None:
@@ -444,21 +519,27 @@ class _Text:
             lines = self.lines - frame.lines + 1
             linked = self.linked - frame.linked
             share = _INDEX_SHARE * (self.characters - frame.characters)
-            if lines < INDEX_LINES or (tag != _INDEX and linked < share):
+            if lines < INDEX_LINES:
                 return
-            kind = "index"
-            del self.parts[frame.place + 1 :]
+            if tag == _INDEX or linked >= share:
+                kind = "index"
+                del self.parts[frame.place + 1 :]
+            elif frame.name and self.headings == frame.headings and lines >= TABLE_LINES:
+                kind = "section"
         elif heading := _HEADING.fullmatch(tag):
             frame.name = self._words_from(frame.piece)
             level = int(heading[1])
             if level == 1:
                 self.first_heading = self.first_heading or " ".join(frame.name.split())
-            if self._set_apart or not frame.name:
+            if self.is_in(_APART) or not frame.name:
                 return
             kind = "section"
             self.headings += 1
         elif tag in ("li", "tr") and self.headings > frame.headings:  # it lays out the page
             return
+        elif tag == "tr" and not frame.is_defined and self._frames[-1:]:
+            top = self._frames[-1]
+            top.name = top.name or self._words_from(frame.piece) * (top.tag == "table")
         if kind and (tag not in ("dt", "tr") or frame.is_defined):
             end = len(self.texts)
             self.parts[frame.place] = Part(frame.piece, end, kind, frame.name, level)
@@ -466,12 +547,12 @@ class _Text:
     def _boundary(self, tag: str) -> None:
         if tag in _PARAGRAPHS:
             self._break(2)
-            self._mark = ""
         elif tag in _LINES:
             self._break(1)
-            self._mark = ""
         elif tag in _SET_APART:
             self._blank = True
+        if tag in _BLOCKS and tag not in ("p", "div"):  # which may begin an item
+            self._mark = ""
         if tag == "tr":
             self._cells = self._bars = 0
             self._row_is_empty = True
@@ -489,10 +570,11 @@ class _Text:
         if self._bars and self._row_is_empty:
             gap += "| " * self._bars
         self._gaps.append(gap + self._mark)
-        self.texts.append(text)
+        self.texts.append(self._opening + text)
+        self._opening = ""
         self.lines += gap.count("\n") + text.count("\n")
         self.characters += len(text)
-        self.linked += len(text) if self._links else 0
+        self.linked += len(text) if self._nested["a"] else 0
         self._line_ends = self._bars = 0
         self._blank = self._row_is_empty = False
         self._mark = ""

@@ -1,19 +1,26 @@
-"""Mail: single messages (.eml) and mailboxes (.mbox)."""
+"""Mail: single messages (.eml), mailboxes (.mbox), and web archives, which have its form."""
 
 from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.message import EmailMessage
 from pathlib import Path
 from typing import Any, cast
 
-from arag_search.errors import SourceError
-from index_jobs.sources.converters.html import page_of
-from index_jobs.sources.converters.registry import ConvertedDocument, reading, whole_file
+from arag_search.errors import MissingExtraError, SourceError
+from index_jobs.sources.converters.html import decoded_markup, document_of, page_of
+from index_jobs.sources.converters.registry import (
+    FILE_TYPES,
+    ConvertedDocument,
+    Converter,
+    reading,
+    whole_file,
+)
 from index_jobs.sources.encodings import Decoded, decoded
 from index_jobs.sources.lines.files import SKIP, CorpusFile, Fields, readable
 
@@ -31,6 +38,16 @@ _NO_BODY = "messages without a text"
 _STUB = 2
 """An alternative is a stub if another one has more than so many times its words."""
 
+_APPLE_SIZE = re.compile(rb"(\d{1,9})[ \t]*\r?\n")  # properties stand behind so many bytes
+_LOOKED_AT_BYTES = 1 << 14
+_HEADERS = re.compile(rb"(?:[!-9;-~]{1,76}[ \t]*:[^\n]*\n(?:[ \t]+\S[^\n]*\n)*)+(?=\r?\n|\Z)")
+_OF_MAIL = re.compile(
+    rb"^(?:Message-ID|Received|Return-Path|Delivered-To|MIME-Version|X-Mozilla-Status"
+    rb"|Date(?=:[^\n]*\d{4}[^\n]*\d:\d\d))[ \t]*:",
+    re.IGNORECASE | re.MULTILINE,
+)
+_SENT = re.compile(rb"^(?:From|Subject|Received|To)[ \t]*:", re.IGNORECASE | re.MULTILINE)
+_SIGNATURE = "-- "
 _CHARSET = re.compile(rb"""charset\s*=\s*["']?([\w.:-]{1,40})""", re.IGNORECASE)
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 
@@ -38,7 +55,45 @@ _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 def convert_message(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocument]:
     """Yield the message as one document. Its subject is the title; the text begins with sender,
     recipients and date. Attachments are named, not read. See Converter."""
-    yield _document(whole_file(path, where), "", where)
+    data = whole_file(path, where)
+    if size := _APPLE_SIZE.match(data):
+        data = data[size.end() : size.end() + int(size[1])]
+    yield _document(data, "", where)
+
+
+def convert_archive(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocument]:
+    """Yield the page of a web archive, which ``start`` names, or is the first. See Converter."""
+    from email import message_from_bytes, policy
+
+    with reading("a web archive", where):
+        data = _with_readable_head(whole_file(path, where), where)
+        archive = message_from_bytes(data, policy=policy.default)
+        pages = [part for part in archive.walk() if part.get_content_type() == "text/html"]
+        pages.sort(key=lambda part: part["Content-ID"] != archive.get_param("start"))
+        content = cast("bytes", pages[0].get_payload(decode=True))
+    yield document_of(decoded_markup(content, where, pages[0].get_content_charset("")))
+
+
+def mail_converter(path: Path, where: str) -> Converter | None:
+    """Return the converter of a file that begins as mail does; None for other files, and where
+    mail cannot be read. Raises SourceError.
+
+    Mail begins with headers that name a sender and a way or a time. In a mailbox, a line
+    ``From ...`` stands before them.
+    """
+    with readable(where), path.open("rb") as file:
+        beginning = file.read(_LOOKED_AT_BYTES)
+    beginning = beginning[: beginning.rfind(b"\n") + 1]
+    first, _, rest = beginning.partition(b"\n")
+    is_box = _SEPARATOR.fullmatch(first + b"\n") is not None
+    headers = _HEADERS.match(rest if is_box else beginning.lstrip(b"\r\n"))
+    if not headers or not _OF_MAIL.search(headers[0]) or not _SENT.search(headers[0]):
+        return None
+    try:
+        FILE_TYPES["message"].check()
+    except MissingExtraError:
+        return None
+    return convert_mailbox if is_box else convert_message
 
 
 def convert_mailbox(
@@ -48,15 +103,10 @@ def convert_mailbox(
     with CorpusFile(path, where) as file:
         for number, message in enumerate(_messages(file), 1):
             place = f"{where}, message {number}"
-            if message is None:
-                yield SourceError(
-                    "The message is too long.",
-                    where=place,
-                    allowed=f"at most {MAX_MESSAGE_BYTES >> 20} MiB",
-                    do=SKIP,
-                )
-                continue
             try:
+                if message is None:
+                    allowed = f"at most {MAX_MESSAGE_BYTES >> 20} MiB"
+                    raise SourceError("The message is too long.", where=place, allowed=allowed)
                 yield _document(message, str(number), place)
             except SourceError as error:
                 error.do = SKIP
@@ -77,12 +127,13 @@ def _messages(file: CorpusFile) -> Iterator[bytes | None]:
     line, following = b"", _line(file).removeprefix(codecs.BOM_UTF8)
     while True:
         line, following = following, _line(file) if following else b""
-        if not line:
-            break
         is_start = at_line_start and after_blank and _SEPARATOR.fullmatch(line) is not None
-        if is_start and (_DATED.match(line) or _FIRST_HEADER.match(following)):
+        if not line or (is_start and (_DATED.match(line) or _FIRST_HEADER.match(following))):
             if is_begun:
-                yield _joined(lines, size)
+                data = _QUOTED_SEPARATOR.sub(rb"\1", b"".join(lines))
+                yield data if size <= MAX_MESSAGE_BYTES else None
+            if not line:
+                return
             lines, size, is_begun = [], 0, True
         elif is_begun:
             size += len(line)
@@ -97,19 +148,11 @@ def _messages(file: CorpusFile) -> Iterator[bytes | None]:
             )
         after_blank = at_line_start and not line.strip()
         at_line_start = line.endswith(b"\n")
-    if is_begun:
-        yield _joined(lines, size)
 
 
 def _line(file: CorpusFile) -> bytes:
     with readable(file.name):
         return file.stream.readline(_PIECE_BYTES)
-
-
-def _joined(lines: list[bytes], size: int) -> bytes | None:
-    if size > MAX_MESSAGE_BYTES:
-        return None
-    return _QUOTED_SEPARATOR.sub(rb"\1", b"".join(lines))
 
 
 def _document(data: bytes, suffix: str, where: str) -> ConvertedDocument:
@@ -119,9 +162,8 @@ def _document(data: bytes, suffix: str, where: str) -> ConvertedDocument:
         message = message_from_bytes(_with_readable_head(data, where), policy=policy.default)
         headers = {name: _header(message, name) for name in (*_SHOWN_HEADERS, "Subject")}
         attachments = [_words(part.get_filename()) for part in message.iter_attachments()]
-        metadata = {name.lower(): value for name, value in headers.items() if value}
-        metadata.pop("date", None)
-        metadata |= _identity(message)
+        shown = ((name.lower(), value) for name, value in headers.items() if value)
+        metadata = {name: value for name, value in shown if name != "date"} | _identity(message)
     if not headers["From"] and not headers["Subject"] and not headers["Date"]:
         raise SourceError(
             "The file is not a message: it has no From, Subject or Date.",
@@ -129,7 +171,9 @@ def _document(data: bytes, suffix: str, where: str) -> ConvertedDocument:
             allowed="a message as a mail program saves it",
         )
     with reading(_KIND, where):
-        body, unread = _body(message, where)
+        unread: Counter[str] = Counter()
+        parts = map(str.strip, _shown_parts(message, where, unread))
+        body = "\n\n".join(filter(None, parts))
     lines = [f"{name}: {headers[name]}" for name in _SHOWN_HEADERS if headers[name]]
     lines += [f"Attachment: {name}" for name in attachments if name]
     text = "\n".join(lines) + "\n\n" + body
@@ -167,25 +211,17 @@ def _identity(message: EmailMessage) -> dict[str, Any]:
     return values
 
 
-def _body(message: EmailMessage, where: str) -> tuple[str, dict[str, int]]:
-    unread: dict[str, int] = {}
-    texts = [text for part in _shown_parts(message, where, unread) if (text := part.strip())]
-    return "\n\n".join(texts), unread
-
-
-def _shown_parts(message: EmailMessage, where: str, unread: dict[str, int]) -> Iterator[str]:
+def _shown_parts(message: EmailMessage, where: str, unread: Counter[str]) -> Iterator[str]:
     """Yield the texts that a mail program shows of a message or of a part of it, in order: of
     alternatives the plainest one that has as much to say, and messages that were forwarded."""
     kind, subtype = message.get_content_maintype(), message.get_content_subtype()
     if message.is_attachment() and kind != "message":
         return
     if subtype == "alternative" and message.is_multipart():
-        options: list[tuple[int, str]] = []
-        for part in message.iter_parts():
-            text = "\n\n".join(_shown_parts(cast("EmailMessage", part), where, unread)).strip()
-            options.append((len(text.split()), text))
-        most = max((words for words, _ in options), default=0)
-        yield next((text for words, text in options if words * _STUB >= most), "")
+        parts = (cast("EmailMessage", part) for part in message.iter_parts())
+        texts = ["\n\n".join(_shown_parts(part, where, unread)).strip() for part in parts]
+        most = max((len(text.split()) for text in texts), default=0)
+        yield next((text for text in texts if len(text.split()) * _STUB >= most), "")
     elif subtype == "rfc822" and message.is_multipart():
         inner = cast("EmailMessage", message.get_payload(0))
         shown = [(name, _header(inner, name)) for name in (*_SHOWN_HEADERS, "Subject")]
@@ -197,11 +233,10 @@ def _shown_parts(message: EmailMessage, where: str, unread: dict[str, int]) -> I
     elif kind == "text" and subtype in ("plain", "html", "enriched", "markdown"):
         yield _text(message, where, unread)
     elif kind in ("text", "multipart", "message"):
-        name = f"parts of the type {kind}/{subtype}"
-        unread[name] = unread.get(name, 0) + 1
+        unread[f"parts of the type {kind}/{subtype}"] += 1
 
 
-def _text(part: EmailMessage, where: str, unread: dict[str, int]) -> str:
+def _text(part: EmailMessage, where: str, unread: Counter[str]) -> str:
     content = cast("bytes", part.get_payload(decode=True) or b"")
     charset = part.get_content_charset("")
     try:
@@ -209,26 +244,40 @@ def _text(part: EmailMessage, where: str, unread: dict[str, int]) -> str:
     except SourceError:  # not worth losing the rest of a message
         text = content.replace(b"\0", b"").decode("utf-8", "replace")
         read = Decoded(text, text.count("\ufffd"))
-    for kind, number in read.unread.items():
-        unread[kind] = unread.get(kind, 0) + number
-    if part.get_content_subtype() != "html":
-        return "\n".join(line.rstrip() for line in read.text.splitlines())
-    return page_of(read.text).text
+    unread.update(read.unread)
+    if part.get_content_subtype() == "html":
+        return page_of(read.text).text
+    lines = read.text.splitlines()
+    if str(part.get_param("format")).lower() == "flowed":
+        is_joined = str(part.get_param("delsp")).lower() == "yes"
+        lines = _unflowed(lines, "" if is_joined else " ")
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _unflowed(lines: Iterable[str], blank: str) -> Iterator[str]:
+    """Return the paragraphs of a text of ``format=flowed`` (RFC 3676), whose lines end with a blank
+    where they go on; between two of them stands ``blank``."""
+    paragraphs: list[list[str]] = []
+    depth, goes_on = "", False
+    for line in lines:
+        text = line.lstrip(">")
+        quote, text = line[: len(line) - len(text)], text.removeprefix(" ")
+        if not goes_on or quote != depth or text == _SIGNATURE:
+            paragraphs.append([f"{quote} "] if quote else [])
+        depth, goes_on = quote, text.endswith(" ") and text != _SIGNATURE
+        paragraphs[-1].append(text[:-1] + blank if goes_on else text)
+    return map("".join, paragraphs)
 
 
 def _with_readable_head(data: bytes, where: str) -> bytes:
     """Return a message without a byte order mark, its headers in UTF-8."""
     data = data.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n")
-    end = _BLANK_LINE.search(data)
-    head = data[: end.start()] if end else data
-    if head.isascii():
+    head = _BLANK_LINE.split(data, 1)[0]
+    with suppress(UnicodeDecodeError):
+        head.decode()
         return data
     charset = _CHARSET.search(head)
+    label = charset[1].decode("ascii", "replace") if charset else ""
     with suppress(SourceError):
-        label = charset[1].decode("ascii", "replace") if charset else ""
-        try:
-            text = head.decode()
-        except UnicodeDecodeError:
-            text = decoded(head, where, label).text
-        return text.encode() + data[len(head) :]
+        data = decoded(head, where, label).text.encode() + data[len(head) :]
     return data

@@ -10,6 +10,10 @@ from arag_search.corpus import MAX_NAME_CHARACTERS, MAX_OUTLINE_DEPTH, Outline, 
 INDEX_LINES = 10
 """The lines that a list of links must have to be an index."""
 
+TABLE_LINES = 10
+"""A table of so many lines is a section whose name is its titles: they lead the path of each
+passage with its rows."""
+
 _CUT = " ..."
 
 

@@ -11,13 +11,15 @@ import re
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from arag_search.corpus import CutPassages, Outline
+from arag_search.corpus import CutPassages, Outline, is_code
 from arag_search.errors import AragError, SourceError
 from arag_search.system.extras import check_extra
+from index_jobs.sources.terminal_text import CODES, as_printed
 
 if TYPE_CHECKING:
     from index_jobs.sources.encodings import Decoded
@@ -29,6 +31,13 @@ MAX_FILE_BYTES = 1 << 28
 LARGE_BYTES = 1 << 17
 """The size from which a file of any type is converted, and its text cut, within limits: whatever
 takes more than linear time takes no long time below."""
+
+PAGE = b"<doc id="
+"""The beginning of a file of wikiextractor."""
+
+MANY = re.compile(rb"From |%s|\s*\{\"" % PAGE)
+"""The beginnings of files without ending that have several documents: mailboxes, pages of
+wikiextractor, JSON lines."""
 
 _LONE_RETURN = re.compile(r"\r(?!\n)")
 _MAX_TITLE_CHARACTERS = 300
@@ -178,7 +187,19 @@ class FileType:
         self.check()
         module, _, function = self.function.partition(":")
         loaded = import_module(f"index_jobs.sources.converters.{module}")
-        return cast("Converter", getattr(loaded, function))
+        return partial(_as_printed, getattr(loaded, function))
+
+
+def _as_printed(
+    convert: Converter, path: Path, where: str, fields: Fields
+) -> Iterator[ConvertedDocument | SourceError]:
+    """Yield the documents of a file without what is meant for a terminal alone. See Converter."""
+    for entry in convert(path, where, fields):
+        if isinstance(entry, ConvertedDocument):
+            text, codes = as_printed(entry.text, is_code=is_code(where))
+            unread = {**entry.unread, CODES: codes} if codes else entry.unread
+            entry = entry._replace(title=as_printed(entry.title)[0], text=text, unread=unread)
+        yield entry
 
 
 _SELECTOLAX = {"selectolax": "selectolax"}
@@ -207,30 +228,47 @@ _TYPES = (
         may_be_other=True,
         most_bytes=1_000_000,
     ),
+    FileType(
+        "chats",
+        ("conversations.json",),
+        "conversations with ChatGPT and Claude, as they export them",
+        "chats:convert",
+        has_many=True,
+        may_be_other=True,
+        limited=True,
+    ),
     FileType("notebook", (".ipynb",), "cells of notebooks", "notebook:convert", limited=True),
     FileType("rst", (".rst",), "reStructuredText, as it is written", "rst:convert"),
     FileType("html", (".html", ".htm", ".xhtml"), "web pages", "html:convert", _SELECTOLAX),
-    FileType("pdf", (".pdf",), "PDF with text", "pdf:convert", {"pypdfium2": "pypdfium2"}),
+    FileType("archive", (".mht", ".mhtml"), "saved pages", "mail:convert_archive", _SELECTOLAX),
+    FileType("pdf", (".pdf",), "PDF with text", "pdf.document:convert", {"pypdfium2": "pypdfium2"}),
     FileType(
         "word",
         (".docx", ".docm", ".dotx", ".dotm"),
         "Word documents",
-        "office:convert_word",
+        "office.word:convert",
         {"python-docx": "docx"},
     ),
     FileType(
         "slides",
         (".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm"),
         "slide decks",
-        "office:convert_slides",
+        "office.slides:convert",
         {"python-pptx": "pptx"},
     ),
     FileType(
         "workbook",
         (".xlsx", ".xlsm", ".xltx", ".xltm"),
         "workbooks",
-        "office:convert_workbook",
+        "office.workbooks:convert",
         {"openpyxl": "openpyxl"},
+    ),
+    FileType(
+        "opendocument",
+        (".odt", ".ott", ".odp", ".otp", ".ods", ".ots"),
+        "texts, slides and sheets of OpenDocument",
+        "office.opendocument:convert",
+        {"lxml": "lxml"} | _SELECTOLAX,
     ),
     FileType(
         "csv",
@@ -239,7 +277,14 @@ _TYPES = (
         "tables:convert_csv",
         has_many=True,
     ),
-    FileType("tsv", (".tsv", ".tab"), _ROWS.format("tabs"), "tables:convert_tsv", has_many=True),
+    FileType("tsv", (".tsv", ".tab"), _ROWS.format("tabs"), "tables:convert_csv", has_many=True),
+    FileType(
+        "lines",
+        (".jsonl", ".ndjson"),
+        "JSON lines, a document for each line",
+        "tables:convert_lines",
+        has_many=True,
+    ),
     FileType(
         "parquet",
         (".parquet",),
@@ -248,7 +293,7 @@ _TYPES = (
         {"pyarrow": "pyarrow"},
         has_many=True,
     ),
-    FileType("message", (".eml",), "mail", "mail:convert_message", _SELECTOLAX),
+    FileType("message", (".eml", ".emlx"), "mail", "mail:convert_message", _SELECTOLAX),
     FileType(
         "mailbox",
         (".mbox",),
@@ -266,10 +311,27 @@ FILE_TYPES: dict[str, FileType] = {file_type.name: file_type for file_type in _T
 _BY_ENDING = {ending: file_type for file_type in _TYPES for ending in file_type.endings}
 
 
+_ROTATED = re.compile(r"(?<=\.log)(?:[.-](?:\d{1,10}|\d{4}-\d\d-\d\d|old|bak))\Z", re.IGNORECASE)
+_CHATS = re.compile(r"conversations(?:-\d+)?\.json\Z", re.IGNORECASE)
+_IN_MAILDIR = re.compile(r"\d{9,11}\.[^.]+\.[^/]+")
+
+
+def ending_of(name: str) -> str:
+    """Return the ending of a name or path in lower case; that of ``a.log`` for ``a.log.1`` and
+    ``a.log-20240105``. It is empty without one, and for a message in a Maildir."""
+    ending = os.path.splitext(name)[1].lower()
+    if ending in _BY_ENDING:
+        return ending
+    if rotated := _ROTATED.search(name):
+        return ending_of(name[: rotated.start()])
+    return "" if _IN_MAILDIR.fullmatch(os.path.basename(name)) else ending
+
+
 def file_type_of(name: str) -> FileType | None:
     """Return the type of a file by the ending of its name or path; None if that is not known."""
-    ending = os.path.splitext(name)[1].lower()
-    return _BY_ENDING.get(ending) if ending else FILE_TYPES["plain"]
+    if _CHATS.search(name):
+        return FILE_TYPES["chats"]
+    return _BY_ENDING.get(ending) if (ending := ending_of(name)) else FILE_TYPES["plain"]
 
 
 def file_types_help(indent: str) -> str:

@@ -8,23 +8,29 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
+from html import unescape
 from importlib import import_module
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from statistics import median_high
+from statistics import median_high, mode
 from typing import IO, Any, cast
 
 from arag_search.errors import SourceError
 from arag_search.system.options import values_of
-from index_jobs.sources.converters.registry import ConvertedDocument, reading
+from index_jobs.sources.converters.registry import PAGE, ConvertedDocument, ending_of, reading
 from index_jobs.sources.encodings import stream_encoding
 from index_jobs.sources.lines.files import (
     MAX_COLUMNS,
+    MAX_LINE_BYTES,
     SKIP,
     CorpusFile,
     Fields,
+    Record,
+    line_records,
     readable,
     row_object,
     table_rows,
@@ -34,10 +40,20 @@ _DELIMITERS = ",;\t|"
 _SEPARATOR_LINE = re.compile(r'\ufeff?"?sep=(.)"?\r?\n', re.IGNORECASE)
 _QUOTE = re.compile(r'(?:\A|(?<=[\t\r\n]))"')
 _QUOTED_FIELD = re.compile(r'(?:\A|(?<=[\t\r\n]))"(?:[^"]|"")*"(?=[\t\r\n]|\Z)')
+_VALUE = re.compile(
+    r"(?P<year>1[5-9]\d\d|20\d\d)|(?P<whole>\d{1,9})"
+    r"|(?P<number>[-+]?[$\u20ac\u00a3]?\d[\d.,' ]*(?:e[-+]?\d+)?\s?[%\u20ac$]?)"
+    r"|(?P<date>\d{1,4}[-./]\d{1,2}[-./]\d{1,4}(?:[T ]\d{1,2}:\d\d\S*)?|\d{1,2}:\d\d(?::\d\d)?)",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_NAME_CHARACTERS = 60
+_ID_AND_TEXT = ("id", "text")
 _SAMPLE_BYTES = 1 << 16
 _SAMPLE_ROWS = 50
 _BATCH_ROWS = 128
 _BUFFER_BYTES = 1 << 20
+_TABS = (".tsv", ".tab")
 _WIDE_ENCODINGS = ("utf-16", "utf-32")
 
 
@@ -106,21 +122,9 @@ def _shown(value: object) -> str:
 def convert_csv(
     path: Path, where: str, fields: Fields
 ) -> Iterator[ConvertedDocument | SourceError]:
-    """Yield the rows of a table with commas, semicolons, tabs or vertical bars. The first row names
-    the columns. See Converter."""
-    return _delimited(path, where, fields, None)
-
-
-def convert_tsv(
-    path: Path, where: str, fields: Fields
-) -> Iterator[ConvertedDocument | SourceError]:
-    """Yield the rows of a table with tabs. The first row names the columns. See Converter."""
-    return _delimited(path, where, fields, "\t")
-
-
-def _delimited(
-    path: Path, where: str, fields: Fields, delimiter: str | None
-) -> Iterator[ConvertedDocument | SourceError]:
+    """Yield the rows of a table with commas, semicolons, tabs or vertical bars; in a file of TSV,
+    with tabs. The first row names the columns, unless it has values as the others do. See
+    Converter."""
     with CorpusFile(path, where) as file:
         with readable(where):
             encoding = stream_encoding(file.stream, where)
@@ -132,63 +136,64 @@ def _delimited(
         encoding = encoding.removesuffix("-sig")
         sample = beginning.decode(encoding, "replace")
         named = _SEPARATOR_LINE.match(sample)
-        sign = delimiter or (named[1] if named else _delimiter(sample))
+        is_tsv = ending_of(where) in _TABS
+        sign = "\t" if is_tsv else named[1] if named else _delimiter(sample)
         quotes = sign != "\t" or not _has_loose_quotes(sample)
-        rows = table_rows(file, sign, encoding, quotes=quotes)
-        header_line = _header_line(sample, sign, quotes, skip=named is not None)
-        columns: Sequence[str] = ()
-        converter: _RowConverter | None = None
-        number = above = 0
-        for line, row in rows:
-            place = f"{where}, line {line}"
-            if line < header_line:
-                above += bool(row) and not (named and line == 1)
-                continue
-            if converter is None:
-                if isinstance(row, SourceError):
-                    raise row
-                if any(name.strip() for name in row):
-                    columns = _columns(row, place)
-                    converter = _RowConverter(columns, fields, place)
-                continue
-            if not row:
-                continue
-            number += 1
-            values = row if isinstance(row, SourceError) else row_object(columns, row, place)
-            if not isinstance(values, SourceError):
-                values = converter.document(values, number, place)
-            if isinstance(values, ConvertedDocument) and above:
-                values = values._replace(unread={"lines above the header": above})
-                above = 0
-            if values is not None:
-                yield values
-        if converter is None:
+        skipped = int(named is not None)
+        first_rows = _first_rows(sample, sign, quotes)[skipped:]
+        header, names = _header(first_rows)
+        above = sum(bool(row) for line, row in first_rows if line < header)
+        unread = {"lines above the header": above} if above else {}
+        if names:
+            unread[f"tables without names of columns, called {', '.join(names[:2])} ..."] = 1
+        every = islice(table_rows(file, sign, encoding, quotes=quotes), skipped, None)
+        rows = ((line, row) for line, row in every if line >= header and row)
+        filled = (r for r in rows if isinstance(r[1], SourceError) or any(map(str.strip, r[1])))
+        start, first = next(filled, (1, None))
+        if first is None:
             raise SourceError(
                 "The table is empty.", where=where, allowed="a first row that names the columns"
             )
+        if isinstance(first, SourceError):
+            raise first
+        columns = _columns(names or first, f"{where}, line {start}")
+        converter = _RowConverter(columns, fields, f"{where}, line {start}")
+        for number, (line, row) in enumerate(chain([(start, first)] if names else [], rows), 1):
+            place = f"{where}, line {line}"
+            entry = row if isinstance(row, SourceError) else row_object(columns, row, place)
+            if not isinstance(entry, SourceError):
+                entry = converter.document(entry, number, place)
+            if isinstance(entry, ConvertedDocument):
+                entry, unread = entry._replace(unread=unread), {}
+            if entry is not None:
+                yield entry
+
+
+def _first_rows(sample: str, delimiter: str, quotes: bool = True) -> list[tuple[int, list[str]]]:
+    """Return the first rows, and the lines on which they begin."""
+    quoting = csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
+    reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter, quoting=quoting)
+    rows: list[tuple[int, list[str]]] = []
+    line = 1
+    with suppress(csv.Error):
+        for row in islice(reader, _SAMPLE_ROWS):
+            rows.append((line, [value.strip() for value in row]))
+            line = reader.line_num + 1
+    return rows
 
 
 def _delimiter(sample: str) -> str:
-    """Return the delimiter that gives the most columns while all of the first rows have as many as
-    the header; a comma if there is none."""
-    widths = {delimiter: _width(sample, delimiter) for delimiter in _DELIMITERS}
-    return max(_DELIMITERS, key=lambda delimiter: widths[delimiter])
+    """Return the delimiter that gives the most columns while most of the first rows have as many; a
+    comma if there is none."""
 
+    def fit(delimiter: str) -> tuple[float, int]:
+        widths = [len(row) for _, row in _first_rows(sample, delimiter) if row]
+        if len(widths) > 2:
+            widths.pop()  # the sample may end in the middle of a row
+        usual = mode(widths or [1])  # not the first: a title may stand above
+        return (widths.count(usual) / len(widths), usual) if usual > 1 else (0.0, 1)
 
-def _width(sample: str, delimiter: str) -> tuple[float, int]:
-    widths: list[int] = []
-    try:
-        for row in csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter):
-            widths += [len(row)] if row else []
-            if len(widths) > _SAMPLE_ROWS:
-                break
-    except csv.Error:
-        pass
-    if len(widths) > 2:
-        widths.pop()  # the sample may end in the middle of a row
-    if not widths or widths[0] == 1:
-        return 0.0, 1
-    return widths.count(widths[0]) / len(widths), widths[0]
+    return max(_DELIMITERS, key=fit)
 
 
 def _has_loose_quotes(sample: str) -> bool:
@@ -197,23 +202,51 @@ def _has_loose_quotes(sample: str) -> bool:
     return len(_QUOTE.findall(sample)) > len(_QUOTED_FIELD.findall(sample))
 
 
-def _header_line(sample: str, delimiter: str, quotes: bool, *, skip: bool) -> int:
+def _header(rows: Sequence[tuple[int, list[str]]]) -> tuple[int, Sequence[str] | None]:
     """Return the line of the row that names the columns: the first one with a value in most of the
-    columns that most rows have. Above it, spreadsheets have titles and empty rows."""
-    quoting = csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
-    lines = io.StringIO(sample, newline="")
-    reader = csv.reader(lines, delimiter=delimiter, quoting=quoting)
-    filled: list[tuple[int, int]] = []
-    line = 1
-    try:
-        for row in islice(reader, _SAMPLE_ROWS):
-            if not (skip and line == 1):
-                filled.append((line, sum(map(bool, map(str.strip, row)))))
-            line = reader.line_num + 1
-    except csv.Error:
-        pass
+    columns that most rows have. Above it, spreadsheets have titles and empty rows. If it is a row
+    of values like the others, return names for the columns as well."""
+    width = mode([len(row) for _, row in rows if row] or [1])
+    filled = [(at, 0 if len(row) == 1 < width else sum(map(bool, row))) for at, row in rows]
     usual = median_high([count for _, count in filled if count] or [1])
-    return next((line for line, count in filled if count and 2 * count >= usual), 1 + skip)
+    header = next((at for at, count in filled if count and 2 * count >= usual), 1)
+    first, *others = [row for at, row in rows if at >= header] or [[]]
+    others = [row for row in others if len(row) == len(first)]
+    return header, _names_for(first, others) if others and _is_record(first, others) else None
+
+
+def _is_record(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
+    """Return whether the first row is one of values: with a text too long for a name, without any
+    word, or with a number or date where most of the others have one too. A row of years or of
+    numbers that follow each other names its columns, where they do not stand below as well."""
+    if any(len(value) > _NAME_CHARACTERS for value in first):
+        return True
+    if not any(character.isalpha() for value in first for character in value):
+        return len(first) > 1 and bool(first[0])
+    for at, value in enumerate(first):
+        if kind := _kind_of(value):
+            below = [_kind_of(row[at]) for row in others]
+            beside = {str(int(value) - 1), str(int(value) + 1)} if kind == "whole" else set[str]()
+            is_name = not beside.isdisjoint((*first[max(at - 1, 0) : at], *first[at + 1 : at + 2]))
+            is_name |= kind == "year" and below.count(kind) * 2 < len(below)
+            if not is_name and sum(map(bool, below)) * 2 > len(below):
+                return True
+    return False
+
+
+def _kind_of(value: str) -> str:
+    kind = _VALUE.fullmatch(value)
+    return kind.lastgroup or "" if kind else ""
+
+
+def _names_for(first: Sequence[str], others: Sequence[Sequence[str]]) -> Sequence[str]:
+    """Return ``id`` and ``text`` for two columns with unique words and texts, else numbers."""
+    if len(first) == len(_ID_AND_TEXT):
+        ids, texts = zip(first, *others, strict=True)
+        are_ids = len(set(ids)) == len(ids) and not any(" " in id for id in ids)
+        if are_ids and sum(len(_WORD.findall(text)) > 1 for text in texts) * 2 > len(texts):
+            return _ID_AND_TEXT
+    return [f"column {number}" for number in range(1, len(first) + 1)]
 
 
 def _columns(row: Sequence[str], where: str) -> list[str]:
@@ -231,83 +264,101 @@ def _columns(row: Sequence[str], where: str) -> list[str]:
             repetitions[name] += 1
             unique = f"{name} ({repetitions[name] + 1})"
         names[unique] = None
-    is_pivot = not row[0].strip() and len(row) > 1
-    if not is_pivot and not any(character.isalpha() for name in row for character in name):
-        raise SourceError(
-            "The first row does not name the columns: it holds no names.",
-            where=where,
-            allowed="a first row with a name for each column",
-            do="Add such a row.",
-        )
     return list(names)
 
 
 class _Transcoded:
-    """A stream of text as lines of UTF-8, whatever its encoding and its line ends."""
+    """A stream of text as UTF-8, whatever its encoding and its line ends. Sizes are characters."""
 
     def __init__(self, stream: IO[bytes], encoding: str) -> None:
         # A damaged character is replaced: nothing tells where the next one begins.
         self._text = io.TextIOWrapper(stream, encoding, errors="replace", newline="")
 
     def readline(self, size: int) -> bytes:
-        """Return a line, or ``size`` characters of it."""
         return self._text.readline(size).encode()
 
     def read(self, size: int) -> bytes:
-        """Return ``size`` characters."""
         return self._text.read(size).encode()
 
     def seek(self, place: int) -> None:
-        """Go to the beginning."""
         self._text.seek(place)
 
     def close(self) -> None:
-        """Close the stream."""
         self._text.close()
 
 
-# Parquet
+# Lines of JSON, and files of wikiextractor
 
-_PARQUET = "Parquet"
+_PAGE = re.compile(r"^<doc (id=.*)>\s*?\n((?s:.*?))(?:</doc>|\Z)", re.MULTILINE)
+_ATTRIBUTE = re.compile(r'\b(\w+)="(.{0,300}?)"(?=\s+\w+="|\s*\Z)')
+
+
+def convert_lines(
+    path: Path, where: str, fields: Fields
+) -> Iterator[ConvertedDocument | SourceError]:
+    """Yield the objects of a file of JSON lines, or the pages of one of wikiextractor: those with a
+    text as documents, others as rows. See Converter."""
+    text_field = fields.text_field or "text"
+    with CorpusFile(path, where) as file:
+        has_pages = file.first_bytes(len(PAGE)) == PAGE
+        for number, record in _pages(file) if has_pages else line_records(file, 0):
+            place = f"{where}, {'page' if has_pages else 'line'} {number}"
+            if not isinstance(record, dict):
+                is_bad = isinstance(record, SourceError)
+                yield record if is_bad else SourceError("The line is no object.", where=place)
+                continue
+            row = cast("dict[str, Any]", record)
+            used = fields
+            if isinstance(row.get(text_field), str):
+                title_field = fields.title_field or ("title" if "title" in row else None)
+                used = replace(fields, text_field=text_field, title_field=title_field)
+            try:
+                if entry := _RowConverter([*row], used, place).document(row, number, place):
+                    yield entry
+            except SourceError as error:  # it lacks a field that the others have
+                yield error
+
+
+def _pages(file: CorpusFile) -> Iterator[Record]:
+    """Yield the pages of a file of wikiextractor as objects, by their numbers. The title, which is
+    the first line of a page too, is not part of its text."""
+    with readable(file.name):
+        text = file.stream.read(MAX_LINE_BYTES).decode("utf-8", "replace")
+    for number, page in enumerate(_PAGE.finditer(text), 1):
+        values = {name: unescape(value) for name, value in _ATTRIBUTE.findall(page[1])}
+        lines = unescape(page[2]).strip() + "\n"
+        yield number, values | {"text": lines.removeprefix(f"{values.get('title')}\n").strip()}
+
+
+# Parquet
 
 
 def convert_parquet(
     path: Path, where: str, fields: Fields
 ) -> Iterator[ConvertedDocument | SourceError]:
     """Yield the rows of a Parquet file. See Converter."""
-    with reading(_PARQUET, where), _parquet_file(path) as file:
-        columns = _parquet_columns(file)
-        converter = _RowConverter(columns, fields, where)
-        for number, row in enumerate(_parquet_rows(file, columns), 1):
-            document = converter.document(row, number, f"{where}, row {number}")
-            if document is not None:
-                yield document
+    converter: _RowConverter | None = None
+    for number, row in enumerate(parquet_rows(path, where), 1):
+        converter = converter or _RowConverter([*row], fields, where)
+        if entry := converter.document(row, number, f"{where}, row {number}"):
+            yield entry
 
 
 def parquet_rows(path: Path, where: str) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a Parquet file as objects with values of JSON, a batch in memory at a time.
-    Raises SourceError for a file that cannot be read."""
+    """Yield the rows of a Parquet file as objects with values of JSON, without columns of bytes, a
+    batch in memory at a time. Raises SourceError for a file that cannot be read."""
+    parquet: Any = import_module("pyarrow.parquet")
     with readable(where), path.open("rb"):
         pass
-    with reading(_PARQUET, where), _parquet_file(path) as file:
-        yield from _parquet_rows(file, _parquet_columns(file))
-
-
-def _parquet_file(path: Path) -> Any:
-    parquet: Any = import_module("pyarrow.parquet")
-    return parquet.ParquetFile(str(path), buffer_size=_BUFFER_BYTES)
-
-
-def _parquet_columns(file: Any) -> list[str]:
-    """Return the names of the columns but for those of bytes, which are not read."""
-    binary = ("binary", "large_binary")
-    return [field.name for field in file.schema_arrow if str(field.type) not in binary]
-
-
-def _parquet_rows(file: Any, columns: list[str]) -> Iterator[dict[str, Any]]:
-    for batch in file.iter_batches(_BATCH_ROWS, columns=columns, use_threads=False):
-        for row in zip(*map(_parquet_values, batch.columns), strict=True):
-            yield dict(zip(batch.schema.names, row, strict=True))
+    with (
+        reading("Parquet", where),
+        parquet.ParquetFile(str(path), buffer_size=_BUFFER_BYTES) as file,
+    ):
+        types = ((field.name, str(field.type)) for field in file.schema_arrow)
+        columns = [name for name, type in types if type not in ("binary", "large_binary")]
+        for batch in file.iter_batches(_BATCH_ROWS, columns=columns, use_threads=False):
+            for row in zip(*map(_parquet_values, batch.columns), strict=True):
+                yield dict(zip(batch.schema.names, row, strict=True))
 
 
 def _parquet_values(column: Any) -> list[Any]:

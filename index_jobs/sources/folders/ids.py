@@ -8,14 +8,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from arag_search.corpus import MAX_ID_BYTES, nfc
-from arag_search.query.forms import is_code
+from arag_search.corpus import MAX_ID_BYTES, is_code, nfc
 
 _ODD = re.compile(
     r"(?:(?<![^/])\s+|\s+(?![^/])|\\(?=x[0-9a-f]{2})"
     # what follows could be composed with the last digit
     r"|[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff])[\u0300-\u036f]*"
 )
+_BETWEEN_WORDS = re.compile(r"[\W_]+|(?<=[^\W\d_A-Z])(?=[A-Z])")
 _ESCAPED_BLANK = re.compile(r"\\x(?:0[9a-d]|20)")
 _CUT = r"\x00"
 """A mark that is in no other id, since no name of a file has this byte."""
@@ -43,6 +43,13 @@ def usual_title(identifier: str) -> str:
     """Return the title of a file that has none of its own."""
     name = identifier if is_code(identifier) else Path(identifier).stem
     return _ESCAPED_BLANK.sub(" ", name)
+
+
+def words_of_name(identifier: str) -> str:
+    """Return the words in the name of a file without its ending. They are apart at signs, and where
+    a capital follows a small letter. None for ``index``, the name of a page of a folder."""
+    words = _BETWEEN_WORDS.sub(" ", Path(identifier).stem).strip()
+    return "" if words.lower() == "index" else words
 
 
 def _escaped(odd: re.Match[str]) -> str:

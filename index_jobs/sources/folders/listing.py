@@ -6,6 +6,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -275,11 +276,9 @@ class FolderListing:
 
     def _is_installed(self, type: FileType) -> bool:
         if type.name not in self._installed:
-            try:
+            self._installed[type.name] = False
+            with suppress(MissingExtraError):
                 type.check()
-            except MissingExtraError:
-                self._installed[type.name] = False
-            else:
                 self._installed[type.name] = True
         return self._installed[type.name]
 
@@ -308,10 +307,9 @@ def _kind(entry: os.DirEntry[str], root: str) -> str:
         return LINK_OUT
     try:
         mode = os.stat(target).st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        return LINK_TO_NOTHING
-    except OSError:
-        if os.path.islink(target):  # a ring of links
+    except OSError as error:
+        is_gone = isinstance(error, FileNotFoundError | NotADirectoryError)
+        if is_gone or os.path.islink(target):  # a ring of links
             return LINK_TO_NOTHING
         raise
     if stat.S_ISDIR(mode):

@@ -13,8 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from arag_search.corpus import nfc
-from arag_search.query.forms import is_code
+from arag_search.corpus import is_code, nfc
 from index_jobs.sources.converters.registry import FILE_TYPES, file_type_of
 
 Suspicion = Literal["none", "text", "note", "name", "key"]

@@ -27,8 +27,8 @@ from arag_search.errors import (
 )
 from index_jobs.sources.conversion import Conversion, Conversions
 from index_jobs.sources.converters.child import Request
-from index_jobs.sources.converters.registry import ConvertedDocument, Converter
-from index_jobs.sources.folders.ids import folders_of, path_id, usual_title
+from index_jobs.sources.converters.registry import MANY, ConvertedDocument, Converter, ending_of
+from index_jobs.sources.folders.ids import folders_of, path_id, usual_title, words_of_name
 from index_jobs.sources.folders.listing import (
     PLAIN_TEXT,
     TICK_NS,
@@ -39,7 +39,7 @@ from index_jobs.sources.folders.listing import (
 )
 from index_jobs.sources.folders.secret_files import TO_READ, secrets_in
 from index_jobs.sources.folders.selection import STDIN, FileSelection
-from index_jobs.sources.lines.files import SKIP, SKIP_FILE, Fields, readable
+from index_jobs.sources.lines.files import SKIP, SKIP_FILE, CorpusFile, Fields, readable
 from index_jobs.sources.lines.formats import checked_id, clean, title_of
 from index_jobs.sources.lines.stdin import SpooledInput
 from index_jobs.sources.metadata import MetadataReader
@@ -53,6 +53,7 @@ _MOST_PART_FILES = 1_000
 _ROW_BITS = 32
 _CHECKED_ROWS = 4_096
 _FREE_DOCUMENTS = 1_000
+_LOOKED_AT_BYTES = 64
 _AHEAD = 8
 """How many files are looked at before they are needed, so that their conversion can begin."""
 
@@ -189,14 +190,10 @@ class FileSource:
                 if not ahead:
                     return
                 yield ahead[0]
-                self._drop(ahead.popleft()[2])
+                self.conversions.drop(ahead.popleft()[2])
         finally:
             for _, _, begun in ahead:
-                self._drop(begun)
-
-    def _drop(self, begun: Conversion | None) -> None:
-        if begun is not None:
-            self.conversions.drop(begun)
+                self.conversions.drop(begun)
 
     def _begin(self, file: SourceFile) -> Conversion:
         how = self._fields, file.size, path_id(file.relative), self.chunk_tokens
@@ -238,7 +235,7 @@ class FileSource:
         return source
 
     def _entry_count(self, file: SourceFile) -> int:
-        if not file.type.has_many:
+        if not (file.type.has_many or self._may_have_many(file)):
             return 1
         count = 0
         try:
@@ -248,6 +245,14 @@ class FileSource:
             self._note_limit(path_id(file.relative), error)
             count += 1
         return count
+
+    def _may_have_many(self, file: SourceFile) -> bool:
+        """Return whether a file of text begins as one with several documents does."""
+        if file.problem is None and not file.type.is_limited:
+            where, opened = file.where, file.place.opened(file.where)
+            with suppress(SourceError), opened as path, CorpusFile(path, where) as text:
+                return MANY.match(text.first_bytes(_LOOKED_AT_BYTES)) is not None
+        return False
 
     def _note_limit(self, identifier: str, error: SourceError) -> None:
         if isinstance(error, FileLimitError):
@@ -350,7 +355,7 @@ class FileSource:
         if file.modified_s is None:
             return {}
         name = identifier.rpartition("/")[2]
-        ending = os.path.splitext(name)[1].lower()[1:]
+        ending = ending_of(name)[1:]
         values: dict[str, MetadataValue] = {
             "file": name,
             "type": ending or PLAIN_TEXT.name,
@@ -384,7 +389,13 @@ class FileSource:
             title = title_of(converted.title or usual_title(identifier), "title", where)
             metadata, left = self._metadata.read(converted.metadata, self._named, where)
             front, in_extra = self._metadata.read_front(converted.front)
-            if not is_file:
+            beside: tuple[str, ...] = ()
+            if is_file:
+                words, unsearched = self._metadata.texts(front)
+                in_extra |= unsearched
+                name = words_of_name(identifier)
+                beside = (name, *words) if name and converted.title else words
+            else:
                 row_id = converted.id or f"{identifier}#{converted.suffix}"
                 identifier = checked_id(row_id, where)
         except SourceError as error:
@@ -402,6 +413,7 @@ class FileSource:
             outline=converted.outline,
             sentence_ends=converted.sentence_ends,
             passages=converted.passages,
+            beside=beside,
         )
 
 

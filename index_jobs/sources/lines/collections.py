@@ -26,10 +26,9 @@ class Kilt(RecordFormat):
     others = frozenset(("_id",))
 
     @staticmethod
-    def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
+    def recognises(record: dict[str, Any], fields: Fields) -> bool:
         return (
-            isinstance(record, dict)
-            and isinstance(record.get(fields.text_field or "text"), list)
+            isinstance(record.get(fields.text_field or "text"), list)
             and {"wikipedia_id", "wikipedia_title"} <= record.keys()
         )
 
@@ -78,10 +77,9 @@ class Beir(RecordFormat):
     usual = Fields(id_field="_id")
 
     @staticmethod
-    def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
+    def recognises(record: dict[str, Any], fields: Fields) -> bool:
         return (
-            isinstance(record, dict)
-            and isinstance(record.get(fields.text_field or "text"), str)
+            isinstance(record.get(fields.text_field or "text"), str)
             and fields.id_field is None
             and "_id" in record
             and "id" not in record

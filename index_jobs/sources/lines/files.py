@@ -1,18 +1,20 @@
 """Reading a corpus file, and its records: lines of JSON, the items of an array, or rows of a table.
 
-Files may be compressed with gzip, whatever their name. Memory does not grow with the file. In a
-table, a quoted field may hold delimiters and line ends; a quote inside it is written twice. A row
-has the number of the line on which it begins.
+Files may be compressed (gzip, bzip2, xz), whatever their name. Memory does not
+grow with the file. In a table, a quoted field may hold delimiters and line ends; a quote inside it
+is written twice. A row has the number of the line on which it begins.
 """
 
 from __future__ import annotations
 
+import bz2
 import csv
 import gzip
+import lzma
 import os
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -41,7 +43,6 @@ MAX_DEPTH = 1_000
 
 _SHOWN_COLUMNS = 50
 _PIECE_BYTES = 1 << 20
-_GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 
 Record = tuple[int, Any]
@@ -71,7 +72,17 @@ class Fields:
                 raise ArgumentError(f"`{name}` is empty.", allowed="a key of the records")
 
 
-class CorpusFile:
+_UNPACKED: Mapping[bytes, Callable[[IO[bytes]], Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\0": lzma.open,
+}
+"""By the first bytes of a compressed file, what unpacks it."""
+
+COMPRESSED = (".gz", ".bz2", ".xz")
+
+
+class CorpusFile(AbstractContextManager["CorpusFile"]):
     """A context manager that reads a file once, from its beginning.
 
     Messages call the file ``name``. ``bytes_read`` counts bytes on disk, before decompression.
@@ -79,14 +90,14 @@ class CorpusFile:
 
     def __init__(self, path: Path, name: str) -> None:
         self.name = name
-        with readable(name):
-            self._raw = path.open("rb")
-            compressed = self._raw.read(2) == _GZIP
+        with readable(name), ExitStack() as opened:
+            self._raw = opened.enter_context(path.open("rb"))
+            beginning = self._raw.read(max(map(len, _UNPACKED)))
             self._raw.seek(0)
-        self.is_compressed = compressed
-        self.stream = (
-            cast("IO[bytes]", gzip.GzipFile(fileobj=self._raw)) if compressed else self._raw
-        )
+            mark = next(filter(beginning.startswith, _UNPACKED), b"")
+            self.stream: IO[bytes] = _UNPACKED[mark](self._raw) if mark else self._raw
+            opened.pop_all()
+        self.is_compressed = bool(mark)
 
     @property
     def bytes_read(self) -> int:
@@ -102,9 +113,6 @@ class CorpusFile:
     def close(self) -> None:
         self.stream.close()
         self._raw.close()
-
-    def __enter__(self) -> CorpusFile:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
@@ -148,7 +156,7 @@ class readable(AbstractContextManager[None]):
                     where=os.path.abspath(self._name),
                     do="Check the name, and whether its disk is mounted.",
                 ) from None
-            case EOFError() | zlib.error() | gzip.BadGzipFile():
+            case EOFError() | zlib.error() | gzip.BadGzipFile() | lzma.LZMAError():
                 raise SourceError(
                     f"The compressed file is damaged ({error}).",
                     where=self._name,
@@ -170,11 +178,9 @@ def line_records(file: CorpusFile, skip: int, before: int = 0) -> Iterator[Recor
     SourceError. The file is at the line after the first ``before``.
     """
     for number, line in _numbered_lines(file, before):
-        if isinstance(line, SourceError):
-            if number > skip:
-                yield number, line
-        elif line and number > skip:
-            yield number, _parsed(line, f"{file.name}, line {number}")
+        if line and number > skip:
+            is_bad = isinstance(line, SourceError)
+            yield number, line if is_bad else _parsed(line, f"{file.name}, line {number}")
 
 
 def _numbered_lines(file: CorpusFile, before: int = 0) -> Iterator[tuple[int, bytes | SourceError]]:
@@ -318,7 +324,10 @@ def header_of(file: CorpusFile, wanted: Sequence[str]) -> tuple[str, ...] | None
     first, _, _ = file.first_bytes(1 << 16).partition(b"\n")
     if b"\t" not in first:
         return None
-    names = next(csv.reader([first.decode("utf-8", "replace").rstrip("\r")], delimiter="\t"))
+    try:
+        names = next(csv.reader([first.decode("utf-8", "replace").rstrip("\r")], delimiter="\t"))
+    except csv.Error:  # a line that ends with a carriage return alone
+        return None
     return tuple(names) if set(wanted) <= set(names) else None
 
 
@@ -333,13 +342,12 @@ def row_records(
     the first ``before``.
     """
     for number, row in table_rows(file, before=before):
-        if isinstance(row, SourceError):
-            if number > skip:
-                yield number, row
-        elif columns is None:
+        is_bad = isinstance(row, SourceError)
+        if columns is None and not is_bad:
             columns = row
         elif row and number > skip:
-            yield number, row_object(columns, row, f"{file.name}, line {number}")
+            place = f"{file.name}, line {number}"
+            yield number, row if is_bad else row_object(columns or (), row, place)
 
 
 def table_rows(

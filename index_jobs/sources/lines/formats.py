@@ -24,6 +24,7 @@ from arag_search.errors import SourceError
 from arag_search.query.field_types import is_rounded
 from index_jobs.sources.lines.files import SKIP, Fields, Record
 from index_jobs.sources.metadata import MetadataReader
+from index_jobs.sources.terminal_text import CODES, as_printed
 
 Layout = Literal["lines", "array", "rows"]
 """How records are arranged in a file: JSON lines, a JSON array, or rows with tabs."""
@@ -62,7 +63,7 @@ class RecordFormat(ABC):
         self._metadata = metadata
 
     @staticmethod
-    def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
+    def recognises(record: dict[str, Any], fields: Fields) -> bool:
         """Return whether a file of JSON that begins with this record is of the format."""
         return False
 
@@ -123,8 +124,8 @@ class Documents(RecordFormat):
     others = frozenset((SENTENCE_ENDS, PASSAGE_OUTLINES))
 
     @staticmethod
-    def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
-        return isinstance(record, dict) and isinstance(record.get(fields.text_field or "text"), str)
+    def recognises(record: dict[str, Any], fields: Fields) -> bool:
+        return isinstance(record.get(fields.text_field or "text"), str)
 
     def document(self, record: Any, number: int, where: str) -> Document:
         values = object_of(record, where, '{"id": "7", "title": "Vivaldi", "text": "..."}')
@@ -147,10 +148,8 @@ class PreChunked(Documents):
     whole = True
 
     @staticmethod
-    def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
-        return Documents.recognises(record, fields) and (
-            isinstance(record, dict) and record.get(PRE_CHUNKED_MARK) is True
-        )
+    def recognises(record: dict[str, Any], fields: Fields) -> bool:
+        return Documents.recognises(record, fields) and record.get(PRE_CHUNKED_MARK) is True
 
 
 class Passages(RecordFormat):
@@ -160,18 +159,15 @@ class Passages(RecordFormat):
     usual = Fields(text_field="sentences")
 
     @staticmethod
-    def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
-        return (
-            isinstance(record, dict)
-            and isinstance(record.get(fields.text_field or "sentences"), list)
-            and not isinstance(record.get(fields.text_field or "text"), str)
-        )
+    def recognises(record: dict[str, Any], fields: Fields) -> bool:
+        has_sentences = isinstance(record.get(fields.text_field or "sentences"), list)
+        return has_sentences and not Documents.recognises(record, fields)
 
     def document(self, record: Any, number: int, where: str) -> Document:
         values = object_of(record, where, '{"title": "Vivaldi", "sentences": ["...", "..."]}')
         name = self._text_field
         sentences = strings_of(values, name, where)
-        text, ends = joined([clean(sentence, name, where) for sentence in sentences])
+        text, ends = joined([clean(as_printed(own)[0], name, where) for own in sentences])
         return self._finished(values, number, where, text, ends)
 
 
@@ -182,10 +178,9 @@ class GraphragBench(RecordFormat):
     """
 
     @staticmethod
-    def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
+    def recognises(record: dict[str, Any], fields: Fields) -> bool:
         return (
-            isinstance(record, dict)
-            and not fields.text_field
+            not fields.text_field
             and "corpus_name" in record
             and isinstance(record.get("context"), str)
             and not isinstance(record.get("text"), str)
@@ -225,10 +220,6 @@ class AragChunks(RecordFormat):
     layout = "array"
     whole = True
 
-    @staticmethod
-    def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
-        return isinstance(record, str)
-
     def document(self, record: Any, number: int, where: str) -> Document:
         allowed = 'a string such as "17:text"'
         if not isinstance(record, str):
@@ -244,6 +235,19 @@ class AragChunks(RecordFormat):
         return Document(checked_id(identifier.strip(), where), "", text, {}, None, True, where)
 
 
+def _as_printed(document: Document) -> Document:
+    """Return a document whose title and text have no codes for terminals, unless the record says
+    where the sentences of the text end."""
+    if document.sentence_ends is not None:
+        return document
+    title, of_title = as_printed(document.title)
+    text, codes = as_printed(document.text)
+    if not of_title + codes:
+        return document
+    unread = {**document.unread, CODES: of_title + codes}
+    return replace(document, title=title, text=text, unread=unread)
+
+
 def converted(
     records: Iterable[Record], format: RecordFormat, place: str
 ) -> Iterator[tuple[int, Document | SourceError]]:
@@ -253,7 +257,7 @@ def converted(
         entry = record
         if not isinstance(record, SourceError):
             try:
-                entry = format.document(record, number, f"{place} {number}")
+                entry = _as_printed(format.document(record, number, f"{place} {number}"))
             except SourceError as error:
                 entry = error
         yield number, entry
@@ -372,6 +376,7 @@ class _GivenPassage(BaseModel):
     path: str = ""
     line: NonNegativeInt = 0
     units: tuple[tuple[NonNegativeInt, int, str], ...] = ()
+    beside: tuple[str, ...] = ()
     index: bool = False
 
 
@@ -390,19 +395,20 @@ def passages_of(value: Any, ends: Sequence[int], where: str) -> CutPassages:
         not given
         or sum(passage.sentences for passage in given) != len(ends)
         or not all(first < end <= passage.sentences for passage, (first, end, _) in units)
-        or not all(map(is_unicode, (*(p.path for p in given), *(unit[2] for _, unit in units))))
+        or not all(is_unicode(text) for own in given for text in (own.path, *own.beside))
+        or not all(is_unicode(name) for _, (_, _, name) in units)
     ):
         raise SourceError(
             f'The field "{PASSAGE_OUTLINES}" does not fit the sentences.',
             where=where,
-            allowed='for each passage {"sentences", "path", "line", "units"}, of which "sentences" '
-            f'numbers all those of "{SENTENCE_ENDS}"',
+            allowed='for each passage {"sentences", "path", "line", "units", "beside"}, of which '
+            f'"sentences" numbers all those of "{SENTENCE_ENDS}"',
             do=SKIP,
         )
     return tuple(
         (
             passage.sentences,
-            PassageOutline.of_json(passage.path, passage.line, passage.units),
+            PassageOutline.of_json(passage.path, passage.line, passage.units, passage.beside),
             passage.index,
         )
         for passage in given
@@ -432,15 +438,10 @@ def joined(sentences: Sequence[str]) -> tuple[str, tuple[int, ...]]:
 
 def kind_of(value: object) -> str:
     """Return the type of a JSON value, in words."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "a boolean"
-    if isinstance(value, str):
-        return "a string"
-    if isinstance(value, int | float):
+    if isinstance(value, int | float) and not isinstance(value, bool):
         return "a number"
-    return "a list" if isinstance(value, list) else "an object"
+    kinds = {"NoneType": "null", "bool": "a boolean", "str": "a string", "list": "a list"}
+    return kinds.get(type(value).__name__, "an object")
 
 
 def _absent(record: Mapping[str, Any], name: str, where: str) -> SourceError:

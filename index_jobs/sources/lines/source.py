@@ -12,6 +12,7 @@ from typing import Any, cast
 from arag_search.corpus import Document
 from arag_search.errors import SourceError
 from index_jobs.sources.lines.files import (
+    COMPRESSED,
     USUAL_COLUMNS,
     CorpusFile,
     Fields,
@@ -30,8 +31,6 @@ from index_jobs.sources.source import RecordSource, SourcePart
 
 LOOKED_AT_BYTES = 1 << 16
 """How much of a file is examined to detect its format."""
-
-_KINDS = "one JSON object a line, or a JSON array"
 
 
 class RecordFile(RecordSource):
@@ -134,9 +133,8 @@ class RecordFile(RecordSource):
 
 
 def _stem(path: Path) -> str:
-    """Return the name without ``.gz`` and without the ending before it."""
-    name = path.name.removesuffix(".gz")
-    return Path(name).stem
+    """Return the name without the ending of compression and the one before it."""
+    return Path(path.stem).stem if path.suffix in COMPRESSED else path.stem
 
 
 # Detection
@@ -226,22 +224,20 @@ def _beginning(file: CorpusFile) -> tuple[bool, Any]:
         problem = problem or record
         if number >= 100:
             break
-    raise _unlike(problem, file.name)
-
-
-def _unlike(problem: SourceError | None, name: str) -> SourceError:
-    return SourceError(
+    raise SourceError(
         problem.what if problem else "The file is empty.",
-        where=problem.where if problem else name,
-        allowed=_KINDS,
+        where=problem.where if problem else file.name,
+        allowed="one JSON object a line, or a JSON array",
         do="Write each record on one line, or name the format with `format`.",
     )
 
 
 def _detect_record(record: Any, where: str, fields: Fields) -> Format:
     """Return the format of a file with this first record. Raises SourceError if no format fits."""
-    if isinstance(record, str | dict):
-        value = cast("str | dict[str, Any]", record)
+    if isinstance(record, str):
+        return "arag-chunks"
+    if isinstance(record, dict):
+        value = cast("dict[str, Any]", record)
         for name, format in reversed(RECORDS.items()):
             if format.recognises(value, fields):
                 return name

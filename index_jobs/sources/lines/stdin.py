@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import IO, Any, TextIO
 from weakref import WeakKeyDictionary
 
-from arag_search.errors import (
-    SourceError,
-)
+from arag_search.errors import SourceError
 
 _PIECE_BYTES = 1 << 20
 

@@ -20,7 +20,7 @@ def text_of(tmp_path: Path, markup: str) -> str:
         ("a<br>b<br><br>c", "a\nb\n\nc"),
         ("<div>a</div><div>b<div>c</div></div>", "a\nb\nc"),
         ("<h2>Head</h2>Text", "## Head\n\nText"),
-        ("<ul><li>x<li><p>y</ul>z", "- x\n\ny\n\nz"),
+        ("<ul><li>x<li><p>y</ul>z", "- x\n\n- y\n\nz"),
         ("<pre>def f():\n    pass</pre>", "def f():\n    pass"),
         ("in&shy;de&shy;ci&shy;sive", "indecisive"),
         ("a&nbsp;b", "a b"),
@@ -165,3 +165,42 @@ def test_ruby_text_that_is_not_closed_and_long_terms_take_little_time() -> None:
     assert page_of("<ruby>" + "a<rt>b" * 20_000).text.startswith("a")
     page = page_of(f'<dl><dt id="a.b">{"a." * 200_000}<dd>x</dl>')
     assert page.outline[0].name.startswith("a.a.")
+
+
+@pytest.mark.parametrize(
+    ("markup", "read"),
+    [
+        ("<div role=tabpanel hidden>In a tab", "In a tab"),
+        ("<p hidden=until-found>Found", "Found"),
+        ("<button aria-controls='a b'>Open</button><p id=a hidden>A<p id=b style='display:none'>B",
+         "Open\n\nA\n\nB"),
+        ("<a data-bs-toggle=collapse data-bs-target='#a'>More</a><div id=a style='display: none'>A",
+         "More\nA"),
+        ("<a href='#a' data-toggle=tab>More</a><div id=a aria-hidden=true>A", "More\nA"),
+        ("<a onclick=\"show('a'); return 0\">More</a><div id=a style=display:none>A", "More\nA"),
+        ("<a href=\"javascript:toggle('a')\">More</a><div id=a style=display:none>A", "More\nA"),
+        ("Text <a href='#n1'>note</a><aside id=n1 hidden>N", "Text note\n\nN"),
+        ("<aside epub:type='footnote' hidden>Note", "Note"),
+        ("<section role=doc-endnotes style='visibility:hidden'>Notes", "Notes"),
+        ("<div role=tabpanel hidden><p hidden>No</p>Yes", "Yes"),
+    ],
+)  # fmt: skip
+def test_hidden_panels_that_a_reader_opens_are_text(tmp_path: Path, markup: str, read: str) -> None:
+    assert text_of(tmp_path, markup) == read
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "<p id=other hidden>no",
+        "<dialog id=a>no</dialog>",
+        "<div id=a role=menu hidden>no",
+        "<div id=a hidden><a href=x>no</a> <a href=y>not</a>",
+        "<div id=b style='display:none'>no",
+    ],
+)
+def test_other_hidden_text_is_left_out_and_counted(tmp_path: Path, hidden: str) -> None:
+    controls = "<button aria-controls=a>x</button><a aria-controls=b aria-haspopup=menu>y</a>"
+    read = document_of(written(tmp_path / "a.html", controls + hidden))
+    assert read.text.replace(" ", "") == "xy"
+    assert read.unread == {"hidden elements left out of pages": 1}

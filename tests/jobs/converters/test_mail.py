@@ -1,5 +1,7 @@
 """Mail: headers, bodies and attachments; mailboxes of many messages."""
 
+import quopri
+from base64 import b64encode
 from email.message import EmailMessage
 from pathlib import Path
 
@@ -8,6 +10,9 @@ import pytest
 from arag_search.errors import SourceError
 from index_jobs.sources.converters import mail
 from index_jobs.sources.converters.registry import ConvertedDocument
+from index_jobs.sources.lines.files import Fields
+from index_jobs.sources.metadata import MetadataReader
+from index_jobs.sources.opening import open_source
 from tests.support.converted import document_of, documents_of, entries_of, refusal_of, written
 
 
@@ -195,3 +200,104 @@ def test_mailboxes_of_thunderbird_and_lines_that_look_like_separators_are_read(
     documents = documents_of(written(tmp_path / "a.mbox", data))
     assert [document.title for document in documents] == ["a", "b"]
     assert documents[0].text == "Leave.\n\nFrom Berlin at 12:30 on 5 May 2026\nby train."
+
+
+HEADERS = "Received: by x;\n\tTue, 02 Jan 2024 10:00:00 +0200\nFrom: a@b.c\nSubject: Pumps\n"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("INBOX", "7", "saved.txt", "b.emlx", "1700000000.M20046P2137.host:2,S"),
+        "1204680122.27c448156b74ca36e0bca82da6ba4fcc.host,S=9:2,",
+    ],
+)
+def test_mail_is_recognised_by_its_beginning(tmp_path: Path, name: str) -> None:
+    data = f"{HEADERS}\nThey run.\n"
+    apple = f"{len(data)}      \n{data}<?xml?><plist/>"
+    read = document_of(written(tmp_path / name, apple if name.endswith("x") else data))
+    assert (read.title, read.text) == ("Pumps", "From: a@b.c\n\nThey run.")
+
+
+@pytest.mark.parametrize(
+    "separator", ["From - Tue Jan  2 10:00:00 2024\nX-Mozilla-Status: 1", "From ", "From a@b 1"]
+)
+@pytest.mark.parametrize("name", ["Inbox", "box.txt"])
+def test_a_mailbox_is_recognised_by_its_beginning(
+    tmp_path: Path, name: str, separator: str
+) -> None:
+    path = written(tmp_path / name, f"{separator}\n{HEADERS}\nx\n\n{separator}\n{HEADERS}\ny\n")
+    assert [(read.suffix, read.text[-1]) for read in documents_of(path)] == [("1", "x"), ("2", "y")]
+    source = open_source(str(path), None, Fields(), MetadataReader({}))
+    (part,) = source.parts(0, 0, 1)
+    assert len(list(part.source.documents())) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "From Berlin at noon\nNote: we go home.\n\nSubject: x",
+        "To: all\nFrom: Ann\nDate: 5 May\nRoom: 7\n\nMemo.",
+        f"# Notes\n{HEADERS}\nx",
+        "From: Berlin\nTo: Paris\nChange: Cologne\n\nA train.",
+        "Date: 2024-01-02 10:00\nA line without a colon",
+    ],
+)
+def test_text_that_begins_like_mail_stays_text(tmp_path: Path, text: str) -> None:
+    assert document_of(written(tmp_path / "a.txt", text)).text == text
+
+
+@pytest.mark.parametrize(
+    ("delsp", "lines", "read"),
+    [
+        ("; DelSp=Yes", ["Donau ", "dampf ", "schiff", " From here", " >x"],
+         "Donaudampfschiff\nFrom here\n>x"),
+        ("", ["We go ", "home.", "", "> You ", ">> I ", "> said", "-- ", "J."],
+         "We go home.\n\n> You\n>> I\n> said\n--\nJ."),
+        ("; delsp=no", ["a ", "b ", "-- ", "J. "], "a b\n--\nJ."),
+    ],
+)  # fmt: skip
+def test_flowed_paragraphs_are_joined(
+    tmp_path: Path, delsp: str, lines: list[str], read: str
+) -> None:
+    kind = f"Content-Type: text/plain; format=flowed{delsp}\n\n"
+    path = written(tmp_path / "a.eml", HEADERS + kind + "\n".join(lines))
+    assert document_of(path).text == f"From: a@b.c\n\n{read}"
+
+
+PAGE = "<title>Über Köln</title><h1>Dom</h1><p>Groß = schön.<dl><dt>-a<dd>b</dl>"
+QUOTED = quopri.encodestring(PAGE.encode()).decode()
+CP1252 = b64encode(PAGE.encode("cp1252")).decode()
+META = quopri.encodestring(b"<meta charset=cp1252>" + PAGE.encode("cp1252")).decode()
+
+
+@pytest.mark.parametrize(
+    ("kind", "parts"),
+    [
+        # Chrome: no charset, a frame after the page, styles by cid:
+        ('type="text/html"', [f"/html\nContent-Transfer-Encoding: quoted-printable\n\n{QUOTED}"]),
+        # Internet Explorer: base64, the charset in the part
+        ("", [f'/html; charset="windows-1252"\nContent-Transfer-Encoding: base64\n\n{CP1252}']),
+        # Word and others: the charset in the page alone
+        ("", [f"/html\nContent-Transfer-Encoding: quoted-printable\n\n{META}"]),
+        # Opera and Firefox: as it is, behind a part of style
+        ("", ["/css\n\np {}", f"/html; charset=utf-8\n\n{PAGE}"]),
+        # wkhtml and scripts: the part that is meant is not the first one
+        (
+            'start="<b@x>"',
+            ["/html\nContent-ID: <a@x>\n\nno", f"/html\nContent-ID: <b@x>\n\n{PAGE}"],
+        ),
+    ],
+)
+def test_a_web_archive_is_the_page_in_it(tmp_path: Path, kind: str, parts: list[str]) -> None:
+    head = f"From: <Saved>\nMIME-Version: 1.0\nContent-Type: multipart/related; {kind}; boundary=-X"
+    body = "".join(f"\n---X\nContent-Type: text{part}\n" for part in [*parts, "/html\n\nA frame"])
+    data = f"\n{head}\n\n{body}\n---X--\n".replace("\n", "\r\n")
+    page = document_of(written(tmp_path / "a.mhtml", data))
+    assert page.title == "Über Köln"
+    assert page.text == "# Dom\n\nGroß = schön.\n\n-a\nb"
+    assert [unit.name for unit in page.outline] == ["Dom", "-a"]
+
+
+def test_a_web_archive_without_a_page_is_refused(tmp_path: Path) -> None:
+    assert "a web archive" in refusal_of(written(tmp_path / "a.mht", b"\xff\0")).what

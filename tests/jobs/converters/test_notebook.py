@@ -18,7 +18,11 @@ def test_cells_are_markdown_with_code_between_fences_and_outputs_are_not_read(
 ) -> None:
     cells = [
         {"cell_type": "markdown", "source": ["# The Sea\n", "It is *wide*."]},
-        {"cell_type": "code", "source": "wave = 1\n", "outputs": [{"text": "HIDDEN \ud800"}]},
+        {
+            "cell_type": "code",
+            "source": "\x1b[1mwave\x1b[0m = 1\n",
+            "outputs": [{"text": "HIDDEN \ud800"}],
+        },
         {"cell_type": "markdown", "source": "## Wind\r\rIt is fair."},
         {"cell_type": "code", "source": ['text = """\n', "```\n", '"""'], "outputs": []},
         {"cell_type": "code", "source": []},

@@ -2,7 +2,10 @@
 
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import docx
+import openpyxl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -448,6 +451,33 @@ def test_office_files_have_sections_items_and_rows(tmp_path: Path) -> None:
     )
 
 
+def test_a_long_table_is_a_section_named_by_its_titles(tmp_path: Path) -> None:
+    rows = [("Title", "Place"), *((f"Opera {number}", "Venice") for number in range(12))]
+    workbook: Any = openpyxl.Workbook()
+    document: Any = docx.Document()
+    table = document.add_table(0, 2)
+    for row in rows:
+        workbook.active.append(row)
+        for cell, text in zip(table.add_row().cells, row, strict=True):
+            cell.text = text
+    workbook.save(tmp_path / "a.xlsx")
+    document.save(str(tmp_path / "a.docx"))
+    bars = ["| " + " | ".join(row) + " |" for row in rows]
+    written(tmp_path / "a.md", "\n".join([bars[0], "|--|--|", *bars[1:]]))
+    cells = ("".join(f"<td>{cell}" for cell in row) for row in rows)
+    markup = "<table><tr>" + "<tr>".join(cells).replace("<td>", "<th>", 2)
+    written(tmp_path / "a.html", markup)
+    for name in ("a.xlsx", "a.docx", "a.md", "a.html"):
+        read = document_of(tmp_path / name)
+        lines = read.text.split("\n")
+        (unit,) = (unit for unit in read.outline if unit.name == "Title | Place")
+        assert unit.kind == "section"
+        assert "Title" in lines[unit.first]
+        assert "Opera 11" in lines[unit.end - 1]
+    short = page_of("<table><tr><th>Title</th><tr><td>Orlando</table>")
+    assert [unit.kind for unit in short.outline] == ["entry"]
+
+
 def test_odd_files_have_an_outline() -> None:
     outlines = {
         path.name: shown(document.text, document.outline)
@@ -457,8 +487,9 @@ def test_odd_files_have_an_outline() -> None:
         if document.outline
     }
     assert outlines == {
+        "colours.md": "section Log: # Log ~ ```\n  block: ``` ~ ```",
         "fences.md": "block: ```` ~ ````\nblock: # no ~ # no\nsection Yes: Yes ~ ===",
-        "questions.html": "section How long?: ## How long? ~ A week1.",
+        "questions.html": "section How long?: ## How long? ~ A week¹.",
         "rich-and-phonetic.xlsx": "section Stock: [sheet Stock] ~ 東京 | 2 | #DIV/0! | TRUE",
         "spaces in names.epub": "section First: [chapter 1] ~ One.\nsection: [chapter 2] ~ Two.",
         "toml.md": "section Other: # Other ~ Text.",
@@ -519,3 +550,52 @@ def test_any_text_has_an_outline(text: str) -> None:
     check(text, rst.title_and_outline(text)[1])
     for ending in ("py", "c", "java", "ts", "rs", "sql", "rb", "sh"):
         check(text, code.outline(text, ending))
+
+
+ORG = """#+TITLE: My notes
+* TODO [#A] First  :tag:x:
+text, - * no heading
+  #+BEGIN_SRC sh
+* in a block
+  #+end_src
+** Deeper
+*bold* at the beginning
+* DONE Last
+"""
+ASCIIDOC = """= The guide
+Ann Smith
+
+== First ==
+----
+== in a block
+----
+====
+An example.
+====
+=== Deeper
+=no heading
+== Last
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "title"),
+    [
+        ("a.org", ORG, "My notes"),
+        ("a.org", ORG.replace("#+TITLE", "#+author"), "First"),
+        ("a.adoc", ASCIIDOC, "The guide"),
+        ("a.asciidoc", ASCIIDOC.replace("= The guide", ":doctitle: My guide", 1), "My guide"),
+    ],
+)
+def test_headings_of_org_and_asciidoc_are_sections(
+    tmp_path: Path, name: str, text: str, title: str
+) -> None:
+    document = document_of(written(tmp_path / name, text.replace("\n", "\r\n")))
+    assert document.title == title
+    kinds = [(unit.kind, unit.name) for unit in document.outline if unit.name != title]
+    sections = ["First", "", "Deeper", "Last"]
+    assert [name for _, name in kinds] == [name for name in sections if name != title]
+    assert [kind for kind, name in kinds if not name] == ["block"]
+    lines = text.split("\n")
+    last = document.outline[-1]
+    assert lines[last.first].endswith("Last")

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from index_jobs.sources.converters.pdf import _tidy
+from index_jobs.sources.converters.pdf.document import _tidy
+from index_jobs.sources.converters.pdf.pages import CUT, joined_pages, whole_words
 from tests.support.converted import FILES, document_of, pdf_bytes, refusal_of, written
 
 
@@ -108,6 +109,86 @@ def test_lines_of_a_rotated_page_stay_in_their_order(tmp_path: Path, degrees: in
 def test_pages_without_text_are_counted(tmp_path: Path) -> None:
     read = document_of(written(tmp_path / "a.pdf", pdf_bytes([[(12, "One.")], [], []])))
     assert read.unread == {"pages without text": 2}
+
+
+def test_accents_that_are_drawn_apart_are_in_their_letters() -> None:
+    # By pdfLaTeX with its usual fonts (OT1), from a line of such words.
+    text = document_of(FILES / "accents.pdf").text
+    assert text == "[page 1]\nÖztürk, École, garçon, naïf, Češka."
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("di\x1ecult \x1eciency \x1dow o\x1b \x1cle", "difficult fficiency flow off file"),
+        ("a \x1c 1\x1d\r\nb", "a  1\nb"),
+        (f"lib{CUT}rary vel\x02\r\nvet Don\u00adau W\u2010\r\nas up-\r\non",
+         f"lib{CUT}rary vel{CUT}vet Don{CUT}au W{CUT}as up{CUT}on"),
+    ],
+)  # fmt: skip
+def test_codes_of_ligatures_and_hyphens_are_read(written: str, read: str) -> None:
+    assert _tidy(written) == read
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("the lib|rary of Anglo|Saxon ISO|9001", "the library of Anglo-Saxon ISO-9001"),
+        ("self|employed, state|of-the|art", "self‐employed, state‐of-the‐art"),
+        ("cost-plan; a cost|plan", "cost-plan; a cost‐plan"),
+        ("security is relevant: security|relevant", "security is relevant: security‐relevant"),
+        ("information in a formation: in|formation", "information in a formation: information"),
+        ("upper| and lower|case, upper|and", "upper and lowercase, upper- and"),
+        ("| a |b c|", " a b c"),
+    ],
+)  # fmt: skip
+def test_a_compound_that_was_cut_at_its_hyphen_keeps_it(written: str, read: str) -> None:
+    assert whole_words(written.replace("|", CUT)) == read
+
+
+LINE = "Every one of these lines is about as long as the others are in it"
+
+
+@pytest.mark.parametrize(
+    ("pages", "text"),
+    [
+        (["It has", "run well. It stops."], "[page 1]\nIt has\nrun well.\n\n[page 2]\nIt stops."),
+        (["They re-", "paired it. Then"], "[page 1]\nThey repaired it.\n\n[page 2]\nThen"),
+        (["The end.", "so it goes"], "[page 1]\nThe end.\n\n[page 2]\nso it goes"),
+        (["A note", "Another note"], "[page 1]\nA note\n\n[page 2]\nAnother note"),
+        (["We list", "a) this"], "[page 1]\nWe list\n\n[page 2]\na) this"),
+        (["", "a b"], "[page 1]\n\n[page 2]\na b"),
+        (["We", "go", "on. Yes."], "[page 1]\nWe\ngo\non.\n\n[page 2]\n\n[page 3]\nYes."),
+        (["It is", "", "far. Yes."], "[page 1]\nIt is\nfar.\n\n[page 2]\n\n[page 3]\nYes."),
+        (["It is", "far"], "[page 1]\nIt is\nfar\n\n[page 2]"),
+        ([f"{LINE}\n{LINE}", f"Berlin {LINE}. So.\n{LINE}"],
+         f"[page 1]\n{LINE}\n{LINE}\nBerlin {LINE}.\n\n[page 2]\nSo.\n{LINE}"),
+        ([f"{LINE}\nHeading", f"{LINE}\n{LINE}."],
+         f"[page 1]\n{LINE}\nHeading\n\n[page 2]\n{LINE}\n{LINE}."),
+        (["We go", "x " * 2_000], f"[page 1]\nWe go\n\n[page 2]\n{'x ' * 2_000}".rstrip()),
+    ],
+)  # fmt: skip
+def test_a_sentence_goes_on_over_the_end_of_a_page(pages: list[str], text: str) -> None:
+    assert joined_pages(pages) == text
+
+
+def test_what_recurs_at_the_edges_of_pages_stands_between_sentences() -> None:
+    bodies = ["It has", "run for long. New", "ones came.", "One.", "Two.", "Six."]
+    pages = [f"The Pump, part {n % 2}\n{body}\n{n} of 6" for n, body in enumerate(bodies, 1)]
+    assert joined_pages(pages) == (
+        "[page 1]\nThe Pump, part 1\n\nIt has\nrun for long.\n\n1 of 6\n\n"
+        "[page 2]\nThe Pump, part 0\n\nNew\nones came.\n\n2 of 6\n\n"
+        "[page 3]\nThe Pump, part 1\n\n3 of 6\n\n"
+        "[page 4]\nThe Pump, part 0\n\nOne.\n\n4 of 6\n\n"
+        "[page 5]\nThe Pump, part 1\n\nTwo.\n\n5 of 6\n\n"
+        "[page 6]\nThe Pump, part 0\n\nSix.\n\n6 of 6"
+    )
+    assert joined_pages(["a\n1", "B\n2"]) == "[page 1]\na\n\n1\n\n[page 2]\nB\n\n2"
+
+
+@pytest.mark.parametrize("shape", [CUT, f"a{CUT}", "a", "\n", "-", f"a-{CUT}\n", "1 "])
+def test_pages_of_any_shape_are_joined(shape: str) -> None:
+    assert joined_pages([shape * 100_000] * 3).startswith("[page 1]")
 
 
 def test_radicals_become_the_ideographs_that_look_the_same() -> None:

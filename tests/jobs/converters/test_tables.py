@@ -122,12 +122,48 @@ def test_a_row_without_an_id_and_a_row_without_text_are_errors(tmp_path: Path) -
     [
         ("", "empty"),
         ("\n\n", "empty"),
-        ("1,2\n3,4\n", "no names"),
         ('a,b\n1,"2\n3,4\n', "quote"),
     ],
 )
 def test_a_table_that_cannot_be_read_is_refused(tmp_path: Path, text: str, problem: str) -> None:
     assert problem in refusal_of(written(tmp_path / "a.csv", text)).what
+
+
+@pytest.mark.parametrize(
+    ("table", "names"),
+    [
+        ("7\tThe pump runs\n8\tIt is old\n", "id,text"),
+        (f"D1\t{'long text ' * 9}\nD2\tshort one\n", "id,text"),
+        ("7\tpump\n7\tpipe\n", "column 1,column 2"),
+        ("1\t2\n3\t4\n", "column 1,column 2"),
+        ("2024-01-05\tPump\t45\n2024-01-06\tPipe\t3\n", "column 1,column 2,column 3"),
+        ("Ada\t1815\tLondon\nBo\t1990\tParis\n", "column 1,column 2,column 3"),
+        ("Bolt\t12.50 \u20ac\nNut\t2,10 \u20ac\n", "column 1,column 2"),
+        ("x\t08:15\ty\nz\t09:30\tw\n", "column 1,column 2,column 3"),
+        # Those with a header
+        ("country\t2019\t2020\nDE\t83.1\t83.2\n", "country,2019,2020"),
+        ("word\t1\t2\t3\na\t9\t8\t7\n", "word,1,2,3"),
+        ("\t1900\t1950\nx\t1\t2\n", "column 1,1900,1950"),
+        ("name\tsize\nAda\t7\n", "name,size"),
+        ("id\t1st place\n7\tBo\n", "id,1st place"),
+        ("7", "7"),
+    ],
+)
+def test_a_first_row_of_values_is_no_header(tmp_path: Path, table: str, names: str) -> None:
+    documents = documents_of(written(tmp_path / "a.tsv", table))
+    lines = [line for line in table.split("\n") if line]
+    has_header = len(documents) < len(lines)
+    assert [",".join(read.metadata) for read in documents[:1]] == [names][: len(documents)]
+    assert len(documents) == len(lines) - has_header
+    unread = documents[0].unread if documents else {}
+    assert any("without names" in kind for kind in unread) != has_header
+
+
+def test_a_title_without_delimiters_stands_above_a_table(tmp_path: Path) -> None:
+    table = "Report of 2024\n\nname;size\nAda;7\nBo;8\n"
+    first, second = documents_of(written(tmp_path / "a.csv", table))
+    assert (first.text, second.text) == ("name: Ada\nsize: 7", "name: Bo\nsize: 8")
+    assert first.unread == {"lines above the header": 1}
 
 
 def test_columns_without_a_name_get_their_number(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from index_jobs.sources.converters.registry import (
 from index_jobs.sources.converters.text import front_values, markdown
 from index_jobs.sources.encodings import Decoded, decoded, stream_encoding
 from tests.support.converted import document_of, documents_of, refusal_of, written
+from tests.support.odd_files import FOLDER
 
 JAPANESE = "これは日本語の文章です。東京は大きな都市です。"
 EVERY_LETTER = "Händel, Øresund, œuvre, 東京, 🎻, \u200f"
@@ -218,3 +219,7 @@ def test_iso_2022_jp_has_the_circled_numbers_of_windows() -> None:
     kana = bytes(byte & 0x7F for byte in "①㈱日本".encode("euc_jis_2004"))
     data = b"\x1b$B" + kana + b"\x1b(B abc"
     assert decoded(data, "x", "iso-2022-jp").text == "①㈱日本 abc"
+
+
+def test_codes_for_terminals_are_left_out_and_counted() -> None:
+    assert document_of(FOLDER / "colours.log").unread == {"terminal codes left out": 10}

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from arag_search.corpus import Chunk, heading_of, nfc
+from arag_search.corpus import Chunk, heading_of, kind_of, nfc
 from arag_search.engines.base import (
     MAX_TOTAL,
     Count,
@@ -26,6 +26,7 @@ from arag_search.engines.base import (
     Granularity,
     KeywordRequest,
     Mask,
+    Neighbours,
     Ordinals,
     Page,
     SearchRequest,
@@ -40,7 +41,7 @@ from arag_search.plan.matching import Words
 from arag_search.query import analysis
 from arag_search.query.analysis import spellings_of
 from arag_search.query.fields import CONTENT, DOC_ID, FORM_FIELDS, TEXT_FIELDS, TITLE, MetadataType
-from arag_search.query.forms import is_code, steps
+from arag_search.query.forms import steps
 from arag_search.query.operators import PREFER
 from arag_search.query.tree import And, Modifier, Node, Or, TextLeaf, render
 from arag_search.tokens import count_tokens
@@ -58,6 +59,7 @@ class MemoryEngine:
     """A SearchEngine over chunks held in memory."""
 
     is_remote: ClassVar[bool] = False
+    withheld = ""
 
     def __init__(
         self,
@@ -241,8 +243,11 @@ class MemoryEngine:
         """See SearchEngine."""
         return self._chunks_of(map(self._numbers.get, ids), scope)
 
-    def neighbours(self, chunk: Chunk, scope: ResolvedPlan | None) -> tuple[str | None, str | None]:
+    def neighbours(self, chunks: Sequence[Chunk], scope: ResolvedPlan | None) -> list[Neighbours]:
         """See SearchEngine. A neighbour out of scope is replaced by the nearest one in scope."""
+        return [self._neighbours(chunk, scope) for chunk in chunks]
+
+    def _neighbours(self, chunk: Chunk, scope: ResolvedPlan | None) -> Neighbours:
         before: str | None = None
         for other in self.scan(scope):
             if self._manifest.already_chunked or other.doc_id == chunk.doc_id:
@@ -280,7 +285,11 @@ class MemoryEngine:
         """See SearchEngine. There are none."""
         return Deletions(0, 0.0)
 
-    def scan(self, scope: ResolvedPlan | None) -> Iterator[Chunk]:
+    def check_ready(self) -> None:
+        """See SearchEngine."""
+        self._check_open()
+
+    def scan(self, scope: ResolvedPlan | None, deadline: Deadline | None = None) -> Iterator[Chunk]:
         """See SearchEngine."""
         self._check_open()
         return self._stream(sorted(self._by_chunk.within(scope)))
@@ -327,7 +336,7 @@ class MemoryEngine:
             if language:
                 searched = headings if name == TITLE else [(text,) for text in texts]
                 forms = (
-                    Words(*parts, code=is_code(chunk.doc_id)).terms(language)
+                    Words(*parts, kind=kind_of(chunk.doc_id)).terms(language)
                     for chunk, parts in zip(owners, searched, strict=True)
                 )
                 fields[FORM_FIELDS[name]] = TextField(forms, k1, b)

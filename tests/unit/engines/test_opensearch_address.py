@@ -55,7 +55,7 @@ def test_a_wrong_address_is_rejected_in_four_parts() -> None:
     assert str(caught.value) == (
         'The address names the host "localhost".\nWhere: http://localhost/wiki\n'
         "Allowed: HOST:PORT, several of them separated by commas\n"
-        "Do: Add the port, 9200 by default: localhost:9200."
+        "Do: Add the port: localhost:9200 for a node, localhost:80 for a proxy or a service."
     )
 
 
@@ -67,6 +67,7 @@ def test_a_wrong_address_is_rejected_in_four_parts() -> None:
         ("http://h1:9200", "The address names no index.", "Add the name of the index"),
         ("http://h1:9200/Wiki", 'The name of the index is "Wiki".', NAME),
         ("http://h1:9200/wiki.sentences", 'The name of the index is "wiki.sentences".', NAME),
+        ("http://h1:9200/wiki.lock", 'The name of the index is "wiki.lock".', NAME),
         ("http://h1:9200/a,b", 'The name of the index is "a,b".', NAME),
         ("http://h1:9200/_all/wiki?x=/b", 'The prefix of the address is "_all/wiki?x=".', FORM),
         ("my-index", "The location is not an address.", ""),

@@ -65,12 +65,12 @@ def test_a_document_with_an_outline_becomes_the_same_passages() -> None:
         Unit(4, 6, "index"),
     )
     values: Any = {"passage_kind": "text"}
-    document = Document("a.md", "T", text, values, is_file=True, outline=outline)
+    document = Document("a.md", "T", text, values, is_file=True, outline=outline, beside=("b",))
     chunks, _ = cut(document, shard=0, number=0, chunk_tokens=16)
     manifest = manifest_of(16)
     record = json.loads(json.dumps(record_of(IndexDocument(tuple(chunks)), manifest)))
     assert record["passage_outlines"][0] == {
-        "sentences": 3, "path": "Use", "line": 1, "units": [[0, 3, "Use"]]
+        "sentences": 3, "path": "Use", "line": 1, "units": [[0, 3, "Use"]], "beside": ["b"],
     }  # fmt: skip
     assert record["passage_kind"] == "text"
     reader = Documents("f", Fields(), MetadataReader({"passage_kind": "keyword"}))

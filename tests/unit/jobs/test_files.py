@@ -571,3 +571,60 @@ def test_files_that_the_extra_would_read_are_left_out_and_the_report_says_so(
     assert rest == "1 .png (not read; `include` reads text)"
     with pytest.raises(MissingExtraError):
         source_at("notes/b.pdf")
+
+
+def test_json_lines_and_rotated_logs_are_read_in_folders() -> None:
+    lines = '{"id": "12", "title": "Pump", "text": "It runs."}\n\n{"role": "user", "n": 7}\n'
+    names = ("a.jsonl", "b.ndjson", "part-00000", "wiki_00")
+    for name, content in {
+        **dict.fromkeys(names, lines),
+        **dict.fromkeys(("x.log.1", "x.log-20240105", "x.log.old"), "It ran."),
+        "one": '{"a": 1}',
+        "two": '{"a": 1}\n{"b"\n',
+    }.items():
+        Path("notes").mkdir(exist_ok=True)
+        Path("notes", name).write_text(content)
+    source = open_source("notes", None, Fields(), MetadataReader({}))
+    read = {document.id: (document.title, document.text) for document in documents(source)}
+    for name in names:
+        assert read.pop(f"{name}#1") == ("Pump", "It runs.")
+        assert read.pop(f"{name}#3")[1] == "role: user\nn: 7"
+    assert sorted(read) == ["one", "two", "x.log-20240105", "x.log.1", "x.log.old"]
+    (part,) = source.parts(0, 0, 1 << 20)
+    assert len(list(part.source.documents())) == len(read) + 2 * len(names)
+
+
+def test_pages_of_wikiextractor_are_records_in_a_folder_and_alone() -> None:
+    url = "https://e.org/?curid="
+    pages = (
+        f'<doc id="12" url="{url}12" title="AT&amp;T">\nAT&amp;T\n\nA &lt;b> company.\n\n</doc>\n'
+        f'<doc id="7" revid="3" title=""Heroes" (song)">\n"Heroes" (song)\n\n</doc>\n'
+        f'<doc id="9" url="{url}9" title="Cut off">\nText of a file that\nends too early.'
+    )
+    Path("extracted/AA").mkdir(parents=True)
+    Path("extracted/AA/wiki_00").write_text(pages)
+    Path("extracted/AA/wiki_01").write_text(f"A page begins with {pages}")
+    for name, prefix in (("extracted", "AA/"), ("extracted/AA/wiki_00", "")):
+        reader = MetadataReader({"id": "keyword"})
+        source = open_source(name, None, Fields(), reader)
+        read = [document for document in documents(source) if "#" in document.id]
+        assert [(d.id, d.title, d.text, d.metadata["id"]) for d in read] == [
+            (f"{prefix}wiki_00#1", "AT&T", "A <b> company.", "12"),
+            (f"{prefix}wiki_00#2", '"Heroes" (song)', "", "7"),
+            (f"{prefix}wiki_00#3", "Cut off", "Text of a file that\nends too early.", "9"),
+        ]
+        (part,) = source.parts(0, 0, 1 << 20)
+        assert len(list(part.source.documents())) == len(read) + (name == "extracted")
+
+
+def test_conversations_of_assistants_are_read_in_a_folder_and_alone() -> None:
+    chat = '[{"uuid": "7f", "name": "Fans", "chat_messages": [{"sender": "human", "text": "?"}]}%s]'
+    name = "export/conversations.json"
+    Path("export").mkdir()
+    Path(name).write_text(chat % (" " * 1_000_001))
+    for source in ("export", name):
+        (document,) = documents(open_source(source, None, Fields(), MetadataReader({})))
+        assert (document.id, document.title) == ("conversations.json#7f", "Fans")
+    Path(name).write_text('[{"id": "a", "text": "A record."}]')
+    (document,) = documents(open_source(name, None, Fields(), MetadataReader({})))
+    assert (document.id, document.text) == ("a", "A record.")

@@ -1,9 +1,12 @@
 """Sources of corpora: every format is read, and every mistake is reported with file and line."""
 
+import bz2
 import gzip
 import json
+import lzma
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -330,6 +333,67 @@ def test_where_bad_lines_are_skipped_a_bad_value_is_left_out_alone() -> None:
         'values of "first" that are no date, left out (records)': [1, "t.csv#1"],
         'values of "done" that are no boolean, left out (records)': [2, "t.csv#1", "x"],
     }
+
+
+@pytest.mark.parametrize("packed", [gzip.compress, bz2.compress, lzma.compress])
+def test_compressed_records_are_read(packed: Callable[[bytes], bytes]) -> None:
+    Path("c.jsonl.xz").write_bytes(packed(b'{"text": "a"}\n'))
+    source = open_source("c.jsonl.xz", None, Fields(), MetadataReader({}))
+    assert [(document.id, document.text) for document in documents(source)] == [("c-1", "a")]
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (lzma.compress(b'{"text": "a"}')[:-9], "damaged"),
+        (bz2.compress(b'{"text": "a"}')[:-9], "damaged"),
+        (b"PK\3\4 an archive", "not recognised"),
+    ],
+)
+def test_what_cannot_be_unpacked_is_refused(data: bytes, problem: str) -> None:
+    Path("c.xz").write_bytes(data)
+    with pytest.raises(SourceError, match=problem):
+        documents(open_source("c.xz", None, Fields(), MetadataReader({})))
+
+
+def test_a_table_that_ends_lines_with_carriage_returns_is_read() -> None:
+    Path("c.tsv").write_bytes(b"id\ttext\r7\ta\r8\tb\r")
+    texts = documents(open_source("c.tsv", None, Fields(), MetadataReader({})))
+    assert [document.text for document in texts] == ["id: 7\ntext: a", "id: 8\ntext: b"]
+
+
+@pytest.mark.parametrize(
+    ("record", "format"),
+    [
+        ('{"title": "@up", "text": "pump @on"}', None),
+        ('{"_id": "1", "title": "@up", "text": "pump @on", "metadata": {}}', "beir"),
+        ('["7:pump @on"]', "arag-chunks"),
+        ('{"corpus_name": "up", "context": "pump @on"}', None),
+        (
+            '{"wikipedia_id": "1", "wikipedia_title": "@up", "text": ["pump @on"]}',
+            "kilt",
+        ),
+    ],
+)
+def test_records_are_read_without_codes_for_terminals(record: str, format: str | None) -> None:
+    Path("c.json").write_text(record.replace("@", "\\u001b[1m"))
+    (document,) = documents(open_source("c.json", format, Fields(), MetadataReader({})))
+    assert document.text.rstrip("\n") == "pump on"
+    assert document.title in ("up", "")
+    assert document.unread == {"terminal codes left out": record.count("@")}
+
+
+def test_a_text_whose_sentences_are_given_keeps_its_codes() -> None:
+    lines = '{"text": "\\u001b[1ma b.", "sentence_ends": [8]}'
+    (document,) = documents(source_of("c.jsonl", lines))
+    assert (document.text, document.sentence_ends) == ("\x1b[1ma b.", (8,))
+
+
+def test_metadata_keeps_its_codes_since_filters_ask_for_the_whole_value() -> None:
+    Path("c.jsonl").write_text('{"text": "\\u001b[1ma", "owner": "\\u001b[1mb"}')
+    reader = MetadataReader({"owner": "keyword"})
+    (document,) = documents(open_source("c.jsonl", None, Fields(), reader))
+    assert (document.text, document.metadata["owner"]) == ("a", "\x1b[1mb")
 
 
 @pytest.mark.parametrize(

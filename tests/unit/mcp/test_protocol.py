@@ -13,7 +13,13 @@ from mcp import ClientSession, MCPError, types
 from arag_search.agent.prompts import system_prompt
 from arag_search.mcp_server.http import IDLE_SESSION_S
 from arag_search.mcp_server.messages import MAX_MESSAGE_BYTES
-from arag_search.mcp_server.protocol import LIST_LIFETIME_MS, MAX_SESSIONS, Session
+from arag_search.mcp_server.protocol import (
+    LIST_LIFETIME_MS,
+    MAX_SESSIONS,
+    RETRY_AFTER_S,
+    UNAVAILABLE,
+    Session,
+)
 from arag_search.mcp_server.workers import AT_ONCE, TIMEOUT_S, WAITING, Workers
 from arag_search.query.filters import parse_filter
 from arag_search.tokens import count_tokens
@@ -198,9 +204,9 @@ def test_an_engine_failure_is_a_protocol_error_until_the_engine_recovers(
     async def talk(client: ClientSession) -> None:
         engine.failure = DOWN
         error = await call_error(client, "logical_search", query="opera")
-        assert error.code == types.INTERNAL_ERROR
+        assert error.code == UNAVAILABLE
         assert error.message == ("No node answers.\nWhere: http://127.0.0.1:9200\nDo: Start it.")
-        assert error.data == "UnavailableError"
+        assert error.data == {"error": "UnavailableError", "retry_after_s": RETRY_AFTER_S}
         assert (await resource_error(client, "arag://memory/chunk/page.1")).message == error.message
         engine.failure = None
         assert not (await client.call_tool("logical_search", {"query": "opera"})).is_error
@@ -226,9 +232,7 @@ def test_a_bug_in_the_server_shows_no_traceback_to_clients(
 # Many calls
 
 
-def test_sixteen_concurrent_calls_are_all_answered_and_only_the_allowed_number_run_at_once() -> (
-    None
-):
+def test_sixteen_calls_of_the_only_client_are_all_answered_by_all_workers() -> None:
     engine = MoodyEngine()
     served = LocalServer(engine)
     texts: list[str] = []
@@ -254,8 +258,8 @@ def test_sixteen_concurrent_calls_are_all_answered_and_only_the_allowed_number_r
 def test_the_guide_states_the_limits() -> None:
     guide = " ".join(guide_text("arag_search/mcp_server/README.md").split())
     for limit in (
-        f"{AT_ONCE} calls run at once, {WAITING} more wait, and each call times out after "
-        f"{TIMEOUT_S:g} s.",
+        f"{AT_ONCE} calls run at once (`--workers`)",
+        f"At most {WAITING} calls of a client wait, and each call times out after {TIMEOUT_S:g} s.",
         f"at most {MAX_MESSAGE_BYTES:,} bytes",
         f"at most {MAX_SESSIONS:,} sessions",
         f"idle for {IDLE_SESSION_S / 60:g} minutes",
@@ -283,7 +287,8 @@ def test_a_call_beyond_the_queue_is_rejected_and_a_slow_call_times_out() -> None
 
     served.serve(talk)
     busy = (
-        "2 calls are running or waiting.\nAllowed: at most 2 at a time\nDo: Try again in a moment."
+        "Too many calls of this client are waiting.\nAllowed: at most 1 that wait\n"
+        "Do: Try again in a moment."
     )
     slow = "The call timed out after 0.2 s.\nDo: Try again in a moment, or ask for less."
     assert messages == [busy, slow, slow]

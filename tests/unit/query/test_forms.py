@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from arag_search.corpus import Chunk, nfc
+from arag_search.corpus import Chunk, TextKind, is_code, kind_of, nfc
 from arag_search.query import analysis, dictionaries
 from arag_search.query.forms import (
     HOLE,
@@ -20,14 +20,15 @@ from arag_search.query.forms import (
     folded,
     forms_of_chunk,
     indexed,
-    is_code,
     normal_forms,
     normal_spellings,
     normal_terms,
     steps,
 )
 from arag_search.query.lemmas import languages
+from arag_search.query.markup import split
 
+KINDS: tuple[TextKind, ...] = ("", "code", "markdown", "rst", "tex", "subtitles")
 TEXTS = st.text(
     st.sampled_from("aAbB xX_.-#+$@'’1é́ßЁйﬁｖカﾞ東\u00ad\u200dא\u05b0\U0001d49c\n")
 ) | st.text(max_size=60)
@@ -74,6 +75,17 @@ def words(text: str, language: str = "en") -> list[str]:
         ("de", "Prüfungen prufungen Prüfung"),
         ("fr", "découvertes decouvertes découverte"),
         ("es", "canciones cancion canción"),
+        ("de", "Wärmepumpen waermepumpe warmepumpe"),
+        pytest.param("pl", "książki ksiazki książka", marks=pytest.mark.long),
+        pytest.param("pt", "informações informacoes informação", marks=pytest.mark.long),
+        pytest.param("tr", "çocuklar cocuklar", marks=pytest.mark.long),
+        pytest.param("hu", "könyvek konyvek", marks=pytest.mark.long),
+        ("cs", "městech mestech město"),
+        ("ro", "școli şcoli școală"),
+        pytest.param("el", "ανθρώπων ανθρωπων άνθρωπος", marks=pytest.mark.long),
+        pytest.param("da", "købmænd kobmand koebmaend", marks=pytest.mark.long),
+        ("it", "città citta"),
+        pytest.param("lt", "žmonės zmones žmogus", marks=pytest.mark.long),
         ("fi", "lentokoneissa lentokone"),
         ("fi", "komentoikkunassakin komentoikkunaan komentoikkuna"),
         ("fi", "muutetun muutettujen muutettu"),
@@ -98,6 +110,7 @@ def words(text: str, language: str = "en") -> list[str]:
         (NONE, "km³. km3"),
         (NONE, "CO₂ CO2"),
         (NONE, "H₂O h2o"),
+        (NONE, "SO₄²⁻ so4"),
         (NONE, "1ˢᵗ 1st"),
         (NONE, "١٢٣ ۱۲۳ १२३ 123"),
         (NONE, "٣٫١٤ 3.14"),
@@ -117,6 +130,10 @@ def words(text: str, language: str = "en") -> list[str]:
         (NONE, "결과 결과를 결과에는"),
         (NONE, "책 책을 책에서"),
         ("en", "Linux Linux는 linux의"),
+        (NONE, "臺灣圖書館裡 台湾図書館里 台湾图书馆裏"),
+        (NONE, "葛城 葛\U000e0100城 葛\ufe00城"),
+        (NONE, "錢鍾書著 钱锺书着 钱钟书著"),
+        ("en", "衛國 衞国 卫國"),
     ],
 )
 def test_the_forms_of_a_word_are_one_term(language: str, same: str) -> None:
@@ -153,6 +170,7 @@ def test_the_forms_of_a_word_are_one_term(language: str, same: str) -> None:
         (NONE, "국가 국"),  # 가 follows vowels
         (NONE, "회의 회 도로 도 길이 길"),
         (NONE, "c++ c c#"),
+        (NONE, "髪 発 歴 暦 像 象"),
     ],
 )
 def test_other_words_have_other_terms(language: str, other: str) -> None:
@@ -172,7 +190,7 @@ def test_other_words_have_other_terms(language: str, other: str) -> None:
         ("1.2.3 in 1995.In", "1.2.3 in 1995 in"),
         ("EarlyStoppingCallback", "earlystoppingcallback\nearly stop callback"),
         ("DataFrame of MacDonald", "dataframe of macdonald"),
-        ("x_train, 3.14 U.S. e.g. USA's NATOs", "x_train 3.14 u.s e.g usa nato\ntrain"),
+        ("x_train, 3.14 U.S. e.g. USA's NATOs", "x_train 3.14 us e.g usa nato\ntrain"),
         ("in C++17, C# or c", "in c++ 17 c# or c"),
         ("run --dry-run -j 4", "run dry run j 4\n--dry-run\n-j"),
         ("$HOME, @app.route and .NET",
@@ -181,7 +199,11 @@ def test_other_words_have_other_terms(language: str, other: str) -> None:
         ("a `b` ab`cd `e`'s 5′ 10″ x′(t)", "a b abcd e s 5 10 x t"),
         ("ภาษาไทย ๑๒ ก", "ภ า ษ า ไ ท ย 12 ก"),
         ("ที่นี่ API", "ที่ นี่ api"),
+        ("サーバーのﾃﾞｰﾀ_x", "サ ー バ ー の デ ー タ _x"),
+        ("API서버에서 API를 서버3대 3D프린터", "api 서버 api 서버 3 대 3d 프린터"),
+        ("❤️ ❤ 👍🏽 👍 Ðorđe", "❤ ❤ 👍 👍 dorde"),
         ("ភាសាខ្មែរ", "ភា សា ខ្ មែ រ"),
+        ("a self\u2010employed man, self-employed", "a self employ man self employ\nselfemployed"),
         ("a-b a--b user@example.com", "a b a b user example.com\nexample com"),
         ("", ""),
     ],
@@ -191,12 +213,12 @@ def test_parts_and_symbols_are_behind_all_words(text: str, terms: str) -> None:
 
 
 def test_two_capitalised_parts_are_parts_only_in_code() -> None:
-    assert indexed("DataFrame", "en", code=True) == "dataframe\ndata frame"
+    assert indexed("DataFrame", "en", kind="code") == "dataframe\ndata frame"
     assert is_code("src/frame.py")
     assert is_code("a/B.JAVA")
     assert not is_code("frame.md")
     assert not is_code("py")
-    (word, *holes, data, _) = normal_forms("DataFrame", "en", code=True)
+    (word, *holes, data, _) = normal_forms("DataFrame", "en", kind="code")
     assert [hole.term for hole in holes] == [HOLE] * HOLE_COUNT
     assert (word[1:], data[1:]) == ((0, 9), (0, 9))
 
@@ -227,6 +249,61 @@ def test_a_query_word_stands_for_the_whole_its_parts_or_a_dotted_ending(
     assert normal_spellings(text, "en") == tuple(spellings)
 
 
+@pytest.mark.parametrize(
+    ("language", "text", "spellings"),
+    [
+        ("de", "strasse", [("strass",), ("strasse",)]),
+        ("de", "Straße", [("strasse",), ("strass",)]),
+        ("de", "schon", [("schon",)]),  # a word of its own
+        ("de", "lange strasse", [("lange", "strass"), ("lange", "strasse")]),
+        ("de", " ".join(["strasse"] * 4), [("strass",) * 4]),  # of too many spellings
+        ("fr", "eleves", [("elever",), ("eleve",)]),
+        ("es", "canción", [("cancion",)]),
+        ("en", "films", [("film",)]),
+        ("en", "U.S.", [("us",), ("u.s",), ("u", "s")]),
+        ("en", "u.s.", [("u.s",), ("us",)]),
+        ("en", "JK", [("jk",)]),  # before a name, its letters may have blanks between
+        ("en", "JK Rowling", [("jk", "rowling"), ("j.k", "rowling"), ("j", "k", "rowling")]),
+        ("en", "J. K. Rowling", [("j", "k", "rowling"), ("j.k", "rowling"), ("jk", "rowling")]),
+        (
+            "en",
+            "U.S. Army",
+            [("us", "army"), ("u.s", "army"), ("u", "s", "army"), ("we", "army")],
+        ),
+        ("en", "I.T.", [("i.t",), ("i", "t")]),
+        ("en", "x.y.z", [("x.y.z",), ("y.z",), ("xyz",)]),
+        ("none", "U.S.", [("u.s",), ("u", "s")]),
+        (
+            "en",
+            "US Army",
+            [("we", "army"), ("u.s", "army"), ("u", "s", "army"), ("us", "army")],
+        ),
+    ],
+)
+def test_a_query_word_stands_for_all_that_are_typed_like_it(
+    language: str, text: str, spellings: list[tuple[str, ...]]
+) -> None:
+    assert normal_spellings(text, language) == tuple(spellings)
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("The U.S. Army", "the us army"),
+        ("U.S.-based P.O.W.s of WWII", "us base p.o.w.s of wwii"),
+        ("tell us of u.s. and US", "tell we of u.s and we"),
+        ("U.S.C., USC", "usc usc"),
+        ("J.K., J. K., JK", "jk j k jk"),
+        ("I.T. of W.H.O.", "i.t of w.h.o"),  # and not the pronouns
+        ("С.С.С.Р.", "ссср"),
+        ("e.g. at 5 p.m., 1.5 A.5", "e.g at 5 p.m 1.5 a 5"),
+    ],
+)
+def test_capitals_with_dots_are_their_letters(text: str, terms: str) -> None:
+    assert words(text) == terms.split()
+    assert "us" not in words("the U.S.", NONE)  # it would be the pronoun
+
+
 @given(st.from_regex(r"\A[A-Za-z0-9 .,_+'é-]{1,20}\Z"))
 def test_a_phrase_stands_for_the_terms_of_its_words_in_order(text: str) -> None:
     words = [term for term in normal_terms(text, "en") if term]
@@ -235,7 +312,7 @@ def test_a_phrase_stands_for_the_terms_of_its_words_in_order(text: str) -> None:
     whole = text[tokens[0].start : tokens[-1].end] if tokens else ""
     is_name = re.fullmatch(r"[^\W\d]\w*(?:\.[^\W\d]\w*)+", whole)  # such as sqlite3.Row
     if count > 1 and not is_name and not text.strip().startswith(("-", "@", "$")):
-        assert normal_spellings(text, "en") == (tuple(words[:count]),)
+        assert normal_spellings(text, "en")[0] == tuple(words[:count])
 
 
 @given(TEXTS)
@@ -275,27 +352,28 @@ def test_case_never_matters_to_a_word_without_parts(text: str) -> None:
         assert words(text.upper(), NONE) == words(low, NONE)
 
 
-@given(st.lists(TEXTS, min_size=1, max_size=4), st.booleans())
-def test_the_forms_of_a_chunk_are_those_of_its_texts(pieces: list[str], code: bool) -> None:
+@given(st.lists(TEXTS, min_size=1, max_size=4), st.sampled_from(["py", "md", "txt"]))
+def test_the_forms_of_a_chunk_are_those_of_its_texts(pieces: list[str], ending: str) -> None:
     ends, content = [], ""
     for piece in pieces:
         content += piece
         ends.append(len(content))
-    doc_id = "a.py" if code else "a"
+    doc_id = f"a.{ending}"
+    kind = kind_of(doc_id)
     chunk = Chunk("a.1", doc_id, "getUserById", content, 1, 1, 0, tuple(ends), {})
     forms = forms_of_chunk(chunk, NONE)
     assert forms.title == indexed(chunk.title, NONE)
-    assert forms.sentences == [indexed(text, NONE, code=code) for text in chunk.sentences()]
-    whole = indexed(content, NONE, code=code).split("\n")
+    assert forms.sentences == [indexed(text, NONE, kind=kind) for text in chunk.sentences()]
+    whole = indexed(content, NONE, kind=kind).split("\n")
     made = forms.content.split("\n")
     assert made[0] == whole[0]
     assert sorted(made[1:]) == sorted(whole[1:])
 
 
-@given(st.text(alphabet="aB1 _.-+#@$\n\u3000é", max_size=40), st.booleans())
-def test_a_text_is_read_as_its_pieces_between_white_space_are(text: str, code: bool) -> None:
-    pieces = [normal_forms(piece, "en", code=code) for piece in text.split()]
-    whole = [form.term for form in normal_forms(text, "en", code=code) if form.term]
+@given(st.text(alphabet='aB1 _.-+#@$\n\u3000é\\*&;<>/~^{}:"', max_size=40), st.sampled_from(KINDS))
+def test_a_text_is_read_as_its_pieces_between_white_space_are(text: str, kind: TextKind) -> None:
+    pieces = [normal_forms(piece, "en", kind=kind) for piece in split(text, kind)]
+    whole = [form.term for form in normal_forms(text, "en", kind=kind) if form.term]
     assert sorted(whole) == sorted(form.term for piece in pieces for form in piece if form.term)
 
 
@@ -313,7 +391,7 @@ def test_a_beginning_is_folded_and_has_no_lemma() -> None:
 
 def test_the_steps_name_language_and_dictionary() -> None:
     assert len(languages()) > 40
-    assert steps("en")[7].startswith("lemmas of en (simplemma ")
+    assert steps("en")[8].startswith("lemmas of en (simplemma ")
     assert not any("lemmas" in step for step in steps(NONE))
 
 

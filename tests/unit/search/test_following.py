@@ -1,11 +1,12 @@
 """A follower of an index: which state a use gets, and when states are closed."""
 
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
 
-from arag_search.errors import IndexClosedError, IndexDamagedError
+from arag_search.errors import IndexClosedError, IndexDamagedError, IndexNotFoundError
 from arag_search.search import following
 from arag_search.search.following import FollowedState, Follower
 from tests.support.patience import PATIENCE_S
@@ -19,6 +20,7 @@ class Published:
         self.closed: list[int] = []
         self.looks = 0
         self.failure: Exception | None = None
+        self.may_answer: Callable[[float], object] = lambda _: None
 
     def open(self) -> FollowedState[int]:
         if self.failure is not None:
@@ -30,6 +32,7 @@ class Published:
 
     def is_outdated(self, number: int) -> bool:
         self.looks += 1
+        self.may_answer(PATIENCE_S)
         return number != self.number
 
 
@@ -99,6 +102,41 @@ def test_a_server_is_asked_at_most_once_in_the_given_time(index: Published) -> N
     index.number = 1
     assert [state(follower) for _ in range(5)] == [0] * 5
     assert index.looks == 0
+
+
+def test_a_server_is_asked_beside_a_call_which_is_repeated_if_there_is_another_state(
+    index: Published,
+) -> None:
+    published, asked = threading.Event(), list[int]()
+    index.may_answer = published.wait
+    follower = Follower(index.open, every_s=1e-9)
+
+    def ask(number: int) -> str:
+        asked.append(number)
+        index.number = max(index.number, 1)  # it is published while the first call runs
+        published.set()
+        return f"of {number}"
+
+    assert follower.answer(ask, "sea") == "of 1"
+    assert asked == [0, 1]
+    index.number = 2
+    assert follower.answer(ask, "sea", continues=True) == "of 1"
+    assert asked == [0, 1, 1]
+
+
+def test_an_index_that_is_gone_is_looked_up_before_that_is_an_error(index: Published) -> None:
+    follower = Follower(index.open, every_s=60.0)
+
+    def ask(number: int) -> int:
+        if not number:
+            raise IndexNotFoundError("It is gone.")
+        return number
+
+    with pytest.raises(IndexNotFoundError):
+        follower.answer(ask)
+    index.number = 1
+    assert follower.answer(ask) == 1
+    assert index.looks == 2
 
 
 def test_a_closed_follower_closes_its_states_and_then_ends(index: Published) -> None:

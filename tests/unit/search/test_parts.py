@@ -38,7 +38,7 @@ def test_a_part_costs_no_request() -> None:
         def field_values(self, request: FieldsRequest) -> FieldsPage:
             raise AssertionError
 
-        def scan(self, scope: ResolvedPlan | None) -> Iterator[Chunk]:
+        def scan(self, scope: ResolvedPlan | None, deadline: object = None) -> Iterator[Chunk]:
             raise AssertionError
 
         def search(self, request: SearchRequest) -> Page:

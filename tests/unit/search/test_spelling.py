@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from arag_search.engines.base import Deadline
+from arag_search.engines.base import MAX_TOTAL, Count, Deadline, Page
 from arag_search.errors import QueryTimeoutError
 from arag_search.search.index import Index
 from tests.support.oracle.engine import MemoryEngine
@@ -66,6 +68,42 @@ def test_a_word_that_nothing_has_is_answered_with_the_nearest(
     assert notes(query) == noted
 
 
+@pytest.mark.parametrize(
+    ("language", "query", "noted"),
+    [
+        ("en", "US", ("US does not find U.S.; alone: U.S. 2.",)),
+        ("en", "AD^2 OR army", ("AD does not find A.D.; alone: A.D. 1.",)),
+        ("en", "USC OR title:US OR us OR IT", ()),  # found; in no title; no capitals; not there
+        ("en", "army AND NOT US", ()),
+        ("none", "US OR USC", ("US does not find U.S.; alone: U.S. 2.",
+                               "USC does not find U.S.C.; alone: U.S.C. 1.",
+                               "USC occurs nowhere.")),
+        ("", "US OR army", ()),
+    ],
+)  # fmt: skip
+def test_capitals_that_stand_with_dots_are_counted(
+    language: str, query: str, noted: tuple[str, ...]
+) -> None:
+    texts = ("The U.S. Army met us in A.D. 5. ", "The U.S. and U.S.C. of it; an ad. ")
+    passages = [chunk(at, f"d{at}", "Us", text) for at, text in enumerate(texts)]
+    index = Index(MemoryEngine(passages, language=language), "")
+    assert index.logical_search(query).notes == noted
+    assert index.logical_search(query, feedback=False).notes == ()
+
+
+def test_a_server_counts_a_word_exactly_beside_its_dotted_form() -> None:
+    class Server(MemoryEngine):
+        is_remote = True
+
+        def counts_and_pages(self, *asked: Any, **options: Any) -> tuple[list[int], list[Page]]:
+            counts, pages = super().counts_and_pages(*asked, **options)
+            return counts, [Page(page.hits, Count(MAX_TOTAL + 1, False)) for page in pages]
+
+    passages = [chunk(0, "us", "", "The U.S. and us. "), chunk(1, "we", "", "Tell us. ")]
+    result = Index(Server(passages), "").logical_search("US")
+    assert (result.total, result.notes) == (2, ("US does not find U.S.; alone: U.S. 1.",))
+
+
 def test_only_words_in_scope_are_suggested() -> None:
     index = index_of(*PASSAGES)
     assert index.logical_search("vivladi", filter="doc_id:wales").notes == ()
@@ -88,3 +126,12 @@ def test_an_index_without_forms_suggests_words_as_they_are_written() -> None:
     index = Index(MemoryEngine(PASSAGES, language=""), "")
     assert index.logical_search("opera").notes == ("nearest to opera: operas 1.",)
     assert index.logical_search("operas").notes == ()
+
+
+@pytest.mark.parametrize(("typed", "other"), [("Kroegh", "krögh"), ("Strömgar", "stroemgar")])
+def test_a_name_that_the_dictionary_lacks_is_answered_with_its_other_digraphs(
+    typed: str, other: str
+) -> None:
+    passages = [chunk(0, "names", "Namen", "Von Krögh und Stroemgar. ")]
+    index = Index(MemoryEngine(passages, language="de"), "")
+    assert index.logical_search(typed).notes == (f"nearest to {typed}: {other} 1.",)

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from arag_search.engines.opensearch.site import is_running, this_builder
 from arag_search.system import processes
 from arag_search.system.processes import (
     Process,
+    process_space,
     share_cores,
     start_of,
     this_process,
@@ -99,18 +99,42 @@ def test_the_start_of_a_process_is_the_same_in_all_time_zones(
 
 
 @pytest.mark.usefixtures("system")
-def test_a_builder_is_running_as_long_as_its_process_runs(
-    sleeper: "subprocess.Popen[bytes]",
+def test_a_process_has_certainly_ended_only_if_others_can_be_seen(
+    sleeper: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    builder = {**this_builder(), "process": sleeper.pid, "started": start_of(sleeper.pid)}
-    assert is_running(builder)
-    assert not is_running({**builder, "started": ""})
-    assert not is_running(this_builder())  # a process may resume its own build
+    child = Process(sleeper.pid, start_of(sleeper.pid) or "")
+    assert not child.has_ended
     sleeper.kill()
     sleeper.wait()
-    assert not is_running(builder)
-    assert is_running({**builder, "machine": "another"})
-    assert not is_running({**builder, "machine": "another", "seen": time.time() - 1000})
+    assert child.has_ended
+    assert not Process(sleeper.pid, "").has_ended
+    monkeypatch.setattr(processes, "start_of", lambda pid: None)  # as with hidepid
+    assert not child.has_ended
+
+
+def test_a_pid_namespace_is_a_space_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def in_namespace(*options: str) -> str:
+        show = "from arag_search.system.processes import process_space; print(process_space())"
+        command = ["unshare", "--pid", "--fork", *options, sys.executable, "-c", show]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return done.stdout.strip() if not done.returncode else pytest.skip(done.stderr)
+
+    own = process_space()
+    boot, _, namespace = own.partition(" ")
+    assert namespace.startswith("pid:[")
+    inner = in_namespace("--mount-proc")
+    assert inner.startswith(f"{boot} pid:[")
+    assert inner != own
+    assert in_namespace() == "", "/proc is that of the outer one"
+    monkeypatch.setattr(processes, "_PROC", tmp_path)  # macOS has sysctl instead
+    (tmp_path / "sysctl").write_text("#!/bin/sh\necho $2\n")
+    (tmp_path / "sysctl").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert process_space() == "kern.boottime"
+    (tmp_path / "sysctl").unlink()
+    assert process_space() == ""
 
 
 def test_cores_are_counted_on_systems_without_affinity(monkeypatch: pytest.MonkeyPatch) -> None:

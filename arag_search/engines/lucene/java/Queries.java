@@ -21,6 +21,7 @@ import org.apache.lucene.search.PhraseQuery;
 import org.apache.lucene.search.Query;
 import org.apache.lucene.search.TermInSetQuery;
 import org.apache.lucene.search.TermQuery;
+import org.apache.lucene.search.WildcardQuery;
 import org.apache.lucene.util.BytesRef;
 
 /**
@@ -69,6 +70,7 @@ public final class Queries {
             case '^' -> boosted();
             case 'c' -> new ConstantScoreQuery(next());
             case 'x' -> expanded();
+            case 'w' -> new WildcardQuery(new Term(word(), word()));
             case 's' -> values();
             case 'o' -> ordinals();
             case 'l' -> LongPoint.newRangeQuery(word(), integer(), integer());

@@ -10,33 +10,39 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from arag_search.errors import SourceError
-from index_jobs.sources.converters.registry import (
-    ConvertedDocument,
-    reading,
-    sensible_title,
-)
+from index_jobs.sources.converters.pdf.characters import Characters
+from index_jobs.sources.converters.pdf.pages import CUT, joined_pages, whole_words
+from index_jobs.sources.converters.raised import written
+from index_jobs.sources.converters.registry import ConvertedDocument, reading, sensible_title
 from index_jobs.sources.lines.files import Fields, readable
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument
 
-_HYPHENATION = re.compile(r"[\ufffe\x02\u00ad](?:\r?\n)?(?=(\w?))")
-_CONTROLS = (*range(9), 11, 12, *range(14, 32), 127, 0xFFFE, 0xFFFF)
-_LIGATURES = ("ff", "fi", "fl", "ffi", "ffl", "st", "st")
-_RADICALS = {
-    code: unicodedata.normalize("NFKC", chr(code))
-    for code in (0x2E9F, 0x2EF3, *range(0x2F00, 0x2FD6))
-}
-"""Radicals that fonts give in place of the ideographs that look the same."""
+# Both begin with a set of rare characters, so that texts are searched fast.
+_HYPHENATION = re.compile(
+    r"[\ufffe\x02\u00ad\u2010-]"
+    r"(?:(?<=[\ufffe\x02\u00ad])(?:\r?\n)?|(?<=[^\W\d_].) ?\r?\n(?=[^\W\d_]))"
+)
+_CONTROLS = (*range(9), 11, 12, *range(14, 32), 127, 0xFFFF)
+_LIGATURE_CODE = re.compile(r"[\x1b-\x1f](?:(?<=[^\W\d_].)|(?=[^\W\d_]))")
+"""Ligatures of fonts of TeX of which a file says no more."""
 
-_SUBSTITUTES = dict.fromkeys(_CONTROLS, "") | dict(enumerate(_LIGATURES, 0xFB00)) | _RADICALS
+_ALIKE = {
+    code: unicodedata.normalize("NFKC", chr(code))
+    for code in (0x2E9F, 0x2EF3, *range(0x2F00, 0x2FD6), *range(0xFB00, 0xFB07))
+}
+"""Radicals that fonts give in place of the ideographs that look the same, and ligatures."""
+
+_SUBSTITUTES = dict.fromkeys(_CONTROLS, "") | _ALIKE
 _HEADING_CHARACTERS = 4_000
 _HEADING_SCALE = 1.15
 """A heading is larger than most of the page by at least this factor."""
 
 
 def convert(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocument]:
-    """Yield the file as one document. Every page begins with a line ``[page N]``. See Converter.
+    """Yield the file as one document, in which a line ``[page N]`` stands before the first sentence
+    that begins on a page. See Converter.
 
     An encrypted file is read if the empty password opens it.
     """
@@ -60,10 +66,8 @@ def _document(file: IO[bytes], where: str) -> ConvertedDocument:
             allowed="a PDF that opens without a password",
             do="Save it without a password.",
         ) from None
-    try:
+    with pdf:
         return _converted(pdf, where)
-    finally:
-        pdf.close()
 
 
 def _converted(pdf: PdfDocument, where: str) -> ConvertedDocument:
@@ -73,9 +77,9 @@ def _converted(pdf: PdfDocument, where: str) -> ConvertedDocument:
     for number in range(len(pdf)):
         page = _shown_page(pdf, number)
         text_page: Any = page.get_textpage()
-        text = _tidy(text_page.get_text_range())
-        if number == 0:
-            heading = _heading(text_page)
+        characters = Characters(text_page)
+        text = _tidy(written(characters.written().replace("√\r\n", "√")))
+        heading = heading if number else _heading(characters)
         text_page.close()
         page.close()
         texts.append(text)
@@ -88,10 +92,9 @@ def _converted(pdf: PdfDocument, where: str) -> ConvertedDocument:
         )
     properties: dict[str, str] = pdf.get_metadata_dict()
     title = sensible_title(properties.get("Title")) or heading
-    pages = (f"[page {number}]\n{text}".rstrip() for number, text in enumerate(texts, 1))
     empty = sum(not text for text in texts)
     unread = {"pages without text": empty} if empty else {}
-    return ConvertedDocument("", title, "\n\n".join(pages), unread=unread)
+    return ConvertedDocument("", title, joined_pages(texts), unread=unread)
 
 
 def _shown_page(pdf: PdfDocument, number: int) -> Any:
@@ -109,28 +112,18 @@ def _shown_page(pdf: PdfDocument, number: int) -> Any:
 
 
 def _tidy(text: str) -> str:
-    text = _HYPHENATION.sub(_joined, text).replace("\r\n", "\n").replace("\r", "\n")
+    """Return a text in plain letters and lines, with CUT where a word was cut."""
+    text = _HYPHENATION.sub(CUT, text)
+    text = _LIGATURE_CODE.sub(lambda code: chr(0xFB00 + ord(code[0]) - 0x1B), text)
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     lines = (line.rstrip() for line in text.translate(_SUBSTITUTES).split("\n"))
     return "\n".join(lines).strip()
 
 
-def _joined(hyphen: re.Match[str]) -> str:
-    """Return what is left of a hyphen at the end of a line: itself before a capital or a digit."""
-    following = hyphen[1]
-    return "-" if (following.isupper() or following.isdigit()) else ""
-
-
-def _heading(text_page: Any) -> str:
+def _heading(characters: Characters) -> str:
     """Return the first lines of the first page that are larger than the rest; empty if none are."""
-    from pypdfium2.raw import FPDFText_GetFontSize
-
-    count = min(text_page.count_chars(), _HEADING_CHARACTERS)
-    if not count:
-        return ""
-    text = text_page.get_text_range(0, count)
-    if len(text) != count:  # characters outside of the Basic Multilingual Plane shift the places
-        return ""
-    sizes = [round(FPDFText_GetFontSize(text_page, place), 1) for place in range(count)]
+    text = characters.text[:_HEADING_CHARACTERS] if characters.have_places else ""
+    sizes = [round(characters.size(place), 1) for place in range(len(text))]
     seen = Counter(size for size, character in zip(sizes, text, strict=True) if character.isalnum())
     if not seen:
         return ""
@@ -140,6 +133,6 @@ def _heading(text_page: Any) -> str:
         return ""
     start = sizes.index(largest)
     end = start
-    while end < count and (sizes[end] == largest or text[end].isspace()):
+    while end < len(text) and (sizes[end] == largest or text[end].isspace()):
         end += 1
-    return sensible_title(_tidy(text[start:end]))
+    return sensible_title(whole_words(_tidy(text[start:end])))

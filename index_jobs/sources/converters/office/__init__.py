@@ -1,0 +1,1 @@
+"""Files of Office and of OpenDocument: texts, slide decks and workbooks."""

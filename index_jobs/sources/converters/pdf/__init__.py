@@ -1,0 +1,1 @@
+"""PDF files: their characters, pages and text."""
