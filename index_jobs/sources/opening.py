@@ -152,8 +152,10 @@ def open_source(
 def _open_detected(
     path: Path, name: str, fields: Fields, metadata: MetadataReader, files: FileSelection
 ) -> Source:
-    type = file_type_of(path.name)
-    ending = path.suffix.lower()
+    type, ending = file_type_of(path.name), path.suffix.lower()
+    within = Path(path.stem)
+    if ending in COMPRESSED and within.suffix.lower() in _ROW_ENDINGS:
+        type, ending = file_type_of(within.name), within.suffix.lower()
     may_be_records = type is None or type.may_be_other or ending in _RECORD_ENDINGS - _ROW_ENDINGS
     if may_be_records or (ending in _ROW_ENDINGS and holds_passages(path, name, fields)):
         try:
@@ -162,7 +164,7 @@ def _open_detected(
             is_text = (type is not None and type.has_many) or _is_text(path, name)
             if ending in _RECORD_ENDINGS or not is_text:
                 raise
-    listing = one_file(name, files)
+    listing = one_file(name, files, type)
     return FileSource(name, FILES, listing, fields, metadata, files, recognised=True)
 
 

@@ -41,8 +41,9 @@ class DocumentLines:
 
     ``starts``, ``ends``: the offsets in ``text`` of each piece. The line feed between two pieces,
     or the blank at which a long line was folded, is in neither.
-    ``passages``: the ids of the passages; ``passage_starts``: their offsets, and then the length of
-    the text; ``sentence_ends``: offsets in each passage.
+    ``passages``: the ids of the passages; ``paths``: where they stand in the outline of the
+    document; ``passage_starts``: their offsets, and then the length of the text; ``sentence_ends``:
+    offsets in each passage.
     ``mark``: tells versions of the document apart.
     """
 
@@ -53,6 +54,7 @@ class DocumentLines:
     starts: Sequence[int]
     ends: Sequence[int]
     passages: Sequence[str]
+    paths: Sequence[str]
     passage_starts: Sequence[int]
     sentence_ends: Sequence[tuple[int, ...]]
     mark: tuple[int, str]
@@ -72,6 +74,7 @@ class DocumentLines:
             starts,
             ends,
             [chunk.id for chunk in chunks],
+            [chunk.outline.path for chunk in chunks],
             list(accumulate((len(chunk.content) for chunk in chunks), initial=0)),
             [chunk.sentence_ends for chunk in chunks],
             _mark(chunks[0]),
@@ -140,6 +143,10 @@ class DocumentLines:
             if page := _PAGE.fullmatch(self.line(at)):
                 return int(page[1])
         return None
+
+    def path(self, number: int) -> str:
+        """Return the path of the passage in which a piece begins. O(log passages)."""
+        return self.paths[self.passages_of(number, number)[0]]
 
     def passages_of(self, first: int, last: int) -> range:
         """Return the places, in ``passages``, of those that lines cover. O(log passages)."""

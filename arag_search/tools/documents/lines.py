@@ -11,7 +11,7 @@ from arag_search.search.reading.lines import DocumentLines
 from arag_search.tokens import CUT_MARK, count_tokens, cut_to
 from arag_search.tools.conversation import Reference, References, ShownReference
 from arag_search.tools.replies.spans import PassageSpan
-from arag_search.tools.replies.writing import one_line, shown_title
+from arag_search.tools.replies.writing import one_line, shown_heading, shown_title
 from arag_search.tools.tool import Mistake, ReadSet, Status, Tool, ToolResult
 from arag_search.vectors.base import VectorUnit
 
@@ -62,9 +62,10 @@ def named_reference(id: str, references: References) -> Reference:
     raise Mistake(f"There is no reference {shown}. Known: {span}; ids stand in brackets.")
 
 
-def reference_line(reference: Reference) -> str:
-    """``[turn0search3] 3M annual report``: the first line of a document in a reply."""
-    return f"[{reference.id}] {shown_title(reference.title)}".rstrip()
+def reference_line(reference: Reference, path: str = "") -> str:
+    """``[turn0search3] 3M annual report > Risks``: the first line of a document in a reply. The
+    path is that of the first passage shown."""
+    return f"[{reference.id}] {shown_heading(shown_title(reference.title), path)}".rstrip()
 
 
 class ShownLines(NamedTuple):

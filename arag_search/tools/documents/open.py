@@ -66,7 +66,7 @@ class OpenLines(DocumentTool):
     def _window(
         self, reference: Reference, lines: DocumentLines, first: int, wanted: int
     ) -> tuple[ToolResult, int]:
-        name = reference_line(reference)
+        name = reference_line(reference, lines.path(first) if first else "")
         longest = self._viewing(lines, first, wanted, True)
         room = self.max_result_tokens - count_tokens(f"{name}\n{longest}\n")
         texts = cut_lines(numbered(lines, first, wanted), room)

@@ -1,8 +1,8 @@
 """Reading a corpus file, and its records: lines of JSON, the items of an array, or rows of a table.
 
-Files may be compressed (gzip, bzip2, xz), whatever their name. Memory does not
-grow with the file. In a table, a quoted field may hold delimiters and line ends; a quote inside it
-is written twice. A row has the number of the line on which it begins.
+Files may be compressed (gzip, bzip2, xz, or zip with one file), whatever their name. Memory does
+not grow with the file. In a table, a quoted field may hold delimiters and line ends; a quote inside
+it is written twice. A row has the number of the line on which it begins.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import csv
 import gzip
 import lzma
 import os
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -25,6 +26,7 @@ import orjson
 
 from arag_search.errors import ArgumentError, SourceError
 from arag_search.system.options import check, option, values_of
+from arag_search.system.progress import counted
 
 SKIP = "Fix it, or skip it with `skip_bad_lines=True`."
 SKIP_FILE = "Fix the file, or skip it with `skip_bad_files=True`."
@@ -76,10 +78,11 @@ _UNPACKED: Mapping[bytes, Callable[[IO[bytes]], Any]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
     b"\xfd7zXZ\0": lzma.open,
+    b"PK\3\4": zipfile.ZipFile,
 }
 """By the first bytes of a compressed file, what unpacks it."""
 
-COMPRESSED = (".gz", ".bz2", ".xz")
+COMPRESSED = (".gz", ".bz2", ".xz", ".zip")
 
 
 class CorpusFile(AbstractContextManager["CorpusFile"]):
@@ -95,7 +98,9 @@ class CorpusFile(AbstractContextManager["CorpusFile"]):
             beginning = self._raw.read(max(map(len, _UNPACKED)))
             self._raw.seek(0)
             mark = next(filter(beginning.startswith, _UNPACKED), b"")
-            self.stream: IO[bytes] = _UNPACKED[mark](self._raw) if mark else self._raw
+            stream = _UNPACKED[mark](self._raw) if mark else self._raw
+            is_archive = isinstance(stream, zipfile.ZipFile)
+            self.stream: IO[bytes] = _only_file(stream, name) if is_archive else stream
             opened.pop_all()
         self.is_compressed = bool(mark)
 
@@ -116,6 +121,22 @@ class CorpusFile(AbstractContextManager["CorpusFile"]):
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def _only_file(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
+    files = [file for file in archive.namelist() if not file.endswith("/")]
+    files = [file for file in files if not file.startswith("__MACOSX/")]  # what macOS adds
+    if len(files) != 1:
+        raise SourceError(
+            f"The archive holds {counted(len(files), 'file')}.",
+            where=name,
+            allowed="an archive with one file",
+            do="Unpack it, and give the folder.",
+        )
+    try:
+        return archive.open(files[0])
+    except (RuntimeError, NotImplementedError) as error:  # a password, or a method of its own
+        raise zipfile.BadZipFile(str(error)) from None
 
 
 def file_signature(name: str) -> dict[str, Any]:
@@ -156,7 +177,13 @@ class readable(AbstractContextManager[None]):
                     where=os.path.abspath(self._name),
                     do="Check the name, and whether its disk is mounted.",
                 ) from None
-            case EOFError() | zlib.error() | gzip.BadGzipFile() | lzma.LZMAError():
+            case (
+                EOFError()
+                | zlib.error()
+                | gzip.BadGzipFile()
+                | lzma.LZMAError()
+                | zipfile.BadZipFile()
+            ):
                 raise SourceError(
                     f"The compressed file is damaged ({error}).",
                     where=self._name,

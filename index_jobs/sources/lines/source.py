@@ -214,7 +214,7 @@ def _beginning(file: CorpusFile) -> tuple[bool, Any]:
             else "The file is empty.",
             where=file.name,
             allowed="files (see `format`), JSON lines, a JSON array, or rows with tabs and a header"
-            " (id, text, title); with gzip too",
+            " (id, text, title); packed by gzip, bzip2, xz or zip too",
             do="To read the file as plain text, use `format=text`.",
         )
     problem: SourceError | None = None

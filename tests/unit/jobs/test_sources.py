@@ -2,10 +2,12 @@
 
 import bz2
 import gzip
+import io
 import json
 import lzma
 import os
 import socket
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,7 +26,7 @@ from tests.support.shared_data import DATA
 
 ANYTHING = (
     "Allowed: files (see `format`), JSON lines, a JSON array, or rows with tabs and a header (id,"
-    " text, title); with gzip too\n"
+    " text, title); packed by gzip, bzip2, xz or zip too\n"
     "Do: To read the file as plain text, use `format=text`."
 )
 
@@ -335,11 +337,25 @@ def test_where_bad_lines_are_skipped_a_bad_value_is_left_out_alone() -> None:
     }
 
 
-@pytest.mark.parametrize("packed", [gzip.compress, bz2.compress, lzma.compress])
-def test_compressed_records_are_read(packed: Callable[[bytes], bytes]) -> None:
+def zipped(*contents: bytes) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("__MACOSX/._0", b"no record")
+        for number, content in enumerate(contents):
+            archive.writestr(f"folder/{number}", content)
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize("packed", [gzip.compress, bz2.compress, lzma.compress, zipped])
+def test_compressed_records_and_tables_are_read(packed: Callable[[bytes], bytes]) -> None:
     Path("c.jsonl.xz").write_bytes(packed(b'{"text": "a"}\n'))
-    source = open_source("c.jsonl.xz", None, Fields(), MetadataReader({}))
-    assert [(document.id, document.text) for document in documents(source)] == [("c-1", "a")]
+    Path("t.csv.zip").write_bytes(packed(b"name;year\nx;1\ny;2\n"))
+    records, table = (
+        documents(open_source(name, None, Fields(), MetadataReader({})))
+        for name in ("c.jsonl.xz", "t.csv.zip")
+    )
+    assert [(document.id, document.text) for document in records] == [("c-1", "a")]
+    assert [document.text for document in table] == ["name: x\nyear: 1", "name: y\nyear: 2"]
 
 
 @pytest.mark.parametrize(
@@ -347,7 +363,10 @@ def test_compressed_records_are_read(packed: Callable[[bytes], bytes]) -> None:
     [
         (lzma.compress(b'{"text": "a"}')[:-9], "damaged"),
         (bz2.compress(b'{"text": "a"}')[:-9], "damaged"),
-        (b"PK\3\4 an archive", "not recognised"),
+        (b"PK\3\4 an archive", "damaged .File is not a zip file"),
+        (zipped(b"a", b"b"), "archive holds 2 files"),
+        (zipped(), "archive holds 0 files"),
+        (zipped(b"a").replace(b"PK\1\2\24\3\24\0\0", b"PK\1\2\24\3\24\0\1"), "is encrypted"),
     ],
 )
 def test_what_cannot_be_unpacked_is_refused(data: bytes, problem: str) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping
+from dataclasses import replace
 from random import Random
 
 import orjson
@@ -14,6 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from arag_search.agent.state import State
+from arag_search.corpus import PassageOutline
 from arag_search.query.filters import parse_filter
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens, cut_to
@@ -354,6 +356,17 @@ def test_every_line_that_open_shows_is_that_of_the_document(seed: int, bound: in
         assert lines.text[: lines.starts[first]].count("\n") + 1 == line
         assert f"More: line_number {line}{f', column {column}' * (column > 1)}." in heading
     assert len(shown) == len(lines)
+
+
+def test_open_shows_the_path_of_lines_below_the_first() -> None:
+    rows = PassageOutline("Prices > id | product", 6)
+    passages = long_document(0, "3m", "3M annual report", SPENT)
+    index = index_of_documents([replace(passage, outline=rows) for passage in passages])
+    ask = Tools(index)
+    ask("search", queries=["equipment"])
+    for line, name in ((1, "3M annual report"), (2, "3M annual report > Prices > id | product")):
+        shown = ask("open", reference_id="turn0search0", line_number=line).text
+        assert shown.startswith(f"[turn0search0] {name}\nViewing lines [{line}-60]")
 
 
 def test_our_own_preset_does_not_open_lines_that_are_visible() -> None:
