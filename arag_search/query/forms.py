@@ -281,6 +281,7 @@ def forms_of_chunk(chunk: Chunk, language: str, *, written: bool = False) -> Chu
     return ChunkForms(title, sentences, None if is_apart else read(chunk.content), titles)
 
 
+@lru_cache(1 << 12)
 def normal_spellings(text: str, language: str) -> Spellings:
     """Return the terms that a word or phrase of a query stands for, in each of its spellings; none
     if it holds nothing to search.

@@ -166,8 +166,12 @@ def _unseen(query: Clause, hits: Sequence[Hit], in_fields: bool) -> dict[Clause,
 
 def _has(text: str, word: str) -> bool:
     """Return whether a text has a word with neither letters nor digits around it."""
-    alone = rf"(?<![^\W_]){re.escape(word)}(?![^\W_])"
-    return word in text and re.search(alone, text) is not None
+    at = text.find(word)
+    while at >= 0:
+        if not (text[at - 1 : at].isalnum() or text[at + len(word) : at + len(word) + 1].isalnum()):
+            return True
+        at = text.find(word, at + 1)
+    return False
 
 
 def nearest_words(
