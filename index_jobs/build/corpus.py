@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from typing import Any
@@ -59,6 +59,16 @@ class Corpus:
     def left_out(self) -> dict[str, int]:
         """Return what all sources leave out together. See Source."""
         return dict(sum((Counter(source.left_out) for source in self.sources), Counter[str]()))
+
+    def notes(self) -> Iterator[str]:
+        """Yield what looks unintended in sources as a whole."""
+        code = sum((Counter(source.code) for source in self.sources), Counter[str]())
+        if 2 * code.total() > self.size:
+            (ending, _), *_ = code.most_common(1)
+            yield (
+                f"more than half is code: search the rest with NOT type:{ending[1:]}, or leave it"
+                f" out with `exclude`: '*{ending}'"
+            )
 
     def reading(self, position: Position) -> dict[str, Any]:
         """Return the fields of a SourcesReport."""

@@ -413,4 +413,4 @@ class _Build:
             if name not in self._state.position.seen
         )
         detected = [] if self._detected is None else [str(self._detected)]
-        return (*absent, *detected)
+        return (*absent, *detected, *self._corpus.notes())

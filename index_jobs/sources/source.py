@@ -63,6 +63,9 @@ class Source(Protocol):
     """The size of the passages into which long texts are cut when they are read; 0 if they are
     not."""
 
+    code: Mapping[str, int]
+    """The bytes of source code, by the endings of its files."""
+
     states: Mapping[str, FileState] | None
     """The state in which each file was when the source was opened, by its path below the root of
     ids; None for a source of records."""
@@ -119,6 +122,7 @@ class RecordSource:
     large_files: Sequence[str] = ()
     at_once = 1
     chunk_tokens = 0
+    code: Mapping[str, int] = {}
     states: Mapping[str, FileState] | None = None
     damaged: Sequence[str] = ()
     left_out_files: Mapping[str, str] = {}

@@ -12,6 +12,14 @@ from typing import NamedTuple
 from arag_search.corpus import Outline
 from index_jobs.sources.converters.outline import Part, outline_of
 
+_HEAD_CHARACTERS = 2_000
+_GENERATED = re.compile(r"(?m:^[^\w\n]*@generated\b)|\bCode generated\b.*\bDO NOT EDIT\b")
+_WRITTEN = re.compile(r"\b(?:auto-?)?generated\b", re.IGNORECASE)
+_NOT_EDITED = re.compile(r"\bdo(?:n't| not) (?:edit|modify|change)\b", re.IGNORECASE)
+_PACKED = ("js", "mjs")
+_PACKED_LINE = 300
+"""Packed code has more characters than this in a line, on average."""
+
 _LINE_CHARACTERS = 300
 _HEADER_LINES = 40
 """The most lines over which the name and the parameters of a function may run."""
@@ -104,6 +112,16 @@ which has a keyword and a name, or a name alone."""
 
 _CALLS_IN_CLASSES = (_JAVA, _JS)
 """Besides C: where a function may be a name before a bracket, here in classes only."""
+
+
+def is_generated(text: str, ending: str) -> bool:
+    """Return whether code says above its first definitions that a program wrote it, or whether it
+    is JavaScript that a program packed."""
+    head = text[:_HEAD_CHARACTERS]
+    if _GENERATED.search(head) or (_WRITTEN.search(head) and _NOT_EDITED.search(head)):
+        return True
+    lines = text.count("\n") + 1
+    return ending in _PACKED and len(text) > max(_HEAD_CHARACTERS, lines * _PACKED_LINE)
 
 
 def outline(text: str, ending: str) -> Outline:

@@ -158,7 +158,8 @@ class FileType:
     ``files`` that it needs to the modules by which they are imported. A file that ``has_many``
     documents is a table or a mailbox; others are one document. What ``may_be_other`` than its name
     says is left out if it is no text and, where a user names it as a source, looked at for records
-    first. Files of a folder with more than ``most_bytes`` are left out. A ``limited`` type is
+    first. Files of a folder with more than ``most_bytes`` are left out, and its language is not
+    detected by this type. A ``limited`` type is
     converted in a process of its own, as those with packages are.
     """
 
@@ -224,6 +225,19 @@ _TYPES = (
         "data",
         (".log", ".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf"),
         "logs and data of at most 1 MB",
+        "text:convert_if_text",
+        may_be_other=True,
+        most_bytes=1_000_000,
+    ),
+    FileType(
+        "code",
+        (
+            *(".bash", ".c", ".cc", ".cpp", ".cs", ".cxx", ".dart", ".ex", ".go", ".h", ".hh"),
+            *(".hpp", ".java", ".jl", ".js", ".jsx", ".kt", ".lua", ".m", ".mjs", ".mm", ".php"),
+            *(".pl", ".pm", ".ps1", ".py", ".pyi", ".pyx", ".r", ".rb", ".rs", ".scala", ".sh"),
+            *(".sql", ".swift", ".ts", ".tsx", ".vue", ".zig"),
+        ),
+        "source code of at most 1 MB",
         "text:convert_if_text",
         may_be_other=True,
         most_bytes=1_000_000,

@@ -33,6 +33,7 @@ from index_jobs.sources.folders.selection import (
     SHOWN_LARGE_FILES,
     SPECIAL,
     TOO_LARGE,
+    VENDORED,
     FileSelection,
     shown_size,
     spec_of,
@@ -40,6 +41,7 @@ from index_jobs.sources.folders.selection import (
 from index_jobs.sources.lines.files import readable
 
 PLAIN_TEXT = FILE_TYPES["text"]
+CODE = FILE_TYPES["code"]
 TICK_NS = 2 * 10**7
 _COARSE_TICK_NS = 2 * 10**9
 """The longest steps of the times that file systems keep, in nanoseconds and in seconds."""
@@ -47,8 +49,12 @@ _COARSE_TICK_NS = 2 * 10**9
 
 _GENERATED_NAMES = re.compile(
     r".*\.(lock|lockfile|lockb|map)|.*[.-]lock\.(json|ya?ml|hcl)|npm-shrinkwrap\.json|go\.sum"
-    r"|.*\.min\.(m?js|css)",
+    r"|.*[.-](min|bundle)\.(m?js|css)|.*(_pb2(_grpc)?\.pyi?|\.pb(\.gw)?\.(go|cc|h)|_pb\.(js|ts))"
+    r"|.*\.(g|freezed|designer|generated)\.\w+|.*[._]generated(\.\w+)+|zz_generated.*",
     re.IGNORECASE,
+)
+_VENDORED = re.compile(
+    r"(?:^|/)(?:_?vendor(?:ed)?|third[_-]?party|bower_components|site-packages)/", re.IGNORECASE
 )
 
 _Entry = tuple[str, os.DirEntry[str], SourceError | None]
@@ -147,6 +153,9 @@ class FolderListing:
                 yield self._unreadable(relative, entry, problem)
                 continue
             type = self._type(relative, entry.name)
+            if type is CODE and not self._files.no_ignore and _VENDORED.search(relative):
+                left_out.count(VENDORED)
+                continue
             suspicion = self._files.suspicion(relative)
             if suspicion == "key" or (suspicion == "name" and type is not None):
                 yield _named_like_secrets(self._prefix + relative, where)

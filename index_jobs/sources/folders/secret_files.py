@@ -21,6 +21,7 @@ Suspicion = Literal["none", "text", "note", "name", "key"]
 name even if its type is not known."""
 
 NAMED = "named like passwords or keys"
+KEY_LINES = "lines with keys, left out of code"
 TO_READ = "to read: index --include NAME or --no-ignore"
 
 _KEY_FILE = (
@@ -87,14 +88,15 @@ def suspicion_of(name: str) -> Suspicion:
     if ending in _PROSE:
         return "note" if _NOTE_IN_PROSE.fullmatch(stem) else "text"
     if is_code(name) and file_type_of(name) is not FILE_TYPES["data"]:
-        return "text"  # a program that deals with passwords
+        return "note" if _NOTE.fullmatch(stem) else "text"
     is_table = ending in (".txt", ".csv", ".json") and _TABLE.fullmatch(stem)
     return "name" if is_table or _NOTE.fullmatch(stem) else "text"
 
 
-def secrets_in(text: str, suspicion: Suspicion, *, is_data: bool) -> str:
+def secrets_in(text: str, suspicion: Suspicion, *, is_data: bool, defines: bool = False) -> str:
     """Return why a text is left out, as words of a report; empty if it is not. Data may have a key
-    among other values; another text may speak of one."""
+    among other values; another text may speak of one. Code that ``defines`` a function may deal
+    with passwords, whatever its name."""
     if key := _PRIVATE_KEY.search(text) if "PRIVATE KEY" in text else None:
         is_whole = text.find("-----END", key.end()) >= key.end() + _KEY_CHARACTERS
         if is_data or not text[: key.start()].strip() or (is_whole and not _is_prose(text)):
@@ -103,7 +105,18 @@ def secrets_in(text: str, suspicion: Suspicion, *, is_data: bool) -> str:
         return "the words of a wallet"
     if _are_key_lines(text):
         return "a list of keys"
-    return NAMED if suspicion == "note" and not _is_prose(text) else ""
+    return NAMED if suspicion == "note" and not (defines or _is_prose(text)) else ""
+
+
+def without_keys(text: str) -> tuple[str, int]:
+    """Return code with blanks for the lines that give a name to a key, and how many these are."""
+    if not any(word in text.lower() for word in _KEY_WORDS):
+        return text, 0
+    lines = text.split("\n")
+    found = [at for at, line in enumerate(lines) if _gives_key(line.strip())]
+    for at in found:
+        lines[at] = " " * len(lines[at])
+    return "\n".join(lines) if found else text, len(found)
 
 
 def _is_prose(text: str) -> bool:

@@ -50,8 +50,9 @@ HIDDEN = "hidden"
 LOCK_FILE = "lock files of Office"
 IGNORED = "ignored by .gitignore"
 EXCLUDED = "excluded"
-GENERATED = "lock files of packages and minified code"
-LARGE_DATA = "logs and data above 1 MB"
+GENERATED = "generated code, lock files of packages"
+VENDORED = "code of other projects (vendored)"
+LARGE_DATA = "logs, data and code above 1 MB"
 INDEX = "indexes of this program"
 TOO_LARGE = "too large"
 SHOWN_LARGE_FILES = 20
@@ -62,7 +63,7 @@ IGNORED_FOLDERS = frozenset(("node_modules", "__pycache__"))
 
 NOT_READ = IGNORED_FOLDERS | {
     *(LINK_OUT, LINK_TO_FOLDER, LINK_TO_NOTHING, SPECIAL),
-    *(HIDDEN, LOCK_FILE, IGNORED, EXCLUDED, GENERATED, LARGE_DATA, INDEX, TOO_LARGE),
+    *(HIDDEN, LOCK_FILE, IGNORED, EXCLUDED, GENERATED, VENDORED, LARGE_DATA, INDEX, TOO_LARGE),
 }
 """The names that reports give to entries that are left out whatever the endings of their names."""
 

@@ -8,7 +8,7 @@ import hashlib
 import math
 import os
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
@@ -30,6 +30,7 @@ from index_jobs.sources.converters.child import Request
 from index_jobs.sources.converters.registry import MANY, ConvertedDocument, Converter, ending_of
 from index_jobs.sources.folders.ids import folders_of, path_id, usual_title, words_of_name
 from index_jobs.sources.folders.listing import (
+    CODE,
     PLAIN_TEXT,
     TICK_NS,
     LeftOut,
@@ -37,7 +38,7 @@ from index_jobs.sources.folders.listing import (
     SourceFile,
     listed,
 )
-from index_jobs.sources.folders.secret_files import TO_READ, secrets_in
+from index_jobs.sources.folders.secret_files import KEY_LINES, TO_READ, secrets_in, without_keys
 from index_jobs.sources.folders.selection import STDIN, FileSelection
 from index_jobs.sources.lines.files import SKIP, SKIP_FILE, CorpusFile, Fields, readable
 from index_jobs.sources.lines.formats import checked_id, clean, title_of
@@ -101,6 +102,7 @@ class FileSource:
         self.over_limits: dict[str, FileLimitError] = {}
         metadata.expect_files()
         left_out = LeftOut()
+        self.code: Mapping[str, int] = {}
         seen, states = self._look(left_out)
         self._first_signature: dict[str, Any] | None = seen
         self.states: Mapping[str, FileState] | None = states
@@ -141,8 +143,11 @@ class FileSource:
         digest = hashlib.sha256()
         states: dict[str, FileState] = {}
         now_ns, size, wait_ns = time.time_ns(), 0, 0
+        code = Counter[str]()
         for file in self._listing(left_out):
             size += file.size
+            if file.type is CODE:
+                code[ending_of(file.relative)] += file.size
             line = f"{file.relative}\0{file.size}\0{file.state}\n"
             digest.update(line.encode("utf-8", "surrogateescape"))
             state = file.state
@@ -151,6 +156,7 @@ class FileSource:
                 state = state if tick_ns <= TICK_NS else ""
             states[file.relative] = file.size, state
         time.sleep(wait_ns / 10**9)
+        self.code = code
         signature = {
             "source": self._identity,
             "files": len(states),
@@ -377,15 +383,26 @@ class FileSource:
         if isinstance(converted, SourceError):
             return converted
         is_file = not (converted.suffix or converted.id)
+        left_lines: dict[str, int] = {}
         where = f"{file.where}#{converted.suffix}" if converted.suffix else file.where
         try:
             text = clean(converted.text, "text", where)
             if is_file and file.suspicion != "none":
                 front = (f"{key}: {value}" for key, own in converted.front.items() for value in own)
                 whole = "\n".join((*front, text)) if converted.front else text
-                is_data = file.type.most_bytes is not None
-                if what := secrets_in(whole, file.suspicion, is_data=is_data):
+                is_code = file.type is CODE
+                defines = is_code and any(unit.kind != "section" for unit in converted.outline)
+                is_data = file.type.most_bytes is not None and not is_code
+                how = {"is_data": is_data, "defines": defines}
+                if what := secrets_in(whole, file.suspicion, **how):
                     raise LeftOutError(what, where=where, do=TO_READ)
+                if is_code:
+                    from index_jobs.sources.converters.code import is_generated
+
+                    if file.where != self.name and is_generated(text, ending_of(file.where)[1:]):
+                        raise LeftOutError("generated code", where=where)
+                    text, hidden = without_keys(text)
+                    left_lines = {KEY_LINES: hidden} if hidden else {}
             title = title_of(converted.title or usual_title(identifier), "title", where)
             metadata, left = self._metadata.read(converted.metadata, self._named, where)
             front, in_extra = self._metadata.read_front(converted.front)
@@ -409,7 +426,7 @@ class FileSource:
             {**own, **metadata, **front},
             where=where,
             is_file=is_file,
-            unread={**converted.unread, **in_extra, **left},
+            unread={**converted.unread, **in_extra, **left, **left_lines},
             outline=converted.outline,
             sentence_ends=converted.sentence_ends,
             passages=converted.passages,
