@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -23,6 +25,14 @@ def install_command(
     remove: Annotated[
         bool, typer.Option("--remove", help="Remove the entry and its skill.")
     ] = False,
+    instructions: Annotated[
+        bool | None,
+        typer.Option(
+            help="Also write five lines into the CLAUDE.md, GEMINI.md or AGENTS.md of this folder,"
+            " and for Claude Code a sub-agent: assistants use a tool more often if such a file"
+            " names it.  [default: asked on a terminal]",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")
     ] = False,
@@ -42,18 +52,38 @@ def install_command(
     \b
       arag-search install claude-code ~/notes
       arag-search install cursor reports=my-index --dry-run
+      arag-search install claude-code ~/notes --instructions
       arag-search install codex notes --remove
     """
     from arag_search.mcp_server.clients.installation import installation, removal
     from arag_search.mcp_server.clients.registry import client as client_of
 
     chosen = client_of(client)
-    if remove:
-        steps = removal(chosen, location).remove(dry_run=dry_run)
-    else:
-        steps = installation(chosen, location).install(dry_run=dry_run)
-    for step in steps:
+    made = removal(chosen, location) if remove else installation(chosen, location)
+    for step in (made.remove if remove else made.install)(dry_run=dry_run):
         print_text(step)
+    if (lines := made.instructions()) is not None:
+        if remove:
+            steps = lines.remove(dry_run=dry_run)
+        elif instructions or (instructions is None and not dry_run and _agrees(lines.file)):
+            steps = lines.write(dry_run=dry_run)
+        else:
+            steps = iter(())
+        for step in steps:
+            print_text(step)
+    elif instructions:
+        print_text(f"{chosen.title} reads no file of instructions.")
     if not dry_run:
         print_text(f"{chosen.title} reads this when it starts.")
     return 0
+
+
+def _agrees(file: Path) -> bool:
+    """Ask on a terminal whether lines are written into a file; elsewhere they are not."""
+    return _is_terminal() and typer.confirm(
+        f"Write five lines into {file} that tell the assistant to search first?"
+    )
+
+
+def _is_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()

@@ -423,6 +423,118 @@ def test_a_skill_is_written_and_removed_but_never_a_foreign_one(arag: Command, h
     assert skill.read_text() == "mine"
 
 
+AGENTS = "# Rules\n\nWrite tests.\n"
+
+
+@pytest.fixture
+def project(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(home)
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize(
+    ("client", "name"), [("cursor", "AGENTS.md"), ("claude-code", "CLAUDE.md")]
+)
+@pytest.mark.parametrize("before", ["", AGENTS, AGENTS.replace("\n", "\r\n"), "no end"])
+def test_instructions_are_a_block_that_alone_is_changed_and_removed(
+    arag: Command, home: Path, client: str, name: str, before: str
+) -> None:
+    program(home, "claude", "exit 0")
+    file, folder = Path(name), str(home / "notes")
+    if before:
+        file.write_bytes(before.encode())
+        file.chmod(0o640)
+    done = arag("install", client, folder, "--instructions")
+    assert (done.code, done.err) == (0, "")
+    assert f"Wrote instructions in {file.absolute()}" in done.lines
+    text = file.read_bytes().decode()
+    assert text.startswith(before)
+    block = text[len(before) :].replace("\r", "").strip("\n").split("\n")
+    assert block[0] == "<!-- notes: written and removed by arag-search install -->"
+    assert block[-1] == "<!-- end of notes -->"
+    assert len(block) <= 6
+    assert f"arag-search search {folder} 'QUERY'" in text.replace("\r\n", "\n")
+    assert ("\n" in text.replace("\r\n", "")) != ("\r" in before)
+    assert not before or file.stat().st_mode & 0o777 == 0o640
+    file.write_bytes(file.read_bytes() + b"more\n")
+    again = arag("install", client, folder, "--instructions")
+    assert f"{file.absolute()} is as it should be; nothing was changed." in again.lines
+    agent = home / ".claude" / "agents" / "search-notes.md"
+    assert agent.exists() == (client == "claude-code")
+    removed = arag("install", client, "notes", "--remove")
+    assert f"Removed instructions in {file.absolute()}" in removed.lines
+    end = "\n" * (before == "no end")
+    assert file.read_bytes().decode() == f"{before}{end}more\n"
+    assert not agent.parent.exists()
+
+
+@pytest.mark.usefixtures("project")
+def test_instructions_of_ours_alone_go_with_their_file_and_name_the_repository(
+    arag: Command, home: Path
+) -> None:
+    Path(".git").mkdir()
+    line = f"{Path('AGENTS.md').absolute()}, which is in the repository {Path.cwd()}"
+    shown = arag("install", "cursor", str(home / "notes"), "--instructions", "--dry-run")
+    assert shown.lines[-1] == f"Would write instructions in {line}"
+    assert not Path("AGENTS.md").exists()
+    done = arag("install", "cursor", str(home / "notes"), "--instructions")
+    assert f"Wrote instructions in {line}" in done.lines
+    arag("install", "cursor", "notes", "--remove")
+    assert not Path("AGENTS.md").exists()
+
+
+@pytest.mark.usefixtures("project")
+def test_instructions_behind_a_link_or_without_utf_8_are_left_alone_and_printed(
+    arag: Command, home: Path
+) -> None:
+    Path("rules.md").write_text(AGENTS)
+    Path("AGENTS.md").symlink_to("rules.md")
+    for why in ("it is a link or no regular file", "'utf-8' codec can't decode byte 0xe9"):
+        done = arag("install", "cursor", str(home / "notes"), "--instructions")
+        assert done.code == 1
+        assert f"The instructions cannot be changed: {why}" in done.err
+        assert "<!-- end of notes -->" in done.err
+        assert arag("install", "cursor", "notes", "--remove").code == 0
+        Path("AGENTS.md").unlink()
+        Path("AGENTS.md").write_bytes("café".encode("latin-1"))
+    assert Path("rules.md").read_text() == AGENTS
+    program(home, "claude", "exit 0")
+    agent = home / ".claude" / "agents" / "search-notes.md"
+    agent.parent.mkdir(parents=True)
+    agent.write_text("mine")
+    done = arag("install", "claude-code", str(home / "notes"), "--instructions")
+    assert f"{agent} was written by somebody else, and stays." in done.lines
+    arag("install", "claude-code", "notes", "--remove")
+    assert agent.read_text() == "mine"
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize("agrees", [True, False])
+def test_only_on_a_terminal_is_it_asked_whether_to_write_instructions(
+    arag: Command, home: Path, monkeypatch: pytest.MonkeyPatch, agrees: bool
+) -> None:
+    questions: list[str] = []
+
+    def confirm(question: str) -> bool:
+        questions.append(question)
+        return agrees
+
+    monkeypatch.setattr("typer.confirm", confirm)
+    arag("install", "cursor", str(home / "notes"))
+    assert not questions
+    monkeypatch.setattr("arag_search.cli.install._is_terminal", lambda: True)
+    arag("install", "cursor", str(home / "notes"), "--dry-run")
+    arag("install", "cursor", str(home / "notes"), "--no-instructions")
+    arag("install", "claude-desktop", str(home / "notes"))
+    assert not questions
+    arag("install", "cursor", str(home / "notes"))
+    assert questions == [
+        f"Write five lines into {Path('AGENTS.md').absolute()} that tell the assistant to search"
+        " first?"
+    ]
+    assert Path("AGENTS.md").exists() == agrees
+
+
 def test_install_and_its_help_do_without_the_extra(home: Path) -> None:
     program = "import sys; sys.modules['mcp'] = None; from arag_search.cli.app import run"
     for arguments, code, text in (

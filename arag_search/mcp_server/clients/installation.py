@@ -18,6 +18,7 @@ from typing import Any
 
 from arag_search.engines.opensearch.address import is_address
 from arag_search.errors import ArgumentError
+from arag_search.mcp_server.clients.instructions import Instructions
 from arag_search.mcp_server.clients.registry import Client, Commands
 from arag_search.mcp_server.served import named_locations
 from arag_search.system.durable import replacing, write_atomically
@@ -70,6 +71,14 @@ class Installation:
                 with suppress(OSError):  # other files are in it
                     skill.parent.rmdir()
             yield f"{'Would remove' if dry_run else 'Removed'} the skill {skill}"
+
+    def instructions(self) -> Instructions | None:
+        """Return the lines for the project in the current folder; None if the client reads none."""
+        client = self.client
+        if not client.instructions:
+            return None
+        file = Path.cwd() / client.instructions
+        return Instructions(self.name, self.location, file, client.agents)
 
     def _run(self, line: list[str], commands: Commands, dry_run: bool) -> str:
         is_there = shutil.which(line[0]) is not None
@@ -162,7 +171,7 @@ class Installation:
             return f"{path} was written by somebody else, and stays."
         if not dry_run:
             description = (
-                f"Search {self.location} (MCP server {self.name}) with logical queries. Use it for "
+                f"Search the files in {self.location} (MCP server {self.name}). Use it for "
                 "questions that these documents answer, whatever their wording, and to count "
                 "or rank passages. For an exact string in a file at hand, use grep."
             )

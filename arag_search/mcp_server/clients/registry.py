@@ -30,13 +30,16 @@ class Commands:
 @dataclass(frozen=True, slots=True)
 class Client:
     """A client with its ``settings``, which hold servers by name in ``section``: TOML if the file
-    is so called, else JSON. It is asked by its ``commands``; without any, the file is written."""
+    is so called, else JSON. It is asked by its ``commands``; without any, the file is written. In a
+    project it reads a file called ``instructions``; ``agents`` is its folder of sub-agents."""
 
     title: str
     settings: Path
     commands: Commands | None = None
     skills: Path | None = None
     section: str = "mcpServers"
+    instructions: str = ""
+    agents: Path | None = None
 
     def entries(self) -> Mapping[str, object]:
         """Return the servers by name. If the settings cannot be parsed, for example for comments,
@@ -63,22 +66,33 @@ def client(name: ClientName) -> Client:
                 lambda server, line: ["claude", *_ADD, server, "--", *line],
                 lambda server: ["claude", *_REMOVE, server],
             )
-            skills = _folder("CLAUDE_CONFIG_DIR", ".claude") / "skills"
+            folder = _folder("CLAUDE_CONFIG_DIR", ".claude")
             settings = _folder("CLAUDE_CONFIG_DIR", "") / ".claude.json"
-            return Client("Claude Code", settings, commands, skills)
+            return Client(
+                "Claude Code",
+                settings,
+                commands,
+                folder / "skills",
+                instructions="CLAUDE.md",
+                agents=folder / "agents",
+            )
         case "claude-desktop":
             folder = _folder("XDG_CONFIG_HOME", ".config")
             if sys.platform == "darwin":
                 folder = Path.home() / "Library" / "Application Support"
             return Client("Claude Desktop", folder / "Claude" / "claude_desktop_config.json")
         case "cursor":
-            return Client("Cursor", Path.home() / ".cursor" / "mcp.json")
+            settings = Path.home() / ".cursor" / "mcp.json"
+            return Client("Cursor", settings, instructions="AGENTS.md")
         case "vscode":
             folder = _folder("XDG_CONFIG_HOME", ".config")
             if sys.platform == "darwin":
                 folder = Path.home() / "Library" / "Application Support"
             settings = folder / "Code" / "User" / "mcp.json"
-            return Client("VS Code", settings, Commands(_add_to_code), section="servers")
+            commands = Commands(_add_to_code)
+            return Client(
+                "VS Code", settings, commands, section="servers", instructions="AGENTS.md"
+            )
         case "codex":
             commands = Commands(
                 lambda server, line: ["codex", "mcp", "add", server, "--", *line],
@@ -86,13 +100,14 @@ def client(name: ClientName) -> Client:
             )
             settings = _folder("CODEX_HOME", ".codex") / "config.toml"
             skills = Path.home() / ".agents" / "skills"
-            return Client("Codex", settings, commands, skills, "mcp_servers")
+            return Client("Codex", settings, commands, skills, "mcp_servers", "AGENTS.md")
         case "gemini":
             commands = Commands(
                 lambda server, line: ["gemini", *_ADD, server, line[0], "--", *line[1:]],
                 lambda server: ["gemini", *_REMOVE, server],
             )
-            return Client("Gemini CLI", Path.home() / ".gemini" / "settings.json", commands)
+            settings = Path.home() / ".gemini" / "settings.json"
+            return Client("Gemini CLI", settings, commands, instructions="GEMINI.md")
 
 
 def _add_to_code(server: str, line: Sequence[str]) -> list[str]:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 
-from arag_search.query.field_types import FIELD_TYPES
+from arag_search.query.field_types import FIELD_TYPES, KEYWORD
 from arag_search.query.lemmas import NONE
 from arag_search.query.printing import quoted
 from arag_search.search.counting.fields import FieldSummary
@@ -26,8 +26,10 @@ MAX_FIELDS_TOKENS = 60
 MAX_VALUES = 3
 _MAX_CHARACTERS = 40
 """A longer value or name of a field is left out, because a query could not use a part of it."""
-DOCUMENTS = "the documents"
-"""What the description of a tool calls the documents that it searches."""
+DOCUMENTS, FILES = "the documents", "the files"
+"""What the description of a tool calls the documents that it searches, and those of a folder."""
+_OF_FILES = ("file", "passage_kind")
+"""Fields of folders that say nothing which a path or a type does not say better."""
 _DOCUMENTS = "<documents>"
 _FIELDS = "<fields>"
 _CONDITION = re.compile(r"\{(!?)(\w+)\?([^{}]*)\}")
@@ -51,7 +53,8 @@ def described(name: str, index: Index, preset: Preset, features: Mapping[str, bo
     if _DOCUMENTS in text:
         titles = [title for title in index.some_titles if _can_be_shown(title)]
         named = f" ({', '.join(map(quoted, titles))}, ...)" if titles else ""
-        text = text.replace(_DOCUMENTS, f"{DOCUMENTS}{named}")
+        documents = FILES if set(_OF_FILES) <= set(index.manifest.metadata) else DOCUMENTS
+        text = text.replace(_DOCUMENTS, f"{documents}{named}")
     if _FIELDS in text:
         text = text.replace(_FIELDS, fields_within(index.metadata_fields, MAX_FIELDS_TOKENS))
     return text
@@ -60,6 +63,7 @@ def described(name: str, index: Index, preset: Preset, features: Mapping[str, bo
 def fields_within(fields: Sequence[FieldSummary], max_tokens: int) -> str:
     """Return as many fields with their types and values as fit on one line; only the number of
     fields if there is no room for one. O(fields), apart from the search for the number of them."""
+    fields = [field for field in fields if field.name not in _OF_FILES] or fields
     named = [field for field in fields if len(field.name) <= _MAX_CHARACTERS]
     for values in range(MAX_VALUES, -1, -1):
         text = _fields_text(fields, [_field_text(field, values) for field in named])
@@ -84,16 +88,18 @@ def _fields_text(fields: Sequence[FieldSummary], shown: Sequence[str]) -> str:
 
 
 def _field_text(field: FieldSummary, most: int) -> str:
-    """Return a field with its type and a limited number of values: ``lang (keyword: "en",
-    "de")``."""
-    about = field.kind
+    """Return a field with a limited number of values, or its type: ``lang ("en", "de")``, ``year
+    (number, 1670 to 1741)``. Of paths, the folders are shown."""
+    about = [field.kind] if field.kind != KEYWORD.name else []
     if most and field.least is not None:
-        about += f", {field.least} to {field.greatest}"
-    values = [count.value for count in field.values if _can_be_shown(count.value)][:most]
-    if values:
-        about += f": {', '.join(map(quoted, values))}"
-        about += "" if len(values) == field.distinct else ", ..."
-    return f"{field.name} ({about})"
+        about.append(f"{field.least} to {field.greatest}")
+    values = [count.value for count in field.values if _can_be_shown(count.value)]
+    if field.name == "path":
+        values = [value for value in values if value.endswith("/")]
+    about += map(quoted, values[:most])
+    if values[:most] and len(values[:most]) != field.distinct:
+        about.append("...")
+    return f"{field.name} ({', '.join(about)})" if about else field.name
 
 
 def _can_be_shown(value: str) -> bool:

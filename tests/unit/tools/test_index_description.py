@@ -28,13 +28,14 @@ from arag_search.tools.preset import plain_preset
 from arag_search.tools.preset_files import load_preset, preset_names
 from arag_search.tools.registry import TOOLS
 from arag_search.tools.toolbox import tools_of
+from index_jobs.sources.metadata import FILE_FIELDS
 from tests.support.examples import examples
 from tests.support.oracle.engine import MemoryEngine
 from tests.support.passages import SCHEMA, VIVALDI, chunk, index_of
 from tests.support.plans import scoped
 
 TYPES: dict[str, MetadataType] = {"kind": "keyword", "year": "number", "day": "date"}
-FIELDS_OF_ALL = 'year (number, 1678 to 1735), lang (keyword: "en", "it").'
+FIELDS_OF_ALL = 'year (number, 1678 to 1735), lang ("en", "it").'
 BARE = (chunk(0, "a", "", "An opera."), chunk(1, "b", "", "A libretto."))
 
 
@@ -81,7 +82,7 @@ def test_an_index_without_titles_metadata_and_parts_is_not_said_to_have_them() -
 def test_ranges_are_mentioned_where_a_field_has_one() -> None:
     keywords = MemoryEngine(BARE, metadata={"lang": "keyword"})
     description = LogicalSearch(Index(keywords, "memory")).description
-    assert description.endswith('field:"value".\nFields: lang (keyword).')
+    assert description.endswith('field:"value".\nFields: lang.')
 
 
 def test_rare_syntax_is_not_described() -> None:
@@ -106,12 +107,10 @@ def test_the_example_joins_two_subjects_by_a_space_and_runs_as_written() -> None
 
 def test_within_a_scope_only_its_values_are_shown() -> None:
     index = counted_index(*VIVALDI, scope="year:>=1700")
-    assert LogicalSearch(index).description.endswith(
-        "Fields: year (number, 1721 to 1735), lang (keyword)."
-    )
+    assert LogicalSearch(index).description.endswith("Fields: year (number, 1721 to 1735), lang.")
     index = counted_index(*VIVALDI, scope="lang:en")
     assert LogicalSearch(index).description.endswith(
-        'Fields: year (number, 1678 to 1678), lang (keyword: "en", "it").'
+        'Fields: year (number, 1678 to 1678), lang ("en", "it").'
     )
 
 
@@ -124,7 +123,7 @@ def test_values_that_take_too_long_to_count_are_left_out() -> None:
     description = LogicalSearch(
         Index(engine, "memory", scoped(parse_filter("lang:en", SCHEMA)))
     ).description
-    assert description.endswith("Fields: year (number), lang (keyword).")
+    assert description.endswith("Fields: year (number), lang.")
 
 
 # Hostile fields and values
@@ -167,13 +166,28 @@ def test_of_many_fields_the_values_go_first_and_then_the_last_fields() -> None:
 
     fields = [field("lang", "en", "de", "fr", "it"), field("x" * 50, "y"), field("kind", "opera")]
     assert fields_within(fields, 200) == (
-        'lang (keyword: "en", "de", "fr", ...), kind (keyword: "opera", ...) and 1 more'
+        'lang ("en", "de", "fr", ...), kind ("opera", ...) and 1 more'
     )
-    assert fields_within(fields, 18) == "lang (keyword), kind (keyword) and 1 more"
-    assert fields_within(fields, 11) == "lang (keyword) and 2 more"
+    assert fields_within(fields, 9) == "lang, kind and 1 more"
+    assert fields_within(fields, 6) == "lang and 2 more"
     assert fields_within(fields, 3) == "3"
-    assert fields_within([field("lang", 'a "b" \\*')], 50) == r'lang (keyword: "a \"b\" \\\*", ...)'
-    assert fields_within([field("lang", "a\nb", "y" * 41)], 50) == "lang (keyword)"
+    assert fields_within([field("lang", 'a "b" \\*')], 50) == r'lang ("a \"b\" \\\*", ...)'
+    assert fields_within([field("lang", "a\nb", "y" * 41)], 50) == "lang"
+
+
+def test_of_a_folder_the_description_names_files_folders_and_no_field_without_use() -> None:
+    files: dict[str, MetadataType] = dict(FILE_FIELDS)
+    values = {
+        "file": "a.md",
+        "type": "md",
+        "path": ("notes/", "notes/a.md"),
+        "passage_kind": "text",
+    }
+    chunks = [chunk(0, "notes/a.md", "Pumps", "Text.", **values)]
+    tool = LogicalSearch(Index(MemoryEngine(chunks, metadata=files), "memory"))
+    assert tool.description.startswith('Search the files ("Pumps", ...) with a logical query.')
+    assert tool.served_as("work").description.startswith('Search the files in work ("Pumps", ...)')
+    assert tool.description.endswith('Fields: type ("md"), path ("notes/", ...), modified (date).')
 
 
 # Presets

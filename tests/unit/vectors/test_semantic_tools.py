@@ -194,7 +194,7 @@ def test_descriptions_are_short_and_name_the_fields(index: Index, tool: type[Sea
     search_tool = tool(index)
     schema = search_tool.openai_schema()
     assert count_tokens(str(schema)) < 440
-    fields = '\nFields: year (number, 1678 to 1735), lang (keyword: "en", "it").'
+    fields = '\nFields: year (number, 1678 to 1735), lang ("en", "it").'
     of_paper = tool(index, plain_preset(reproduces="A-RAG"))
     papers_fields = "\nFields for filter: doc_id, year (number), lang (keyword)."
     for described, ending in ((search_tool, fields), (of_paper, papers_fields)):
