@@ -113,10 +113,10 @@ def without_keys(text: str) -> tuple[str, int]:
     if not any(word in text.lower() for word in _KEY_WORDS):
         return text, 0
     lines = text.split("\n")
-    found = [at for at, line in enumerate(lines) if _gives_key(line.strip())]
-    for at in found:
+    places = [at for at, line in enumerate(lines) if _gives_key(line.strip())]
+    for at in places:
         lines[at] = " " * len(lines[at])
-    return "\n".join(lines) if found else text, len(found)
+    return "\n".join(lines) if places else text, len(places)
 
 
 def _is_prose(text: str) -> bool:

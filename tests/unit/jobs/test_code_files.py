@@ -145,12 +145,8 @@ def test_a_program_named_like_secrets_is_read_and_a_list_of_them_is_not() -> Non
 @pytest.mark.parametrize(("prose", "notes"), [(10, 1), (1_000, 0)])
 def test_a_folder_of_code_is_told_how_to_leave_it_out(prose: int, notes: int) -> None:
     write({"a.py": FUNCTION, "b.py": FUNCTION, "c.go": "func x() {}\n", "d.md": "x" * prose})
-    found = [*Corpus([opened()], MetadataReader({}), 256).notes()]
-    assert (
-        found
-        == [
-            "more than half is code: search the rest with NOT type:py, or leave it out with"
-            " `exclude`: '*.py'"
-        ]
-        * notes
-    )
+    lines = [*Corpus([opened()], MetadataReader({}), 256).notes()]
+    assert lines == notes * [
+        "more than half is code: search the rest with NOT type:py, or leave it out with"
+        " `exclude`: '*.py'"
+    ]
