@@ -26,6 +26,9 @@ _ASSUMED = "en"
 _LEAST_WORDS = 10
 _SENTENCE_WORDS = 5
 _MOST_CHARACTERS = 2_000
+_OF_LEMMAS = {"no": "nb", "bs": "hbs", "hr": "hbs", "sr": "hbs"}
+"""The languages that the detector calls otherwise than the lemmas do."""
+
 _OTHER = "zxx"
 """What the detector says of a text in no language."""
 
@@ -87,4 +90,4 @@ def _count_running(text: str, words: Counter[str]) -> None:
     ]
     if sentences:
         language = str(classify("\n".join(sentence for sentence, _ in sentences))[0])
-        words[language] += sum(count for _, count in sentences)
+        words[_OF_LEMMAS.get(language, language)] += sum(count for _, count in sentences)
