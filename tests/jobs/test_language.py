@@ -49,8 +49,16 @@ def hits(to: str, query: str) -> list[str]:
         ),
         (["यह एक बहुत पुराना घर है। इस शहर में बहुत से पुराने घर हैं।"], "hi", "language: hi 100%"),
         (["Das Wasser ist sehr kalt.", "Der Hund schläft im Garten."], "de", "language: de 100%"),
-        (["Husene i byen er gamle, og gatene fører ned til vannet."] * 3, "nb", "language: nb 100%"),
-        (["Kuće u gradu su stare, a mnoge ulice vode prema vodi."] * 3, "hbs", "language: hbs 100%"),
+        (
+            ["Husene i byen er gamle, og gatene fører ned til vannet."] * 3,
+            "nb",
+            "language: nb 100%",
+        ),
+        (
+            ["Kuće u gradu su stare, a mnoge ulice vode prema vodi."] * 3,
+            "hbs",
+            "language: hbs 100%",
+        ),
         (["arena camera panorama villa opera casino studio zebra"] * 50, "en", TOO_LITTLE),
         (["Doris Rossi\nMilano\n12", "Prof. Alexis Bianchi, Via Roma 5, Torino"], "en", TOO_LITTLE),
         (["Le Comte de Monte-Cristo et autres histoires"], "en", TOO_LITTLE),

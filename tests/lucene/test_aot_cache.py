@@ -12,6 +12,7 @@ import pytest
 
 from arag_search.engines.jars import CLASSPATH_VARIABLE, lucene_jars
 from arag_search.engines.lucene import jvm
+from arag_search.engines.lucene.aot_cache import _MAX_CACHES
 from arag_search.system.cache import CACHE_VARIABLE
 from tests.support.examples import some_of
 from tests.support.patience import PATIENCE_S
@@ -65,10 +66,11 @@ def found(cache: Path, index: Path, *flags: str) -> tuple[str, str]:
 
 
 def archives(folder: Path) -> list[Path]:
-    return [path for path in folder.iterdir() if path.name not in (".aot.lock", "watched")]
+    return [path for path in folder.iterdir() if path.name[0] != "." and path.name != "watched"]
 
 
-OLD = [f"java-{number}.aot" for number in range(4)]
+OLD = [f"java-{number}.aot" for number in range(_MAX_CACHES + 1)]
+KEPT = OLD[2:]
 
 
 @pytest.fixture(scope="module")
@@ -88,11 +90,12 @@ def cache(index: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert build.communicate(timeout=300) == ("", "")
     assert creator.returncode == 0
     until = time.monotonic() + PATIENCE_S
-    while not (made := [path for path in folder.glob("java-*.aot") if path.name not in OLD]):
+    while (there := {path.name for path in archives(folder)}) > {*OLD} or there <= {*OLD}:
         assert time.monotonic() < until
         time.sleep(0.1)
-    assert sorted(archives(folder)) == sorted([*made, *(folder / name for name in OLD[-2:])])
-    for name in OLD[-2:]:
+    assert len(there - {*OLD}) == 1
+    assert there & {*OLD} == {*KEPT}
+    for name in KEPT:
         (folder / name).unlink()
     return folder
 
@@ -139,6 +142,20 @@ def test_a_cache_for_other_flags_does_no_harm(
 ) -> None:
     monkeypatch.setenv(jvm.HEAP_VARIABLE, "40g")  # With this heap, pointers have another size.
     assert found(cache, index) == ("1\n", "")
+
+
+def test_the_third_search_without_a_cache_lets_one_be_created(index: Path, tmp_path: Path) -> None:
+    for runs in (1, 2):
+        assert found(tmp_path, index) == ("1\n", "")
+        assert len((tmp_path / ".aot.runs").read_text().splitlines()) == runs
+        assert archives(tmp_path) == []
+    assert found(tmp_path, index) == ("1\n", "")
+    until = time.monotonic() + 300
+    while not archives(tmp_path) or any(path.suffix == ".config" for path in tmp_path.iterdir()):
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    assert found(tmp_path, index, "-XX:AOTMode=on") == ("1\n", "")
+    assert not (tmp_path / ".aot.runs").exists()
 
 
 def test_a_cache_that_java_cannot_write_whole_is_not_kept(tmp_path: Path) -> None:

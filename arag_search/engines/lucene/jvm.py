@@ -15,6 +15,7 @@ import contextlib
 import functools
 import gc
 import hashlib
+import importlib
 import os
 import signal
 import sys
@@ -62,6 +63,9 @@ _DAMAGE = (
     "IndexNotFoundException",
     "NoSuchFileException",
 )
+_RUNS, _RUNS_BEFORE_CACHE = ".aot.runs", 3
+"""The file that names the cache of each run without one, and after how many it is created."""
+
 _VERSION_CLASS = "org.apache.lucene.util.Version"
 _QUIET_LOGGER = "org.apache.lucene.internal.vectorization.VectorizationProvider"
 # Java takes options from these variables and announces them on stderr ("Picked up ...").
@@ -300,6 +304,21 @@ def _start_ours(jpype: Any, more_flags: Sequence[str]) -> None:
             do=f"Another library may have started Java in this process by other means: run "
             f"arag_search in a separate process. Otherwise lower {HEAP_VARIABLE}.",
         ) from error
+    if not more_flags and not cache.exists():
+        _note_run(cache)
+
+
+def _note_run(cache: Path) -> None:
+    """Note a run without the cache of classes. The third lets a process create it: after an upgrade
+    nothing may be built for long."""
+    with contextlib.suppress(OSError):
+        with cache.with_name(_RUNS).open("a+") as file:
+            file.write(f"{cache.name}\n")
+            file.seek(0)
+            runs = file.read().splitlines().count(cache.name)
+        if runs >= _RUNS_BEFORE_CACHE:
+            cache.with_name(_RUNS).unlink()
+            importlib.import_module("arag_search.engines.lucene.aot_cache").create_in_background()
 
 
 @contextlib.contextmanager
