@@ -176,7 +176,10 @@ class Installation:
                 "or rank passages. For an exact string in a file at hand, use grep."
             )
             text = jinja2.Template(_SKILL.read_text("utf-8"), keep_trailing_newline=True).render(
-                name=self.name.lower(), location=self.location, description=json.dumps(description)
+                name=self.name.lower(),
+                location=self.location,
+                shell_location=shlex.quote(self.location),
+                description=json.dumps(description),
             )
             path.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(path, text.encode())
