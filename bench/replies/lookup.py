@@ -3,10 +3,13 @@
     apt-get download postgresql-doc-15 python3.11-doc git-doc nodejs-doc
     for package in *.deb; do dpkg-deb -x $package unpacked; done
     python -m bench lookup unpacked/usr/share/doc
+    python -m bench lookup unpacked/usr/share/doc --peers bm25s,tantivy,fts5,ripgrep,ripgrep-3
 
-Each lookup is one call of logical_search in a conversation of its own, as a model makes it. Printed
-are the lookups whose answer stands in the reply, those whose answer stands only in a passage that
-the reply names, and the tokens of replies.
+Each lookup is one call of logical_search in a conversation of its own, as a model makes it: with
+keywords, with a logical query, and with the question as it was typed. Printed are the lookups whose
+answer stands in the reply, those whose answer stands only in a passage that the reply names, and
+the tokens of replies. Peers get the keywords, and return passages; our own command is timed beside
+them.
 """
 
 from __future__ import annotations
@@ -25,13 +28,14 @@ from arag_search.tools.passages.logical import LogicalSearch
 from arag_search.tools.preset_files import DEFAULT_PRESET, load_preset
 from bench import BenchError
 from bench.arguments import BenchParser
+from bench.replies.board import check_peers, figure_of, own_costs
 from bench.report.rows import Figure, Row, circumstances, corpus_of, show
 from bench.ripgrep.manuals import plain, without_tags
 from bench.workbench import kept_index, say
 
 NAME = "lookup"
 LOOKUPS = Path(__file__).with_name("lookups.yaml")
-SIDES = ("keywords", "query")
+SIDES = ("keywords", "query", "typed")
 _SUFFIXES = (".html", ".md")
 
 
@@ -49,27 +53,39 @@ def main(arguments: Sequence[str]) -> int:
     parser = BenchParser(NAME, __doc__)
     parser.add_argument("manuals", type=Path, help="folder of the unpacked manuals")
     parser.add_default("--lookups", Path, LOOKUPS, "file of lookups")
+    parser.add_default("--peers", _names, (), "peers with commas between them")
     parser.add_kept_work("pages and their index", NAME)
     parser.add_results()
     return parser.run(arguments, _measured)
 
 
 def _measured(options: argparse.Namespace, command: str) -> int:
+    check_peers(options.peers)
     lookups = read_lookups(options.lookups, options.manuals)
     pages = options.work / "pages"
     _copy(options.manuals, pages)
     with open_index(kept_index(pages, options.work), search_timeout_s=None) as index:
         say(f"{len(lookups)} lookups")
-        answers = {name: answered(index, lookup) for name, lookup in lookups.items()}
+        answers = {name: answered(index, name, lookup) for name, lookup in lookups.items()}
         run = circumstances(command, index.manifest)
         details = {"corpus": corpus_of(index.manifest)}
     for name, sides in answers.items():
         marks = ["reply" if of.in_reply else "passage" if of.in_passage else "-" for of in sides]
-        print(f"{marks[0]:8}{marks[1]:8}{sides[0].tokens:6,}{sides[1].tokens:6,}  {name}")
+        tokens = "".join(f"{of.tokens:6,}" for of in sides)
+        print(f"{''.join(f'{mark:8}' for mark in marks)}{tokens}  {name}")
     rows = [row for side, name in enumerate(SIDES) for row in _rows(name, answers, side)]
     kept = {name: [list(of) for of in sides] for name, sides in answers.items()}
-    show(options.json, [Figure(NAME, tuple(rows), {**details, **kept})], run)
+    figures = [Figure(NAME, tuple(rows), {**details, **kept})]
+    if options.peers:
+        query = next(iter(lookups.values()))["keywords"]
+        figures.append(Figure("ours", tuple(own_costs(pages, options.work, query)), {}))
+        figures += [figure_of(name, pages, options.work, lookups) for name in options.peers]
+    show(options.json, figures, run)
     return 0
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, text.split(",")))
 
 
 def read_lookups(file: Path, manuals: Path) -> dict[str, dict[str, Any]]:
@@ -95,14 +111,15 @@ def read_lookups(file: Path, manuals: Path) -> dict[str, dict[str, Any]]:
     return lookups
 
 
-def answered(index: Index, lookup: Mapping[str, Any]) -> tuple[Answered, ...]:
-    """Ask a lookup by keywords and by its logical query, each in a conversation of its own."""
+def answered(index: Index, question: str, lookup: Mapping[str, Any]) -> tuple[Answered, ...]:
+    """Ask a lookup by keywords, by its logical query and as a question, each in a conversation of
+    its own."""
     tool = LogicalSearch(index, load_preset(DEFAULT_PRESET))
     wanted = [plain(text) for text in lookup["answers"]]
     given: list[Answered] = []
     for side in SIDES:
         began = time.process_time()
-        result = tool.run({"query": lookup[side]})
+        result = tool.run({"query": lookup.get(side, question.rstrip("?"))})
         milliseconds = (time.process_time() - began) * 1000
         passages = [plain(of.content) for of in index.read(result.ids) if of is not None]
         in_reply = any(text in plain(result.text) for text in wanted)

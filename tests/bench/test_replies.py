@@ -51,6 +51,37 @@ def test_lookups_are_answered_in_the_reply_or_only_in_a_passage(
     assert figure["details"]["corpus"]["passages"] == 1
 
 
+def test_peers_get_the_keywords_and_our_command_is_timed_beside_them(
+    manuals: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "lookups.yaml").write_text(LOOKUPS, "utf-8")
+    options = ["--lookups", tmp_path / "lookups.yaml", "--work", tmp_path, "--peers"]
+    asked = ["lookup", *map(str, (manuals, *options))]
+    assert main([*asked, "fts5", "--json", str(tmp_path / "board.json")]) == 0
+    figures = orjson.loads((tmp_path / "board.json").read_bytes())["figures"]
+    values = {row["what"]: row["value"] for name in figures for row in figures[name]["rows"]}
+    assert values["typed: answer in the reply"] == 1
+    assert values["fts5: answer in the reply"] == 1
+    assert values["fts5: tokens of a reply"] > 200
+    assert values["fts5: installed"] < 1
+    for name in ("ours", "fts5"):
+        first, second = (
+            values[f"{name}: {what} search{more}, processor time"]
+            for what, more in (("first", ", from nothing"), ("second", ""))
+        )
+        assert first > 0 < second
+    assert main([*asked, "grep"]) == 1
+    assert 'There is no peer "grep".' in capsys.readouterr().err
+
+
+def test_a_peer_without_its_program_is_an_error(
+    manuals: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    assert main(["lookup", str(manuals), "--peers", "ripgrep"]) == 1
+    assert "The peer ripgrep needs rg, which is not on the PATH." in capsys.readouterr().err
+
+
 def test_a_lookup_that_its_page_does_not_answer_is_an_error(
     manuals: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,0 +1,134 @@
+"""Peers of the bench of lookups: other ways to search the same pages, each a script with its own
+requirements, so that none becomes a dependency; and our own command beside them."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from arag_search.tokens import count_tokens
+from bench import BenchError
+from bench.report.rows import Figure, Row
+from bench.ripgrep.manuals import plain
+from bench.workbench import say
+
+_SCRIPTS = Path(__file__).with_name("peers")
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A script below ``peers/``, a program that it needs on the PATH, and its variables."""
+
+    script: str
+    program: str = ""
+    variables: tuple[tuple[str, str], ...] = ()
+
+
+PEERS: Mapping[str, Peer] = {
+    "bm25s": Peer("bm25s_peer.py"),
+    "tantivy": Peer("tantivy_peer.py"),
+    "fts5": Peer("fts5_peer.py"),
+    "ripgrep": Peer("ripgrep_peer.py", "rg"),
+    "ripgrep-3": Peer("ripgrep_peer.py", "rg", (("CALLS", "3"),)),
+}
+
+
+def check_peers(names: Iterable[str]) -> None:
+    """Raise BenchError for an unknown peer, and for one whose program is absent."""
+    for name in names:
+        if name not in PEERS:
+            raise BenchError(f'There is no peer "{name}".', allowed=", ".join(PEERS))
+        program = PEERS[name].program or "uv"
+        if shutil.which(program) is None:
+            raise BenchError(
+                f"The peer {name} needs {program}, which is not on the PATH.",
+                do=f"Install {program}, or leave {name} out of --peers.",
+            )
+
+
+def figure_of(
+    name: str, pages: Path, work: Path, lookups: Mapping[str, Mapping[str, object]]
+) -> Figure:
+    """Return what a peer takes, and how many lookups its replies to the keywords answer."""
+    peer, own = PEERS[name], work / name
+    say(f"{name}: installing")
+    script = str(_SCRIPTS / peer.script)
+    _output(["uv", "sync", "--quiet", "--script", script])
+    python = _output(["uv", "python", "find", "--script", script]).strip()
+    packages = _output([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"])
+    environment = {**os.environ, **dict(peer.variables)}
+    shutil.rmtree(own, ignore_errors=True)
+    say(f"{name}: searching")
+    line = [python, script]
+    asked = [str(lookup["keywords"]) for lookup in lookups.values()]
+    first_s = _seconds([*line, "first", str(pages), str(own), asked[0]], environment)
+    second_s = _seconds([*line, "again", str(own), asked[0]], environment)
+    queries = work / "queries.json"
+    queries.write_text(json.dumps(asked))
+    replies = json.loads(_output([*line, "all", str(own), str(queries)], environment))
+    size = _megabytes(Path(packages.strip()))
+    if peer.program:
+        size += os.path.getsize(str(shutil.which(peer.program))) / 1e6
+    answered = sum(map(_answers, replies, lookups.values()))
+    tokens = sum(map(count_tokens, replies)) / len(replies)
+    rows = (
+        Row(f"{name}: answer in the reply", answered, f"of {len(replies)}"),
+        Row(f"{name}: tokens of a reply", tokens, ""),
+        *_costs(name, first_s, second_s, size),
+    )
+    return Figure(name, rows, {})
+
+
+def own_costs(pages: Path, work: Path, query: str) -> list[Row]:
+    """Return what our own command takes over a folder that it has not seen, with an empty cache."""
+    cache = work / "cache"
+    shutil.rmtree(cache, ignore_errors=True)
+    command = shutil.which("arag-search", path=str(Path(sys.executable).parent)) or "arag-search"
+    line = [command, "search", str(pages), query]
+    environment = {**os.environ, "ARAG_CACHE_DIR": str(cache)}
+    first_s, second_s = (_seconds(line, environment) for _ in range(2))
+    return _costs("ours", first_s, second_s, None)
+
+
+def _costs(name: str, first_s: float, second_s: float, size: float | None) -> list[Row]:
+    rows = [
+        Row(f"{name}: first search, from nothing, processor time", first_s, "s"),
+        Row(f"{name}: second search, processor time", second_s, "s"),
+    ]
+    return rows if size is None else [*rows, Row(f"{name}: installed", size, "MB")]
+
+
+def _answers(reply: str, lookup: Mapping[str, object]) -> bool:
+    answers = lookup["answers"]
+    assert isinstance(answers, list)
+    return any(plain(str(text)) in plain(reply) for text in answers)
+
+
+def _seconds(line: Sequence[str], environment: Mapping[str, str]) -> float:
+    """Return the processor time of a command and of all processes that it waited for."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    _output(line, environment)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def _output(line: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
+    done = subprocess.run(line, capture_output=True, text=True, env=environment)
+    if done.returncode:
+        raise BenchError(
+            f"A command ended with exit code {done.returncode}: {done.stderr.strip()[-500:]}",
+            where=" ".join(line),
+        )
+    return done.stdout
+
+
+def _megabytes(folder: Path) -> float:
+    files = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    return sum(path.stat().st_size for path in files) / 1e6

@@ -1,0 +1,44 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = []
+# ///
+"""ripgrep as a model calls it: a line with the two longest words of the query in any order, then
+with other pairs until there is a line. A reply has the first 20 lines, each cut at 300 signs."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Callable
+from itertools import combinations
+from pathlib import Path
+
+from common import main
+
+LINES = 20
+CHARACTERS = 300
+CALLS = int(os.environ.get("CALLS", "1"))
+
+
+def build(folder: str, work: Path) -> None:
+    (work / "folder").write_text(folder)
+
+
+def searcher(work: Path) -> Callable[[str], list[str]]:
+    folder = (work / "folder").read_text()
+
+    def search(query: str) -> list[str]:
+        words = sorted(set(re.findall(r"\w+", query)), key=len, reverse=True)[: CALLS + 1]
+        pairs = list(combinations(words, 2))[:CALLS] or [(words[0], words[0])]
+        shown: list[str] = []
+        for one, other in pairs:
+            command = ["rg", "-in", "--no-heading", "-e", f"{one}.*{other}|{other}.*{one}", folder]
+            done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+            shown += [line[:CHARACTERS] for line in done.stdout.splitlines()[:LINES]]
+        return ["\n".join(shown)]
+
+    return search
+
+
+main(build, searcher)
