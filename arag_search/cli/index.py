@@ -60,7 +60,7 @@ def index_command(
 
     \b
       arag-search index notes/ --to my-index
-      arag-search index src docs --to my-index --include '*.py' --skip-bad-files
+      arag-search index src docs --to my-index --include '*.css' --skip-bad-files
       cat minutes.md | arag-search index - --to my-index
       arag-search index corpus.jsonl --to my-index --metadata year:number,lang:keyword
       arag-search index corpus.jsonl --to http://localhost:9200/my-index --shards 3

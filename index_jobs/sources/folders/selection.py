@@ -37,7 +37,7 @@ def spec_of(name: str, patterns: tuple[str, ...]) -> GitIgnoreSpec | None:
         if not is_valid:
             raise ArgumentError(
                 f'`{name}`: "{pattern}" is not a pattern.',
-                allowed="a name or path with *, ? and **, as in .gitignore: '*.py', 'src/**/*.sql'",
+                allowed="a name or path with *, ? and **, as in .gitignore: '*.css', 'src/**/*.tf'",
             )
     return GitIgnoreSpec.from_lines(patterns) if patterns else None
 
@@ -125,7 +125,7 @@ class FileSelection:
 
     include: tuple[str, ...] = option(
         (),
-        "Also read files of this name or path as text: '*.py', 'src/**/*.sql'. May be repeated.",
+        "Also read files of this name or path as text: '*.css', 'src/**/*.tf'. May be repeated.",
         "PATTERN",
     )
     exclude: tuple[str, ...] = option(
