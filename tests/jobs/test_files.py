@@ -19,7 +19,7 @@ from index_jobs.updates.synchronisation import sync_documents
 from tests.support.builds import InterruptingProgress, checkpoint_every_batch
 from tests.support.commands import Command
 
-SKIPPING = FileSelection(include=("*.py",), skip_bad_files=True)
+SKIPPING = FileSelection(include=("*.css",), skip_bad_files=True)
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +29,7 @@ def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "notes/sea.md": b"# The Sea\nThe sea is wide.",
         "notes/old/opera.txt": "Ein schöner Abend in der Oper.".encode("latin-1"),
         "notes/old/bad.txt": b"\0\0",
-        "notes/tool.py": b"print('sea')",
+        "notes/tool.css": b"print('sea')",
         "notes/photo.png": b"PNG",
         "reports/sea.md": b"A report on the sea.",
     }.items():
@@ -53,12 +53,12 @@ def test_files_are_found_by_their_fields() -> None:
     report = build_index(["notes", "reports"], "index", options)
     assert ids("index", "path:notes/ AND NOT path:notes/old/") == [
         "notes/sea.md.1",
-        "notes/tool.py.1",
+        "notes/tool.css.1",
     ]
     assert ids("index", "type:md AND sea") == ["reports/sea.md.1", "notes/sea.md.1"]
     assert ids("index", "modified:>=2023-11-15") == []
     assert ids("index", "modified:2023-11-14 AND schöner") == ["notes/old/opera.txt.1"]
-    assert ids("index", "file:tool.py") == ["notes/tool.py.1"]
+    assert ids("index", "file:tool.css") == ["notes/tool.css.1"]
     assert report.to_text().splitlines()[3:-1] == [
         "left out: 1 .png (not read; `include` reads text)",
         "skipped: 1 bad file",
@@ -72,13 +72,13 @@ def test_the_command_line_names_bad_files_or_counts_them(arag: Command) -> None:
     assert "Where: notes/old/bad.txt, byte 1" in result.err
     assert result.err.rstrip().endswith("Fix the file, or skip it with --skip-bad-files.")
     assert not Path("index").exists()
-    options = ("--skip-bad-files", "--include", "*.py", "--max-file-size", "20", "--json")
+    options = ("--skip-bad-files", "--include", "*.css", "--max-file-size", "20", "--json")
     result = arag("index", "notes", "--to", "index", "--root", ".", *options)
     report = result.json
     assert (report["documents"], report["skipped_files"]) == (1, 1)
     assert report["large_files"] == ["notes/old/opera.txt (30 bytes)", "notes/sea.md (26 bytes)"]
     assert report["left_out"] == {".png": 1, "too large": 2}
-    assert ids("index", "sea") == ["notes/tool.py.1"]
+    assert ids("index", "sea") == ["notes/tool.css.1"]
 
 
 def test_files_that_join_an_index_of_records_leave_their_fields_out() -> None:
@@ -179,4 +179,4 @@ def test_an_index_in_the_folder_that_it_is_of_is_not_read() -> None:
     build_index(["notes"], "notes/index", BuildOptions())
     report = sync_documents(["notes"], "notes/index")
     assert (report.unchanged, report.added) == (2, 0)
-    assert report.left_out == {".py": 1, ".png": 1, "indexes of this program": 1}
+    assert report.left_out == {".css": 1, ".png": 1, "indexes of this program": 1}

@@ -44,6 +44,7 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     texts: dict[str, str | bytes] = {
         "a.txt": "Ein Satz über Köln.\nNoch einer.\n",
         "a.md": "---\ntitle: T\n---\n# Heading\n\n```\n# code\n```\n* item\n",
+        "a.py": "def f():\n    return 1\n",
         "a.org": "* Heading\nText.\n",
         "a.json": '{"a": ["b", 1]}',
         "conversations.json": '[{"name": "T", "uuid": "u", "chat_messages": [{"sender": "human",'
@@ -191,7 +192,7 @@ def test_mutated_files_are_read_or_refused_and_what_they_lose_is_counted(
     unseen = {path.name for path in tmp_path.iterdir()} - read
     unseen -= {Path(name).name for name in bad}
     assert position.skipped_files == len(position.skipped_file_examples)
-    not_text = {name for name in unseen if Path(name).suffix in (".json", ".org")}
+    not_text = {name for name in unseen if Path(name).suffix in (".json", ".org", ".py")}
     assert position.unread.get("left out, no text", [0])[0] == len(not_text)
     unseen -= not_text
     # what is left is a table or a mailbox of no good records

@@ -109,7 +109,7 @@ def test_two_sessions_at_the_same_time_see_their_own_parts(file: Path) -> None:
         async with connected(listening.url, ANN) as ann, connected(listening.url, BOB) as bob:
             for client, total, owners in ((ann, 3, '"ann", "bob", "eve"'), (bob, 1, '"bob"')):
                 tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-                assert f"owner (keyword: {owners})" in (tools["logical_search"].description or "")
+                assert f"owner ({owners})" in (tools["logical_search"].description or "")
                 reply = await client.call_tool("logical_search", {"query": "opera"})
                 assert text_of(reply).startswith(f"{total} of {total} passage")
             assert "Venice" in text_of(await ann.call_tool("chunk_read", PLAN))
@@ -133,7 +133,7 @@ def test_requests_without_a_session_see_the_part_of_their_token(file: Path) -> N
             async with modern_client(listening.url, token) as client:
                 assert client.protocol_version == MODERN
                 search, *_ = (await client.list_tools()).tools
-                assert f"owner (keyword: {owners})" in (search.description or "")
+                assert f"owner ({owners})" in (search.description or "")
                 reply = await client.call_tool("logical_search", {"query": "opera"})
                 assert text_of(reply).startswith(f"{total} of {total} passage")
                 hidden = await resource(client.session, "arag://memory/chunk/plan.1")

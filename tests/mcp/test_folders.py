@@ -315,7 +315,7 @@ def test_an_index_that_is_coming_is_waited_for_with_progress_and_then_named(
         with anyio.fail_after(PATIENCE_S / 2):  # of so many files, tools are offered at once
             search, _ = (await client.list_tools()).tools
         assert search.name == "logical_search"
-        assert "file (keyword), type (keyword)" in (search.description or "")
+        assert "Fields: type, path, modified (date)." in (search.description or "")
         assert "sort" in search.input_schema["properties"]
         server.live.coming = lambda: Coming("There are no vectors.", has_failed=True)
         with anyio.fail_after(PATIENCE_S / 2):  # a failure is no reason to wait

@@ -180,7 +180,7 @@ def test_plain_text_is_read_by_its_ending_or_without_one_where_it_is_text() -> N
         Path("n", name).parent.mkdir(parents=True, exist_ok=True)
         Path("n", name).write_text("Some text.")
     write(
-        n__b_log=b"\0\1\2", n__tool=b"\x7fELF\0\1", n__c_rtf="{}", n__d_mdx="# D", n__e_py="x = 1"
+        n__b_log=b"\0\1\2", n__tool=b"\x7fELF\0\1", n__c_rtf="{}", n__d_mdx="# D", n__e_css="a {}"
     )
     Path("n/wide").write_bytes("Some text.".encode("utf-16-le"))
     Path("n/zero").touch()
@@ -192,7 +192,7 @@ def test_plain_text_is_read_by_its_ending_or_without_one_where_it_is_text() -> N
     assert {entry.text for entry in read} == {"Some text.", "# D", ""}
     left_out = [str(entry) for entry in entries if isinstance(entry, LeftOutError)]
     assert left_out == ["no text\nWhere: b.log", "no text\nWhere: tool"]
-    assert source_at("n").left_out == {".rtf": 1, ".py": 1, "pipes, sockets and devices": 1}
+    assert source_at("n").left_out == {".rtf": 1, ".css": 1, "pipes, sockets and devices": 1}
     (*_, last) = reader_of(source_at("n")).batches()
     assert last.position.unread["left out, no text"] == [2, "b.log", "tool"]
     for name in ("app.log", "README", "b/LICENSE", "wide", "zero"):
@@ -214,7 +214,7 @@ def test_json_is_text_in_a_folder_and_records_where_it_is_named() -> None:
 def test_large_logs_and_data_are_left_out_unless_they_are_included_or_named() -> None:
     write(n__a_log="a" * 1_000_001, n__b_json="1" * 1_000_000, n__c_txt="c" * 1_000_001)
     assert ids_of("n") == ["b.json", "c.txt"]
-    assert source_at("n").left_out == {"logs and data above 1 MB": 1}
+    assert source_at("n").left_out == {"logs, data and code above 1 MB": 1}
     assert ids_of("n", files=FileSelection(include=("*.log",))) == ["a.log", "b.json", "c.txt"]
     assert ids_of("n/a.log") == ["a.log"]
 
@@ -230,7 +230,7 @@ def test_lock_files_and_minified_code_are_left_out() -> None:
     files = FileSelection(include=("*.js", "*.map"))
     (source,) = open_sources(["n"], None, Fields(), MetadataReader({}), files)
     assert [document.id for document in documents(source)] == ["a.js", "go.mod.txt", "locks.json"]
-    assert source.left_out == {"lock files of packages and minified code": len(names)}
+    assert source.left_out == {"generated code, lock files of packages": len(names)}
     everything = FileSelection(include=("*",), no_ignore=True)
     assert len(ids_of("n", files=everything)) == len(names) + 3
 
@@ -250,20 +250,20 @@ def test_front_matter_and_language_are_not_asked_of_data() -> None:
 
 def test_an_included_file_is_read_as_text_and_the_rest_is_counted() -> None:
     write(
-        src__a_py="x = 1",
-        src__sub__b_py="y = 2",
-        src__sub__c_sql="select 1",
-        src__d_c="int x;",
+        src__a_css="a {}",
+        src__sub__b_css="b {}",
+        src__sub__c_tf="select 1",
+        src__d_asm="int x;",
         src__Makefile="all:",
         src__e_md="text",
     )
-    selection = FileSelection(include=("*.py", "sub/*.sql", "Makefile"))
+    selection = FileSelection(include=("*.css", "sub/*.tf", "Makefile"))
     metadata = MetadataReader({})
     (source,) = open_sources(["src"], None, Fields(), metadata, selection)
-    expected = ["Makefile", "a.py", "e.md", "sub/b.py", "sub/c.sql"]
+    expected = ["Makefile", "a.css", "e.md", "sub/b.css", "sub/c.tf"]
     assert [document.id for document in documents(source)] == expected
-    assert source.left_out == {".c": 1}
-    assert left_out_kinds(source.left_out) == ["1 .c (not read; `include` reads text)"]
+    assert source.left_out == {".asm": 1}
+    assert left_out_kinds(source.left_out) == ["1 .asm (not read; `include` reads text)"]
     with pytest.raises(ArgumentError, match=r'^`include`: "!" is not a pattern'):
         FileSelection(include=("!",))
 

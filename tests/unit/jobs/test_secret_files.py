@@ -31,11 +31,12 @@ KEY_FILES = """
 """
 NOTES = """
     passwords.md, password.md, secrets.md, credentials.md, api-keys.md, recovery-codes.md,
-    passwords.org, secrets.rst, secrets.html, my_passwords-2024.docx, passwords.pdf,
+    passwords.org, secrets.rst, secrets.py, secrets.html, my_passwords-2024.docx, passwords.pdf,
     Wifi password.md, k8s-secrets.md, Mots de passe.md
 """
 OTHERS = """
-    tokens.md, keys.md, key.md, monkey.txt, password-reset.txt, The secret garden.txt, secrets.py,
+    tokens.md, keys.md, key.md, monkey.txt, password-reset.txt, The secret garden.txt,
+    my_secrets.py,
     design-tokens.json, tokenizer.json, login.md, login.html, trade secrets.txt, compass.txt
 """
 

@@ -47,7 +47,7 @@ def test_a_folder_gives_its_text_files_in_the_order_of_their_paths() -> None:
         "notes/.git/x.md": "hidden",
         "notes/photo.png": "PNG",
         "notes/README": "none",
-        "notes/a/tool.PY": "x = 1",
+        "notes/a/tool.CSS": "x = 1",
         "notes/c.TXT": "#hashtag\n#!/bin/sh\n",
     }.items():
         Path(name).parent.mkdir(parents=True, exist_ok=True)
@@ -62,7 +62,7 @@ def test_a_folder_gives_its_text_files_in_the_order_of_their_paths() -> None:
         ("c.TXT", "c"),
     ]
     assert texts[2].text == "no heading"
-    assert source.left_out == {".png": 1, ".py": 1, "hidden": 2}
+    assert source.left_out == {".png": 1, ".css": 1, "hidden": 2}
     (second, _) = list(source.documents())[2]
     assert [document.id for document in documents(source, skip=second)] == ["b.md", "c.TXT"]
     assert source.bytes_read == source.size

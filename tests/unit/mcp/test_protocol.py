@@ -87,7 +87,7 @@ def test_the_tools_are_those_that_an_agent_with_the_preset_sees() -> None:
         search_tool = tools["logical_search"]
         assert search_tool.description is not None
         assert search_tool.description.endswith(
-            'Fields: year (number, 1678 to 1735), lang (keyword: "en", "it").'
+            'Fields: year (number, 1678 to 1735), lang ("en", "it").'
         )
         assert search_tool.input_schema["required"] == ["query"]
         assert "index" not in search_tool.input_schema["properties"]
@@ -365,7 +365,7 @@ def test_with_several_indexes_a_call_names_an_index_and_each_index_has_its_own_r
         assert description is not None
         assert description.splitlines()[-2:] == [
             'memory: Metadata: field:"value", field:[1670 TO 1680], field:>=1970.',
-            'memory: Fields: year (number, 1678 to 1735), lang (keyword: "en", "it").',
+            'memory: Fields: year (number, 1678 to 1735), lang ("en", "it").',
         ]
         assert description.startswith('memory: Search the documents in memory ("Antonio Vivaldi", ')
         assert description.count("Case and accents do not count") == 1

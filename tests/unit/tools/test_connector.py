@@ -174,5 +174,5 @@ def test_a_document_of_many_passages_says_how_many_are_left_out() -> None:
 def test_the_description_names_the_fields_of_the_index() -> None:
     index: Index = index_of(*VIVALDI)
     assert ConnectorSearch(index).description.endswith(
-        'Fields of this corpus: year (number, 1678 to 1735), lang (keyword: "en", "it").'
+        'Fields of this corpus: year (number, 1678 to 1735), lang ("en", "it").'
     )
