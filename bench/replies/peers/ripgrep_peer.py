@@ -32,8 +32,9 @@ def searcher(work: Path) -> Callable[[str], list[str]]:
         words = sorted(set(re.findall(r"\w+", query)), key=len, reverse=True)[: CALLS + 1]
         pairs = list(combinations(words, 2))[:CALLS] or [(words[0], words[0])]
         shown: list[str] = []
-        for one, other in pairs:
-            command = ["rg", "-in", "--no-heading", "-e", f"{one}.*{other}|{other}.*{one}", folder]
+        for first, second in pairs:
+            line = f"{first}.*{second}|{second}.*{first}"
+            command = ["rg", "-in", "--no-heading", "-e", line, folder]
             done = subprocess.run(command, capture_output=True, text=True, errors="replace")
             shown += [line[:CHARACTERS] for line in done.stdout.splitlines()[:LINES]]
         return ["\n".join(shown)]
