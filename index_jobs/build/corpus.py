@@ -67,7 +67,7 @@ class Corpus:
             (ending, _), *_ = code.most_common(1)
             yield (
                 f"more than half is code: search the rest with NOT type:{ending[1:]}, or leave it"
-                f" out with `exclude`: '*{ending}'"
+                f" out with `exclude` '*{ending}'"
             )
 
     def reading(self, position: Position) -> dict[str, Any]:

@@ -148,5 +148,5 @@ def test_a_folder_of_code_is_told_how_to_leave_it_out(prose: int, notes: int) ->
     lines = [*Corpus([opened()], MetadataReader({}), 256).notes()]
     assert lines == notes * [
         "more than half is code: search the rest with NOT type:py, or leave it out with"
-        " `exclude`: '*.py'"
+        " `exclude` '*.py'"
     ]
