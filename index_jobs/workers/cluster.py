@@ -77,7 +77,7 @@ class Cluster:
             address = os.environ.get(_VARIABLE) or address
         host, _, port = address.rpartition(":")
         if address not in ("auto", "local") and not (host and port.isdecimal()):
-            raise ArgumentError(f'--ray: "{address}" is not an address.', allowed=_ADDRESSES)
+            raise ArgumentError(f'`ray`: "{address}" is not an address.', allowed=_ADDRESSES)
         try:
             if host:  # Ray would try for minutes
                 socket.create_connection((host, int(port)), _CONNECT_S).close()

@@ -91,7 +91,7 @@ STEPS: dict[str, Callable[[str], object]] = {
     "links": lambda text: list(links_in(text, "a/b.md")),
     "best sentence": lambda text: best_sentence("a b", Sentences(text, [len(text)]), "en"),
     "lines": lambda text: DocumentLines.of(IndexDocument((_chunk(text),)), 2_000).place(0),
-    "occurrences": lambda text: DocumentLines.of(IndexDocument((_chunk(text),)), 0).occurrences(
+    "occurrences": lambda text: DocumentLines.of(IndexDocument((_chunk(text),)), 2_000).occurrences(
         "a b"
     ),
     "count of tokens": count_tokens,

@@ -223,7 +223,10 @@ class Part:
             assert sorted(hits, key=str) == sorted(wanted, key=str)
         if result.sort:  # passages of a document, which have the same value, are in order of score
             assert [hit.doc_id for hit in hits] == [hit.doc_id for hit in wanted]
-        assert result.notes == expected.notes
+        notes, wanted_notes = (  # which passage is the best of several depends on BM25
+            [re.sub(r"\[[^]]*\]", "[]", note) for note in of.notes] for of in (result, expected)
+        )
+        assert notes == wanted_notes
         assert (result.total, result.total_is_exact, result.passages) == (
             expected.total,
             expected.total_is_exact,
@@ -288,7 +291,7 @@ class Part:
             for arguments in (
                 {"queries": words},
                 {"queries": [f"{words[0]} {mark}", "poet"], "filter": "year:>7200"},
-                {"queries": [" AND ".join((*words, mark))]},
+                {"queries": [" AND ".join((*words, mark))], "filter": "year:>7200"},
             ):
                 reply = tools["search"].run(arguments, seen)
                 expected = wanted["search"].run(arguments, seen_alone)

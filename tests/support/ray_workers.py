@@ -183,7 +183,7 @@ def stops_and_sources() -> None:
     options = dataclasses.replace(PLAIN, **changes)
     local = build_index(sources, "local", options)
     assert local.skipped_files == 1
-    assert local.skipped_lines == 3
+    assert local.skipped_lines == 2
     with two_machines() as (address, _):
         shared = in_small_blocks(address, **changes)
         for name, second in (("resumed", shared), ("resumed-here", options)):
