@@ -127,9 +127,10 @@ def nfc(text: str) -> str:
 
 def _in_order(run: re.Match[str]) -> str:
     """Return a run of signs with its marks in canonical order."""
-    if unicodedata.is_normalized("NFD", run[0]):  # as dashes are
-        return run[0]
-    pieces = (run[0][at : at + _STRIDE] for at in range(0, len(run[0]), _STRIDE))
+    text = run[0]  # taken once, since each time it is a copy
+    if unicodedata.is_normalized("NFD", text):  # as dashes are
+        return text
+    pieces = (text[at : at + _STRIDE] for at in range(0, len(text), _STRIDE))
     signs = "".join(unicodedata.normalize("NFD", piece) for piece in pieces)
     marks = groupby(signs, key=lambda sign: unicodedata.combining(sign) > 0)
     return "".join(
