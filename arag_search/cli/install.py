@@ -62,17 +62,13 @@ def install_command(
     made = removal(chosen, location) if remove else installation(chosen, location)
     for step in (made.remove if remove else made.install)(dry_run=dry_run):
         print_text(step)
-    if (lines := made.instructions()) is not None:
-        if remove:
-            steps = lines.remove(dry_run=dry_run)
-        elif instructions or (instructions is None and not dry_run and _agrees(lines.file)):
-            steps = lines.write(dry_run=dry_run)
-        else:
-            steps = iter(())
-        for step in steps:
+    lines = made.instructions()
+    if lines is None:
+        if instructions:
+            print_text(f"{chosen.title} reads no file of instructions.")
+    elif remove or instructions or (instructions is None and not dry_run and _agrees(lines.file)):
+        for step in (lines.remove if remove else lines.write)(dry_run=dry_run):
             print_text(step)
-    elif instructions:
-        print_text(f"{chosen.title} reads no file of instructions.")
     if not dry_run:
         print_text(f"{chosen.title} reads this when it starts.")
     return 0

@@ -19,14 +19,14 @@ from typing import Any
 from arag_search.engines.opensearch.address import is_address
 from arag_search.errors import ArgumentError
 from arag_search.mcp_server.clients.instructions import Instructions
+from arag_search.mcp_server.clients.owned import remove_owned, write_owned
 from arag_search.mcp_server.clients.registry import Client, Commands
 from arag_search.mcp_server.served import named_locations
-from arag_search.system.durable import replacing, write_atomically
+from arag_search.system.durable import replacing
 from arag_search.system.extras import check_extra, install_line
 
 _PROGRAM = "arag-search"
 _SKILL = Path(__file__).with_name("skill.md")
-_MARK = "<!-- Written by arag-search install"
 _BACKUP = ".before-arag-search"
 
 
@@ -50,7 +50,8 @@ class Installation:
         else:
             yield self._change({"command": self.line[0], "args": [*self.line[1:]]}, dry_run)
         if self.client.skills is not None:
-            yield self._write_skill(self.client.skills, dry_run)
+            skill = self._skill(self.client.skills)
+            yield write_owned(skill, self._skill_text(), "skill", dry_run=dry_run)
 
     def remove(self, *, dry_run: bool) -> Iterator[str]:
         """Remove the entry and the skill, and yield what was done. Raises ArgumentError."""
@@ -64,13 +65,8 @@ class Installation:
                 f"{self.client.title} has no command that removes a server.",
                 do=f"Remove {self.name} from its list of MCP servers.",
             )
-        skill = self._skill(self.client.skills) if self.client.skills is not None else None
-        if skill is not None and _is_ours(skill):
-            if not dry_run:
-                skill.unlink()
-                with suppress(OSError):  # other files are in it
-                    skill.parent.rmdir()
-            yield f"{'Would remove' if dry_run else 'Removed'} the skill {skill}"
+        if self.client.skills is not None:
+            yield from remove_owned(self._skill(self.client.skills), "skill", dry_run=dry_run)
 
     def instructions(self) -> Instructions | None:
         """Return the lines for the project in the current folder; None if the client reads none."""
@@ -163,27 +159,20 @@ class Installation:
     def _skill(self, folder: Path) -> Path:
         return folder / f"search-{self.name.lower()}" / "SKILL.md"
 
-    def _write_skill(self, folder: Path, dry_run: bool) -> str:
+    def _skill_text(self) -> str:
         import jinja2
 
-        path = self._skill(folder)
-        if path.exists() and not _is_ours(path):
-            return f"{path} was written by somebody else, and stays."
-        if not dry_run:
-            description = (
-                f"Search the files in {self.location} (MCP server {self.name}). Use it for "
-                "questions that these documents answer, whatever their wording, and to count "
-                "or rank passages. For an exact string in a file at hand, use grep."
-            )
-            text = jinja2.Template(_SKILL.read_text("utf-8"), keep_trailing_newline=True).render(
-                name=self.name.lower(),
-                location=self.location,
-                shell_location=shlex.quote(self.location),
-                description=json.dumps(description),
-            )
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, text.encode())
-        return f"{'Would write' if dry_run else 'Wrote'} the skill {path}"
+        description = (
+            f"Search the files in {self.location} (MCP server {self.name}). Use it for "
+            "questions that these documents answer, whatever their wording, and to count "
+            "or rank passages. For an exact string in a file at hand, use grep."
+        )
+        return jinja2.Template(_SKILL.read_text("utf-8"), keep_trailing_newline=True).render(
+            name=self.name.lower(),
+            location=self.location,
+            shell_location=shlex.quote(self.location),
+            description=json.dumps(description),
+        )
 
 
 def installation(client: Client, location: str) -> Installation:
@@ -364,7 +353,3 @@ def _create(path: Path, data: bytes, like: Path | None) -> None:
     except BaseException:
         path.unlink()
         raise
-
-
-def _is_ours(skill: Path) -> bool:
-    return skill.is_file() and _MARK in skill.read_text("utf-8", errors="replace")

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from arag_search.errors import ArgumentError
+from arag_search.mcp_server.clients.owned import MARK, remove_owned, write_owned
 from arag_search.system.durable import write_atomically
 
-_MARK = "arag-search install"
+_PROGRAM = "arag-search install"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,43 +36,28 @@ class Instructions:
     def write(self, *, dry_run: bool) -> Iterator[str]:
         """Write the block, in place of one of this name, and the sub-agent; yield what was done, or
         with ``dry_run`` what would be. Raises ArgumentError for a file that cannot be changed."""
-        old = self._text()
-        block = self._block()
+        old, block = self._text(), self._block()
         if "\r\n" in old:
             block = block.replace("\n", "\r\n")
-        new = self._pattern().sub(lambda _: block, old)
-        if not self._is_in(old):
-            new = f"{old}{_gap(old)}{block}"
-        yield self._replace(old, new, "write", dry_run)
+        new, count = self._pattern().subn(lambda _: block, old)
+        yield self._replace(old, new if count else f"{old}{_gap(old)}{block}", "write", dry_run)
         if self.agents is not None:
-            agent = self._agent()
-            if agent.exists() and _MARK not in agent.read_text("utf-8", errors="replace"):
-                yield f"{agent} was written by somebody else, and stays."
-                return
-            if not dry_run:
-                agent.parent.mkdir(parents=True, exist_ok=True)
-                write_atomically(agent, self._agent_text().encode())
-            yield f"{'Would write' if dry_run else 'Wrote'} the sub-agent {agent}"
+            agent = self._agent(self.agents)
+            yield write_owned(agent, self._agent_text(), "sub-agent", dry_run=dry_run)
 
     def remove(self, *, dry_run: bool) -> Iterator[str]:
         """Remove the block and the sub-agent, where they are, and yield what was done."""
-        try:
+        with suppress(ArgumentError):  # a file that we cannot change has nothing of ours
             old = self._text()
-        except ArgumentError:
-            old = ""  # nothing of ours is in it
-        if self._is_in(old):
-            yield self._replace(old, self._pattern(r"(?:\r?\n)?").sub("", old), "remove", dry_run)
-        agent = None if self.agents is None else self._agent()
-        if agent is not None and agent.is_file() and _MARK in agent.read_text("utf-8", "replace"):
-            if not dry_run:
-                agent.unlink()
-                with suppress(OSError):  # other files are in it
-                    agent.parent.rmdir()
-            yield f"{'Would remove' if dry_run else 'Removed'} the sub-agent {agent}"
+            new, count = self._pattern(r"(?:\r?\n)?").subn("", old)
+            if count:
+                yield self._replace(old, new, "remove", dry_run)
+        if self.agents is not None:
+            yield from remove_owned(self._agent(self.agents), "sub-agent", dry_run=dry_run)
 
     def _block(self) -> str:
         return (
-            f"<!-- {self.name}: written and removed by {_MARK} -->\n"
+            f"<!-- {self.name}: written and removed by {_PROGRAM} -->\n"
             f"To answer from the files in {self.location}, first search them with logical_search of"
             f" the MCP server {self.name},\nor with the command arag-search search"
             f" {shlex.quote(self.location)} 'QUERY': both rank, count, and find all forms of a"
@@ -81,11 +67,11 @@ class Instructions:
 
     def _pattern(self, above: str = "") -> re.Pattern[str]:
         name = re.escape(self.name)
-        first, last = f"<!-- {name}: written and removed by {_MARK} -->", f"<!-- end of {name} -->"
+        first, last = (
+            f"<!-- {name}: written and removed by {_PROGRAM} -->",
+            f"<!-- end of {name} -->",
+        )
         return re.compile(rf"{above}{first}.*?{last}\r?\n?", re.DOTALL)
-
-    def _is_in(self, text: str) -> bool:
-        return self._pattern().search(text) is not None
 
     def _text(self) -> str:
         """Return the text of the file, empty if there is none. Raises ArgumentError."""
@@ -122,9 +108,8 @@ class Instructions:
         under = f", which is in the repository {repository}" if repository else ""
         return f"{done} instructions in {path}{under}"
 
-    def _agent(self) -> Path:
-        assert self.agents is not None
-        return self.agents / f"search-{self.name.lower()}.md"
+    def _agent(self, folder: Path) -> Path:
+        return folder / f"search-{self.name.lower()}.md"
 
     def _agent_text(self) -> str:
         description = (
@@ -135,7 +120,7 @@ class Instructions:
         return (
             f"---\nname: search-{self.name.lower()}\ndescription: {json.dumps(description)}\n"
             f"tools: mcp__{self.name}__logical_search, Read\n---\n"
-            f"<!-- Written by {_MARK}, which replaces and removes this file. -->\n"
+            f"{MARK}, which replaces and removes this file. -->\n"
             "Answer from what the searches show, and name the id of each passage that you used."
             " Begin with the two or three words that the answer must contain. Read a passage by its"
             " id before you rely on it. If nothing is found, say which searches you made.\n"
