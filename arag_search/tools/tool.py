@@ -24,7 +24,7 @@ from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.arguments import OF_CLIENTS, instead_of, spelling, taken
 from arag_search.tools.conversation import References, ShownReference
-from arag_search.tools.descriptions import DOCUMENTS, FILES, described
+from arag_search.tools.descriptions import described, documents_of
 from arag_search.tools.preset import PLAIN, Preset
 from arag_search.tools.registry import TOOLS
 from arag_search.tools.replies.apart import safe_signs
@@ -212,7 +212,7 @@ class Tool(ABC):
     def served_as(self, name: str) -> Tool:
         """Return the tool over the index that clients of a server know by this name."""
         served = copy.copy(self)
-        what = FILES if FILES in self.description else DOCUMENTS
+        what = documents_of(self.index)
         served.description = self.description.replace(what, f"{what} in {name}", 1)
         return served
 

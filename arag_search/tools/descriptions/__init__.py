@@ -26,8 +26,6 @@ MAX_FIELDS_TOKENS = 60
 MAX_VALUES = 3
 _MAX_CHARACTERS = 40
 """A longer value or name of a field is left out, because a query could not use a part of it."""
-DOCUMENTS, FILES = "the documents", "the files"
-"""What the description of a tool calls the documents that it searches, and those of a folder."""
 _OF_FILES = ("file", "passage_kind")
 """Fields of folders that say nothing which a path or a type does not say better."""
 _DOCUMENTS = "<documents>"
@@ -53,11 +51,15 @@ def described(name: str, index: Index, preset: Preset, features: Mapping[str, bo
     if _DOCUMENTS in text:
         titles = [title for title in index.some_titles if _can_be_shown(title)]
         named = f" ({', '.join(map(quoted, titles))}, ...)" if titles else ""
-        documents = FILES if set(_OF_FILES) <= set(index.manifest.metadata) else DOCUMENTS
-        text = text.replace(_DOCUMENTS, f"{documents}{named}")
+        text = text.replace(_DOCUMENTS, f"{documents_of(index)}{named}")
     if _FIELDS in text:
         text = text.replace(_FIELDS, fields_within(index.metadata_fields, MAX_FIELDS_TOKENS))
     return text
+
+
+def documents_of(index: Index) -> str:
+    """Return what descriptions of tools call the documents of an index."""
+    return "the files" if set(_OF_FILES) <= set(index.manifest.metadata) else "the documents"
 
 
 def fields_within(fields: Sequence[FieldSummary], max_tokens: int) -> str:

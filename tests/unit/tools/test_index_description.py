@@ -190,6 +190,12 @@ def test_of_a_folder_the_description_names_files_folders_and_no_field_without_us
     assert tool.description.endswith('Fields: type ("md"), path ("notes/", ...), modified (date).')
 
 
+def test_a_title_with_the_words_of_a_description_does_not_take_the_name_of_the_index() -> None:
+    tool = LogicalSearch(index_of(chunk(0, "a", "Where the files are", "Text.")))
+    named = 'Search the documents in work ("Where the files are", ...)'
+    assert tool.served_as("work").description.startswith(named)
+
+
 # Presets
 
 
