@@ -110,7 +110,8 @@ def secrets_in(text: str, suspicion: Suspicion, *, is_data: bool, defines: bool 
 
 def without_keys(text: str) -> tuple[str, int]:
     """Return code with blanks for the lines that give a name to a key, and how many these are."""
-    if not any(word in text.lower() for word in _KEY_WORDS):
+    low = text.lower()
+    if not any(word in low for word in _KEY_WORDS):
         return text, 0
     lines = text.split("\n")
     places = [at for at, line in enumerate(lines) if _gives_key(line.strip())]

@@ -371,6 +371,31 @@ class FileSource:
             values["modified"] = moment
         return self._metadata.of_file(values)
 
+    def _admitted(
+        self, file: SourceFile, converted: ConvertedDocument, text: str
+    ) -> tuple[str, dict[str, int]]:
+        """Return the text of a file without lines of keys, and how many these are, for a report.
+        Raises LeftOutError for secrets, and for generated code that the user has not named."""
+        front = (f"{key}: {value}" for key, own in converted.front.items() for value in own)
+        whole = "\n".join((*front, text)) if converted.front else text
+        is_code = file.type is CODE
+        what = secrets_in(
+            whole,
+            file.suspicion,
+            is_data=file.type.most_bytes is not None and not is_code,
+            defines=is_code and any(unit.kind != "section" for unit in converted.outline),
+        )
+        if what:
+            raise LeftOutError(what, where=file.where, do=TO_READ)
+        if not is_code:
+            return text, {}
+        from index_jobs.sources.converters.code import is_generated
+
+        if file.where != self.name and is_generated(text, ending_of(file.where)[1:]):
+            raise LeftOutError("generated code", where=file.where)
+        text, count = without_keys(text)
+        return text, {KEY_LINES: count} if count else {}
+
     def _document(
         self,
         file: SourceFile,
@@ -383,26 +408,12 @@ class FileSource:
         if isinstance(converted, SourceError):
             return converted
         is_file = not (converted.suffix or converted.id)
-        left_lines: dict[str, int] = {}
+        hidden: dict[str, int] = {}
         where = f"{file.where}#{converted.suffix}" if converted.suffix else file.where
         try:
             text = clean(converted.text, "text", where)
             if is_file and file.suspicion != "none":
-                front = (f"{key}: {value}" for key, own in converted.front.items() for value in own)
-                whole = "\n".join((*front, text)) if converted.front else text
-                is_code = file.type is CODE
-                defines = is_code and any(unit.kind != "section" for unit in converted.outline)
-                is_data = file.type.most_bytes is not None and not is_code
-                how = {"is_data": is_data, "defines": defines}
-                if what := secrets_in(whole, file.suspicion, **how):
-                    raise LeftOutError(what, where=where, do=TO_READ)
-                if is_code:
-                    from index_jobs.sources.converters.code import is_generated
-
-                    if file.where != self.name and is_generated(text, ending_of(file.where)[1:]):
-                        raise LeftOutError("generated code", where=where)
-                    text, hidden = without_keys(text)
-                    left_lines = {KEY_LINES: hidden} if hidden else {}
+                text, hidden = self._admitted(file, converted, text)
             title = title_of(converted.title or usual_title(identifier), "title", where)
             metadata, left = self._metadata.read(converted.metadata, self._named, where)
             front, in_extra = self._metadata.read_front(converted.front)
@@ -426,7 +437,7 @@ class FileSource:
             {**own, **metadata, **front},
             where=where,
             is_file=is_file,
-            unread={**converted.unread, **in_extra, **left, **left_lines},
+            unread={**converted.unread, **in_extra, **left, **hidden},
             outline=converted.outline,
             sentence_ends=converted.sentence_ends,
             passages=converted.passages,

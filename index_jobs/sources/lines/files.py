@@ -123,13 +123,13 @@ class CorpusFile(AbstractContextManager["CorpusFile"]):
         self.close()
 
 
-def _only_file(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
-    files = [file for file in archive.namelist() if not file.endswith("/")]
-    files = [file for file in files if not file.startswith("__MACOSX/")]  # what macOS adds
+def _only_file(archive: zipfile.ZipFile, where: str) -> IO[bytes]:
+    names = archive.namelist()  # with folders, and what macOS adds
+    files = [name for name in names if not (name.endswith("/") or name.startswith("__MACOSX/"))]
     if len(files) != 1:
         raise SourceError(
             f"The archive holds {counted(len(files), 'file')}.",
-            where=name,
+            where=where,
             allowed="an archive with one file",
             do="Unpack it, and give the folder.",
         )
