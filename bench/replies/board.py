@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -13,8 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from arag_search.engines.lucene.location import folder_bytes
 from arag_search.tokens import count_tokens
 from bench import BenchError
+from bench.processes import run
 from bench.report.rows import Figure, Row
 from bench.ripgrep.manuals import plain
 from bench.workbench import say
@@ -68,12 +69,12 @@ def figure_of(
     say(f"{name}: searching")
     line = [python, script]
     asked = [str(lookup["keywords"]) for lookup in lookups.values()]
-    first_s = _seconds([*line, "first", str(pages), str(own), asked[0]], environment)
-    second_s = _seconds([*line, "again", str(own), asked[0]], environment)
+    calls = (["first", str(pages), str(own), asked[0]], ["again", str(own), asked[0]])
+    first_s, second_s = (run([*line, *call], environment=environment).processor_s for call in calls)
     queries = work / "queries.json"
     queries.write_text(json.dumps(asked))
     replies = json.loads(_output([*line, "all", str(own), str(queries)], environment))
-    size = _megabytes(Path(packages.strip()))
+    size = folder_bytes(Path(packages.strip())) / 1e6
     if peer.program:
         size += os.path.getsize(str(shutil.which(peer.program))) / 1e6
     answered = sum(map(_answers, replies, lookups.values()))
@@ -93,7 +94,7 @@ def own_costs(pages: Path, work: Path, query: str) -> list[Row]:
     command = shutil.which("arag-search", path=str(Path(sys.executable).parent)) or "arag-search"
     line = [command, "search", str(pages), query]
     environment = {**os.environ, "ARAG_CACHE_DIR": str(cache)}
-    first_s, second_s = (_seconds(line, environment) for _ in range(2))
+    first_s, second_s = (run(line, environment=environment).processor_s for _ in range(2))
     return _costs("ours", first_s, second_s, None)
 
 
@@ -111,14 +112,6 @@ def _answers(reply: str, lookup: Mapping[str, object]) -> bool:
     return any(plain(str(text)) in plain(reply) for text in answers)
 
 
-def _seconds(line: Sequence[str], environment: Mapping[str, str]) -> float:
-    """Return the processor time of a command and of all processes that it waited for."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    _output(line, environment)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
 def _output(line: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
     done = subprocess.run(line, capture_output=True, text=True, env=environment)
     if done.returncode:
@@ -127,8 +120,3 @@ def _output(line: Sequence[str], environment: Mapping[str, str] | None = None) -
             where=" ".join(line),
         )
     return done.stdout
-
-
-def _megabytes(folder: Path) -> float:
-    files = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
-    return sum(path.stat().st_size for path in files) / 1e6

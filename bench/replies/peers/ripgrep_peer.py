@@ -2,8 +2,9 @@
 # requires-python = ">=3.11"
 # dependencies = []
 # ///
-"""ripgrep as a model calls it: a line with the two longest words of the query in any order, then
-with other pairs until there is a line. A reply has the first 20 lines, each cut at 300 signs."""
+"""ripgrep as a model calls it: lines with the two longest words of the query, in any order. With
+CALLS above 1, a reply also has those of other pairs of long words. Each call shows the first 20
+lines, each cut at 300 signs."""
 
 from __future__ import annotations
 
@@ -33,8 +34,8 @@ def searcher(work: Path) -> Callable[[str], list[str]]:
         pairs = list(combinations(words, 2))[:CALLS] or [(words[0], words[0])]
         shown: list[str] = []
         for first, second in pairs:
-            line = f"{first}.*{second}|{second}.*{first}"
-            command = ["rg", "-in", "--no-heading", "-e", line, folder]
+            pattern = f"{first}.*{second}|{second}.*{first}"
+            command = ["rg", "-in", "--no-heading", "-e", pattern, folder]
             done = subprocess.run(command, capture_output=True, text=True, errors="replace")
             shown += [line[:CHARACTERS] for line in done.stdout.splitlines()[:LINES]]
         return ["\n".join(shown)]
