@@ -39,6 +39,14 @@ class HybridRanks(NamedTuple):
     vectors: int | None
 
 
+class ScoreRule(NamedTuple):
+    """A rule by which a score was multiplied by a factor, and what it ``says`` of the passage."""
+
+    name: str
+    factor: float
+    says: str
+
+
 class Hit(NamedTuple):
     """A passage that a search finds.
 
@@ -47,7 +55,8 @@ class Hit(NamedTuple):
     - ``content``: the text of the passage, whole. If only matching sentences were asked for, it is
       their text, and all other sentences are empty. Without text, it and ``sentence_ends`` are
       empty.
-    - ``score``: BM25, the keywords' count times length, a cosine, or the sum of a rank fusion.
+    - ``score``: BM25, of code times the factors of ``rules``; the keywords' count times length, a
+      cosine, or the sum of a rank fusion.
     - ``matched_sentences``: the numbers of the sentences that match (from 0, ascending), at
       sentence granularity only.
 
@@ -55,6 +64,7 @@ class Hit(NamedTuple):
 
     - ``sentences``: the numbers of the sentences to show, whose text is ``snippet``. Empty: no
       snippets were asked for.
+    - ``rules``: those for code that changed the score, in their order.
     - ``lowered``: the DEMOTEs that lowered the score, as written, if the text was read.
     - ``best``: the one of these to show if there is room for only one.
     - ``is_named``: whether the query names the title.
@@ -82,6 +92,7 @@ class Hit(NamedTuple):
     matched_sentences: tuple[int, ...] = ()
     sentences: tuple[int, ...] = ()
     best: int = 0
+    rules: tuple[ScoreRule, ...] = ()
     lowered: tuple[str, ...] = ()
     is_named: bool = False
     beside: tuple[str, ...] = ()
@@ -153,6 +164,7 @@ class Hit(NamedTuple):
             values["explanation"] = [
                 {"leaf": leaf.leaf, "scores": dict(leaf.scores)} for leaf in self.explanation
             ]
+            values["rules"] = [rule._asdict() for rule in self.rules]
         return values
 
 

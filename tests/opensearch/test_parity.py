@@ -28,6 +28,7 @@ from index_jobs.build.options import BuildOptions
 from tests.support import agreement, parity
 from tests.support.agreement import Pair
 from tests.support.cluster import LocalCluster
+from tests.support.code_folders import code_folder
 from tests.support.examples import examples, is_long
 from tests.support.opensearch_indexes import fresh_site
 from tests.support.opensearch_server import Server
@@ -223,3 +224,27 @@ def test_the_comparison_detects_other_replies_of_the_tools_of_documents() -> Non
         [index_of_texts("opera house"), index_of_texts("opera in a house")], asked
     )
     assert [difference.kind for difference in differing] == ["replies"]
+
+
+def test_code_has_the_order_of_embedded_lucene(
+    opensearch_cluster: LocalCluster, tmp_path: Path
+) -> None:
+    folder = code_folder(tmp_path / "files")
+    with ExitStack() as stack:
+        site = fresh_site(opensearch_cluster.url)
+        stack.callback(site.client.close)
+        stack.callback(site.remove)
+        indexes: list[Index] = []
+        for location in (str(tmp_path / "index"), site.address):
+            build_index([str(folder)], location, BuildOptions(language="en"))
+            indexes.append(stack.enter_context(open_index(location, search_timeout_s=None)))
+        for query in ("parse_response", "parse response", "sessions drops", "later OR socket"):
+            for offset, branches in itertools.product((0, 20, 40), (False, True)):
+                pages = [
+                    index.logical_search(query, top_k=20, offset=offset, branches=branches)
+                    for index in indexes
+                ]
+                hits, others = ([(hit.id, hit.score, hit.rules) for hit in of.hits] for of in pages)
+                assert hits == others
+                assert offset or any(rules for *_, rules in hits)
+                assert pages[0].passages == pages[1].passages

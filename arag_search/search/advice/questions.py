@@ -95,9 +95,10 @@ def answered(
     rest: Callable[[Page], Iterable[Advice[_R]]] = lambda _: (),
     *,
     exact: bool = False,
+    as_shown: Callable[[Page], Page] = lambda page: page,
 ) -> tuple[Page, list[_T], list[_R]]:
     """Return the page of a search, what the ``first`` pieces of advice return, and what the
-    ``rest`` do.
+    ``rest`` do. A page that the engine is asked for here is made the one ``as_shown``.
 
     The first questions are asked with the page; the rest begin when it is known, as it is at once
     if it is given. A piece whose answers take too long gets QueryTimeoutError; unless it handles
@@ -123,7 +124,7 @@ def answered(
                 pass
         running = {at: running[at] for at in asked}
         if asked or page is None:
-            page, messages = _answers(engine, request, page, asked, exact)
+            page, messages = _answers(engine, request, page, asked, exact, as_shown)
     assert page is not None
     ordered, of_first = sorted(results.items()), len(first)
     return (
@@ -139,6 +140,7 @@ def _answers(
     page: Page | None,
     asked: Mapping[int, Questions],
     exact: bool,
+    as_shown: Callable[[Page], Page],
 ) -> tuple[Page, dict[int, Answers | QueryTimeoutError | None]]:
     """Ask all questions, and for the page if it is not known, in one call, and in another one for
     values of fields."""
@@ -149,7 +151,7 @@ def _answers(
     searched = [search for questions in asked.values() for search in questions.pages]
     try:
         if page is None and not (plans or searched):
-            page = engine.search(request)
+            page = as_shown(engine.search(request))
         searches = searched if page is not None else [request, *searched]
         numbers, pages = list[int](), list[Page]()
         if plans or searches:
@@ -162,6 +164,7 @@ def _answers(
                 plans = [(request.query, request.granularity)]
                 (total,) = engine.counts(plans, request.scope, request.deadline, exact=True)
                 page = page.with_total(total)
+            page = as_shown(page)
         counts = dict(zip(counted, numbers, strict=True))
         answers: dict[int, Answers | QueryTimeoutError | None] = {}
         for at, (_, own, values) in asked.items():

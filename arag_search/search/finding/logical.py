@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from arag_search.corpus import MAX_SENTENCES, typed_id
-from arag_search.engines.base import Page, SearchEngine, SearchRequest, no_sentences
+from arag_search.engines.base import Page, SearchRequest, no_sentences
 from arag_search.engines.hits import Hit
 from arag_search.plan.clauses import ResolvedPlan, leaf_clauses, with_values
 from arag_search.plan.lower import lower
@@ -26,6 +26,7 @@ from arag_search.search.advice.told import Told, notes_on
 from arag_search.search.asked import Search
 from arag_search.search.counting.fields import contents, parse_sort
 from arag_search.search.counting.reply_forms import Listing, listed
+from arag_search.search.finding.code_order import CodeOrder
 from arag_search.search.finding.ranking import page_after, rarest, related, typed_first, with_places
 from arag_search.search.finding.resolve import resolve_lookups
 from arag_search.search.reading.documents import unknown_chunks
@@ -62,7 +63,7 @@ def logical_search(state: IndexState, asked: Search, *, exact: bool = False) -> 
         )
         judge = Judge(state.manifest.metadata)
         subject = Subject(asked, request, judge, engine, bool(parsed.notes))
-        outcome = _searched(engine, subject)
+        outcome = _searched(state, subject)
         of_nothing = outcome.advice.feedback if asked.operators else None
         missing = () if of_nothing is None else of_nothing.missing
         meant = [] if exact else [value for value in missing if value.meant]
@@ -70,7 +71,7 @@ def logical_search(state: IndexState, asked: Search, *, exact: bool = False) -> 
             plan = with_values(plan, {value.clause: value.meant for value in meant})
             resolved = resolve_lookups(plan, engine, asked.granularity, scope, deadline)
             subject = replace(subject, request=replace(request, query=resolved), is_corrected=True)
-            outcome = _searched(engine, subject)
+            outcome = _searched(state, subject)
         listing = listed(form, engine, subject.request, outcome.page)
         highlighter = Highlighter(plan, by_sentence=asked.granularity == "sentence")
         hits = _hits(state, asked, listing, subject.judge)
@@ -108,18 +109,21 @@ class Found(NamedTuple):
     rest: str = ""
 
 
-def _searched(engine: SearchEngine, subject: Subject) -> Found:
+def _searched(state: IndexState, subject: Subject) -> Found:
     """Return the page of a search, in its final order, with what advice tells of it. If
     alternatives were moved onto page one, a later page has what that does not show."""
-    asked, request = subject.asked, subject.request
+    engine, asked, request = state.engine, subject.asked, subject.request
     if asked.offset and asked.first_page:
         first = replace(request, top_k=asked.first_page, offset=0)
         if _is_plain(first) and Parts(subject.query, operators=asked.operators).alternatives:
             of_first = replace(asked, top_k=asked.first_page, offset=0)
-            shown = _searched(engine, replace(subject, asked=of_first, request=first))
+            shown = _searched(state, replace(subject, asked=of_first, request=first))
             if shown.first_page:
-                return Found(page_after(engine, request, shown.page), Told(), shown.first_page)
-    page = None if engine.is_remote else engine.search(request)
+                to_end = replace(request, top_k=request.offset + request.top_k, offset=0)
+                page = CodeOrder.of(state, asked, to_end).searched(engine)
+                return Found(page_after(request, shown.page, page), Told(), shown.first_page)
+    order = CodeOrder.of(state, asked, request)
+    page = None if engine.is_remote else order.searched(engine)
     at_once: list[Advice[Tally | Told | None]] = []
     if asked.branches and _is_plain(request):
         at_once.append(parts(subject, page))
@@ -131,10 +135,11 @@ def _searched(engine: SearchEngine, subject: Subject) -> Found:
         at_once += [spelling(subject, None), titles_in_texts(subject, None)]
     page, first, pieces = answered(
         engine,
-        request,
+        order.asked,
         page,
         at_once,
         lambda known: _advice(subject, known, of_words=not with_page),
+        as_shown=order.page,
     )
     pieces += [piece for piece in first if isinstance(piece, Told)]
     first_page, rest = 0, ""

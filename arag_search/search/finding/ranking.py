@@ -43,10 +43,10 @@ def related(page: Page, words: Sequence[Clause], others: Sequence[Clause], judge
     return replace(page, hits=(*first, *then))
 
 
-def page_after(engine: SearchEngine, request: SearchRequest, first: Page) -> Page:
-    """Return what a request asks for of page one and all that this does not show."""
+def page_after(request: SearchRequest, first: Page, page: Page) -> Page:
+    """Return what a request asks for of page one and all that this does not show. ``page`` has all
+    up to the end of the request."""
     offset, top_k = request.offset, request.top_k
-    page = engine.search(replace(request, top_k=offset + top_k, offset=0))
     shown = {hit.id for hit in first.hits}
     hits = (*first.hits, *(hit for hit in page.hits if hit.id not in shown))
     return replace(page, hits=hits[offset : offset + top_k])
