@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[1]
 
 BENCHES = {
     "ablate": "bench.ablate",
+    "code": "bench.replies.code",
     "counterfactual": "bench.counterfactual.counterfactual",
     "crowd": "bench.crowd",
     "lookup": "bench.replies.lookup",

@@ -9,6 +9,8 @@ import orjson
 import pytest
 
 from bench.__main__ import main
+from bench.replies.code_queries import KINDS
+from tests.support.code_folders import code_folder
 from tests.support.records import read, record, search
 
 LOOKUPS = """
@@ -89,6 +91,26 @@ def test_a_lookup_that_its_page_does_not_answer_is_an_error(
     arguments = (manuals, "--lookups", tmp_path / "lookups.yaml", "--work", tmp_path)
     assert main(["lookup", *map(str, arguments)]) == 1
     assert "1 lookups have no answer on their pages: What does zorble" in capsys.readouterr().err
+
+
+def test_orders_of_code_are_measured_by_each_rule_and_by_judged_queries(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = code_folder(tmp_path / "files")
+    judged, results = tmp_path / "judged.json", tmp_path / "code.json"
+    judged.write_bytes(orjson.dumps({"ParseResponse": {"lib/parsing.py": 2}}))
+    for more in ((), ("--judged", str(judged))):
+        asked = ["code", str(folder), "--work", str(tmp_path / "work"), "--json", str(results)]
+        assert main([*asked, *more]) == 0
+    assert "no rules: nDCG@10" in capsys.readouterr().out
+    figures = orjson.loads(results.read_bytes())["figures"]
+    assert figures.keys() == {f"files: {kind}" for kind in (*KINDS, "judged")}
+    first = {row["what"]: row["value"] for row in figures["files: judged"]["rows"]}
+    assert [first[f"{of}: definition first"] for of in ("no rules", "only words", "all")] == [
+        0,
+        1,
+        1,
+    ]
 
 
 PASSAGES = (

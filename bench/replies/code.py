@@ -1,0 +1,108 @@
+"""How well rules order passages of code: none, each alone, all, and all but each.
+
+    python -m bench code .venv/lib/python3.11/site-packages/pydantic
+    python -m bench code aiohttp --judged aiohttp.json --json bench/results/code.json
+
+The queries are made from the code: names, their words, and what docstrings say. Relevant are the
+files that define a name and, less, those that use it. A file of judged queries, JSON that maps each
+query to the grades of its files, is asked instead. Printed are nDCG@10 of files as the first ten
+hits show them and with one hit a file, and how often a file that defines the name comes first.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Mapping, Sequence
+from math import log2
+from pathlib import Path
+
+import orjson
+
+from arag_search.engines.base import SearchRequest
+from arag_search.engines.hits import Hit
+from arag_search.plan.clauses import Clause, ResolvedPlan
+from arag_search.plan.lower import lower
+from arag_search.query.reading import Options, parse_checked
+from arag_search.search.finding.code_order import FIRST, RULES, ordered
+from arag_search.search.index import Index
+from arag_search.search.opening import open_index
+from bench.arguments import BenchParser
+from bench.replies.code_queries import DEFINES, Judged, judged_queries
+from bench.report.rows import Figure, Row, circumstances, show
+from bench.workbench import kept_index, say
+
+NAME = "code"
+DEPTH = 10
+_DEEP = 2 * FIRST
+ORDERS: Mapping[str, Sequence[str]] = {
+    "no rules": (),
+    **{f"only {rule}": (rule,) for rule in RULES},
+    "all": RULES,
+    **{f"without {rule}": [other for other in RULES if other != rule] for rule in RULES},
+}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure and return the exit code."""
+    parser = BenchParser(NAME, __doc__)
+    parser.add_argument("folder", type=Path, help="folder of the code")
+    parser.add_argument(
+        "--judged", type=Path, help="file of judged queries (default: from the code)"
+    )
+    parser.add_kept_work("indexes", NAME)
+    parser.add_results()
+    return parser.run(arguments, _measured)
+
+
+def _measured(options: argparse.Namespace, command: str) -> int:
+    folder = options.folder.resolve()
+    kinds = judged_queries(folder) if options.judged is None else _read(options.judged)
+    figures: list[Figure] = []
+    with open_index(kept_index(folder, options.work / folder.name), search_timeout_s=None) as index:
+        for kind, queries in kinds.items():
+            say(f"{len(queries)} queries of {kind}")
+            asked = [(judged, *_asked(index, judged.query)) for judged in queries]
+            rows = [row for name in ORDERS for row in _rows(name, asked)]
+            figures.append(Figure(f"{folder.name}: {kind}", tuple(rows), {"queries": len(queries)}))
+        run = circumstances(command, index.manifest)
+    show(options.json, figures, run)
+    return 0
+
+
+def _read(file: Path) -> dict[str, list[Judged]]:
+    judged: dict[str, dict[str, int]] = orjson.loads(file.read_bytes())
+    return {"judged": [Judged(query, grades) for query, grades in judged.items()]}
+
+
+def _asked(index: Index, query: str) -> tuple[Clause, tuple[Hit, ...]]:
+    """Return what a query means, and its first hits in the order of the engine."""
+    parsed = parse_checked(query, Options(index.state.schema))
+    plan = ResolvedPlan(lower(parsed.tree, parsed.language))
+    return plan.root, index.engine.search(SearchRequest(plan, _DEEP)).hits
+
+
+def _rows(name: str, asked: Iterable[tuple[Judged, Clause, Sequence[Hit]]]) -> list[Row]:
+    """Return the means of an order."""
+    rules = ORDERS[name]
+    values: list[tuple[float, float, bool]] = []
+    for judged, query, hits in asked:
+        best = ordered(hits[:FIRST], query, rules) if rules else hits[:FIRST]
+        files = [hit.doc_id for hit in (*best, *hits[FIRST:])]
+        defines = bool(files) and judged.grades.get(files[0]) == DEFINES
+        values.append((_ndcg(files[:DEPTH], judged), _ndcg(files, judged), defines))
+    typed, single, first = (sum(column) for column in zip(*values, strict=True))
+    return [
+        Row(f"{name}: nDCG@10", typed / len(values), ""),
+        Row(f"{name}: nDCG@10, one hit a file", single / len(values), ""),
+        Row(f"{name}: definition first", first, f"of {len(values)}"),
+    ]
+
+
+def _ndcg(files: Sequence[str], judged: Judged) -> float:
+    """Return nDCG@10 of the files in the order of their first hits."""
+    grades = [judged.grades.get(file, 0) for file in dict.fromkeys(files)]
+    return _gain(grades) / _gain(sorted(judged.grades.values(), reverse=True))
+
+
+def _gain(grades: Sequence[int]) -> float:
+    return sum(grade / log2(rank + 2) for rank, grade in enumerate(grades[:DEPTH]))
