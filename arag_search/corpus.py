@@ -257,6 +257,19 @@ def heading_of(
     return (title, *filter(None, (outline.path, *names)), *beside)
 
 
+def headings_of(title: str, outline: PassageOutline, sentences: int) -> list[tuple[str, ...]]:
+    """Return ``heading_of`` each of so many sentences of a passage. O(its length)."""
+    above = (title, outline.path) if outline.path else (title,)
+    names: list[tuple[str, ...]] = [()] * sentences
+    for unit in outline.units:
+        for number in range(unit.first, min(unit.end, sentences) if unit.name else 0):
+            names[number] = (*names[number], unit.name)
+    headings = [above + own for own in names]
+    if headings and outline.beside:
+        headings[0] += outline.beside
+    return headings
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """A document as a source yields it, before it is cut into chunks.

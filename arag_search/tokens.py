@@ -106,6 +106,8 @@ def count_all(texts: Iterable[str]) -> int:
 
 def count_up_to(text: str, max_tokens: int) -> int | None:
     """Count tokens as ``count_tokens`` does; stop and return None beyond ``max_tokens``."""
+    if 4 * len(text) <= max_tokens:  # a character has at most four
+        return _count(text)
     if text.count(" ") > max_tokens and "  " not in text and text.isprintable():
         return None  # no token holds two blanks between words
     if len(text) <= 4 * max_tokens:  # it may well fit, and its count is kept

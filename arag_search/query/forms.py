@@ -41,7 +41,7 @@ from math import prod
 from operator import itemgetter
 from typing import NamedTuple
 
-from arag_search.corpus import Chunk, TextKind, heading_of, kind_of
+from arag_search.corpus import Chunk, TextKind, headings_of, kind_of
 from arag_search.query import analysis
 from arag_search.query.analysis import Spellings, Token
 from arag_search.query.lemmas import LAST_PART, NONE, Lemmas, without_particles
@@ -275,8 +275,9 @@ def forms_of_chunk(chunk: Chunk, language: str, *, written: bool = False) -> Chu
 
         title = joined(heading)
         if chunk.outline.units or chunk.outline.beside:
-            numbers = range(len(texts))
-            titles = [joined(heading_of(chunk.title, chunk.outline, (at,))) for at in numbers]
+            headings = headings_of(chunk.title, chunk.outline, len(texts))
+            made = {heading: joined(heading) for heading in dict.fromkeys(headings)}
+            titles = [made[heading] for heading in headings]
     is_apart = all(text[-1:].isspace() for text in texts[:-1])
     return ChunkForms(title, sentences, None if is_apart else read(chunk.content), titles)
 

@@ -58,6 +58,7 @@ _LABEL = re.compile(r"\(\s*\w{1,3}\s*\)")
 _REFERENCE = re.compile(r"\[[\s\d,–-]{1,20}\]\s*(\S)")
 _REMARK = re.compile(rf"\(([^()]{{1,{ENCLOSED_CHARACTERS}}})\)\s*(\S)")
 _BRACKETS = re.compile(r"[()\[\]（）「」『』]")
+_OPENING_BRACKETS = re.compile(r"[(\[（「『]")
 _NESTED = re.compile(r"\([^()]*\(")
 _CLOSING_OF = {"(": ")", "[": "]", "（": "）", "「": "」", "『": "』"}
 _DISAMBIGUATION = re.compile(r"\s*\([^()]*\)\s*\Z")
@@ -314,8 +315,10 @@ def _is_before_remark(marks: str, text: str, end: int) -> bool:
 def _is_enclosed(text: str, start: int, end: int) -> bool:
     """Return whether the end of a sentence is inside balanced brackets within ENCLOSED_CHARACTERS
     and one paragraph."""
-    opened: list[tuple[int, str]] = []
     begin = max(start, end - ENCLOSED_CHARACTERS)
+    if not _OPENING_BRACKETS.search(text, begin, end):  # most
+        return False
+    opened: list[tuple[int, str]] = []
     for match in _BRACKETS.finditer(text, begin, end + ENCLOSED_CHARACTERS):
         bracket, place = match[0], match.start()
         if place >= end and not (opened and opened[0][0] < end):

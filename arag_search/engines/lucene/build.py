@@ -40,18 +40,17 @@ class LuceneBuild:
     def open_writer(
         self, generation: str, *, metadata: Mapping[str, MetadataType], language: str, resume: bool
     ) -> LuceneWriter:
-        writer = LuceneWriter(
+        return LuceneWriter(
             self._folder / generation,
             metadata=metadata,
             language=language,
             sentences="sentences" not in self._options.without,
             resume=resume,
         )
-        aot_cache.create_in_background()
-        return writer
 
     def discard(self, generation: str) -> None:
         self._site.discard(self._folder / generation)
 
     def publish(self, generation: str) -> None:
         self._site.publish(generation)
+        aot_cache.create_in_background()

@@ -16,10 +16,10 @@ Packing chunks needs no Java, so that worker processes can do it; ``java/Documen
 bytes in batches. A chunk is, little-endian: its ordinal in eight bytes; id, doc_id, content, record
 and words, each as a length in four bytes and so many bytes of UTF-8; the number of its names, and
 the names; for each column of declared metadata the number of its values, and the values (a string,
-a double or a long); the number of sentences, and the number of titles of sentences. Java analyses
-no text. The words are those of the title, of each sentence and of these titles, with a TEXT_END
-between two texts (see ``java/Words.java``). Those of the content follow, unless they are those of
-the sentences.
+a double or a long); the number of sentences, and the number of titles that sentences have; if that
+is not 0, the number (from 0) of the title of each sentence. Java analyses no text. The words are
+those of the title, of each sentence and of these titles, with a TEXT_END between two texts (see
+``java/Words.java``). Those of the content follow, unless they are those of the sentences.
 """
 
 from __future__ import annotations
@@ -178,7 +178,8 @@ def _pack(
     record = encode_record(chunk)
     forms = forms_of_chunk(chunk, language, written=True)
     titles, own = forms.sentence_titles, forms.own_content
-    texts = (forms.title, *forms.sentences, *titles, *(() if own is None else (own,)))
+    distinct = {title: number for number, title in enumerate(dict.fromkeys(titles))}
+    texts = (forms.title, *forms.sentences, *distinct, *(() if own is None else (own,)))
     parts.append(_LONG.pack(chunk.ordinal))
     _add_bytes(term_bytes(chunk.id, chunk), parts)
     _add_bytes(term_bytes(chunk.doc_id, chunk), parts)
@@ -195,7 +196,8 @@ def _pack(
         parts.append(_INT.pack(len(values)))
         for value in values:
             _add_value(value, kind, chunk, parts)
-    parts.append(_COUNTS.pack(len(forms.sentences), len(titles)))
+    parts.append(_COUNTS.pack(len(forms.sentences), len(distinct)))
+    parts.extend(map(_INT.pack, map(distinct.__getitem__, titles)))
 
 
 def _add_value(value: MetadataScalar, kind: FieldType, chunk: Chunk, parts: list[bytes]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -137,6 +138,9 @@ _MARKS = {
 }
 """The marks of elements that do not stand on the line."""
 
+_SHAPING = _BLOCKS | _SET_APART | _OUTLINED | set(_MARKS) | {"br", "menu", "math"}
+"""Elements that are more than a part of a line."""
+
 _ALIGNED_TAGS = frozenset(("span", "a", "font", "small", "b", "i", "em"))
 _ALIGNED_NAMES = {
     **dict.fromkeys(("sup", "super", "superscript", "noteref", "doc-noteref"), "sup"),
@@ -250,8 +254,10 @@ def _shown_as(node: LexborNode, text: _Text) -> str:
         text.unread[_LEFT_OUT] += tag == "nav"
         return ""
     attributes = node.attributes
-    if not attributes and tag != "dialog":
-        return tag
+    if attributes.keys() <= {"class"} and tag != "dialog":  # most
+        shown = _shown_by_class(tag, attributes.get("class") or "")
+        if shown:
+            return shown
     style = attributes.get("style")
     is_hidden = (
         "hidden" in attributes
@@ -264,30 +270,44 @@ def _shown_as(node: LexborNode, text: _Text) -> str:
             return ""
     elif tag == "button" and attributes.get("type") in ("submit", "reset"):
         return ""
-    classes = (attributes.get("class") or "").split()
+    shown = _shown_by_class(tag, attributes.get("class") or "")
     role = attributes.get("role") or ""
     if tag != "body" and tag not in _CONTENT:
         is_banner = role == "banner" and not text.is_in(_CONTENT)
-        if role in _NAVIGATION or is_banner or not _FURNITURE.isdisjoint(classes):
+        if role in _NAVIGATION or is_banner or shown is None:
             text.unread[_LEFT_OUT] += 1
             return ""
-    if not _SIGNS.isdisjoint(classes):
-        return ""
-    if tag in ("div", "aside") and not _NOTES.isdisjoint(classes):
-        return _NOTE
-    if tag == "div" and _INDEX_CLASS in classes:
-        return _INDEX
+    if not shown or shown in (_NOTE, _INDEX):
+        return shown or ""
     if role == "heading" and tag not in _CELLS:
         level = attributes.get("aria-level") or ""
         return f"h{level}" if _HEADING.fullmatch(f"h{level}") else "h2"
     if tag in _ALIGNED_TAGS:
         if style and (aligned := _ALIGNED.search(style)):
             return "sub" if aligned[1] else "sup"
-        for name in (attributes.get("epub:type") or "", role, *classes):
+        for name in (attributes.get("epub:type"), role):
             if name in _ALIGNED_NAMES:
                 return _ALIGNED_NAMES[name]
-    if style and (display := _DISPLAY.search(style)) and tag not in _BLOCKS:
+    if shown == tag and style and (display := _DISPLAY.search(style)) and tag not in _BLOCKS:
         return "label" if display[1].lower().startswith("inline") else "div"
+    return shown
+
+
+@lru_cache(1 << 12)
+def _shown_by_class(tag: str, names: str) -> str | None:
+    """Return the tag as which an element with these classes is shown; empty if it is not shown, and
+    None if it holds navigation."""
+    classes = names.split()
+    if tag != "body" and tag not in _CONTENT and not _FURNITURE.isdisjoint(classes):
+        return None
+    if not _SIGNS.isdisjoint(classes):
+        return ""
+    if tag in ("div", "aside") and not _NOTES.isdisjoint(classes):
+        return _NOTE
+    if tag == "div" and _INDEX_CLASS in classes:
+        return _INDEX
+    if tag in _ALIGNED_TAGS:
+        return next((_ALIGNED_NAMES[name] for name in classes if name in _ALIGNED_NAMES), tag)
     return tag
 
 
@@ -386,6 +406,8 @@ class _Text:
     def enter(self, tag: str, node: LexborNode) -> None:
         """Begin an element."""
         self._nested[tag] += 1
+        if tag not in _SHAPING and not self._nested["math"]:
+            return
         if tag in _MARKS or self._nested["math"]:
             place = self._places.pop(node.mem_id, "")
             self._marks.append(place + _MARKS.get(tag, ""))
@@ -414,6 +436,9 @@ class _Text:
 
     def leave(self, tag: str) -> None:
         """End an element."""
+        if tag not in _SHAPING and not self._nested["math"]:
+            self._nested[tag] -= 1
+            return
         if tag in _MARKS or self._nested["math"]:
             marks = self._marks.pop()
             if self._opening:  # nothing was added
@@ -437,17 +462,18 @@ class _Text:
 
     def add(self, text: str) -> None:
         """Add the text of a text node; white space is collapsed outside of ``<pre>``."""
-        text = text.replace(_SOFT_HYPHEN, "")
+        if _SOFT_HYPHEN in text:
+            text = text.replace(_SOFT_HYPHEN, "")
         if self._nested["pre"]:
             if text:
-                self._put(text)
+                self._put(text, text.count("\n"))
             return
         words = text.split()
         if not words:
             self._blank = self._blank or bool(text)
             return
         self._blank = self._blank or text[0].isspace()
-        self._put(" ".join(words))
+        self._put(" ".join(words), 0)
         self._blank = text[-1].isspace()
 
     def finished(self) -> tuple[str, Outline]:
@@ -561,18 +587,19 @@ class _Text:
         if not (self._cells and self._row_is_empty):  # a paragraph may begin a cell, not its row
             self._line_ends = max(self._line_ends, line_ends)
 
-    def _put(self, text: str) -> None:
+    def _put(self, text: str, line_ends: int) -> None:
         gap = ""
         if self._bars and not self._row_is_empty:
             gap = " |" * self._bars + " "
         elif self.texts:
             gap = "\n" * self._line_ends or " " * self._blank
+            line_ends += self._line_ends
         if self._bars and self._row_is_empty:
             gap += "| " * self._bars
         self._gaps.append(gap + self._mark)
         self.texts.append(self._opening + text)
         self._opening = ""
-        self.lines += gap.count("\n") + text.count("\n")
+        self.lines += line_ends
         self.characters += len(text)
         self.linked += len(text) if self._nested["a"] else 0
         self._line_ends = self._bars = 0

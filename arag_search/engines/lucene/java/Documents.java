@@ -82,6 +82,8 @@ public final class Documents {
         List<IndexableField> values = metadata();
         int end = 1 + batch.getInt();
         int titles = batch.getInt();
+        int numbers = batch.position(); // of the titles of the sentences, if there are any
+        batch.position(numbers + (titles == 0 ? 0 : 4 * (end - 1)));
         chunk.begin(id, documentId, values);
         chunk.all.addAll(named);
         boolean isApart = words.texts() == end + titles;
@@ -92,7 +94,7 @@ public final class Documents {
         }
         sentence.begin(id, documentId, values);
         for (int i = 1; i < end; i++) {
-            int title = titles == 0 ? 0 : end + i - 1;
+            int title = titles == 0 ? 0 : end + batch.getInt(numbers + 4 * (i - 1));
             sentences.addDocument(sentence.with(ordinal + i - 1, title, i, i + 1));
         }
     }
