@@ -15,6 +15,7 @@ from arag_search.cli.options.index import Opening
 from arag_search.cli.options.parser import Typed, suggest_presets, with_groups
 from arag_search.cli.output.printing import INTERRUPTED, say
 from arag_search.errors import ArgumentError
+from arag_search.system.imports import import_building_late, import_without
 
 if TYPE_CHECKING:
     from arag_search.mcp_server.listening import Listening
@@ -158,6 +159,7 @@ def mcp_command(
     check_extra("mcp", "mcp")
     if http.metrics_port is not None:
         check_extra("mcp", "prometheus-client", "prometheus_client")
+    import_building_late("mcp_types.methods")  # models of all versions: a client speaks one
     from arag_search.engines.opensearch.address import is_address
     from arag_search.mcp_server.live import LiveIndexes
     from arag_search.mcp_server.served import check_count, descriptions
@@ -224,6 +226,9 @@ def _locations(indexes: list[str], vectors: Path | None) -> dict[str, str]:
 
 def _channel(typed: Typed) -> Channel:
     """Claim standard input and output before anything else could print."""
+    from arag_search.mcp_server import WEB
+
+    import_without("mcp.server.lowlevel", *WEB)
     from arag_search.mcp_server.stdio import claim_stdio
 
     typed.check_effect("--transport http", *HttpOptions._fields)
@@ -238,15 +243,17 @@ def _serve(
     at_once: int,
 ) -> tuple[int, bool]:
     """Serve, and return the exit code with whether all calls have ended."""
-    from arag_search.mcp_server.access import AccessFile
     from arag_search.mcp_server.calls import log_lines, report_call
-    from arag_search.mcp_server.http import Readiness, serve_http
     from arag_search.mcp_server.protocol import build_server
     from arag_search.mcp_server.serving import run_until_signalled
     from arag_search.mcp_server.stdio import Channel, serve_stdio
     from arag_search.mcp_server.workers import Workers
 
-    grants = None if http.access is None else AccessFile(http.access, live.check)
+    grants = None
+    if http.access is not None:
+        from arag_search.mcp_server.access import AccessFile
+
+        grants = AccessFile(http.access, live.check)
     workers = Workers(at_once, is_shared=not isinstance(entrance, Channel))
     with ExitStack() as stack:
         metrics = None
@@ -262,6 +269,8 @@ def _serve(
         if isinstance(entrance, Channel):
             serve = partial(serve_stdio, server, entrance)
         else:
+            from arag_search.mcp_server.http import Readiness, serve_http
+
             ready = Readiness(live, workers)
             serve = partial(serve_http, server, entrance, ready, access=grants, metrics=metrics)
             log_lines(as_json=http.log == "json")

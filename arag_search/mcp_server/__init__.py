@@ -10,3 +10,6 @@ from arag_search.system.imports import leave_unread
 # They import every client, OAuth and more of HTTP than a server has: a tenth of a start.
 leave_unread("mcp")
 leave_unread("mcp.server")
+
+WEB = ("sse_starlette", "starlette", "mcp.server.auth")
+"""What the SDK imports for servers over HTTP, a twentieth of a start."""

@@ -7,10 +7,13 @@ share its memory. If the cache cannot be written, each process has tables of its
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
+from importlib.util import find_spec
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from arag_search.system.cache import cache_folder
@@ -18,6 +21,26 @@ from arag_search.system.durable import replacing
 
 _FORMAT = 2
 """Increase it when a table of the same name holds something else."""
+
+_RULES = "simplemma.strategies.defaultrules"
+
+
+@cache
+def _rules(language: str) -> Callable[[str], str | None] | None:
+    """Return simplemma's function for unknown words of a language; None if it has none."""
+    module = f"{_RULES}.{'is_' if language == 'is' else language}"
+    return getattr(import_module(module), f"apply_{language}") if find_spec(module) else None
+
+
+def read_rules_late() -> None:
+    """Let simplemma be imported without its rules for all languages: to compile their expressions
+    takes a twentieth of a command that searches."""
+    if _RULES not in sys.modules and (spec := find_spec("simplemma")) is not None:
+        rules = ModuleType(_RULES)
+        folders = spec.submodule_search_locations or ()
+        rules.__path__ = [f"{folder}/strategies/defaultrules" for folder in folders]
+        vars(rules)["RULE_FUNCTIONS"] = SimpleNamespace(get=_rules)
+        sys.modules.setdefault(_RULES, rules)
 
 
 @cache
@@ -32,6 +55,7 @@ def lemmas(language: str) -> Mapping[str, str]:
 
 def unpacked(language: str) -> Mapping[str, str]:
     """Return ``lemmas(language)`` in memory, where it is read through much faster."""
+    read_rules_late()
     from simplemma.strategies import DefaultDictionaryFactory
 
     return DefaultDictionaryFactory().get_dictionary(language)
@@ -39,6 +63,7 @@ def unpacked(language: str) -> Mapping[str, str]:
 
 def table(name: str, make: Callable[[], Mapping[str, str]]) -> Mapping[str, str]:
     """Return a mapping that is made once on a machine, and kept in the cache by its name."""
+    read_rules_late()
     from simplemma.strategies.dictionaries.trie_dictionary_factory import TrieWrapDict
 
     folder = cache_folder() / "words"

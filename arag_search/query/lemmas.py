@@ -230,6 +230,7 @@ _DIGRAPHS = {
 
 def languages() -> tuple[str, ...]:
     """Return the languages that have lemmas, as ISO 639 names them, sorted."""
+    dictionaries.read_rules_late()
     from simplemma.strategies.dictionaries import dictionary_factory
 
     return tuple(sorted(dictionary_factory.SUPPORTED_LANGUAGES))
@@ -260,6 +261,7 @@ class Lemmas:
     """The lemmas of the words of a language, which are in lower case."""
 
     def __init__(self, language: str) -> None:
+        dictionaries.read_rules_late()
         from simplemma import Lemmatizer
         from simplemma.strategies import DefaultStrategy, DictionaryLookupStrategy
 

@@ -1,9 +1,16 @@
-"""Packages of others that are imported without the code of their ``__init__``."""
+"""Packages of others that are imported without their code, or without that of ``__init__``."""
 
 from __future__ import annotations
 
 import sys
+import threading
+from collections.abc import Callable
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from importlib.util import find_spec, module_from_spec
+from types import ModuleType
+from typing import Any
 
 
 def leave_unread(name: str) -> None:
@@ -27,3 +34,99 @@ def leave_unread(name: str) -> None:
     sys.modules[name] = package
     if parent:
         setattr(sys.modules[parent], child, package)
+
+
+def import_without(name: str, *packages: str) -> None:
+    """Import a module that imports names of other packages, and leave the code of these unread
+    until something is done with a name: until then, it stands for what it names in annotations and
+    arguments. Packages that are imported already are left alone.
+
+    A module that does more with the names while it is imported gets them read.
+    """
+    later = _Later([package for package in packages if package not in sys.modules])
+    sys.meta_path.insert(0, later)
+    try:
+        import_module(name)
+    except Exception:
+        later.end()
+        import_module(name)
+
+
+def import_building_late(name: str) -> None:
+    """Import a module and the packages above it. Models of pydantic that are defined in the module,
+    and in what it imports, are built when they are first used."""
+    from pydantic import BaseModel
+
+    import_module(name.rpartition(".")[0])
+    BaseModel.model_config["defer_build"] = True
+    try:
+        import_module(name)
+    finally:
+        del BaseModel.model_config["defer_build"]
+
+
+class _Later(MetaPathFinder, Loader):
+    """An import hook, whose modules have any name that is asked for."""
+
+    def __init__(self, packages: list[str]) -> None:
+        self._packages = packages
+        self._reading = threading.RLock()
+
+    def _is_of_packages(self, name: str) -> bool:
+        return any(f"{name}.".startswith(f"{package}.") for package in self._packages)
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> ModuleSpec | None:
+        of_packages = self._is_of_packages(fullname)
+        return ModuleSpec(fullname, self, is_package=True) if of_packages else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        def named(attribute: str) -> _Named:
+            if attribute.startswith("__"):
+                raise AttributeError(attribute)
+            return _Named(lambda: self._read(module.__name__, attribute))
+
+        vars(module)["__getattr__"] = named
+
+    def end(self) -> None:
+        """Let the packages be imported as they are from now on."""
+        with self._reading:
+            if self in sys.meta_path:
+                sys.meta_path.remove(self)
+                for name in filter(self._is_of_packages, list(sys.modules)):
+                    del sys.modules[name]
+
+    def _read(self, module: str, attribute: str) -> Any:
+        self.end()
+        read = import_module(module)
+        return getattr(read, attribute, None) or import_module(f"{module}.{attribute}")
+
+
+class _Named:
+    """A name of a package that is not read yet."""
+
+    def __init__(self, read: Callable[[], Any]) -> None:
+        self._read = read
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        return self._read()(*arguments, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._read(), name)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._read()[key]
+
+    def __instancecheck__(self, value: object) -> bool:
+        return isinstance(value, self._read())
+
+    def __subclasscheck__(self, kind: type) -> bool:
+        return issubclass(kind, self._read())
+
+    def __mro_entries__(self, bases: Any) -> tuple[Any]:
+        return (self._read(),)
+
+    def __or__(self, other: Any) -> Any:
+        return _Named(lambda: self._read() | other)
+
+    def __ror__(self, other: Any) -> Any:
+        return _Named(lambda: other | self._read())

@@ -53,6 +53,8 @@ FIXED_FLAGS = (
     "-Xlog:disable",
     "--enable-native-access=ALL-UNNAMED",
 )
+_DIAGNOSTIC = ("-XX:+IgnoreUnrecognizedVMOptions", "-XX:+UnlockDiagnosticVMOptions")
+"""What flags need that another release of Java may not have."""
 
 _DAMAGE = (
     "CorruptIndexException",
@@ -109,8 +111,9 @@ def start(*flags: str) -> None:
 
 def expect_little() -> None:
     """Let Java start without its second compiler, when it is needed: where little is built, or
-    some hundred times searched, that takes more time than it saves."""
-    _State.flags = ("-XX:TieredStopAtLevel=1",)
+    some hundred times searched, that takes more time than it saves. Nor is code compiled at the
+    start because a cache says that searches used it often."""
+    _State.flags = ("-XX:TieredStopAtLevel=1", *_DIAGNOSTIC, "-XX:-AOTReplayTraining")
 
 
 def stop() -> None:
@@ -249,9 +252,11 @@ def aot_cache(jars: Sequence[str]) -> Path:
 def cache_flags(cache: Path) -> list[str]:
     """Return the flags with which Java starts from a cache; none if it does not exist.
 
-    Java ignores a cache that does not fit, and with verification one that is damaged.
+    Java ignores a cache that does not fit, and with verification one that is damaged. It is mapped
+    where it was made for, if that place is free: to adapt it to another copies all of it.
     """
-    return [f"-XX:AOTCache={cache}", "-XX:+VerifySharedSpaces"] if cache.exists() else []
+    flags = ("-XX:+VerifySharedSpaces", *_DIAGNOSTIC, "-XX:ArchiveRelocationMode=0")
+    return [f"-XX:AOTCache={cache}", *flags] if cache.exists() else []
 
 
 def heap() -> str:

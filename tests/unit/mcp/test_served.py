@@ -80,3 +80,17 @@ def test_a_server_starts_without_the_clients_of_the_sdk_which_can_still_be_impor
     )
     process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert process.stdout == "mcp.client.session mcp.server.mcpserver.server\n", process.stderr
+
+
+def test_a_server_over_stdio_starts_without_the_web_server_of_the_sdk_until_it_is_used() -> None:
+    script = (
+        "import sys; from arag_search.mcp_server import WEB\n"
+        "from arag_search.system.imports import import_without\n"
+        "import_without('mcp.server.lowlevel', *WEB)\n"
+        "from arag_search.mcp_server.stdio import Server\n"
+        "print({'uvicorn', 'python_multipart'} & set(sys.modules))\n"
+        "app = Server('x').streamable_http_app()\n"
+        "print(type(app).__module__)\n"
+    )
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert process.stdout == "set()\nstarlette.applications\n", process.stderr
