@@ -130,6 +130,8 @@ def _run(arguments: list[str], name: str, command: Callable[[], Any], failure: i
     except typer.Exit as ended:
         sys.stdout.flush()
         return ended.exit_code
+    except typer.Abort as ended:  # Ctrl-C, or the end of the input, at a question
+        raise KeyboardInterrupt from ended
     except SystemExit as ended:  # of the options for shell completion
         sys.stdout.flush()
         return ended.code if isinstance(ended.code, int) else failure

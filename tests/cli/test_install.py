@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -397,11 +398,29 @@ def test_a_client_whose_program_is_absent_gets_the_line_to_run(arag: Command, ho
         "Do: Run: claude mcp add --scope user notes -- /"
     )
     assert not (home / ".claude").exists()
+
+
+@pytest.mark.usefixtures("project")
+def test_what_is_ours_goes_although_the_client_has_no_command_that_removes_a_server(
+    arag: Command, home: Path
+) -> None:
+    program(home, "code", "exit 0")
+    arag("install", "vscode", str(home / "notes"), "--instructions")
+    settings = home / ".config" / "Code" / "User" / "mcp.json"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('{"servers": {"notes": {"command": "/bin/arag-search", "args": ["mcp"]}}}')
     done = arag("install", "vscode", "notes", "--remove")
+    assert done.code == 1
+    assert done.out == f"Removed instructions in {Path('AGENTS.md').absolute()}\n"
     assert done.err == (
         "arag-search: VS Code has no command that removes a server.\n"
+        f"Where: {settings}\n"
         "Do: Remove notes from its list of MCP servers.\n"
     )
+    assert not Path("AGENTS.md").exists()
+    settings.unlink()
+    done = arag("install", "vscode", "notes", "--remove")
+    assert done.lines[0] == f"{settings} has no entry notes; nothing was changed."
 
 
 def test_a_skill_is_written_and_removed_but_never_a_foreign_one(arag: Command, home: Path) -> None:
@@ -416,11 +435,15 @@ def test_a_skill_is_written_and_removed_but_never_a_foreign_one(arag: Command, h
     assert "{{" not in text
     arag("install", "claude-code", "notes", "--remove")
     assert not skill.parent.exists()
-    skill.parent.mkdir()
+    skill.parent.mkdir(parents=True)
     skill.write_text("mine")
     assert "stays" in arag("install", "claude-code", str(home / "notes")).out
     arag("install", "claude-code", "notes", "--remove")
     assert skill.read_text() == "mine"
+    skill.unlink()
+    skill.symlink_to(home / "absent.md")
+    assert "stays" in arag("install", "claude-code", str(home / "notes")).out
+    assert skill.is_symlink()
 
 
 AGENTS = "# Rules\n\nWrite tests.\n"
@@ -458,7 +481,7 @@ def test_instructions_are_a_block_that_alone_is_changed_and_removed(
     assert not before or file.stat().st_mode & 0o777 == 0o640
     file.write_bytes(file.read_bytes() + b"more\n")
     again = arag("install", client, folder, "--instructions")
-    assert f"{file.absolute()} is as it should be; nothing was changed." in again.lines
+    assert f"{file.absolute()} has these instructions already; nothing was changed." in again.lines
     agent = home / ".claude" / "agents" / "search-notes.md"
     assert agent.exists() == (client == "claude-code")
     removed = arag("install", client, "notes", "--remove")
@@ -466,6 +489,29 @@ def test_instructions_are_a_block_that_alone_is_changed_and_removed(
     end = "\n" * (before == "no end")
     assert file.read_bytes().decode() == f"{before}{end}more\n"
     assert not agent.parent.exists()
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize("client", ["claude-code", "claude-desktop", "cursor", "codex", "gemini"])
+@pytest.mark.parametrize("before", [AGENTS, AGENTS.replace("\n", "\r\n"), "no end", None])
+def test_a_home_is_as_before_when_all_is_removed(
+    arag: Command, home: Path, client: str, before: str | None
+) -> None:
+    for name in ("claude", "codex", "gemini"):
+        program(home, name, "exit 0")
+    if before is not None:
+        for name in ("CLAUDE.md", "AGENTS.md", "GEMINI.md"):
+            Path(name).write_bytes(before.encode())
+
+    def found() -> dict[str, bytes]:
+        files = home.rglob("*")
+        return {str(file): b"" if file.is_dir() else file.read_bytes() for file in files}
+
+    was = found()
+    assert arag("install", client, str(home / "notes"), "--instructions").code == 0
+    assert found() != was
+    assert arag("install", client, str(home / "notes"), "--remove").code == 0
+    assert found() == was
 
 
 @pytest.mark.usefixtures("project")
@@ -489,7 +535,7 @@ def test_instructions_behind_a_link_or_without_utf_8_are_left_alone_and_printed(
 ) -> None:
     Path("rules.md").write_text(AGENTS)
     Path("AGENTS.md").symlink_to("rules.md")
-    for why in ("it is a link or no regular file", "'utf-8' codec can't decode byte 0xe9"):
+    for why in ("the file is a link or no regular file", "'utf-8' codec can't decode byte 0xe9"):
         done = arag("install", "cursor", str(home / "notes"), "--instructions")
         assert done.code == 1
         assert f"The instructions cannot be changed: {why}" in done.err
@@ -533,6 +579,17 @@ def test_only_on_a_terminal_is_it_asked_whether_to_write_instructions(
         " first?"
     ]
     assert Path("AGENTS.md").exists() == agrees
+
+
+@pytest.mark.usefixtures("project")
+def test_a_question_that_is_left_ends_the_command(
+    arag: Command, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("arag_search.cli.install._is_terminal", lambda: True)
+    monkeypatch.setattr(sys, "stdin", StringIO())  # as after Ctrl-D; Ctrl-C does the same
+    done = arag("install", "cursor", str(home / "notes"))
+    assert (done.code, done.err) == (130, "arag-search: interrupted.\n")
+    assert not Path("AGENTS.md").exists()
 
 
 def test_install_and_its_help_do_without_the_extra(home: Path) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 from arag_search.engines.opensearch.address import is_address
 from arag_search.errors import ArgumentError
 from arag_search.mcp_server.clients.instructions import Instructions
-from arag_search.mcp_server.clients.owned import remove_owned, write_owned
+from arag_search.mcp_server.clients.owned import remove_empty, remove_owned, write_owned
 from arag_search.mcp_server.clients.registry import Client, Commands
 from arag_search.mcp_server.served import named_locations
 from arag_search.system.durable import replacing
@@ -54,19 +54,22 @@ class Installation:
             yield write_owned(skill, self._skill_text(), "skill", dry_run=dry_run)
 
     def remove(self, *, dry_run: bool) -> Iterator[str]:
-        """Remove the entry and the skill, and yield what was done. Raises ArgumentError."""
+        """Remove the skill and the entry, and yield what was done. Raises ArgumentError."""
+        if self.client.skills is not None:
+            yield from remove_owned(self._skill(self.client.skills), "skill", dry_run=dry_run)
         commands = self.client.commands
         if commands is None:
             yield self._change(None, dry_run)
         elif commands.remove is not None:
             yield self._run(commands.remove(self.name), commands, dry_run)
+        elif self.name not in self.client.entries():
+            yield self._absent()
         else:
             raise ArgumentError(
                 f"{self.client.title} has no command that removes a server.",
+                where=str(self.client.settings),
                 do=f"Remove {self.name} from its list of MCP servers.",
             )
-        if self.client.skills is not None:
-            yield from remove_owned(self._skill(self.client.skills), "skill", dry_run=dry_run)
 
     def instructions(self) -> Instructions | None:
         """Return the lines for the project in the current folder; None if the client reads none."""
@@ -130,7 +133,8 @@ class Installation:
             args = before["args"] if is_same and _is_program(before["command"]) else entry["args"]
             servers[self.name] = {**(before or {}), **entry, "args": args}
         if servers.get(self.name) == before:
-            return f"{path} is as it should be; nothing was changed."
+            has = f"{path} has the entry {self.name} already; nothing was changed."
+            return self._absent() if entry is None else has
         if dry_run:
             would = "remove" if entry is None else "write"
             return f"Would {would} the entry {self.name} in {path}{self._shown(entry)}"
@@ -141,6 +145,9 @@ class Installation:
         except OSError as error:
             raise self._by_hand(entry, str(error)) from error
         return f"{'Removed' if entry is None else 'Wrote'} the entry {self.name} in {path}{saved}"
+
+    def _absent(self) -> str:
+        return f"{self.client.settings} has no entry {self.name}; nothing was changed."
 
     def _by_hand(self, entry: dict[str, Any] | None, why: str) -> ArgumentError:
         what = "Remove" if entry is None else "Write"
@@ -327,8 +334,7 @@ def _undo(path: Path, settings: dict[str, Any], section: str) -> str:
     if not before.is_file() or before.is_symlink():
         if settings == {section: {}}:
             path.unlink()
-            with suppress(OSError):  # other files are in it
-                path.parent.rmdir()
+            remove_empty(path.parent)
             return ", and the file, which had nothing else"
         return _write(path, _text(settings), keep=False)
     copy = before.read_bytes()

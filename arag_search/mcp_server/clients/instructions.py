@@ -49,7 +49,9 @@ class Instructions:
         """Remove the block and the sub-agent, where they are, and yield what was done."""
         with suppress(ArgumentError):  # a file that we cannot change has nothing of ours
             old = self._text()
-            new, count = self._pattern(r"(?:\r?\n)?").subn("", old)
+            block = self._pattern().pattern  # below a blank line, or at the end of an unended line
+            above = re.compile(rf"(?:(?<=\n)\r?\n)?{block}|\r?\n{block}\Z", re.DOTALL)
+            new, count = above.subn("", old)
             if count:
                 yield self._replace(old, new, "remove", dry_run)
         if self.agents is not None:
@@ -58,20 +60,20 @@ class Instructions:
     def _block(self) -> str:
         return (
             f"<!-- {self.name}: written and removed by {_PROGRAM} -->\n"
-            f"To answer from the files in {self.location}, first search them with logical_search of"
-            f" the MCP server {self.name},\nor with the command arag-search search"
-            f" {shlex.quote(self.location)} 'QUERY': both rank, count, and find all forms of a"
-            " word,\nalso in PDF, office files and mail. Use grep for an exact"
+            f"Before you answer from the files in {self.location}, search them with logical_search"
+            f" of the MCP server {self.name}.\nThe command arag-search search"
+            f" {shlex.quote(self.location)} 'QUERY' does the same. Both rank, count, and find all"
+            " forms of a word,\nalso in PDF, office files and mail. Use grep for an exact"
             f" string in a file at hand.\n<!-- end of {self.name} -->\n"
         )
 
-    def _pattern(self, above: str = "") -> re.Pattern[str]:
+    def _pattern(self) -> re.Pattern[str]:
         name = re.escape(self.name)
         first, last = (
             f"<!-- {name}: written and removed by {_PROGRAM} -->",
             f"<!-- end of {name} -->",
         )
-        return re.compile(rf"{above}{first}.*?{last}\r?\n?", re.DOTALL)
+        return re.compile(rf"{first}.*?{last}\r?\n?", re.DOTALL)
 
     def _text(self) -> str:
         """Return the text of the file, empty if there is none. Raises ArgumentError."""
@@ -79,9 +81,9 @@ class Instructions:
             if not os.path.lexists(self.file):
                 return ""
             if not stat.S_ISREG(self.file.lstat().st_mode):
-                raise OSError("it is a link or no regular file")
+                raise OSError("the file is a link or no regular file")
             if not os.access(self.file, os.W_OK):
-                raise OSError("it is read-only")
+                raise OSError("the file is read-only")
             with self.file.open(encoding="utf-8", newline="") as file:
                 return file.read()
         except (OSError, UnicodeDecodeError) as error:
@@ -89,13 +91,13 @@ class Instructions:
                 f"The instructions cannot be changed: {error}.",
                 where=str(self.file),
                 allowed="a regular file of UTF-8 that may be written",
-                do=f"Write these lines into it by hand:\n{self._block()}",
+                do=f"Write these lines into the file by hand:\n{self._block()}",
             ) from error
 
     def _replace(self, old: str, new: str, what: str, dry_run: bool) -> str:
         path = self.file
         if new == old:
-            return f"{path} is as it should be; nothing was changed."
+            return f"{path} has these instructions already; nothing was changed."
         if not dry_run and new.strip():
             mode = stat.S_IMODE(path.stat().st_mode) if old else 0o644
             write_atomically(path, new.encode(), shared=True)
@@ -128,7 +130,6 @@ class Instructions:
 
 
 def _gap(text: str) -> str:
-    """Return what stands between a text and a block below it: the end of the last line, and a
-    blank line."""
-    end = "\r\n" if "\r\n" in text else "\n"
-    return ("" if text.endswith("\n") else end) + end if text else ""
+    """Return the line end between a text and a block below it: a blank line, or the end of the last
+    line, if it has none."""
+    return ("\r\n" if "\r\n" in text else "\n") if text else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +15,7 @@ MARK = "<!-- Written by arag-search install"
 def write_owned(path: Path, text: str, what: str, *, dry_run: bool) -> str:
     """Write a file, unless there is one that is not ours, and return what was done, or with
     ``dry_run`` what would be. ``what`` names the file, such as "skill"."""
-    if path.exists() and not _is_ours(path):
+    if os.path.lexists(path) and not _is_ours(path):
         return f"{path} was written by somebody else, and stays."
     if not dry_run:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -23,15 +24,22 @@ def write_owned(path: Path, text: str, what: str, *, dry_run: bool) -> str:
 
 
 def remove_owned(path: Path, what: str, *, dry_run: bool) -> Iterator[str]:
-    """Remove a file of ours, and its folder if nothing else is in it; yield what was done, nothing
-    if there is no such file."""
+    """Remove a file of ours, and the folders above it in which nothing else is; yield what was
+    done, nothing if there is no such file."""
     if not _is_ours(path):
         return
     if not dry_run:
         path.unlink()
-        with suppress(OSError):  # other files are in it
-            path.parent.rmdir()
+        remove_empty(path.parent)
     yield f"{'Would remove' if dry_run else 'Removed'} the {what} {path}"
+
+
+def remove_empty(folder: Path) -> None:
+    """Remove a folder in which nothing is, and then the one above it, up to the home folder."""
+    with suppress(OSError):  # other files are in it
+        folder.rmdir()
+        if Path.home() in folder.parent.parents:
+            remove_empty(folder.parent)
 
 
 def _is_ours(path: Path) -> bool:
