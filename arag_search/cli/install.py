@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -62,20 +61,18 @@ def install_command(
     chosen = client_of(client)
     made = removal(chosen, location) if remove else installation(chosen, location)
     lines = made.instructions()
-    if remove:  # what needs the client comes last, so that the rest goes if it cannot be asked
-        for step in chain(
-            lines.remove(dry_run=dry_run) if lines else (), made.remove(dry_run=dry_run)
-        ):
+    for step in lines.remove(dry_run=dry_run) if lines and remove else ():
+        print_text(step)  # first, since the client may refuse
+    for step in (made.remove if remove else made.install)(dry_run=dry_run):
+        print_text(step)
+    if lines is None:
+        if instructions:
+            print_text(f"{chosen.title} reads no file of instructions.")
+    elif not remove and (
+        instructions or (instructions is None and not dry_run and _agrees(lines.file))
+    ):
+        for step in lines.write(dry_run=dry_run):
             print_text(step)
-    else:
-        for step in made.install(dry_run=dry_run):
-            print_text(step)
-        if lines is None:
-            if instructions:
-                print_text(f"{chosen.title} reads no file of instructions.")
-        elif instructions or (instructions is None and not dry_run and _agrees(lines.file)):
-            for step in lines.write(dry_run=dry_run):
-                print_text(step)
     if not dry_run:
         print_text(f"Restart {chosen.title}: it reads its settings when it starts.")
     return 0

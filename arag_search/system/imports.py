@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec, module_from_spec
 from types import ModuleType
@@ -36,22 +35,6 @@ def leave_unread(name: str) -> None:
         setattr(sys.modules[parent], child, package)
 
 
-def import_without(name: str, *packages: str) -> None:
-    """Import a module that imports names of other packages, and leave the code of these unread
-    until something is done with a name: until then, it stands for what it names in annotations and
-    arguments. Packages that are imported already are left alone.
-
-    A module that does more with the names while it is imported gets them read.
-    """
-    later = _Later([package for package in packages if package not in sys.modules])
-    sys.meta_path.insert(0, later)
-    try:
-        import_module(name)
-    except Exception:
-        later.end()
-        import_module(name)
-
-
 def import_building_late(name: str) -> None:
     """Import a module and the packages above it. Models of pydantic that are defined in the module,
     and in what it imports, are built when they are first used."""
@@ -65,19 +48,27 @@ def import_building_late(name: str) -> None:
         del BaseModel.model_config["defer_build"]
 
 
-class _Later(MetaPathFinder, Loader):
-    """An import hook, whose modules have any name that is asked for."""
+def import_without(name: str, *packages: str) -> None:
+    """Import a module, and leave the code of other packages, whose names it imports, unread until a
+    name is called, or asked for an attribute or instances. Packages that are imported already are
+    left alone, and a module that does more with a name during its import gets them read."""
+    later = _Later(tuple(f"{package}." for package in packages if package not in sys.modules))
+    sys.meta_path.insert(0, later)
+    try:
+        import_module(name)
+    except Exception:
+        later.end()
+        import_module(name)
 
-    def __init__(self, packages: list[str]) -> None:
+
+class _Later(Loader):
+    """An import hook for packages, whose modules have any name."""
+
+    def __init__(self, packages: tuple[str, ...]) -> None:
         self._packages = packages
-        self._reading = threading.RLock()
 
-    def _is_of_packages(self, name: str) -> bool:
-        return any(f"{name}.".startswith(f"{package}.") for package in self._packages)
-
-    def find_spec(self, fullname: str, path: Any, target: Any = None) -> ModuleSpec | None:
-        of_packages = self._is_of_packages(fullname)
-        return ModuleSpec(fullname, self, is_package=True) if of_packages else None
+    def find_spec(self, name: str, path: object, target: object = None) -> ModuleSpec | None:
+        return ModuleSpec(name, self, is_package=True) if self._has(name) else None
 
     def exec_module(self, module: ModuleType) -> None:
         def named(attribute: str) -> _Named:
@@ -89,11 +80,13 @@ class _Later(MetaPathFinder, Loader):
 
     def end(self) -> None:
         """Let the packages be imported as they are from now on."""
-        with self._reading:
-            if self in sys.meta_path:
-                sys.meta_path.remove(self)
-                for name in filter(self._is_of_packages, list(sys.modules)):
-                    del sys.modules[name]
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+            for name in filter(self._has, list(sys.modules)):
+                del sys.modules[name]
+
+    def _has(self, name: str) -> bool:
+        return f"{name}.".startswith(self._packages)
 
     def _read(self, module: str, attribute: str) -> Any:
         self.end()
@@ -113,20 +106,8 @@ class _Named:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._read(), name)
 
-    def __getitem__(self, key: Any) -> Any:
-        return self._read()[key]
-
     def __instancecheck__(self, value: object) -> bool:
         return isinstance(value, self._read())
 
-    def __subclasscheck__(self, kind: type) -> bool:
-        return issubclass(kind, self._read())
-
-    def __mro_entries__(self, bases: Any) -> tuple[Any]:
-        return (self._read(),)
-
     def __or__(self, other: Any) -> Any:
         return _Named(lambda: self._read() | other)
-
-    def __ror__(self, other: Any) -> Any:
-        return _Named(lambda: other | self._read())

@@ -63,7 +63,7 @@ class Installation:
         elif commands.remove is not None:
             yield self._run(commands.remove(self.name), commands, dry_run)
         elif self.name not in self.client.entries():
-            yield self._absent()
+            yield self._unchanged("no")
         else:
             raise ArgumentError(
                 f"{self.client.title} has no command that removes a server.",
@@ -133,8 +133,7 @@ class Installation:
             args = before["args"] if is_same and _is_program(before["command"]) else entry["args"]
             servers[self.name] = {**(before or {}), **entry, "args": args}
         if servers.get(self.name) == before:
-            has = f"{path} has the entry {self.name} already; nothing was changed."
-            return self._absent() if entry is None else has
+            return self._unchanged("no" if entry is None else "the")
         if dry_run:
             would = "remove" if entry is None else "write"
             return f"Would {would} the entry {self.name} in {path}{self._shown(entry)}"
@@ -146,8 +145,8 @@ class Installation:
             raise self._by_hand(entry, str(error)) from error
         return f"{'Removed' if entry is None else 'Wrote'} the entry {self.name} in {path}{saved}"
 
-    def _absent(self) -> str:
-        return f"{self.client.settings} has no entry {self.name}; nothing was changed."
+    def _unchanged(self, article: str) -> str:
+        return f"{self.client.settings} has {article} entry {self.name}; nothing was changed."
 
     def _by_hand(self, entry: dict[str, Any] | None, why: str) -> ArgumentError:
         what = "Remove" if entry is None else "Write"
