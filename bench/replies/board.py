@@ -1,25 +1,33 @@
-"""Peers of the bench of lookups: other ways to search the same pages, each a script with its own
-requirements, so that none becomes a dependency; and our own command beside them."""
+"""Peers of the benches of lookups and of code: other ways to search the same files, each a script
+with its own requirements, so that none becomes a dependency; and our own command beside them.
+
+A lookup has its ``keywords`` and its ``answers``, or the ``name`` whose definition a reply must
+show, and may say what it is ``asked_by``."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from arag_search.engines.lucene.location import folder_bytes
+from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
+from arag_search.tools.passages.logical import LogicalSearch
+from arag_search.tools.preset_files import DEFAULT_PRESET, load_preset
 from bench import BenchError
 from bench.processes import run
 from bench.report.rows import Figure, Row
 from bench.ripgrep.manuals import plain
 from bench.workbench import say
 
+_DEFINING = r"\b(?:(?:def|class|function\*?|const)\s+|(?:exports|app|req|res|proto)\.)"
 _SCRIPTS = Path(__file__).with_name("peers")
 
 
@@ -41,6 +49,11 @@ PEERS: Mapping[str, Peer] = {
 }
 
 
+def names_of(text: str) -> tuple[str, ...]:
+    """Return the names of peers in an option."""
+    return tuple(filter(None, text.split(",")))
+
+
 def check_peers(names: Iterable[str]) -> None:
     """Raise BenchError for an unknown peer, and for one whose program is absent."""
     for name in names:
@@ -57,7 +70,7 @@ def check_peers(names: Iterable[str]) -> None:
 def figure_of(
     name: str, pages: Path, work: Path, lookups: Mapping[str, Mapping[str, object]]
 ) -> Figure:
-    """Return what a peer takes, and how many lookups its replies to the keywords answer."""
+    """Return what a peer takes for some files, and which lookups its replies to keywords answer."""
     peer, own = PEERS[name], work / name
     say(f"{name}: installing")
     script = str(_SCRIPTS / peer.script)
@@ -77,14 +90,34 @@ def figure_of(
     size = folder_bytes(Path(packages.strip())) / 1e6
     if peer.program:
         size += os.path.getsize(str(shutil.which(peer.program))) / 1e6
-    answered = sum(map(_answers, replies, lookups.values()))
-    tokens = sum(map(count_tokens, replies)) / len(replies)
     rows = (
-        Row(f"{name}: answer in the reply", answered, f"of {len(replies)}"),
-        Row(f"{name}: tokens of a reply", tokens, ""),
+        *_rows(name, replies, list(lookups.values())),
         *_costs(name, first_s, second_s, size),
     )
     return Figure(name, rows, {})
+
+
+def own_replies(index: Index, lookups: Mapping[str, Mapping[str, object]]) -> Iterator[Row]:
+    """Return how many lookups our replies to the keywords answer, each in a conversation of its
+    own."""
+    preset = load_preset(DEFAULT_PRESET)
+    replies = [
+        LogicalSearch(index, preset).run({"query": lookup["keywords"]}).text
+        for lookup in lookups.values()
+    ]
+    return _rows("ours", replies, list(lookups.values()))
+
+
+def _rows(
+    name: str, replies: Sequence[str], lookups: Sequence[Mapping[str, object]]
+) -> Iterator[Row]:
+    kinds: dict[object, list[bool]] = {}
+    for reply, lookup in zip(replies, lookups, strict=True):
+        kinds.setdefault(lookup.get("asked_by"), []).append(_answers(reply, lookup))
+    for kind, answers in kinds.items():
+        what = f"{name}, {kind}" if kind else name
+        yield Row(f"{what}: answer in the reply", sum(answers), f"of {len(answers)}")
+    yield Row(f"{name}: tokens of a reply", sum(map(count_tokens, replies)) / len(replies), "")
 
 
 def own_costs(pages: Path, work: Path, query: str) -> list[Row]:
@@ -107,6 +140,8 @@ def _costs(name: str, first_s: float, second_s: float, size: float | None) -> li
 
 
 def _answers(reply: str, lookup: Mapping[str, object]) -> bool:
+    if "name" in lookup:
+        return re.search(rf"{_DEFINING}{re.escape(str(lookup['name']))}\b", reply) is not None
     answers = lookup["answers"]
     assert isinstance(answers, list)
     return any(plain(str(text)) in plain(reply) for text in answers)

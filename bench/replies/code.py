@@ -2,17 +2,20 @@
 
     python -m bench code .venv/lib/python3.11/site-packages/pydantic
     python -m bench code aiohttp --judged aiohttp.json --json bench/results/code.json
+    python -m bench code pydantic --peers bm25s,tantivy,fts5,ripgrep,ripgrep-3
 
 The queries are made from the code: names, their words, and what docstrings say. Relevant are the
 files that define a name and, less, those that use it. A file of judged queries, JSON that maps each
 query to the grades of its files, is asked instead. Printed are nDCG@10 of files as the first ten
-hits show them and with one hit a file, and how often a file that defines the name comes first.
+hits show them and with one hit a file, and how often a file that defines the name comes first. With
+peers, printed is how often a reply shows the line that defines the name of a query, and what that
+costs, as in the bench of lookups.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import log2
 from pathlib import Path
 
@@ -27,6 +30,7 @@ from arag_search.search.finding.code_order import FIRST, RULES, ordered
 from arag_search.search.index import Index
 from arag_search.search.opening import open_index
 from bench.arguments import BenchParser
+from bench.replies.board import check_peers, figure_of, names_of, own_costs, own_replies
 from bench.replies.code_queries import DEFINES, Judged, judged_queries
 from bench.report.rows import Figure, Row, circumstances, show
 from bench.workbench import kept_index, say
@@ -49,12 +53,14 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--judged", type=Path, help="file of judged queries (default: from the code)"
     )
+    parser.add_default("--peers", names_of, (), "peers with commas between them")
     parser.add_kept_work("indexes", NAME)
     parser.add_results()
     return parser.run(arguments, _measured)
 
 
 def _measured(options: argparse.Namespace, command: str) -> int:
+    check_peers(options.peers)
     folder = options.folder.resolve()
     kinds = judged_queries(folder) if options.judged is None else _read(options.judged)
     figures: list[Figure] = []
@@ -65,8 +71,27 @@ def _measured(options: argparse.Namespace, command: str) -> int:
             rows = [row for name in ORDERS for row in _rows(name, asked)]
             figures.append(Figure(f"{folder.name}: {kind}", tuple(rows), {"queries": len(queries)}))
         run = circumstances(command, index.manifest)
+        if options.peers:
+            figures += _board(index, folder, kinds, options)
     show(options.json, figures, run)
     return 0
+
+
+def _board(
+    index: Index, folder: Path, kinds: Mapping[str, Sequence[Judged]], options: argparse.Namespace
+) -> Iterator[Figure]:
+    """Yield which definitions replies show: ours, and those of peers."""
+    lookups = {
+        f"{kind}: {judged.query}": {"keywords": judged.query, "name": judged.name, "asked_by": kind}
+        for kind, queries in kinds.items()
+        for judged in queries
+        if judged.name
+    }
+    query = next(iter(lookups.values()))["keywords"]
+    own = (*own_replies(index, lookups), *own_costs(folder, options.work, query))
+    yield Figure("ours", own, {})
+    for name in options.peers:
+        yield figure_of(name, folder, options.work, lookups)
 
 
 def _read(file: Path) -> dict[str, list[Judged]]:

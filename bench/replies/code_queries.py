@@ -30,10 +30,11 @@ _SCRIPTS = (".js", ".mjs", ".ts", ".tsx")
 
 
 class Judged(NamedTuple):
-    """A query, and the grade of each relevant file: DEFINES or USES."""
+    """A query, the grade of each relevant file (DEFINES or USES), and the name that it is about."""
 
     query: str
     grades: Mapping[str, int]
+    name: str = ""
 
 
 class _Named(NamedTuple):
@@ -66,16 +67,16 @@ def judged_queries(folder: Path) -> dict[str, list[Judged]]:
     for name, (files, sentences) in chosen.items():
         grades = {**dict.fromkeys(users[name], USES), **dict.fromkeys(files, DEFINES)}
         words = _WORD.findall(name)
-        kinds["name"].append(Judged(name, grades))
+        kinds["name"].append(Judged(name, grades, name))
         if len(words) > 1:
-            kinds["words"].append(Judged(" ".join(words).lower(), grades))
+            kinds["words"].append(Judged(" ".join(words).lower(), grades, name))
         for sentence in sentences[:1]:
             texts = re.findall(r"\w+", sentence)
             own = {word.lower() for word in (name, *words)}
             others = [text for text in texts if text.lower() not in own]
             for kind, kept in zip(KINDS[2:], (texts, others), strict=True):
                 if len(kept) > 2:
-                    kinds[kind].append(Judged(" ".join(kept), grades))
+                    kinds[kind].append(Judged(" ".join(kept), grades, name))
     drawn = {
         kind: Random(f"{SEED} {kind}").sample(queries, min(DRAWN, len(queries)))
         for kind, queries in kinds.items()

@@ -113,6 +113,18 @@ def test_orders_of_code_are_measured_by_each_rule_and_by_judged_queries(
     ]
 
 
+def test_peers_and_we_are_asked_for_the_line_that_defines_a_name(tmp_path: Path) -> None:
+    folder, results = code_folder(tmp_path / "files"), tmp_path / "code.json"
+    options = ["--work", str(tmp_path / "work"), "--json", str(results), "--peers", "fts5"]
+    assert main(["code", str(folder), *options]) == 0
+    figures = orjson.loads(results.read_bytes())["figures"]
+    for name in ("ours", "fts5"):
+        values = {row["what"]: row["value"] for row in figures[name]["rows"]}
+        assert values[f"{name}, name: answer in the reply"] > 0
+        assert values[f"{name}: tokens of a reply"] > 0
+        assert values[f"{name}: first search, from nothing, processor time"] > 0
+
+
 PASSAGES = (
     ("Homebu", "Homebu is a drama film directed by Worogruer Vorim and shot in Lower Gatrin."),
     ("Worogruer Vorim", "Worogruer Vorim was a producer. He died in Siduxn. He had a cat."),

@@ -1,4 +1,4 @@
-"""What the scripts of peers share: pages as plain text, passages of 200 words, and one protocol.
+"""What the scripts of peers share: pages and code as text, passages of 200 words, one protocol.
 
 SCRIPT first FOLDER WORK QUERY   index the pages of a folder, and print one reply
 SCRIPT again WORK QUERY          open the index, and print one reply
@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+SUFFIXES = (".html", ".md", ".py", ".js", ".mjs", ".ts", ".tsx")
 WORDS = 200
 SHOWN = 3
 _UNSEEN = re.compile(r"<(script|style|head)\b.*?</\1>", re.DOTALL | re.IGNORECASE)
@@ -25,7 +26,7 @@ def passages(folder: str) -> list[str]:
     """Return the passages of all pages, each below the name of its file."""
     made: list[str] = []
     for path in sorted(Path(folder).rglob("*")):
-        if path.suffix in (".html", ".md") and path.is_file():
+        if path.suffix in SUFFIXES and path.is_file():
             text = path.read_text("utf-8", "replace")
             if path.suffix == ".html":
                 text = html.unescape(_TAG.sub("", _BREAK.sub("\n", _UNSEEN.sub("", text))))

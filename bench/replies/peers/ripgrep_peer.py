@@ -12,7 +12,7 @@ import os
 import re
 import subprocess
 from collections.abc import Callable
-from itertools import combinations
+from itertools import combinations, permutations
 from pathlib import Path
 
 from common import main
@@ -31,10 +31,10 @@ def searcher(work: Path) -> Callable[[str], list[str]]:
 
     def search(query: str) -> list[str]:
         words = sorted(set(re.findall(r"\w+", query)), key=len, reverse=True)[: CALLS + 1]
-        pairs = list(combinations(words, 2))[:CALLS] or [(words[0], words[0])]
+        pairs = list(combinations(words, 2))[:CALLS] or [words]
         shown: list[str] = []
-        for first, second in pairs:
-            pattern = f"{first}.*{second}|{second}.*{first}"
+        for pair in pairs:
+            pattern = "|".join(".*".join(order) for order in permutations(pair))
             command = ["rg", "-in", "--no-heading", "-e", pattern, folder]
             done = subprocess.run(command, capture_output=True, text=True, errors="replace")
             shown += [line[:CHARACTERS] for line in done.stdout.splitlines()[:LINES]]
