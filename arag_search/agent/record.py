@@ -20,7 +20,7 @@ from arag_search.agent.wording import is_refusal
 from arag_search.errors import RunError, on_one_line
 from arag_search.tools.conversation import ShownReference
 from arag_search.tools.registry import READ_TOOLS
-from arag_search.tools.replies.parts import ShownPassage, passages_at
+from arag_search.tools.replies.parts import ShownPassage, passages_at, passages_under
 from arag_search.tools.replies.spans import PassageSpan, check_spans
 from arag_search.tools.tool import Status
 
@@ -70,8 +70,11 @@ class Step:
         return self.tool_name in READ_TOOLS
 
     def shown_passages(self) -> list[ShownPassage]:
-        """Return the text that the output shows of each passage, in the order of the output."""
-        return passages_at(self.tool_output, self.passages)
+        """Return the text that the output shows of each passage, in the order of the output; where
+        places are not recorded, it is what stands under each id, without a title."""
+        if self.passages or not self.hit_ids:
+            return passages_at(self.tool_output, self.passages)
+        return passages_under(self.tool_output, self.hit_ids)
 
 
 @dataclass(frozen=True, slots=True)

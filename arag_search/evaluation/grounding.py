@@ -16,7 +16,13 @@ from typing import Literal
 from arag_search.agent.record import Record
 from arag_search.agent.wording import normalise
 from arag_search.evaluation.resolution import EvidencePiece
-from arag_search.evaluation.text_match import YES_OR_NO, stands_in, title_names, whole_words
+from arag_search.evaluation.text_match import (
+    YES_OR_NO,
+    stands_in,
+    title_names,
+    whole_words,
+    without_brackets,
+)
 from arag_search.questions.question import Question
 
 GroundingRule = Literal["evidence", "answer"]
@@ -38,15 +44,16 @@ def grounding_of(
     """Return whether an answer, right or not, is grounded; None if no rule can tell.
 
     ``sets`` are the pieces of evidence in the index that was searched; without them, titles of
-    cited passages are compared. Sets with a piece that no passage of the index holds do not count.
-    Predictions of other programs do not say what they cite.
+    cited passages are compared. The lines of files that ripgrep shows have no title: they count
+    for a title whose words are in them. Sets with a piece that no passage of the index holds do not
+    count. Predictions of other programs do not say what they cite.
     """
     if record is not None and record.status != "failed" and record.citation is None:
         return None
     ids = set[str]() if record is None else _cited_ids(record)
     steps = () if record is None else record.trajectory
-    # The places of passages in replies are recorded, or nothing was shown.
-    is_seen = all(step.passages or not step.hit_ids for step in steps)
+    # What replies show of passages can be told, or they show nothing.
+    is_seen = all(step.shown_passages() or not step.hit_ids for step in steps)
     shown = [passage for step in steps for passage in step.shown_passages() if passage.id in ids]
     pieces: list[list[bool]] = []
     if sets is not None:
@@ -60,7 +67,16 @@ def grounding_of(
         titles = {passage.title for passage in shown if passage.title}
         names = {name for title in titles for name in title_names(title, of_subjects=of_subjects)}
         wanted = (question.gold_titles, *question.alternative_titles)
-        pieces = [[normalise(title) in names for title in titles] for titles in wanted if titles]
+        untitled = [whole_words(passage.text) for passage in shown if not passage.title]
+        pieces = [
+            [
+                normalise(title) in names
+                or any(stands_in(without_brackets(title), text) for text in untitled)
+                for title in titles
+            ]
+            for titles in wanted
+            if titles
+        ]
     if pieces:
         return Grounding("evidence", any(map(all, pieces)))
     telling = _telling_answers(question)

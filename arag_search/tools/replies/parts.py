@@ -73,6 +73,19 @@ class ShownPassage(NamedTuple):
     text: str
 
 
+def passages_under(output: str, ids: Sequence[str]) -> list[ShownPassage]:
+    """Return the text that stands under the ids of files in the output of a tool that records no
+    places, such as ripgrep (``id:2:text``, ``[id] 2: text``, or ``[id]`` above lines), without
+    titles. Output without an id is the text of the only one; of several, it is that of none."""
+    either = "|".join(map(re.escape, sorted(ids, key=len, reverse=True)))
+    mark = rf"^(?:\./)?\[?({either})(?:\]?$|[\]:-] ?\d+[:-] ?)"
+    _, *marked = re.split(mark, output, flags=re.MULTILINE)
+    if not marked and len(ids) == 1 and output:
+        marked = [ids[0], output]
+    pairs = zip(marked[::2], marked[1::2], strict=True)
+    return [ShownPassage(id, "", text.strip("\n")) for id, text in pairs]
+
+
 class ReplyPart(NamedTuple):
     """A passage with everything that a reply says about it: ``about`` is the line of chunk_read
     under the header, ``below`` are the tool's lines after the text; both are empty if there are

@@ -87,6 +87,34 @@ def test_titles_of_cited_passages_count_without_an_index_and_predictions_cite_no
     assert grounding_of(question, record("q", "Bath", TOLD)) is None
 
 
+@pytest.mark.parametrize(
+    ("output", "holds"),
+    [
+        ("./x.1:2:Ann was born in Bath.\n./y.1:2:Bob.", True),
+        ("2 lines in 2 files\n[x.1] 2: Ann was born in Bath.\n[y.1] 2: Bob.", True),
+        ("[x.1]\nAnn\nShe was born in Bath.\n\n[y.1]\nBob", True),
+        ("./x.1:2:Born in Bath.\n./y.1:2:Ann.", False),
+        ("./x.1\n./y.1", False),  # names of files, and no text
+    ],
+)
+def test_lines_of_files_ground_as_passages_do_with_an_index_and_without(
+    output: str, holds: bool
+) -> None:
+    question = replace(WHOLE, supporting_titles=("Ann (writer)",))
+    step = replace(search("x.1", "y.1", tool="ripgrep", text=output), passages=())
+    answer = cites("x.1", steps=(step,))
+    assert grounding_of(question, answer) == Grounding("evidence", holds)
+    located = [(EvidencePiece("Ann (writer)", ("x.1",), "title"),)]
+    assert grounding_of(question, answer, located) == Grounding("evidence", True)
+
+
+def test_lines_without_names_are_those_of_the_only_file_and_of_several_nobody_knows() -> None:
+    lines = replace(search("x.1", tool="ripgrep", text="Ann was born in Bath."), passages=())
+    assert grounding_of(WHOLE, cites("x.1", steps=(lines,)), []) == Grounding("answer", True)
+    lines = replace(lines, hit_ids=("x.1", "y.1"))
+    assert grounding_of(WHOLE, cites("x.1", steps=(lines,)), []) is None
+
+
 @pytest.mark.shared_data
 @pytest.mark.parametrize(
     ("run", "right", "grounded", "from_memory"),
@@ -117,3 +145,13 @@ def test_what_a_strong_model_knows_by_heart_is_not_grounded(
     )
     means = [sum(of[str(m)] or 0 for of in values.values()) / len(values) for m in measures]
     assert means == pytest.approx([right, grounded, from_memory])
+
+
+@pytest.mark.shared_data
+@pytest.mark.parametrize(("name", "grounded"), [("2wiki_cf", 14), ("musique_cf", 10)])
+def test_recorded_lines_of_ripgrep_are_grounded_without_an_index(name: str, grounded: int) -> None:
+    lines = (DATA / "model_runs_3" / f"{name}.ripgrep.jsonl").read_bytes().splitlines()
+    records = {of.question_id: of for of in map(Record.from_json, map(json.loads, lines))}
+    questions = load_questions(DATA / "model_runs_3" / name / "questions.jsonl")
+    _, values = measure_questions(questions, records, parse_measures(["GroundedAcc"]))
+    assert sum(of["GroundedAcc"] or 0 for of in values.values()) == grounded
