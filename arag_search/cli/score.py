@@ -67,11 +67,11 @@ def score_command(
     \b
     Measures: EM, F1, ContainAcc, GroundedAcc, MemoryShare, JudgeAcc, Factuality; where the corpus
     has no answer: Refusal, Hallucination, GoldLeak; EvidenceRecall, FullEvidence, TokensToEvidence,
-    RetrievedTokens, PromptTokens, CompletionTokens, TotalTokens, ToolCalls (of one tool:
-    ToolCalls:open), SummarizeCalls, Iterations, Steps, Seconds, Cost; of rankings, with --index and
-    judged documents (else those that hold the evidence): Recall@k, nDCG@k, AP@k; of the documents
-    that answers cite, best first, with judged documents or --index: CitedRecall@k, CitedNDCG@k,
-    CitedSuccess@k.
+    RetrievedTokens, PromptTokens, CompletionTokens, TotalTokens, TokensToRight, ToolCalls (of one
+    tool: ToolCalls:open), SummarizeCalls, Iterations, Steps, Seconds, Cost; of rankings, with
+    --index and judged documents (else those that hold the evidence): Recall@k, nDCG@k, AP@k; of the
+    documents that answers cite, best first, with judged documents or --index: CitedRecall@k,
+    CitedNDCG@k, CitedSuccess@k.
 
     A judge sees the question, the gold answers, the answer and the explanation. Its verdicts are
     kept, so that a run is judged only once. Answers without a verdict are reported as "not judged".

@@ -3,14 +3,14 @@ means."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 from typing import Any
 
 from arag_search.agent.record import Record
 from arag_search.evaluation.judging.judge import Judgement
-from arag_search.evaluation.measures import Measure, Outcome
+from arag_search.evaluation.measures import JUDGE_ACC, Measure, Outcome
 from arag_search.evaluation.question_score import QuestionScore, groups_of, score_question
 from arag_search.evaluation.resolution import LocatedEvidence
 from arag_search.questions.question import Question
@@ -83,7 +83,8 @@ Values = Mapping[str, float | None]
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """Means over the questions of one type, or all, by measure; None if nothing was measured.
+    """Means over the questions of one type, or all, by measure; None if nothing was measured. A
+    measure ``per_right`` is a sum over the number of right answers, and None without one.
     ``counted`` is the number of questions of each mean."""
 
     type: str
@@ -161,27 +162,29 @@ def means_by_type(
 ) -> tuple[Means, ...]:
     """Return means over all questions, then over those of each type, like the rows of a score."""
     return tuple(
-        _means(name, [values[score.id] for score in group], measures)
+        _means(name, [(score, values[score.id]) for score in group], measures)
         for name, group in groups_of(scores)
     )
 
 
-def _means(name: str, values: Sequence[Values], measures: Sequence[Measure]) -> Means:
-    known = {
-        str(measure): [
-            value for by_measure in values if (value := by_measure[str(measure)]) is not None
-        ]
-        for measure in measures
-    }
-    return Means(
-        type=name,
-        questions=len(values),
-        values={
-            measure: fmean(known_values) if known_values else None
-            for measure, known_values in known.items()
-        },
-        counted={measure: len(known_values) for measure, known_values in known.items()},
-    )
+def _means(
+    name: str, group: Sequence[tuple[QuestionScore, Values]], measures: Sequence[Measure]
+) -> Means:
+    values: dict[str, float | None] = {}
+    counted: dict[str, int] = {}
+    for measure in measures:
+        of = [(v, right_of(s, by)) for s, by in group if (v := by[str(measure)]) is not None]
+        over = math.fsum(right for _, right in of) if measure.kind.per_right else len(of)
+        values[str(measure)] = math.fsum(value for value, _ in of) / over if over else None
+        counted[str(measure)] = len(of)
+    return Means(name, len(group), values, counted)
+
+
+def right_of(score: QuestionScore, values: Values) -> float:
+    """Return how far an answer is right: by the judge's verdict if there is one, else by
+    Contain-Acc."""
+    verdict = values.get(str(JUDGE_ACC))
+    return score.contain_accuracy if verdict is None else verdict
 
 
 def measures_json(measures: Sequence[Measure]) -> list[dict[str, Any]]:

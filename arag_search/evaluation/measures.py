@@ -110,7 +110,8 @@ class Kind:
     ``ranks`` says which documents a ranking orders; a ranking has a cutoff, given as ``name@k``.
     ``meaning`` is one line for people. ``value`` returns the value for the outcome of a question;
     rankings are measured together instead. ``value_of_tool`` returns that of one tool, given as
-    ``name:tool``; it is None if the measure has no such form.
+    ``name:tool``; it is None if the measure has no such form. With ``per_right``, questions are not
+    averaged: the sum of their values is divided by the number of right answers.
     """
 
     name: str
@@ -122,6 +123,7 @@ class Kind:
     meaning: str
     value: Value = lambda outcome: None
     value_of_tool: ToolValue | None = None
+    per_right: bool = False
 
     @property
     def is_ranking(self) -> bool:
@@ -173,6 +175,10 @@ def _ranking(name: str, ranks: Ranked, meaning: str) -> Kind:
     # Which documents were shown, only an index knows.
     needs = frozenset[Need]({"documents", "index"} if ranks == "shown" else {"documents"})
     return Kind(name, "share", True, 0.0, needs, ranks, meaning)
+
+
+def _total_tokens(of: Outcome) -> float | None:
+    return of.record and of.record.usage.prompt_tokens + of.record.usage.completion_tokens
 
 
 def _calls_of(outcome: Outcome, tool: str) -> float | None:
@@ -264,11 +270,18 @@ KINDS = (
         "tokens of all replies of the model, its reasoning included",
         lambda of: of.record and of.record.usage.completion_tokens,
     ),
-    _cost(
-        "TotalTokens",
+    _cost("TotalTokens", "tokens", "PromptTokens and CompletionTokens", _total_tokens),
+    Kind(
+        "TokensToRight",
         "tokens",
-        "PromptTokens and CompletionTokens",
-        lambda of: of.record and of.record.usage.prompt_tokens + of.record.usage.completion_tokens,
+        False,
+        None,
+        frozenset({"answers"}),
+        None,
+        "TotalTokens of all questions, divided by the number of right answers (JudgeAcc if there "
+        "is a judge, else ContainAcc); without a right answer, it has no value",
+        _total_tokens,
+        per_right=True,
     ),
     _cost(
         "ToolCalls",

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -54,14 +54,15 @@ class Analysis:
     ``estimates`` are by measure, data set (or MACRO) and condition, at LEVEL, of the questions with
     a value in all conditions that are compared, in the scale of the measure (logarithms for a
     ratio); ``means`` are arithmetic means of measures that are compared by ratios of geometric
-    means; ``differences`` are by contrast and data set (or MACRO).
+    means, at LEVEL too; ``differences`` are by contrast and data set (or MACRO). What a condition
+    costs per right answer has no estimate without a right answer, or if its interval has no bound.
     """
 
     suite: Suite
     resamples: int
     cells: dict[tuple[str, Levels], Cell]
     estimates: dict[tuple[str, str, Levels], Interval]
-    means: dict[tuple[str, str, Levels], float]
+    means: dict[tuple[str, str, Levels], Interval]
     differences: dict[tuple[Contrast, str], Difference]
 
     @property
@@ -82,7 +83,7 @@ class Analysis:
 
 def analyse(suite: Suite, measures: Sequence[str], cells: Iterable[Cell]) -> Analysis:
     """Estimate and compare. Raises BenchError if a data set has no value of the primary measure."""
-    narrowest = 1 - max(contrast.level for contrast in suite.contrasts)
+    narrowest = 1 - max((contrast.level for contrast in suite.contrasts), default=LEVEL)
     # Enough to leave BEYOND of them outside each bound of every interval.
     resamples = max(RESAMPLES, math.ceil(2 * BEYOND / narrowest))
     by_place = {(cell.key[SET], condition_of(cell.key)): cell for cell in cells}
@@ -104,11 +105,27 @@ def analyse(suite: Suite, measures: Sequence[str], cells: Iterable[Cell]) -> Ana
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """The questions of a data set with a value in all conditions: a row each, with its type."""
+    """The questions of a data set with a value in all conditions: a row each, with its type, and
+    how far its answers are ``right`` if values are divided by that."""
 
     name: str
     types: Sequence[str | None]
     values: Table
+    right: Table | None = None
+
+    def means(self) -> Table:
+        """Return the value of each condition."""
+        return self._over(lambda table: table.mean(axis=0))
+
+    def resampled(self, resamples: int) -> Table:
+        """Return the values of the conditions over questions drawn again."""
+        return self._over(lambda of: resampled_means(of, self.types, self.name, resamples))
+
+    def _over(self, mean: Callable[[Table], Table]) -> Table:
+        if self.right is None:
+            return mean(self.values)
+        with np.errstate(divide="ignore"):
+            return mean(self.values) / mean(self.right)
 
 
 def _part(results: Analysis, name: str, measure: str, conditions: Sequence[Levels]) -> _Part | None:
@@ -117,8 +134,17 @@ def _part(results: Analysis, name: str, measure: str, conditions: Sequence[Level
     columns = [_seed_means(cell.rows, measure) for cell in cells]
     types = {row.question_id: row.type for row in cells[0].rows}
     ids = [id for id in types if all(id in column for column in columns)]
+    if not ids:
+        return None
     table = np.array([[column[id] for column in columns] for id in ids])
-    return _Part(name, [types[id] for id in ids], table) if ids else None
+    part = _Part(name, [types[id] for id in ids], table)
+    if measure_of(measure).kind.per_right:
+        columns = [
+            {**_seed_means(cell.rows, "ContainAcc"), **_seed_means(cell.rows, "JudgeAcc")}
+            for cell in cells
+        ]
+        part = replace(part, right=np.array([[column[id] for column in columns] for id in ids]))
+    return part
 
 
 def _seed_means(rows: Sequence[CellRow], measure: str) -> dict[str, float]:
@@ -138,33 +164,46 @@ def _estimate(
 ) -> None:
     """Add one measure in one stratum, for each data set that has it, then for all together."""
     sign = 1.0 if measure_of(name).kind.higher_is_better else -1.0
-    drawn = [resampled_means(p.values, p.types, p.name, results.resamples) for p in data]
+    drawn = [part.resampled(results.resamples) for part in data]
     groups = [(part.name, [part], means) for part, means in zip(data, drawn, strict=True)]
     if len(data) > 1:
         groups.append((MACRO, list(data), np.mean(drawn, axis=0)))
     tested = [c for c in results.suite.contrasts if (c.measure, c.stratum) == (name, stratum)]
     for group, parts, means in groups:
-        values = _macro_means([part.values for part in parts])
-        plain = _macro_means([np.exp(part.values) for part in parts]) if is_ratio(name) else []
-        estimates = intervals(values, means, [LEVEL] * len(values))
+        values = _macro_means(parts)
+        with np.errstate(invalid="ignore"):  # resamples without a right answer are infinite
+            estimates = intervals(values, means, [LEVEL] * len(values))
         for at, estimate in zip(conditions, estimates, strict=True):
-            results.estimates[name, group, at] = estimate
-        for at, mean in zip(conditions, plain, strict=False):
-            results.means[name, group, at] = mean
+            if _is_finite(estimate):
+                results.estimates[name, group, at] = estimate
+        if is_ratio(name):
+            plain = [replace(part, values=np.exp(part.values)) for part in parts]
+            again = np.mean([part.resampled(results.resamples) for part in plain], axis=0)
+            of_plain = intervals(_macro_means(plain), again, [LEVEL] * len(values))
+            results.means.update(
+                ((name, group, at), mean) for at, mean in zip(conditions, of_plain, strict=True)
+            )
         for contrast in tested:
             first, second = (
                 results.suite.compared.index(level) for level in (contrast.first, contrast.second)
             )
-            paired = [part.values[:, [first]] - part.values[:, [second]] for part in parts]
-            change = means[:, [first]] - means[:, [second]]
-            (interval,) = intervals(_macro_means(paired), change, [contrast.level])
-            gains = sign * np.concatenate(paired)
+            with np.errstate(invalid="ignore"):
+                change = means[:, [first]] - means[:, [second]]
+                difference = [values[first] - values[second]]
+                (interval,) = intervals(difference, change, [contrast.level])
+            if not _is_finite(interval):
+                continue
+            gains = sign * np.concatenate([p.values[:, first] - p.values[:, second] for p in parts])
             wins, losses = (int((side * gains > _SAME).sum()) for side in (1, -1))
             ties = len(gains) - wins - losses
             results.differences[contrast, group] = Difference(interval, wins, losses, ties)
 
 
-def _macro_means(tables: Sequence[Table]) -> list[float]:
-    """Return the mean of each column: over the questions of each data set first, then over data
+def _is_finite(of: Interval) -> bool:
+    return all(map(math.isfinite, (of.value, of.low, of.high)))
+
+
+def _macro_means(parts: Sequence[_Part]) -> list[float]:
+    """Return the value of each condition: over the questions of each data set first, then over data
     sets, so that each data set counts the same."""
-    return np.mean([table.mean(axis=0) for table in tables], axis=0).tolist()
+    return np.mean([part.means() for part in parts], axis=0).tolist()

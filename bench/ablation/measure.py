@@ -69,4 +69,5 @@ def is_ratio(name: str) -> bool:
     """Return whether a measure is averaged as a geometric mean, with values below 1 counted as 1,
     and two conditions are compared by the ratio of these means: costs of the agent. Others are
     averaged arithmetically and compared by their difference."""
-    return name not in OWN and measure_of(name).kind.unit in ("tokens", "seconds")
+    kind = measure_of(name).kind
+    return name not in OWN and not kind.per_right and kind.unit in ("tokens", "seconds")

@@ -120,9 +120,9 @@ def values_table(analysis: Analysis, stratum: Levels, counted: Rows) -> list[str
         cells: list[str] = []
         for name in analysis.measures:
             at = (name, group, analysis.suite.condition(stratum, level))
-            mean = f", mean {_short(analysis.means[at])}" if at in analysis.means else ""
-            estimate = analysis.estimates.get(at)
-            cells.append("-" if estimate is None else f"{value_text(name, estimate)}{mean}")
+            estimate, mean = analysis.estimates.get(at), analysis.means.get(at)
+            also = "" if mean is None else f", mean {_interval_text(mean)}"
+            cells.append("-" if estimate is None else f"{value_text(name, estimate)}{also}")
         of = counted.get((group, level), ())
         counts = (len(of), sum(row.failed for row in of), sum(row.unresolved for row in of))
         rows.append([group, level, *cells, *(str(n) if of else "" for n in counts)])
@@ -192,12 +192,18 @@ def natural(name: str, value: float) -> float:
     return math.exp(value) if is_ratio(name) else value
 
 
+def in_unit(name: str, of: Interval) -> Interval:
+    """Convert an estimate of a measure as ``natural`` does."""
+    return Interval(*(natural(name, bound) for bound in (of.value, of.low, of.high)))
+
+
 def value_text(name: str, estimate: Interval) -> str:
     """Format a value of a measure in its unit, with its interval."""
-    value, low, high = (
-        _short(natural(name, bound)) for bound in (estimate.value, estimate.low, estimate.high)
-    )
-    return f"{value} [{low}, {high}]"
+    return _interval_text(in_unit(name, estimate))
+
+
+def _interval_text(of: Interval) -> str:
+    return f"{_short(of.value)} [{_short(of.low)}, {_short(of.high)}]"
 
 
 def _short(value: float) -> str:
@@ -209,13 +215,15 @@ def difference_text(name: str, interval: Interval) -> str:
     not resolved, also the difference that could have been."""
 
     def change(value: float) -> str:
-        return f"x {math.exp(value):.2f}" if is_ratio(name) else f"{value:+.3f}"
+        if is_ratio(name):
+            return f"x {math.exp(value):.2f}"
+        return f"{value:+,.0f}" if abs(value) >= 100 else f"{value:+.3f}"
 
     text = f"{change(interval.value)} [{change(interval.low)}, {change(interval.high)}]"
     if interval.is_resolved:
         return text
     least = interval.resolution
-    known = f"{math.expm1(least):.0%}" if is_ratio(name) else f"{least:.3f}"
+    known = f"{math.expm1(least):.0%}" if is_ratio(name) else change(least).removeprefix("+")
     return f"{text} not resolved (from {known})"
 
 
@@ -234,20 +242,19 @@ def figure(analysis: Analysis) -> Figure:
     def named(name: str, group: str, condition: Levels) -> str:
         return f"{group}: {', '.join(level for _, level in condition)}, {name}"
 
-    rows = [
-        Row(
-            named(*at),
-            round(natural(at[0], estimate.value), 6),
-            "" if (unit := measure_of(at[0]).kind.unit) == "share" else unit,
-            *(round(natural(at[0], bound), 6) for bound in (estimate.low, estimate.high)),
-        )
-        for at, estimate in analysis.estimates.items()
-    ]
+    def row(name: str, what: str, of: Interval) -> Row:
+        unit = measure_of(name).kind.unit
+        bounds = (round(bound, 6) for bound in (of.low, of.high))
+        return Row(what, round(of.value, 6), "" if unit == "share" else unit, *bounds)
+
+    estimates = analysis.estimates.items()
+    rows = [row(at[0], named(*at), in_unit(at[0], of)) for at, of in estimates]
+    rows += [row(at[0], f"{named(*at)}, mean", mean) for at, mean in analysis.means.items()]
     names = dict.fromkeys(name for cell in analysis.cells.values() for name in cell.fingerprints)
     details = {
         "suite": analysis.suite.model_dump(mode="json"),
         "resamples": analysis.resamples,
-        "means": {named(*at): round(mean, 6) for at, mean in analysis.means.items()},
+        "means": {named(*at): round(mean.value, 6) for at, mean in analysis.means.items()},
         "differences": [
             {**asdict(contrast), "data_set": group, **asdict(difference)}
             for (contrast, group), difference in analysis.differences.items()

@@ -196,10 +196,11 @@ class GoldChain(Conditions):
 
 class Comparison(Part):
     """The declared questions: pairs of levels of a factor, compared by a primary measure and by
-    secondary ones, separately for every combination of levels of the factors in ``apart``."""
+    secondary ones, separately for every combination of levels of the factors in ``apart``. Without
+    pairs, values are shown and nothing is compared."""
 
     factor: str
-    pairs: Annotated[tuple[tuple[Level, Level], ...], Field(min_length=1)]
+    pairs: tuple[tuple[Level, Level], ...]
     primary: str
     secondary: tuple[str, ...] = ()
     apart: tuple[str, ...] = ()

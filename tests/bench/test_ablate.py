@@ -502,7 +502,10 @@ def test_folders_of_beir_and_indexes_of_their_own_are_sets_with_cited_documents(
         assert values["b1"]["EM"] is None
     report = next(work.rglob("documents.md")).read_text()
     assert "| CitedRecall@1 | documents | one query | macro-average | +0.000" in report
-    assert "| beir | documents | 0.333 [0, 1] | 220 [220, 220], mean 220 | 1 [1, 1] |" in report
+    assert (
+        "| beir | documents | 0.333 [0, 1] | 220 [220, 220], mean 220 [220, 220] | 1 [1, 1] |"
+        in report
+    )
     kept = {path.parent.name for path in (work / "sets").rglob("made_of.sha256")}
     assert kept == {"beir"}  # the other set is searched in its own index
 

@@ -47,7 +47,9 @@ def test_tokens_are_geometric_means_and_data_sets_count_the_same() -> None:
     plain = {name: 100 * (count + 1) / 2 for name, count in SETS.items()}
     plain[MACRO] = sum(plain.values()) / 2
     for name, mean in plain.items():
-        assert analysis.means["TokensToEvidence", name, condition("keyword")] == pytest.approx(mean)
+        estimate = analysis.means["TokensToEvidence", name, condition("keyword")]
+        assert estimate.value == pytest.approx(mean)
+        assert estimate.low < mean < estimate.high
 
 
 def test_half_the_tokens_everywhere_is_a_contrast_with_its_factor() -> None:
@@ -88,10 +90,29 @@ def test_a_report_has_text_json_cells_and_a_picture_and_names_no_folder(tmp_path
     assert names == {"trial.md", "trial.json", "trial.svg", "cells.jsonl"}
     text = path.read_text()
     assert "| small | logical | 150 [" in text
-    assert ", mean 175 | 0.667 [0.5, 1] | 6 | 0 | 0 |" in text
+    assert ", mean 175 [108, 242] | 0.667 [0.5, 1] | 6 | 0 | 0 |" in text
     assert text.count("### Values") == 2
     assert str(tmp_path) not in text + (tmp_path / "trial.json").read_text()
     drawn = ElementTree.fromstring((tmp_path / "trial.svg").read_text())
     texts = [element.text for element in drawn.iter() if element.text]
     assert texts.count("logical") == texts.count("keyword") == 2
     assert "TokensToEvidence, geometric mean" in texts
+
+
+def test_tokens_to_a_right_answer_are_sums_and_have_no_value_without_one() -> None:
+    def spent(key: Key, number: int) -> dict[str, float | None]:
+        right = float(key["interface"] == "logical" and number > 1)
+        judged = {"ContainAcc": right, "JudgeAcc": 0.0 if number == 5 else None}
+        return {"TokensToEvidence": 1, "TokensToRight": 100.0 * (number + 1), **judged}
+
+    analysis = analysis_of(spent, measures=["TokensToRight"])
+    estimate = analysis.estimates["TokensToRight", "small", condition("logical")]
+    assert estimate.value == pytest.approx(2_100 / 3)
+    assert estimate.low < estimate.value < estimate.high
+    assert ("TokensToRight", "small", condition("keyword")) not in analysis.estimates
+    assert all(contrast.measure != "TokensToRight" for contrast, _ in analysis.differences)
+
+
+def test_without_pairs_values_are_estimated_and_nothing_is_compared() -> None:
+    analysis = analysis_of(comparison__pairs=[])
+    assert (bool(analysis.estimates), analysis.differences) == (True, {})

@@ -168,7 +168,7 @@ def test_a_killed_run_is_resumed_and_stands_in_report_and_viewer(
     assert [of["CachedTokens"] for of in values] == [240] * 3
     assert [of["FixedTokens"] for of in values] == [None] * 3  # no request repeats another
     assert [of["Iterations"] for of in values] == [8] * 3
-    assert "| 880 [880, 880], mean 880 | 240 [240, 240] |" in row
+    assert "| 880 [880, 880], mean 880 [880, 880] | 240 [240, 240] |" in row
     (run,) = (work / "work" / "killed" / "runs").glob("*ma_rag*/*")
     page = work / "page.html"
     questions_file = str(work / "data" / "sample" / "questions.jsonl")

@@ -19,9 +19,9 @@ from arag_search.tools.registry import TOOLS
 ALLOWED = (
     "Allowed: EM, F1, ContainAcc, JudgeAcc, Factuality, Refusal, Hallucination, GoldLeak, "
     "GroundedAcc, MemoryShare, EvidenceRecall, FullEvidence, TokensToEvidence, RetrievedTokens, "
-    "PromptTokens, CompletionTokens, TotalTokens, ToolCalls, ToolCalls:TOOL, SummarizeCalls, "
-    "Iterations, Steps, Seconds, Cost, Recall@k, nDCG@k, AP@k, CitedRecall@k, CitedNDCG@k, "
-    "CitedSuccess@k; k from 1 to 1,000"
+    "PromptTokens, CompletionTokens, TotalTokens, TokensToRight, ToolCalls, ToolCalls:TOOL, "
+    "SummarizeCalls, Iterations, Steps, Seconds, Cost, Recall@k, nDCG@k, AP@k, CitedRecall@k, "
+    "CitedNDCG@k, CitedSuccess@k; k from 1 to 1,000"
 )
 
 
@@ -97,8 +97,8 @@ def test_a_text_may_list_several_names_and_duplicates_count_once() -> None:
 def test_missing_quality_is_0_and_missing_cost_is_left_out() -> None:
     missing = {kind.name: kind.missing for kind in KINDS}
     assert {name for name, value in missing.items() if value is None} == {
-        "RetrievedTokens", "PromptTokens", "CompletionTokens", "TotalTokens", "ToolCalls",
-        "SummarizeCalls", "Iterations", "Steps", "Seconds", "Cost",
+        "RetrievedTokens", "PromptTokens", "CompletionTokens", "TotalTokens", "TokensToRight",
+        "ToolCalls", "SummarizeCalls", "Iterations", "Steps", "Seconds", "Cost",
     }  # fmt: skip
     assert missing["TokensToEvidence"] == EVIDENCE_CAP_TOKENS == 8_000
     assert all(missing[kind.name] == 0 for kind in KINDS if kind.higher_is_better)

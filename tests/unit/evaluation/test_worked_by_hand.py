@@ -12,7 +12,7 @@ import pytest
 from arag_search.agent.models.base import Usage
 from arag_search.agent.record import Record
 from arag_search.evaluation.judging.judge import Judgement, Verdict
-from arag_search.evaluation.measurement import measure_questions
+from arag_search.evaluation.measurement import means_by_type, measure_questions
 from arag_search.evaluation.measures import KINDS, parse_measures
 from arag_search.evaluation.trajectories import trajectories
 from arag_search.questions.files import load_questions
@@ -135,9 +135,21 @@ def test_costs_of_ten_trajectories_are_those_worked_out_by_hand() -> None:
     assert total == pytest.approx([3_600, 36, 3_636, 40, 4, 45, 9, 4.5])
 
 
+def test_tokens_to_a_right_answer_count_those_of_wrong_answers_and_of_failures() -> None:
+    (measure,) = parse_measures(["TokensToRight"])
+    spent = {of.question_id: replace(of, usage=Usage(90, 10, "endpoint")) for of in RECORDS[:9]}
+    outcomes, values = measure_questions(QUESTIONS, spent, [measure])
+    scores = [outcome.score for outcome in outcomes]
+    # 9 records of 100 tokens; right are a to d, and the refusal g
+    assert means_by_type(scores, values, [measure])[0].values == {"TokensToRight": 180}
+    judged = {id: {**of, "JudgeAcc": float(id == "a")} for id, of in values.items()}
+    assert means_by_type(scores, judged, [measure])[0].values == {"TokensToRight": 900}
+    assert means_by_type(scores[4:6], values, [measure])[0].values == {"TokensToRight": None}
+
+
 def test_every_measure_that_is_no_ranking_has_its_value_by_hand() -> None:
     costs = {"PromptTokens", "CompletionTokens", "TotalTokens", "ToolCalls", "SummarizeCalls",
-             "Iterations", "Seconds", "Cost"}  # fmt: skip
+             "TokensToRight", "Iterations", "Seconds", "Cost"}  # fmt: skip
     measured = {*NAMES, "JudgeAcc", "Factuality", "GroundedAcc", "MemoryShare", *costs}
     assert {kind.name for kind in KINDS if not kind.is_ranking} == measured
 
