@@ -90,6 +90,10 @@ MARKS: Mapping[tuple[str, str], str] = {
     ("bench/studies/gold_chain.md", "python -m bench ablate bench/suites/gold_chain.yaml"):
         "takes up to an hour, and reads data that is not in the repository",
     ("bench/studies/growth.md", "python -m bench scale"): "takes hours",
+    ("bench/studies/interfaces.md", "python -m bench ablate bench/suites/recorded_interfaces.yaml"):
+        "reads data that is not in the repository",
+    ("bench/studies/interfaces.md", "python -m bench counterfactual"):
+        "asks a model, and reads data that is not in the repository",
     ("bench/studies/opensearch.md", "python -m bench speed --passages"): "takes minutes",
     ("bench/studies/opensearch.md", "python -m bench crowd"): "takes minutes",
     ("bench/studies/papers.md", "uv sync --extra all"):
