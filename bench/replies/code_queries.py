@@ -18,6 +18,8 @@ DRAWN = 60
 DEFINES, USES = 2, 1
 KINDS = ("name", "words", "sentence", "sentence without its words")
 
+_WORDS = 40
+"""The words of a sentence that are asked for."""
 _NAME = re.compile(r"[A-Za-z_$][\w$]{3,}")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _EXPORTED = re.compile(
@@ -76,7 +78,7 @@ def judged_queries(folder: Path) -> dict[str, list[Judged]]:
             others = [text for text in texts if text.lower() not in own]
             for kind, kept in zip(KINDS[2:], (texts, others), strict=True):
                 if len(kept) > 2:
-                    kinds[kind].append(Judged(" ".join(kept), grades, name))
+                    kinds[kind].append(Judged(" ".join(kept[:_WORDS]), grades, name))
     drawn = {
         kind: Random(f"{SEED} {kind}").sample(queries, min(DRAWN, len(queries)))
         for kind, queries in kinds.items()

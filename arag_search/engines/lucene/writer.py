@@ -10,11 +10,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import shutil
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from arag_search.corpus import Chunk
@@ -30,6 +30,7 @@ from arag_search.query.field_types import MetadataType, columns
 from arag_search.query.fields import CONTENT, DOC_ID, FORM_FIELDS, TITLE
 
 _INDEX = "org.apache.lucene.index"
+_T = TypeVar("_T")
 RAM_BUFFER_MB = 64.0
 """The buffer of each of the two indexes before it writes a segment, unless the heap is small."""
 _WRITING_ADVICE = (
@@ -154,13 +155,8 @@ class LuceneWriter:
         chunk_data = {**data, schema.CHECKPOINT_KEY: str(number)}
         if self._last_ordinal is not None:
             chunk_data[schema.LAST_ORDINAL_KEY] = str(self._last_ordinal)
+        self._at_once(_Index.prepare, (chunk_data, sentence_data))
         with self._failures():
-            # Both write segments and wait for the disk; in parallel on two cores.
-            with ThreadPoolExecutor(max_workers=1) as pool:
-                others = [pool.submit(index.prepare, sentence_data) for index in self._indexes[1:]]
-                self._indexes[0].prepare(chunk_data)
-                for other in others:
-                    other.result()
             for index in self._indexes:
                 index.commit()
             for index in self._indexes:
@@ -169,16 +165,15 @@ class LuceneWriter:
 
     def counts(self) -> tuple[int, int | None]:
         """Count the documents of each index, with the written and without the deleted ones."""
-        counted: list[int] = []
         self._wait()
-        with self._failures():
-            for index in self._indexes:
-                reader = java(f"{_INDEX}.DirectoryReader").open(index.writer)
-                try:
-                    counted.append(int(reader.numDocs()))
-                finally:
-                    reader.close()
-        return counted[0], counted[1] if len(counted) > 1 else None
+        chunks, *sentences = self._at_once(_Index.count)
+        return chunks, sentences[0] if sentences else None
+
+    def _at_once(self, function: Callable[..., _T], *values: Iterable[Any]) -> list[_T]:
+        """Call a function for each index, with its value of each of ``values``: all write segments
+        and wait for the disk."""
+        with self._failures(), ThreadPoolExecutor(len(self._indexes)) as pool:
+            return list(pool.map(function, self._indexes, *values))
 
     def finish(self, manifest: Manifest, data: Mapping[str, str]) -> None:
         """Commit with the manifest, keep only that commit, and close."""
@@ -386,6 +381,14 @@ class _Index:
         """Return a reader of the newest commit, or None if there is none."""
         reader = java(f"{_INDEX}.DirectoryReader")
         return reader.open(self._directory) if reader.indexExists(self._directory) else None
+
+    def count(self) -> int:
+        """Count the documents, with those that are not committed and without the deleted ones."""
+        reader = java(f"{_INDEX}.DirectoryReader").open(self.writer)
+        try:
+            return int(reader.numDocs())
+        finally:
+            reader.close()
 
     def prepare(self, data: Mapping[str, str]) -> None:
         _set_data(self.writer, data)
