@@ -43,6 +43,10 @@ COUNTS = {
     "CHANGELOG.md": Counts(5039, 35, 15, 3),
 }
 
+STUDIES = tuple(guide for guide in GUIDES if "/studies/" in guide)
+ALL_STUDIES, A_STUDY = 15_000, 1_800
+"""The most words of all studies together, and of one, which is read in ten minutes."""
+
 CHANGES = "CHANGELOG.md"
 """Every issue adds lines to it, so its words are not bounded."""
 
@@ -101,7 +105,17 @@ def counts_of(prose: str) -> Counts:
 
 
 def test_all_guides_are_counted() -> None:
-    assert {*COUNTS} == {CHANGES, *(guide for guide in GUIDES if "/studies/" not in guide)}
+    assert {*COUNTS} == {CHANGES, *GUIDES} - {*STUDIES}
+
+
+def test_all_studies_together_have_few_words() -> None:
+    assert sum(counts_of(prose_of(study)).words for study in STUDIES) <= ALL_STUDIES
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_a_study_is_read_in_ten_minutes_and_has_no_riddles(study: str) -> None:
+    assert counts_of(prose_of(study)).words <= A_STUDY
+    assert list(faults(prose_of(study))) == []
 
 
 @pytest.mark.parametrize("guide", COUNTS)
