@@ -114,9 +114,9 @@ MARKS: Mapping[tuple[str, str], str] = {
         "reads data that is not in the repository; the second command needs a key and costs money",
     ("bench/studies/sets.md", "python -m bench sets --limit ../shared/data/limit"): SLOW,
     ("bench/studies/speed.md", "python -m bench speed"): SLOW,
-    ("bench/studies/speed.md", "uv venv core"): "it installs into an environment of its own",
     ("bench/studies/speed.md", "JAVA_HOME=/path/to/jdk python -m bench speed --only building"):
         "needs a jar of 117 MB, and a JDK",
+    ("bench/studies/speed.md", "uv venv core"): "it installs into an environment of its own",
 }  # fmt: skip
 """The blocks that no test runs, by guide and beginning, with the reason that the guide gives."""
 
