@@ -104,6 +104,8 @@ MARKS: Mapping[tuple[str, str], str] = {
         "downloads data, needs a key and costs money",
     ("bench/studies/papers.md", "python -m bench ablate bench/suites/recorded_arag.yaml"):
         "reads data that is not in the repository",
+    ("bench/studies/peers.md", "python -m bench lookup"):
+        "needs packages of Debian, ripgrep and minutes",
     ("bench/studies/replay.md", "uv venv --python 3.12"): "downloads 6 GB, and needs a JDK",
     ("bench/studies/retrieval.md", "python -m bench retrieval"): SLOW,
     ("bench/studies/ripgrep.md", "apt-get install ripgrep"):
