@@ -4,7 +4,7 @@ cost."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -13,8 +13,8 @@ import typer
 from arag_search.cli.options.index import IndexFolder, Json, Opening
 from arag_search.cli.options.parser import with_groups
 from arag_search.cli.output.printing import print_result
-from arag_search.cli.output.score_tables import table_text
-from arag_search.evaluation.bootstrap import Interval
+from arag_search.cli.output.score_tables import interval_text, table_text
+from arag_search.evaluation.bootstrap import NOT_TOLD_APART
 from arag_search.evaluation.comparison import RULES, Group, Row, compare
 from arag_search.evaluation.interfaces import interfaces_of
 from arag_search.evaluation.judgements import checked_judgements
@@ -64,7 +64,7 @@ def measure_command(
     the interfaces overlap and what they cost. Logical queries are made by rules, where a model
     would write better ones. No model is asked.
 
-    Intervals are of 95 %. "As the best" means that these questions do not tell the two apart.
+    Intervals are of 95 %. "Not told apart": these questions do not tell it from the best.
 
     Examples:
 
@@ -97,7 +97,8 @@ def measure_command(
         "location": index,
         "top_k": top_k,
         "notes": notes,
-        "groups": [asdict(group) for group in groups],
+        "groups": [asdict(replace(group, answers=())) for group in groups],
+        "questions": [row for group in groups for row in group.answers],
     }
     return print_result(text, described, json)
 
@@ -119,16 +120,12 @@ def _cells(row: Row, group: Group) -> Sequence[str]:
     costs = (f"{row.tokens:,.0f}", f"{row.milliseconds:,.1f}")
     if row.share is None:
         return (row.interface, "-", "", "", *costs)
-    return (row.interface, f"{row.share.value:.3f}", _range(row.share), _beside(row), *costs)
+    return (row.interface, f"{row.share.value:.3f}", interval_text(row.share), _beside(row), *costs)
 
 
 def _beside(row: Row) -> str:
     if row.beside_best is None:
         return "best"
     if not row.beside_best.is_resolved:
-        return "as the best"
-    return f"{row.beside_best.value:+.3f} {_range(row.beside_best)}"
-
-
-def _range(interval: Interval) -> str:
-    return f"[{interval.low:.3f}, {interval.high:.3f}]"
+        return NOT_TOLD_APART
+    return f"{row.beside_best.value:+.3f} {interval_text(row.beside_best)}"

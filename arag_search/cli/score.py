@@ -1,4 +1,4 @@
-"""arag-search score: score a run against gold answers."""
+"""arag-search score: score a run against gold answers, or several beside the first."""
 
 from __future__ import annotations
 
@@ -12,18 +12,22 @@ from arag_search.cli.options.index import Json, SearchedIndex
 from arag_search.cli.options.judge import JudgeOptions
 from arag_search.cli.options.parser import with_groups
 from arag_search.cli.output.printing import print_result
-from arag_search.cli.output.score_tables import details_text, measures_text, score_text
+from arag_search.cli.output.score_tables import details_text, differences_text, score_text
+from arag_search.errors import ArgumentError
 from arag_search.evaluation.measures import parse_measures
-from arag_search.evaluation.score import score
+from arag_search.evaluation.run_differences import BY_DEFAULT, compare_runs
+from arag_search.evaluation.score import Score, score
 from arag_search.search.opening import open_index
 
 
 @with_groups
 def score_command(
-    folder: Annotated[
-        Path,
+    folders: Annotated[
+        list[Path],
         typer.Argument(
-            help="The folder of a run, or a file of A-RAG's predictions.", metavar="DIR"
+            help="The folder of a run, or a file of A-RAG's predictions; several are compared "
+            "with the first.",
+            metavar="DIR",
         ),
     ],
     questions: Annotated[
@@ -78,23 +82,38 @@ def score_command(
     It says whether an answer is right (JudgeAcc); with --measure Factuality, it gives a score from
     0 to 1 instead, by our own prompt, and with --measure JudgeAcc,Factuality it does both.
 
+    Several runs are compared with the first: differences of means, with intervals of 95 % (paired
+    bootstrap, Bonferroni). "Not told apart": the interval holds 0; they may still differ.
+
     Examples:
 
     \b
       arag-search score runs/a
       arag-search score runs/a --json > a.json
+      arag-search score runs/a runs/b runs/c --measure EM,my_module:words
       arag-search score results/musique/predictions.jsonl
       arag-search score runs/a --index my-index --measure EM,FullEvidence,TokensToEvidence
       arag-search score runs/a --judge gpt-4o-mini --judge-repeats 3 --trajectories
       arag-search score runs/a --judge gpt-4o-mini --judge-repeats 3 --measure Factuality
       arag-search score runs/a --measure CitedRecall@1,TotalTokens,ToolCalls:open
     """
-    measures = parse_measures(measure or ())
+    several = len(folders) > 1
+    measures = parse_measures(measure or ()) or (BY_DEFAULT if several else ())
+    if len(set(folders)) < len(folders):
+        raise ArgumentError("A run is named twice.", where="DIR", allowed="each run once")
+    scores: dict[str, Score] = {}
     with ExitStack() as stack:
-        judges = stack.enter_context(judge.judges(folder, measures))
         opened = None if index is None else stack.enter_context(open_index(index))
-        scored = score(folder, questions, measures=measures, index=opened, judges=judges)
-    text = measures_text(scored) if scored.measures else score_text(scored)
-    if trajectories:
-        text += f"\n{details_text(scored)}"
-    return print_result(text, scored.to_json(), json)
+        for folder in folders:
+            judges = stack.enter_context(judge.judges(folder, measures))
+            scores[str(folder)] = score(
+                folder, questions, measures=measures, index=opened, judges=judges
+            )
+    if several:
+        results = compare_runs(scores)
+        text = differences_text(results)
+    else:
+        (results,) = scores.values()
+        text = score_text(results)
+    details = [details_text(of) for of in scores.values()] if trajectories else []
+    return print_result("\n".join([text, *details]), results.to_json(), json)

@@ -6,10 +6,13 @@ the difference of two columns is paired.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from arag_search.system.extras import missing_extra
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,8 +23,13 @@ if TYPE_CHECKING:
 RESAMPLES = 10_000
 SEED = 1678
 LEVEL = 0.95
+BEYOND = 10
+"""The least number of resamples beyond each bound of an interval."""
+NOT_TOLD_APART = "not told apart"
+"""The words for a difference whose interval holds 0: the questions do not resolve it."""
 
 _DIGITS = 12  # means that are equal but for the order of summation are equal
+_SAME = 1e-12  # and so are values
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +50,37 @@ class Interval:
         """The smallest difference that the questions can resolve: half the width of the
         interval."""
         return (self.high - self.low) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The difference of two sides with its interval. Wins are questions on which the side that is
+    named first is better."""
+
+    interval: Interval
+    wins: int
+    losses: int
+    ties: int
+
+    @staticmethod
+    def of(interval: Interval, gains: Table) -> Difference:
+        """Return the difference, with the wins of the ``gains`` of questions, above 0 if better."""
+        wins, losses = (int((side * gains > _SAME).sum()) for side in (1, -1))
+        return Difference(interval, wins, losses, len(gains) - wins - losses)
+
+
+def import_numpy() -> Any:
+    """Return numpy. Raises MissingExtraError without it."""
+    try:
+        import numpy
+    except ImportError as error:
+        raise missing_extra("bench", "numpy") from error
+    return numpy
+
+
+def resamples_for(level: float) -> int:
+    """Return how many resamples leave BEYOND of them outside each bound of an interval."""
+    return max(RESAMPLES, math.ceil(2 * BEYOND / (1 - level)))
 
 
 def resampled_means(
@@ -90,3 +129,18 @@ def intervals(values: Sequence[float], means: Table, levels: Sequence[float]) ->
         low, high = np.quantile(column.round(_DIGITS), (tail, 1 - tail))
         estimates.append(Interval(round(float(value), _DIGITS), float(low), float(high)))
     return estimates
+
+
+def mean_interval(
+    values: Sequence[float] | Table,
+    types: Sequence[str | None],
+    name: str,
+    level: float = LEVEL,
+    resamples: int | None = None,
+) -> Interval:
+    """Return the mean of values with its interval; by default of as many resamples as it needs."""
+    import numpy as np
+
+    column = np.array(values, dtype=np.float64)[:, None]
+    means = resampled_means(column, types, name, resamples or resamples_for(level))
+    return intervals([float(column.mean())], means, [level])[0]

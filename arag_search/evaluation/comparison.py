@@ -11,19 +11,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from statistics import fmean, median
 from typing import Any, Literal
 
 from arag_search.corpus import Chunk
-from arag_search.evaluation.bootstrap import LEVEL, Interval, intervals, resampled_means
+from arag_search.evaluation.bootstrap import LEVEL, Interval, import_numpy, mean_interval
 from arag_search.evaluation.interfaces import Interface
 from arag_search.evaluation.text_match import evidence_recall, stands_in, whole_words
 from arag_search.questions.question import Question
 from arag_search.search.asked import MAX_TOOL_TOP_K
 from arag_search.search.index import Index
-from arag_search.system.extras import missing_extra
 
 Rule = Literal["passage", "documents", "evidence", "answer", "none"]
 RULES: Mapping[Rule, str] = {
@@ -33,6 +32,7 @@ RULES: Mapping[Rule, str] = {
     "answer": "the answer's words stand in them, which may be by chance",
     "none": "no judgements: overlap and cost alone",
 }
+Answers = Sequence[Mapping[str, Any]]
 _WARM_UP = 3
 
 
@@ -66,12 +66,14 @@ class Row:
 @dataclass(frozen=True, slots=True)
 class Group:
     """The questions of one rule: rows, the most found first, and without a rule the mean overlap
-    (Jaccard) of the passages of each two interfaces."""
+    (Jaccard) of the passages of each two interfaces. ``answers`` has a row for each question and
+    interface."""
 
     rule: Rule
     questions: int
     rows: Sequence[Row]
     overlap: Mapping[str, float]
+    answers: Answers
 
 
 def compare(
@@ -87,9 +89,10 @@ def compare(
     return a group for each rule. The ids of known items are those of their passages. ``tell``
     takes the number of questions that are done. Raises MissingExtraError without numpy, and what
     the searches raise."""
-    _import_numpy()  # before the work, not after it
+    import_numpy()  # before the work, not after it
     names = list(interfaces)
     by_rule: dict[Rule, list[dict[str, Reply]]] = {}
+    answers: dict[Rule, list[Mapping[str, Any]]] = {}
     for question in questions[:_WARM_UP]:
         for interface in interfaces.values():
             _ask(index, interface, question, "none", top_k)
@@ -98,8 +101,12 @@ def compare(
         turned = names[number % len(names) :] + names[: number % len(names)]
         replies = {name: _ask(index, interfaces[name], question, rule, top_k) for name in turned}
         by_rule.setdefault(rule, []).append(replies)
+        about = {"id": question.id, "question": question.text, "type": question.type, "rule": rule}
+        answers.setdefault(rule, []).extend(
+            {**about, "interface": name, **asdict(replies[name])} for name in names
+        )
         tell(number + 1)
-    return [_group(rule, by_rule[rule], names) for rule in RULES if rule in by_rule]
+    return [_group(rule, by_rule[rule], names, answers[rule]) for rule in RULES if rule in by_rule]
 
 
 def _rule(question: Question) -> Rule:
@@ -148,7 +155,9 @@ def _share_of(question: Question, rule: Rule, chunks: Sequence[Chunk]) -> float 
     return None
 
 
-def _group(rule: Rule, asked: Sequence[Mapping[str, Reply]], names: Sequence[str]) -> Group:
+def _group(
+    rule: Rule, asked: Sequence[Mapping[str, Reply]], names: Sequence[str], answers: Answers
+) -> Group:
     shares, beside = ({}, {}) if rule == "none" else _estimates(rule, asked, names)
     rows = [
         Row(
@@ -166,7 +175,7 @@ def _group(rule: Rule, asked: Sequence[Mapping[str, Reply]], names: Sequence[str
         f"{first} + {other}": fmean(_jaccard(of[first].ids, of[other].ids) for of in asked)
         for first, other in pairs
     }
-    return Group(rule, len(asked), rows, overlap)
+    return Group(rule, len(asked), rows, overlap, answers)
 
 
 def _estimates(
@@ -174,27 +183,15 @@ def _estimates(
 ) -> tuple[dict[str, Interval], dict[str, Interval]]:
     """Return what each interface found, and its difference from the best. All differences hold
     together at LEVEL (Bonferroni)."""
-    np = _import_numpy()
-    table = np.array([[replies[name].share or 0.0 for name in names] for replies in asked])
-    means = table.mean(axis=0)
-    best = int(means.argmax())
-    columns = np.hstack([table, table - table[:, [best]]])
-    resampled = resampled_means(columns, [None] * len(asked), f"measure {rule}")
-    others = max(len(names) - 1, 1)
-    levels = [LEVEL] * len(names) + [1 - (1 - LEVEL) / others] * len(names)
-    made = intervals(columns.mean(axis=0).tolist(), resampled, levels)
-    shares = dict(zip(names, made[: len(names)], strict=True))
-    beside = dict(zip(names, made[len(names) :], strict=True))
+    table = import_numpy().array([[of[name].share or 0.0 for name in names] for of in asked])
+    best = int(table.mean(axis=0).argmax())
+    level = 1 - (1 - LEVEL) / max(len(names) - 1, 1)
+    drawn = [None] * len(asked), f"measure {rule}"
+    gaps = table - table[:, [best]]
+    shares = {name: mean_interval(table[:, at], *drawn) for at, name in enumerate(names)}
+    beside = {name: mean_interval(gaps[:, at], *drawn, level) for at, name in enumerate(names)}
     del beside[names[best]]
     return shares, beside
-
-
-def _import_numpy() -> Any:
-    try:
-        import numpy
-    except ImportError as error:
-        raise missing_extra("bench", "numpy") from error
-    return numpy
 
 
 def _jaccard(first: Collection[str], other: Collection[str]) -> float:

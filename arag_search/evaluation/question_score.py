@@ -40,7 +40,7 @@ class QuestionScore:
     answer to an unanswerable question with gold answers is, None for others and if it failed.
     ``grounding`` says whether the answer, right or not, rests on what was shown and cited; None if
     no rule can tell, or the corpus has no answer. ``without_search`` is a reply before which no
-    search ran, ``by_mark`` an exact match that ``rests_on_a_mark``.
+    search ran, ``by_mark`` an exact match that ``rests_on_a_mark``. ``question`` is its text.
     """
 
     id: str
@@ -61,6 +61,7 @@ class QuestionScore:
     grounding: Grounding | None = None
     without_search: bool = False
     by_mark: bool = False
+    question: str = ""
 
     @property
     def grounded(self) -> float | None:
@@ -111,6 +112,7 @@ def score_question(
         by_mark=answered is not None
         and question.answerable
         and rests_on_a_mark(answer, question.answers),
+        question=question.text,
     )
 
 

@@ -165,7 +165,10 @@ class Score:
             "run": self.run.model_dump(),
             "rows": [asdict(row) for row in self.rows],
             **({"mean_of_types": means} if (means := self.mean_of_types()) else {}),
-            "questions": [asdict(question) for question in self.questions],
+            "questions": [
+                {**asdict(question), **self.values.get(question.id, {})}
+                for question in self.questions
+            ],
             "notes": list(self.notes),
             "trajectories": asdict(self.trajectories),
             "failures": {

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from importlib.util import find_spec
 from typing import Any
 
-from arag_search.evaluation.bootstrap import LEVEL, Interval, intervals, resampled_means
+from arag_search.evaluation.bootstrap import LEVEL, mean_interval
 from arag_search.evaluation.evidence import FAILURES
 from arag_search.evaluation.loaded_run import LoadedRun
 from arag_search.evaluation.measurement import measures_json
@@ -71,16 +71,9 @@ def _measured(measure: str, score: Score) -> dict[str, Any]:
     ]
     if not known or not _has_numpy():
         return {**measured, "low": None, "high": None}
-    interval = _interval([value for _, value in known], [type for type, _ in known])
+    types, values = zip(*known, strict=True)
+    interval = mean_interval(values, types, _DRAWS, resamples=RESAMPLES)
     return {**measured, "low": interval.low, "high": interval.high}
-
-
-def _interval(values: Sequence[float], types: Sequence[str | None]) -> Interval:
-    import numpy as np
-
-    column = np.array(values, dtype=np.float64)[:, None]
-    means = resampled_means(column, types, _DRAWS, RESAMPLES)
-    return intervals([float(column.mean())], means, [LEVEL])[0]
 
 
 def _has_numpy() -> bool:

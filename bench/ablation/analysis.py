@@ -2,7 +2,7 @@
 
 Intervals are percentiles of resampled questions (paired bootstrap, ``evaluation/bootstrap.py``);
 those of contrasts are at a level that is corrected for the number of declared ones. Two conditions
-are never called equal: they are "not resolved".
+are never called equal: they are "not told apart".
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 from arag_search.evaluation.bootstrap import (
     LEVEL,
-    RESAMPLES,
+    Difference,
     Interval,
     intervals,
     resampled_means,
+    resamples_for,
 )
 from bench import BenchError
 from bench.ablation.cells import Cell, CellRow
@@ -31,21 +32,6 @@ from bench.report.rows import MACRO
 
 Table = NDArray[np.float64]
 
-BEYOND = 10
-"""The least number of resamples beyond each bound of an interval."""
-_SAME = 1e-12  # values that are equal but for the order of summation are equal
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """The difference of the first and the second side of a contrast, in the scale of the measure,
-    with its interval at the corrected level. Wins are questions on which the first is better."""
-
-    interval: Interval
-    wins: int
-    losses: int
-    ties: int
-
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
@@ -54,8 +40,9 @@ class Analysis:
     ``estimates`` are by measure, data set (or MACRO) and condition, at LEVEL, of the questions with
     a value in all conditions that are compared, in the scale of the measure (logarithms for a
     ratio); ``means`` are arithmetic means of measures that are compared by ratios of geometric
-    means, at LEVEL too; ``differences`` are by contrast and data set (or MACRO). What a condition
-    costs per right answer has no estimate without a right answer, or if its interval has no bound.
+    means, at LEVEL too; ``differences`` are by contrast and data set (or MACRO), in the scale of
+    the measure. What a condition costs per right answer has no estimate without a right answer, or
+    if its interval has no bound.
     """
 
     suite: Suite
@@ -83,9 +70,8 @@ class Analysis:
 
 def analyse(suite: Suite, measures: Sequence[str], cells: Iterable[Cell]) -> Analysis:
     """Estimate and compare. Raises BenchError if a data set has no value of the primary measure."""
-    narrowest = 1 - max((contrast.level for contrast in suite.contrasts), default=LEVEL)
-    # Enough to leave BEYOND of them outside each bound of every interval.
-    resamples = max(RESAMPLES, math.ceil(2 * BEYOND / narrowest))
+    level = max((contrast.level for contrast in suite.contrasts), default=LEVEL)
+    resamples = resamples_for(level)
     by_place = {(cell.key[SET], condition_of(cell.key)): cell for cell in cells}
     results = Analysis(suite, resamples, by_place, {}, {}, {})
     for name, stratum in product(measures, suite.strata):
@@ -194,9 +180,7 @@ def _estimate(
             if not _is_finite(interval):
                 continue
             gains = sign * np.concatenate([p.values[:, first] - p.values[:, second] for p in parts])
-            wins, losses = (int((side * gains > _SAME).sum()) for side in (1, -1))
-            ties = len(gains) - wins - losses
-            results.differences[contrast, group] = Difference(interval, wins, losses, ties)
+            results.differences[contrast, group] = Difference.of(interval, gains)
 
 
 def _is_finite(of: Interval) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from arag_search.evaluation.bootstrap import LEVEL, SEED, Interval
+from arag_search.evaluation.bootstrap import LEVEL, NOT_TOLD_APART, SEED, Interval
 from arag_search.system.durable import write_atomically
 from bench.ablation.analysis import Analysis
 from bench.ablation.cells import CellRow
@@ -31,8 +31,8 @@ METHOD = (
     "of values at {level:.0%}, of contrasts at a level that is corrected for their number "
     "(Bonferroni), at {alpha:.0%} in all for the primary measure and for the others. Tokens and "
     "seconds of the agent are geometric means, compared by their ratio; others are means, compared "
-    "by their difference. *not resolved*: 0 lies in the interval; beside it the smallest "
-    "difference that could have been resolved. It does not say that two are as good as each other."
+    "by their difference. *not told apart*: 0 lies in the interval; beside it the smallest "
+    "difference that could have been told. It does not say that two are as good as each other."
 )
 
 
@@ -224,7 +224,7 @@ def difference_text(name: str, interval: Interval) -> str:
         return text
     least = interval.resolution
     known = f"{math.expm1(least):.0%}" if is_ratio(name) else change(least).removeprefix("+")
-    return f"{text} not resolved (from {known})"
+    return f"{text} {NOT_TOLD_APART} (from {known})"
 
 
 def levels_text(levels: Levels) -> str:

@@ -56,7 +56,7 @@ def test_half_the_tokens_everywhere_is_a_contrast_with_its_factor() -> None:
     text = "\n".join(contrast_table(analysis_of(), FIRST))
     row = "| TokensToEvidence | logical | keyword | macro-average | x 0.50 [x 0.50, x 0.50] |"
     assert f"{row} 18 | 0 | 0 |" in text
-    assert "| small | +0.000 [+0.000, +0.000] not resolved (from 0.000) | 0 | 0 | 6 |" in text
+    assert "| small | +0.000 [+0.000, +0.000] not told apart (from 0.000) | 0 | 0 | 6 |" in text
 
 
 def test_seeds_are_averaged_before_anything_else() -> None:

@@ -30,6 +30,9 @@ def test_titles_answers_judgements_and_queries_alone_are_measured_by_their_own_r
     assert shares[0] > 0.8
     assert group["rows"][0]["beside_best"] is None
     assert all(row["tokens"] > 0 for row in group["rows"])
+    assert len(report["questions"]) == 12 * len(WITHOUT_VECTORS)
+    best = [row for row in report["questions"] if row["interface"] == group["rows"][0]["interface"]]
+    assert sum(row["share"] for row in best) / 12 == pytest.approx(shares[0])
 
     answers = tmp_path / "answers.jsonl"
     answers.write_text(

@@ -250,6 +250,25 @@ def test_a_measure_without_what_it_needs_is_refused(arag: Command, sample_run: s
     )
 
 
+def test_several_runs_are_compared_with_the_first(arag: Command, sample_run: str) -> None:
+    run_other = ("run", "sample", QUESTIONS, *OFFLINE, "--out", "other-run", "--limit", "4")
+    assert arag(*run_other, "--preset", "arag_without_semantic").code == 0
+    done = arag("score", sample_run, "other-run", "--measure", "EM,Steps")
+    assert (done.code, done.err) == (0, "")
+    assert done.lines[2] == "Intervals of 95% for all of them together, 97.50% each."
+    assert done.lines[4].split()[:4] == ["questions", sample_run, "other-run", "difference"]
+    assert "  0.000  [0.000, 0.000]  not told apart     0       0     4" in done.lines[5]
+    assert done.lines[5].endswith(" -")
+    report = arag("score", sample_run, "other-run", "--json").json
+    assert [*report["runs"]] == [sample_run, "other-run"]
+    assert len(report["questions"]) == 8
+    assert {"run", "id", "type", "question", "EM", "Steps"} <= set(report["questions"][0])
+    assert {"low", "high"} < set(report["differences"][0]["difference"]["interval"])
+    assert arag("score", sample_run, sample_run).err.startswith(
+        "arag-search: A run is named twice.\n"
+    )
+
+
 def test_trajectories_are_printed_below_the_table(arag: Command, sample_run: str) -> None:
     done = arag("score", sample_run, "--trajectories")
     assert done.lines[1].split()[0] == "questions"

@@ -66,6 +66,8 @@ MARKS: Mapping[tuple[str, str], str] = {
     ("configs/README.md", "arag-search ask sample-index 'Who wrote Evangeline?' --model gpt"):
         "needs a model key or a local server",
     ("configs/README.md", "arag-search score sample-run --judge gpt-5-mini"): "needs a model key",
+    ("configs/README.md", "import json, pathlib, pandas"):
+        "needs pandas, which the project does not install",
     ("configs/README.md", "arag-search run --config configs/musique.yaml"):
         "needs files of A-RAG and a model key; tests/cli/test_arag_files.py runs such commands",
     ("index_jobs/README.md", "ray start --head"): "needs a cluster",

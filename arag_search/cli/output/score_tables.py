@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from arag_search.evaluation.bootstrap import LEVEL, NOT_TOLD_APART, Interval
 from arag_search.evaluation.evidence import FAILURES
 from arag_search.evaluation.judging.judge import NOT_JUDGED, REFUSED_VERDICT, VERDICTS
 from arag_search.evaluation.measurement import Means
 from arag_search.evaluation.measures import Unit
+from arag_search.evaluation.run_differences import RunDifference, RunDifferences
 from arag_search.evaluation.score import AVERAGED, Row, Score
 from arag_search.evaluation.trajectories import ToolUse
 
@@ -17,6 +19,7 @@ _HEAD = (
     "evidence", "refused", "failed", "missing", "tokens", "steps", "seconds",
 )  # fmt: skip
 _COUNTS = {"questions", "without a search", "refused", "failed", "missing"}
+_COUNTED = ("wins", "losses", "ties", "smallest told apart")
 _OF_TYPES = "mean of types"
 _NONE = "-"
 _FILTER_CHARACTERS = 60
@@ -30,8 +33,14 @@ _WRITTEN: Mapping[Unit, Callable[[float], str]] = {
 }
 
 
+def _share(value: float | None) -> str:
+    return _NONE if value is None else f"{value:.3f}"
+
+
 def score_text(score: Score) -> str:
-    """Format the run, a table of its rows, and the notes."""
+    """Format the run, a table of its rows or of the chosen measures, and the notes."""
+    if score.measures:
+        return _measures_text(score)
     rows = [*map(_cells, score.rows)]
     if means := score.mean_of_types():
         values = {name: means[name] for name in AVERAGED}
@@ -41,7 +50,7 @@ def score_text(score: Score) -> str:
     return "\n".join([_run_line(score), *table_text([_HEAD, *rows]), *_notes(score)])
 
 
-def measures_text(score: Score) -> str:
+def _measures_text(score: Score) -> str:
     """Format the run, a table of the chosen measures, verdicts, and the notes."""
     names = [str(measure) for measure in score.measures]
     table = [("", "questions", *names), *(_means_cells(row, score) for row in score.means)]
@@ -55,6 +64,35 @@ def measures_text(score: Score) -> str:
         if counted < overall.questions:
             lines.append(f"{name} is over {counted:,} of {overall.questions:,} questions.")
     return "\n".join([*lines, *_verdict_lines(score), *_notes(score)])
+
+
+def differences_text(compared: RunDifferences) -> str:
+    """Format a table for each run beside the first one, and the notes."""
+    first, *others = compared.scores
+    lines = [f"{name}: {_run_line(score)}" for name, score in compared.scores.items()]
+    lines.append(f"Intervals of {LEVEL:.0%} for all of them together, {compared.level:.2%} each.")
+    for name in others:
+        head = ("", "questions", first, name, "difference", "interval", "", *_COUNTED)
+        rows = [_difference_cells(of) for of in compared.differences if of.run == name]
+        lines += ["", *table_text([head, *rows])]
+    return "\n".join([*lines, "", *compared.notes]).rstrip()
+
+
+def _difference_cells(row: RunDifference) -> tuple[str, ...]:
+    written, of, interval = _WRITTEN[row.unit], row.difference, row.difference.interval
+    return (
+        *(row.measure, f"{row.questions:,}", *map(written, row.means)),
+        f"{'+' if interval.value > 0 else ''}{written(interval.value)}",
+        interval_text(interval, written),
+        "" if interval.is_resolved else NOT_TOLD_APART,
+        *(f"{count:,}" for count in (of.wins, of.losses, of.ties)),
+        written(interval.resolution) if interval.resolution else _NONE,
+    )
+
+
+def interval_text(interval: Interval, written: Callable[[float], str] = _share) -> str:
+    """Format the bounds of an interval."""
+    return f"[{written(interval.low)}, {written(interval.high)}]"
 
 
 def _notes(score: Score) -> Sequence[str]:
@@ -157,7 +195,3 @@ def _verdict_lines(score: Score) -> list[str]:
 def _cut(text: str) -> str:
     """Shorten a scope of many clauses; run.json has it in full."""
     return text if len(text) <= _FILTER_CHARACTERS else f"{text[: _FILTER_CHARACTERS - 3]}..."
-
-
-def _share(value: float | None) -> str:
-    return _NONE if value is None else f"{value:.3f}"
