@@ -116,7 +116,8 @@ def open_experiment(
     if isinstance(suite.experiment, AgentRuns):
         return AgentExperiment(suite, suite.experiment, folders, _prices(options), choose, judging)
     if isinstance(suite.experiment, RecordedRuns):
-        return RecordedExperiment(suite.experiment, folders.data, folders.kept)
+        shown = suite.shown_measures
+        return RecordedExperiment(suite.experiment, folders.data, folders.kept, shown)
     from bench.gold_chain.experiment import GoldChainExperiment
 
     return GoldChainExperiment(suite.experiment, folders)

@@ -75,7 +75,8 @@ def score_command(
     tool: ToolCalls:open), SummarizeCalls, Iterations, Steps, Seconds, Cost; of rankings, with
     --index and judged documents (else those that hold the evidence): Recall@k, nDCG@k, AP@k; of the
     documents that answers cite, best first, with judged documents or --index: CitedRecall@k,
-    CitedNDCG@k, CitedSuccess@k.
+    CitedNDCG@k, CitedSuccess@k. MODULE:FUNCTION is your own: it returns a number, or None, for a
+    record and its question, and is imported from the current folder.
 
     A judge sees the question, the gold answers, the answer and the explanation. Its verdicts are
     kept, so that a run is judged only once. Answers without a verdict are reported as "not judged".
@@ -96,6 +97,7 @@ def score_command(
       arag-search score runs/a --judge gpt-4o-mini --judge-repeats 3 --trajectories
       arag-search score runs/a --judge gpt-4o-mini --judge-repeats 3 --measure Factuality
       arag-search score runs/a --measure CitedRecall@1,TotalTokens,ToolCalls:open
+      arag-search score runs/a runs/b --measure my_module:words_of_answer
     """
     several = len(folders) > 1
     measures = parse_measures(measure or ()) or (BY_DEFAULT if several else ())

@@ -7,10 +7,15 @@ parse_measure("ToolCalls:open").tool == "open"
 
 from __future__ import annotations
 
+import importlib
+import math
 import re
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from numbers import Real
+from pathlib import Path
 from typing import Literal
 
 from arag_search.agent.context import SUMMARIZE
@@ -23,7 +28,7 @@ from arag_search.evaluation.resolution import EvidencePiece
 from arag_search.questions.question import Question
 from arag_search.tools.registry import OTHER_NAMES, TOOLS
 
-Unit = Literal["share", "tokens", "steps", "seconds", "USD"]
+Unit = Literal["share", "tokens", "steps", "seconds", "USD", "number"]
 Need = Literal[
     "answers",
     "no answer",
@@ -38,8 +43,11 @@ Ranked = Literal["shown", "cited"]
 """The documents that a measure ranks: those that the tools showed, in the order in which they first
 did, or those that the answer cites, best first."""
 
+OWN_MEASURE = "MODULE:FUNCTION"
+"""The form of a measure of one's own: a function of a record and its question."""
 _MAX_CUTOFF = 1_000
 _FORM = re.compile(r"([A-Za-z][A-Za-z0-9]*)(?:@([0-9]+)|:([a-z_]+))?")
+_OWN_FORM = re.compile(r"([^\W\d]\w*(?:\.[^\W\d]\w*)*):([^\W\d]\w*)")
 _UNSUPPORTED: dict[Verdict, Unsupported] = {
     "abstained": "refusal",
     "incorrect": "hallucination",
@@ -356,8 +364,10 @@ JUDGE_ACC, FACTUALITY = Measure(_BY_NAME["JudgeAcc"]), Measure(_BY_NAME["Factual
 
 def parse_measure(text: str) -> Measure:
     """Return the measure with this name. Raises ArgumentError listing what is allowed."""
-    form = _FORM.fullmatch(text)
+    form, own = _FORM.fullmatch(text), _OWN_FORM.fullmatch(text)
     kind = _BY_NAME.get(form[1]) if form is not None else None
+    if own is not None and kind is None:
+        return Measure(_own_kind(text, own[1], own[2]))
     if form is None or kind is None:
         raise _no_such_measure(text, f'There is no measure "{text}".')
     digits, tool = form[2], form[3]
@@ -388,6 +398,47 @@ def _measure_of_tool(kind: Kind, tool: str, text: str) -> Measure:
     return Measure(kind, tool=tool)
 
 
+@cache
+def _own_kind(text: str, module: str, name: str) -> Kind:
+    """Import a measure of one's own: a share of quality, in which a question that failed or has no
+    record scores 0, or a cost if its attribute ``higher_is_better`` is False."""
+    folder = str(Path.cwd())
+    sys.path.insert(0, folder)
+    try:
+        function = getattr(importlib.import_module(module), name)
+    except Exception as error:  # whatever the module raises
+        raise ArgumentError(
+            f"The measure {text} cannot be imported ({type(error).__name__}: {error}).",
+            where=folder,
+            allowed=f"{OWN_MEASURE} of a module in this folder, or of one that is installed",
+            do=f"Run the command in the folder of the module, with {name}(record, question) in it.",
+        ) from error
+    finally:  # later imports look there last
+        sys.path.remove(folder)
+        sys.path.append(folder)
+
+    def value(of: Outcome) -> float | None:
+        cause = None
+        try:
+            returned = of.record and function(of.record, of.question)
+            if returned is None or (isinstance(returned, Real) and math.isfinite(returned)):
+                return None if returned is None else float(returned)
+            what = f"The measure returned {returned!r:.80}."
+        except Exception as error:  # whatever the function raises
+            what, cause = f"The measure raised {type(error).__name__}: {error}.", error
+        raise ArgumentError(
+            what,
+            where=f"the measure {text}, question {of.question.id}",
+            allowed="a finite number, or None for a question that does not count",
+            do="Correct the function.",
+        ) from cause
+
+    is_higher = getattr(function, "higher_is_better", True)
+    meaning = (function.__doc__ or "your own").strip().partition("\n")[0]
+    missing = 0.0 if is_higher else None
+    return Kind(text, "number", is_higher, missing, frozenset(), None, meaning, value)
+
+
 def parse_measures(texts: Iterable[str]) -> tuple[Measure, ...]:
     """Return each measure once, in the order given; one text may hold several, with commas
     between.
@@ -405,7 +456,7 @@ def parse_measures(texts: Iterable[str]) -> tuple[Measure, ...]:
 
 def allowed_names() -> str:
     """Return every name, for messages and help."""
-    return ", ".join(kind.form for kind in KINDS)
+    return ", ".join([*(kind.form for kind in KINDS), OWN_MEASURE])
 
 
 def _no_such_measure(text: str, what: str) -> ArgumentError:

@@ -61,6 +61,8 @@ def measure_of(name: str) -> Measure:
     try:
         return OWN.get(name) or parse_measure(name)
     except ArgumentError as error:
+        if ":" in name:  # of a tool, or one's own
+            raise
         allowed = ", ".join(kind.form for kind in (*KINDS, *(of.kind for of in OWN.values())))
         raise ArgumentError(f'There is no measure "{name}".', allowed=allowed) from error
 

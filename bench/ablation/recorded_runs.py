@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import orjson
@@ -21,12 +22,13 @@ from bench.workbench import kept_index
 
 class RecordedExperiment:
     """An Experiment over files of records below a folder of data. Indexes of the corpora that were
-    searched are kept in ``work``, to locate evidence in.
+    searched are kept in ``work``, to locate evidence in. ``shown`` are the measures of the suite.
 
     Raises ConfigError naming every file that is missing or cannot be read.
     """
 
-    def __init__(self, runs: RecordedRuns, data: Path, work: Path) -> None:
+    def __init__(self, runs: RecordedRuns, data: Path, work: Path, shown: Sequence[str]) -> None:
+        self._shown = shown
         self._corpora = {name: data / runs.corpus.format(set=name) for name in runs.sets}
         self._work = work
         self._located: dict[str, LocatedEvidence] = {}
@@ -64,9 +66,8 @@ class RecordedExperiment:
                 self._located[name] = LocatedEvidence.of(asked, Passages(index.scan()))
         files = zip(("questions", "records"), self._files[name, label], strict=True)
         digests = {what: hashlib.sha256(path.read_bytes()).hexdigest()[:16] for what, path in files}
-        return Cell(
-            key, digests, rows_of(asked, self._records[name, label], 1, self._located[name])
-        )
+        records, located = self._records[name, label], self._located[name]
+        return Cell(key, digests, rows_of(asked, records, 1, located, self._shown))
 
     def close(self) -> None:
         """See Experiment."""

@@ -341,4 +341,4 @@ def _problems(suite: Suite) -> Iterator[str]:
         try:
             measure_of(name)
         except ArgumentError as error:
-            yield f"{error.what} Measures: {error.allowed}."
+            yield f"{error.what} Allowed: {error.allowed}."

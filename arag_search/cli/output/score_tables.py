@@ -30,6 +30,7 @@ _WRITTEN: Mapping[Unit, Callable[[float], str]] = {
     "steps": lambda value: f"{value:.1f}",
     "seconds": lambda value: f"{value:.1f}",
     "USD": lambda value: f"{value:.4f}",
+    "number": lambda value: f"{value:.3f}",
 }
 
 

@@ -134,7 +134,7 @@ def test_only_factors_that_vary_can_be_compared() -> None:
         comparison__factor="interfaces", comparison__apart=["order"], comparison__primary="Tokens"
     )
     assert 'comparison: there is no factor "interfaces". Factors: interface' in text
-    assert 'There is no measure "Tokens". Measures: EM, F1' in text
+    assert 'There is no measure "Tokens". Allowed: EM, F1' in text
     text = problems(comparison__pairs=[["logical", "hybrid"], ["keyword", "keyword"]])
     assert "comparison.pairs: logical and hybrid are not two of logical, keyword." in text
     assert "comparison.pairs: keyword and keyword are not two of logical, keyword." in text
@@ -152,7 +152,7 @@ def test_conditions_can_be_compared_by_every_measure_of_runs(kind: Kind) -> None
 
 def test_a_wrong_tool_is_no_measure_and_a_right_one_is() -> None:
     assert not is_ratio("ToolCalls:open")
-    assert 'There is no measure "ToolCalls:shut".' in problems(comparison__primary="ToolCalls:shut")
+    assert 'There is no tool "shut".' in problems(comparison__primary="ToolCalls:shut")
 
 
 def test_every_factor_with_several_levels_needs_a_role_in_the_comparison() -> None:

@@ -21,7 +21,7 @@ ALLOWED = (
     "GroundedAcc, MemoryShare, EvidenceRecall, FullEvidence, TokensToEvidence, RetrievedTokens, "
     "PromptTokens, CompletionTokens, TotalTokens, TokensToRight, ToolCalls, ToolCalls:TOOL, "
     "SummarizeCalls, Iterations, Steps, Seconds, Cost, Recall@k, nDCG@k, AP@k, CitedRecall@k, "
-    "CitedNDCG@k, CitedSuccess@k; k from 1 to 1,000"
+    "CitedNDCG@k, CitedSuccess@k, MODULE:FUNCTION; k from 1 to 1,000"
 )
 
 
