@@ -6,6 +6,7 @@ the correction counts all of it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -67,8 +68,8 @@ class PresetEntry(Part):
 
     @property
     def level(self) -> str:
-        """The name of the entry in tables."""
-        return self.label or self.preset
+        """The name of the entry in tables: its label, else its preset, of a path the file's."""
+        return self.label or re.sub(r".*/|\.ya?ml$", "", self.preset)
 
 
 class RivalEntry(Part):

@@ -582,3 +582,17 @@ def test_a_suite_that_needs_a_model_and_has_none_says_how_to_set_it(
 def test_a_gold_chain_suite_asks_no_model(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(command(work, suite_values(name="chain"), "--model", "offline")) == 1
     assert capsys.readouterr().err.startswith('Suite chain has no model "environment".\n')
+
+
+def test_a_preset_of_ones_own_without_a_label_has_the_name_of_its_file(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (work / "three_steps.yaml").write_text("extends: logical_read\nmax_loops: 3\n")
+    suite = json.loads(json.dumps(AGENTS)) | {"name": "own_preset"}
+    suite["experiment"] |= {
+        "presets": ["logical_read", str(work / "three_steps.yaml")],
+        "models": ["offline"],
+    }
+    suite["comparison"] |= {"pairs": [["logical_read", "three_steps"]], "apart": []}
+    assert main(command(work, suite)) == 0
+    assert "| F1 | logical_read | three_steps | sample |" in capsys.readouterr().out
