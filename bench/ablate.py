@@ -33,6 +33,8 @@ from bench.ablation.report import contrast_table, declaration, figure, levels_te
 from bench.ablation.suite import (
     ENVIRONMENT,
     AgentRuns,
+    Decoding,
+    ModelEntry,
     RecordedRuns,
     Suite,
     checked_suite,
@@ -161,8 +163,14 @@ def changed_suite(options: argparse.Namespace) -> Suite:
     if ENVIRONMENT not in {entry.model for entry in models}:
         what = f'Suite {suite.name} has no model "{ENVIRONMENT}".'
         raise BenchError(what, where="--model", do="Name the models with --with 'models=[...]'.")
+    unused = {}
+    if not ModelEntry(model=options.model).takes_seeds:  # rules and recorded replies
+        unused = dict.fromkeys(Decoding.model_fields)
+        named = {name for of in models for name in unused if getattr(of, name) is not None}
+        if named:
+            say(f"{options.model} has no decoding: {', '.join(sorted(named))} are left out.")
     entries = (
-        entry.model_copy(update={"model": options.model, "label": entry.level})
+        entry.model_copy(update={"model": options.model, "label": entry.level, **unused})
         if entry.model == ENVIRONMENT
         else entry
         for entry in models

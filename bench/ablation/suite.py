@@ -301,19 +301,56 @@ def checked_suite(values: Mapping[Any, Any], where: str) -> Suite:
     ConfigError for all problems at once."""
     try:
         # JSON knows lists alone, which strict tuples are read from.
-        return Suite.model_validate_json(orjson.dumps(values, option=orjson.OPT_NON_STR_KEYS))
+        return Suite.model_validate_json(
+            orjson.dumps(values, default=str, option=orjson.OPT_NON_STR_KEYS)
+        )
     except ValidationError as error:
-        problems = [
-            f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}.".removeprefix(
-                ": Value error, "
-            )
-            for problem in error.errors(include_url=False)
-        ]
-        raise ConfigError(
-            numbered("suite", [line for problem in problems for line in problem.splitlines()]),
-            where=where,
-            do="Compare with those in bench/suites.",
-        ) from error
+        problems = list(_in_words(error))
+        do = "Compare with those in bench/suites."
+        raise ConfigError(numbered("suite", problems), where=where, do=do) from error
+
+
+_WORDS = {
+    "missing": "is missing",
+    "extra_forbidden": "is no key here",
+    "string_type": "must be text",
+    "bool_type": "must be true or false",
+    "int_type": "must be a whole number",
+    "float_type": "must be a number",
+    "tuple_type": "must be a list",
+    "literal_error": "must be {expected}",
+    "too_short": "must have {min_length} or more",
+    "too_long": "must have no more than {max_length}",
+    "string_too_short": "must not be empty",
+    "greater_than_equal": "must be {ge} or more",
+    "less_than_equal": "must be {le} or less",
+    "string_pattern_mismatch": "must contain {{set}}",
+}
+"""What is said of a wrong value, by the type of the error."""
+_QUESTIONS = f'must be a number from 1, "{FIRST}N", or null for all'
+_TAGS = ("agent", "gold_chain", "recorded")
+
+
+def _in_words(error: ValidationError) -> Iterator[str]:
+    """Yield every problem of a suite as its key and what is wrong with it."""
+    lines: dict[str, str] = {}
+    for problem in error.errors(include_url=False):
+        kind, steps, context = problem["type"], problem["loc"], problem.get("ctx", {})
+        if kind == "value_error":
+            yield from str(context["error"]).splitlines()
+            continue
+        words = _WORDS.get(kind, "must be keys with values")
+        if steps[-1:] == ("name",) and kind == "string_pattern_mismatch":
+            words = "must be of a-z, 0-9 and _"
+        if "questions" in steps:
+            words, steps = _QUESTIONS, steps[: steps.index("questions") + 1]
+        if kind.startswith("union_tag"):
+            words, steps = f"must be one of {', '.join(_TAGS)}", (*steps, "kind")
+        steps = [of for at, of in enumerate(steps) if at != 1 or of not in _TAGS]
+        key = "".join(f"[{of}]" if isinstance(of, int) else f".{of}" for of in steps)[1:]
+        if not (kind == "too_short" and any(other.startswith(f"{key}[") for other in lines)):
+            lines.setdefault(key, words.format(**context))
+    yield from (f"{key} {words}." for key, words in lines.items())
 
 
 def _problems(suite: Suite) -> Iterator[str]:
@@ -335,7 +372,7 @@ def _problems(suite: Suite) -> Iterator[str]:
         if len(factors[name]) > 1 and name not in roles:
             yield f'comparison: "{name}" has several levels, and is neither compared nor apart.'
     levels = factors.get(asked.factor, ())
-    for pair in asked.pairs:
+    for pair in asked.pairs if levels else ():
         if len(set(pair) & set(levels)) < 2:
             yield f"comparison.pairs: {' and '.join(pair)} are not two of {', '.join(levels)}."
     for name in suite.shown_measures:

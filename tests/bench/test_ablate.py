@@ -527,8 +527,8 @@ def test_another_number_of_questions_may_exceed_that_of_the_suite_and_is_kept_ap
     capsys.readouterr()
     assert main(command(tmp_path, suite, "--with", "questions=0", "--with", "colour=red")) == 1
     errors = capsys.readouterr().err
-    assert "experiment.agent.questions" in errors
-    assert "experiment.agent.colour: Extra inputs are not permitted." in errors
+    assert "experiment.questions must be" in errors
+    assert "experiment.colour is no key here." in errors
     with pytest.raises(SystemExit):
         main(command(tmp_path, suite, "--with", "questions"))
     assert "questions is not KEY=VALUE" in capsys.readouterr().err
@@ -582,6 +582,20 @@ def test_a_suite_that_needs_a_model_and_has_none_says_how_to_set_it(
 def test_a_gold_chain_suite_asks_no_model(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(command(work, suite_values(name="chain"), "--model", "offline")) == 1
     assert capsys.readouterr().err.startswith('Suite chain has no model "environment".\n')
+
+
+def test_decoding_of_a_suite_is_left_out_for_the_rules_with_a_note(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite = json.loads(json.dumps(AGENTS)) | {"name": "decoded"}
+    suite["experiment"]["models"] = [
+        {"model": "environment", "temperature": 0.0, "reasoning_effort": "medium"}
+    ]
+    suite["comparison"]["apart"] = []
+    assert main(command(work, suite, "--model", "offline", "--with", "seeds=[1]")) == 0
+    assert "offline has no decoding: reasoning_effort, temperature are left out." in (
+        capsys.readouterr().err
+    )
 
 
 def test_a_preset_of_ones_own_without_a_label_has_the_name_of_its_file(
