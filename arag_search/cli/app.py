@@ -227,7 +227,10 @@ def _print_version(wanted: bool) -> None:
 
         import typer
 
-        print(f"arag-search {version('arag-search')}")
+        from arag_search.system.release import commit
+
+        of_commit = f" (commit {known})" if (known := commit()) else ""
+        print(f"arag-search {version('arag-search')}{of_commit}")
         raise typer.Exit
 
 

@@ -40,7 +40,7 @@ class RunDescription(BaseModel):
 
     ``count`` is the number of questions in the file, ``limit`` the number of them to answer (None:
     all). ``filter`` is the scope of the index, ``encoder`` the encoder of its vectors and of
-    queries, None if the preset needs none.
+    queries, None if the preset needs none. ``versions`` say with which code the run began.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -55,6 +55,7 @@ class RunDescription(BaseModel):
     count: int = Field(ge=1)
     limit: int | None = Field(ge=1)
     encoder: EncoderIdentity | None = None
+    versions: dict[str, str] = Field(default_factory=dict)
     fingerprints: dict[str, str]
 
     @property

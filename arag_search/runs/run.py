@@ -8,11 +8,13 @@ fail are skipped.
 
 from __future__ import annotations
 
+import platform
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
 from queue import SimpleQueue
@@ -28,6 +30,7 @@ from arag_search.questions.files import Question, questions_fingerprint
 from arag_search.runs.folder import RunDescription, RunFolder, RunRecords
 from arag_search.runs.prices import Prices, check_cost_limit
 from arag_search.search.index import Index
+from arag_search.system import release
 from arag_search.system.processes import Interrupts
 from arag_search.system.progress import Progress, counted
 from arag_search.tools.preset import Preset
@@ -178,8 +181,23 @@ def _description(
         count=len(questions),
         limit=options.limit,
         encoder=agent.encoder,
+        versions=_versions(agent),
         fingerprints={**agent.fingerprints, "questions": questions_fingerprint(questions)},
     )
+
+
+def _versions(agent: Agent) -> dict[str, str]:
+    """Return the commit, a digest of the sources, and the versions of what they run on."""
+    manifest, encoder = agent.index.manifest, agent.encoder
+    package = {"onnx": "onnxruntime", "sentence-transformers": "sentence-transformers"}
+    used = {"tokenizer": "bpe-openai", "encoder": package.get(encoder.kind) if encoder else None}
+    return {
+        "commit": release.commit() or "unknown",
+        "sources": release.sources(),
+        "python": platform.python_version(),
+        "engine": f"{manifest.engine} {manifest.engine_version}",
+        **{what: f"{name} {version(name)}" for what, name in used.items() if name},
+    }
 
 
 def _say_what_is_there(

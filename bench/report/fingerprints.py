@@ -8,15 +8,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from arag_search.questions.files import Question, questions_fingerprint
+from arag_search.system import release
+from arag_search.system.release import ROOT, digest_of
 
-ROOT = Path(__file__).parents[2]
 SOURCES = {
-    "arag_search": (".py", ".java", ".md", ".yaml"),
-    "index_jobs": (".py",),
+    **release.SOURCES,
     "configs": (".yaml", ".md"),
     "bench": (".py",),
 }
@@ -26,14 +25,7 @@ SOURCES = {
 @cache
 def code_fingerprint() -> str:
     """Hash all sources of this checkout as they are, committed or not."""
-    digest = hashlib.sha256()
-    for folder, endings in SOURCES.items():
-        for path in sorted((ROOT / folder).rglob("*")):
-            if path.suffix in endings and path.name != "README.md":
-                content = path.read_bytes()
-                name = path.relative_to(ROOT).as_posix()
-                digest.update(f"{name}\0{len(content)}\0".encode() + content)
-    return digest.hexdigest()[:16]
+    return digest_of(ROOT, SOURCES)
 
 
 def prompt_fingerprint(prompt: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from arag_search.engines.lucene.jvm import LUCENE_VERSION
 from arag_search.evaluation.bootstrap import Interval
 from arag_search.manifest import Manifest
 from arag_search.system.processes import usable_cores
+from arag_search.system.release import git
 from bench.report import markdown
 from bench.report.fingerprints import code_fingerprint
 
@@ -117,8 +117,8 @@ def circumstances(
     about: dict[str, Any] = {
         "command": command,
         "taken": datetime.now(UTC).isoformat(timespec="seconds"),
-        "commit": _git("rev-parse", "--verify", "HEAD"),
-        "uncommitted_changes": bool(_git("status", "--porcelain")),
+        "commit": git("rev-parse", "--verify", "HEAD"),
+        "uncommitted_changes": bool(git("status", "--porcelain")),
         "code": code_fingerprint(),
         "python": platform.python_version(),
         "lucene": LUCENE_VERSION,
@@ -138,17 +138,6 @@ def corpus_of(manifest: Manifest) -> dict[str, Any]:
         "sentences": manifest.sentences,
         "fingerprint": manifest.fingerprint,
     }
-
-
-def _git(*words: str) -> str | None:
-    """Run git and return its output, or None if it fails or prints nothing."""
-    try:
-        done = subprocess.run(
-            ("git", *words), cwd=Path(__file__).parent, capture_output=True, text=True, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip() or None
 
 
 def show(path: Path, figures: Sequence[Figure], run: Mapping[str, Any]) -> None:

@@ -104,7 +104,9 @@ def test_run_json_says_what_the_run_is(index: Index, preset: Preset, tmp_path: P
     run(index, questions(3), preset, model(), tmp_path, options=options)
     description = json.loads((tmp_path / "run.json").read_bytes())
     assert {
-        key: description[key] for key in description if key not in ("created", "fingerprints")
+        key: description[key]
+        for key in description
+        if key not in ("created", "fingerprints", "versions")
     } == {
         "format_version": 1, "preset": "logical_read", "index": "memory", "filter": "year:1700",
         "model": "scripted", "questions": "/data/q.jsonl", "count": 3, "limit": 2,

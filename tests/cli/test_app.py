@@ -71,7 +71,9 @@ def test_without_arguments_the_commands_are_listed(
     assert done.code == 0
     listed = done.lines[done.lines.index("Commands:") + 1 :]
     assert [line.split(maxsplit=1) for line in listed] == [[*line] for line in COMMANDS.items()]
-    assert re.fullmatch(r"arag-search \d+\.\d+\.\d+\n", arag("--version").out)
+    assert re.fullmatch(
+        r"arag-search \d+\.\d+\.\d+( \(commit [0-9a-f]{40}\))?\n", arag("--version").out
+    )
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,12 @@ def test_run_answers_all_questions_and_score_reads_them(arag: Command) -> None:
         "Next: arag-search score all\n",
         "",
     )
+    versions = json.loads(Path("all/run.json").read_text())["versions"]
+    assert [*versions] == ["commit", "sources", "python", "engine", "tokenizer"]
+    assert re.fullmatch(r"[0-9a-f]{40}|unknown", versions["commit"])
+    assert re.fullmatch(r"[0-9a-f]{16}", versions["sources"])
+    assert versions["engine"].startswith("lucene 10.")
+    assert versions["tokenizer"].startswith("bpe-openai 0.")
     score_done = arag("score", "all")
     lines = score_done.out.splitlines()
     assert lines[0] == "logical_read, model offline, index sample"
