@@ -30,6 +30,7 @@ BENCHES = {
     "scale": "bench.scale.scale",
     "sets": "bench.sets.sets",
     "speed": "bench.speed.speed",
+    "suite": "bench.ablation.own_suite",
     "verify": "bench.report.verify",
 }
 """The module behind each name; its ``main(arguments)`` returns the exit code."""
