@@ -70,11 +70,11 @@ MARKS: Mapping[tuple[str, str], str] = {
         "needs pandas, which the project does not install",
     ("configs/README.md", "arag-search run --config configs/musique.yaml"):
         "needs files of A-RAG and a model key; tests/cli/test_arag_files.py runs such commands",
-    ("index_jobs/README.md", "ray start --head"): "needs a cluster",
     ("index_jobs/README.md", "arag-search sync /data/my-index --watch"):
         "it runs until it is stopped; tests/jobs/test_watching.py runs it",
     ("index_jobs/README.md", "0 3 * * *"): "the crontab is yours",
-    ("index_jobs/README.md", "hf download sentence-transformers/all-MiniLM-L6-v2"):
+    ("index_jobs/README.md", "ray start --head"): "needs a cluster",
+    ("index_jobs/VECTORS.md", "hf download sentence-transformers/all-MiniLM-L6-v2"):
         "downloads gigabytes",
     (OPERATORS, "printf 'ARAG_MCP_TOKEN="):
         "starts services; tests/docker/test_one_node.py runs these files",

@@ -18,6 +18,7 @@ GUIDES = (
     "arag_search/search/README.md",
     "configs/README.md",
     "index_jobs/README.md",
+    "index_jobs/VECTORS.md",
     "opensearch/README.md",
     "bench/README.md",
     *sorted(f"bench/studies/{path.name}" for path in (ROOT / "bench" / "studies").glob("*.md")),

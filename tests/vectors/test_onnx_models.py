@@ -126,7 +126,7 @@ def test_what_the_libraries_say_of_files_is_passed_on_with_advice(
     assert raised.value.what.startswith("The files of the model cannot be loaded (")
     assert words in raised.value.what
     assert raised.value.do == (
-        'Download onnx/model.onnx again, or make it: "Without torch" in index_jobs/README.md.'
+        'Download onnx/model.onnx again, or make it: "Without torch" in index_jobs/VECTORS.md.'
     )
 
 

@@ -51,7 +51,7 @@ class OnnxEncoder(LocalEncoder):
     """
 
     kind = "onnx"
-    advice = f'Download {ONNX_FILE} again, or make it: "Without torch" in index_jobs/README.md.'
+    advice = f'Download {ONNX_FILE} again, or make it: "Without torch" in index_jobs/VECTORS.md.'
 
     def __init__(self, name: str, **options: Unpack[EncoderOptions]) -> None:
         check_extra("onnx", "onnxruntime")
