@@ -34,7 +34,7 @@ COUNTS = {
     "README.md": Counts(760, 3, 2, 0),
     "arag_search/README.md": Counts(2447, 5, 12, 1),
     "arag_search/mcp_server/README.md": Counts(2205, 12, 6, 2),
-    "arag_search/query/README.md": Counts(3262, 16, 15, 1),
+    "arag_search/query/README.md": Counts(2290, 0, 0, 0),
     "arag_search/search/README.md": Counts(2552, 14, 12, 5),
     "configs/README.md": Counts(3418, 20, 16, 6),
     "index_jobs/README.md": Counts(2988, 0, 0, 0),
