@@ -39,7 +39,7 @@ COUNTS = {
     "configs/README.md": Counts(3418, 20, 16, 6),
     "index_jobs/README.md": Counts(2988, 0, 0, 0),
     "index_jobs/VECTORS.md": Counts(868, 0, 0, 0),
-    "opensearch/README.md": Counts(2261, 9, 3, 2),
+    "opensearch/README.md": Counts(1712, 0, 0, 0),
     "bench/README.md": Counts(1288, 4, 3, 0),
     "CHANGELOG.md": Counts(5039, 35, 15, 3),
 }
