@@ -19,7 +19,7 @@ from arag_search.agent.models.usage import RequestTokens, Usage
 from arag_search.agent.wording import is_refusal
 from arag_search.errors import RunError, on_one_line
 from arag_search.tools.conversation import ShownReference
-from arag_search.tools.registry import READ_TOOLS
+from arag_search.tools.registry import READ_TOOLS, TOOLS
 from arag_search.tools.replies.parts import ShownPassage, passages_at, passages_under
 from arag_search.tools.replies.spans import PassageSpan, check_spans
 from arag_search.tools.tool import Status
@@ -70,9 +70,10 @@ class Step:
         return self.tool_name in READ_TOOLS
 
     def shown_passages(self) -> list[ShownPassage]:
-        """Return the text that the output shows of each passage, in the order of the output; where
-        places are not recorded, it is what stands under each id, without a title."""
-        if self.passages or not self.hit_ids:
+        """Return the text that the output shows of each passage, in the order of the output. If the
+        tool is not one of ours and records no places, it is what stands under each id, without a
+        title."""
+        if self.passages or self.tool_name in TOOLS:
             return passages_at(self.tool_output, self.passages)
         return passages_under(self.tool_output, self.hit_ids)
 
