@@ -212,7 +212,7 @@ def _short(value: float) -> str:
 
 def difference_text(name: str, interval: Interval) -> str:
     """Format a difference with its interval: as a factor for a ratio, else with its sign. If it is
-    not resolved, also the difference that could have been."""
+    not told apart, also the difference that could have been."""
 
     def change(value: float) -> str:
         if is_ratio(name):
