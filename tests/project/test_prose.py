@@ -36,7 +36,7 @@ COUNTS = {
     "arag_search/mcp_server/README.md": Counts(2205, 12, 6, 2),
     "arag_search/query/README.md": Counts(2288, 0, 0, 0),
     "arag_search/search/README.md": Counts(1672, 0, 0, 0),
-    "configs/README.md": Counts(3418, 20, 16, 6),
+    "configs/README.md": Counts(2000, 0, 0, 0),
     "index_jobs/README.md": Counts(2988, 0, 0, 0),
     "index_jobs/VECTORS.md": Counts(868, 0, 0, 0),
     "opensearch/README.md": Counts(1712, 0, 0, 0),
