@@ -40,7 +40,7 @@ COUNTS = {
     "index_jobs/README.md": Counts(2988, 0, 0, 0),
     "index_jobs/VECTORS.md": Counts(868, 0, 0, 0),
     "opensearch/README.md": Counts(1712, 0, 0, 0),
-    "bench/README.md": Counts(1288, 4, 3, 0),
+    "bench/README.md": Counts(800, 0, 0, 0),
     "CHANGELOG.md": Counts(5039, 35, 15, 3),
 }
 
