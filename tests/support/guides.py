@@ -12,6 +12,7 @@ from arag_search.cli.app import run
 ROOT = Path(__file__).parents[2]
 GUIDES = (
     "README.md",
+    "TROUBLE.md",
     "arag_search/README.md",
     "arag_search/mcp_server/README.md",
     "arag_search/query/README.md",
