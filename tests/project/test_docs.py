@@ -44,10 +44,10 @@ OPERATORS = "opensearch/README.md"
 TESTS = "uv run --extra all --group dev pytest"
 SLOW = "takes minutes, and reads data that is not in the repository"
 MARKS: Mapping[tuple[str, str], str] = {
-    ("README.md", f"pip install uv && {TESTS}"): "it is what runs the tests",
-    ("README.md", "arag-search search ~/reports"): "it needs a folder of yours",
     ("README.md", "uv tool install '.[mcp,files]'"):
         "it installs a tool for its user; tests/mcp/test_folders.py does so in an empty home",
+    ("README.md", "arag-search search ~/reports"): "it needs a folder of yours",
+    ("README.md", f"pip install uv && {TESTS}"): "it is what runs the tests",
     ("arag_search/README.md", "uv run python -m arag_search.engines.lucene.java"):
         "it rewrites a file of the repository; a test rebuilds the jar in another folder",
     ("arag_search/mcp_server/README.md", "arag-search install claude-code my-index"):
