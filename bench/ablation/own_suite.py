@@ -9,6 +9,8 @@ The folder has the suite and links to both files. The suite says what to change 
 from __future__ import annotations
 
 import argparse
+import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -33,17 +35,27 @@ def _write(options: argparse.Namespace, _: str) -> int:
     folder: Path = options.to
     files = {CORPUS_LINES: options.corpus, QUESTIONS: options.questions}
     missing = [str(file) for file in files.values() if not file.is_file()]
-    if missing or folder.exists():
+    if missing:
         raise BenchError(
-            "There is no such file." if missing else "The folder is there already.",
-            where=", ".join(missing) or str(folder),
-            allowed="a file of a corpus, one of questions, and a new folder",
-            do="Name another.",
+            "There is no such file.",
+            where=", ".join(missing),
+            allowed="the file of a corpus, then that of its questions",
+            do="Correct the path.",
+        )
+    if folder.exists():
+        raise BenchError(
+            "The folder is there already.",
+            where=str(folder),
+            allowed="a folder that does not exist",
+            do="Name another with --to, or delete this one.",
         )
     folder.mkdir(parents=True)
     for name, file in files.items():
         (folder / name).symlink_to(file.resolve())
-    suite = TEMPLATE.read_text("utf-8").replace("SET", folder.resolve().name)
+    name = folder.resolve().name
+    suite = TEMPLATE.read_text("utf-8").replace("SET", name)
+    suite = suite.replace("NAME", re.sub(r"[^a-z0-9]+", "_", name.lower()))
     (folder / "suite.yaml").write_text(suite, "utf-8")
-    print(f"Next: python -m bench ablate {folder}/suite.yaml --data {folder} --model offline")
+    file, data = shlex.quote(str(folder / "suite.yaml")), shlex.quote(str(folder))
+    print(f"Next: python -m bench ablate {file} --data {data} --model offline")
     return 0

@@ -25,14 +25,16 @@ def test_the_suite_that_is_written_runs_with_the_rules(
     assert len(Path("mine/suite.yaml").read_text("utf-8").splitlines()) <= 20
     assert ablate([*words[5:], "--work", "work"]) == 0
     assert "| ContainAcc | logical_read | no pointer | mine |" in capsys.readouterr().out
-    assert {len(cell.rows) for cell in read_cells(tmp_path / "work" / "own-offline")} == {12}
+    assert {len(cell.rows) for cell in read_cells(tmp_path / "work" / "own_mine-offline")} == {12}
     assert main(given) == 1
     assert capsys.readouterr().err == (
         "The folder is there already.\n"
         "Where: mine\n"
-        "Allowed: a file of a corpus, one of questions, and a new folder\n"
-        "Do: Name another.\n"
+        "Allowed: a folder that does not exist\n"
+        "Do: Name another with --to, or delete this one.\n"
     )
     assert main(["init", "absent.jsonl", given[2], "--to", "other"]) == 1
     assert "Where: absent.jsonl\n" in capsys.readouterr().err
+    assert main([*given, "--to", "My data"]) == 0
+    assert "name: own_my_data  #" in Path("My data/suite.yaml").read_text("utf-8")
     assert not Path("other").exists()
