@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from importlib.metadata import version
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -31,8 +32,9 @@ METHOD = (
     "of values at {level:.0%}, of contrasts at a level that is corrected for their number "
     "(Bonferroni), at {alpha:.0%} in all for the primary measure and for the others. Tokens and "
     "seconds of the agent are geometric means, compared by their ratio; others are means, compared "
-    "by their difference. *not told apart*: 0 lies in the interval; beside it the smallest "
-    "difference that could have been told. It does not say that two are as good as each other."
+    "by their difference. *x 0.50*: the first takes half of the second. *not told apart*: 0 lies "
+    "in the interval; beside it the smallest difference that could have been told. It does not say "
+    "that two are as good as each other."
 )
 
 
@@ -44,7 +46,7 @@ def write_report(analysis: Analysis, run: Mapping[str, Any], folder: Path) -> Pa
     drawn = picture(analysis)
     if drawn:
         write_atomically(folder / f"{name}.svg", drawn.encode())
-    text = markdown(analysis, run["command"], f"{name}.svg" if drawn else None)
+    text = markdown(analysis, run, f"{name}.svg" if drawn else None)
     write_atomically(folder / f"{name}.md", text.encode())
     write_results(folder / f"{name}.json", [figure(analysis)], run)
     lines = (orjson.dumps(cell, option=orjson.OPT_APPEND_NEWLINE)
@@ -64,15 +66,17 @@ def declaration(suite: Suite) -> list[str]:
     return [f"{what}{'; '.join(pairs)}" for what, pairs in asked.items()]
 
 
-def markdown(analysis: Analysis, command: str, drawn: str | None) -> str:
-    """Return the whole text of the report; ``drawn`` is the name of its picture."""
+def markdown(analysis: Analysis, run: Mapping[str, Any], drawn: str | None) -> str:
+    """Return the whole text of the report; ``run`` are its circumstances, and ``drawn`` is the name
+    of its picture."""
     suite = analysis.suite
     method = METHOD.format(
         macro=MACRO, resamples=analysis.resamples, seed=SEED, level=LEVEL, alpha=ALPHA
     )
     return "\n".join(
         [
-            *(f"# {suite.name}", "", suite.description, "", f"`{command}`", ""),
+            *(f"# {suite.name}", "", suite.description, "", f"`{run['command']}`", ""),
+            *(_made_by(run), ""),
             *("## How it was asked", "", *declaration(suite), "", method),
             *map(_meaning, analysis.measures),
             "",
@@ -81,6 +85,14 @@ def markdown(analysis: Analysis, command: str, drawn: str | None) -> str:
             *paper_lines(suite.name, suite.experiment.sets),
         ]
     )
+
+
+def _made_by(run: Mapping[str, Any]) -> str:
+    """Return what a citation of the figures has to name beside the command."""
+    commit = f"commit {run['commit']}" if run["commit"] else "commit unknown"
+    changed = ", with uncommitted changes" if run["uncommitted_changes"] else ""
+    sources = f"sources {run['code']}, Lucene {run['lucene']}, Python {run['python']}"
+    return f"Made by arag_search {version('arag-search')} ({commit}{changed}; {sources})."
 
 
 def _meaning(name: str) -> str:
@@ -153,8 +165,8 @@ def contrast_table(analysis: Analysis, stratum: Levels) -> list[str]:
         for (contrast, group), of in analysis.differences.items()
         if contrast.stratum == stratum
     ]
-    head = ("measure", "first", "second", "data set", "first to second")
-    return table((*head, "wins", "losses", "ties"), rows)
+    head = ("measure", "first", "second", "data set", "first - second, or x second")
+    return table((*head, "wins of first", "losses", "ties"), rows)
 
 
 def intent_table(rows: Rows) -> list[str]:
@@ -224,7 +236,7 @@ def difference_text(name: str, interval: Interval) -> str:
         return text
     least = interval.resolution
     known = f"{math.expm1(least):.0%}" if is_ratio(name) else change(least).removeprefix("+")
-    return f"{text} {NOT_TOLD_APART} (from {known})"
+    return f"{text} {NOT_TOLD_APART} (smallest: {known})"
 
 
 def levels_text(levels: Levels) -> str:

@@ -56,7 +56,9 @@ def test_half_the_tokens_everywhere_is_a_contrast_with_its_factor() -> None:
     text = "\n".join(contrast_table(analysis_of(), FIRST))
     row = "| TokensToEvidence | logical | keyword | macro-average | x 0.50 [x 0.50, x 0.50] |"
     assert f"{row} 18 | 0 | 0 |" in text
-    assert "| small | +0.000 [+0.000, +0.000] not told apart (from 0.000) | 0 | 0 | 6 |" in text
+    assert (
+        "| small | +0.000 [+0.000, +0.000] not told apart (smallest: 0.000) | 0 | 0 | 6 |" in text
+    )
 
 
 def test_seeds_are_averaged_before_anything_else() -> None:
@@ -85,10 +87,22 @@ def test_a_measure_without_values_is_left_out_unless_contrasts_rest_on_it() -> N
 
 
 def test_a_report_has_text_json_cells_and_a_picture_and_names_no_folder(tmp_path: Path) -> None:
-    path = write_report(analysis_of(), {"command": "python -m bench ablate x.yaml"}, tmp_path)
+    run = {
+        "command": "python -m bench ablate x.yaml",
+        "commit": "abc",
+        "uncommitted_changes": True,
+        "code": "def",
+        "lucene": "10.5.1",
+        "python": "3.11.7",
+    }
+    path = write_report(analysis_of(), run, tmp_path)
     names = {file.name for file in tmp_path.iterdir()}
     assert names == {"trial.md", "trial.json", "trial.svg", "cells.jsonl"}
     text = path.read_text()
+    assert (
+        "(commit abc, with uncommitted changes; sources def, Lucene 10.5.1, Python 3.11.7)." in text
+    )
+    assert "| first - second, or x second | wins of first |" in text
     assert "| small | logical | 150 [" in text
     assert ", mean 175 [108, 242] | 0.667 [0.5, 1] | 6 | 0 | 0 |" in text
     assert text.count("### Values") == 2

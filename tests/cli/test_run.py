@@ -262,9 +262,10 @@ def test_several_runs_are_compared_with_the_first(arag: Command, sample_run: str
     done = arag("score", sample_run, "other-run", "--measure", "EM,Steps")
     assert (done.code, done.err) == (0, "")
     assert done.lines[2] == "Intervals of 95% for all of them together, 97.50% each."
-    assert done.lines[4].split()[:4] == ["questions", sample_run, "other-run", "difference"]
-    assert "  0.000  [0.000, 0.000]  not told apart     0       0     4" in done.lines[5]
-    assert done.lines[5].endswith(" -")
+    assert done.lines[3] == f"Differences, wins and losses are those of a run against {sample_run}."
+    assert done.lines[5].split()[:4] == ["questions", sample_run, "other-run", "difference"]
+    assert "  0.000  [0.000, 0.000]  not told apart     0       0     4" in done.lines[6]
+    assert done.lines[6].endswith(" -")
     report = arag("score", sample_run, "other-run", "--json").json
     assert [*report["runs"]] == [sample_run, "other-run"]
     assert len(report["questions"]) == 8

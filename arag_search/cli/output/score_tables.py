@@ -72,6 +72,7 @@ def differences_text(compared: RunDifferences) -> str:
     first, *others = compared.scores
     lines = [f"{name}: {_run_line(score)}" for name, score in compared.scores.items()]
     lines.append(f"Intervals of {LEVEL:.0%} for all of them together, {compared.level:.2%} each.")
+    lines.append(f"Differences, wins and losses are those of a run against {first}.")
     for name in others:
         head = ("", "questions", first, name, "difference", "interval", "", *_COUNTED)
         rows = [_difference_cells(of) for of in compared.differences if of.run == name]
