@@ -410,7 +410,7 @@ def _own_kind(text: str, module: str, name: str) -> Kind:
         raise ArgumentError(
             f"The measure {text} cannot be imported ({type(error).__name__}: {error}).",
             where=folder,
-            allowed=f"{OWN_MEASURE} of a module in this folder, or of one that is installed",
+            allowed=f"{OWN_MEASURE} of a module in {folder}, or of one that is installed",
             do=f"Run the command in the folder of the module, with {name}(record, question) in it.",
         ) from error
     finally:  # later imports look there last
@@ -461,6 +461,9 @@ def allowed_names() -> str:
 
 def _no_such_measure(text: str, what: str) -> ArgumentError:
     close = next((kind.name for kind in KINDS if kind.name.lower() == text.lower()), None)
+    module, dot, function = text.rpartition(".")
+    if dot and _OWN_FORM.fullmatch(own := f"{module}:{function}"):
+        close = own
     return ArgumentError(
         what,
         where="the name of a measure",

@@ -69,6 +69,7 @@ def test_a_ranking_prints_with_its_number_of_documents() -> None:
     [
         ("Accuracy", 'There is no measure "Accuracy".', ""),
         ("em", 'There is no measure "em".', "Do: Write EM."),
+        ("mine.words", 'There is no measure "mine.words".', "Do: Write mine:words."),
         ("Recall@", 'There is no measure "Recall@".', ""),
         ("Recall@1.5", 'There is no measure "Recall@1.5".', ""),
         ("Recall", '"Recall" needs a number of documents: Recall@10.', ""),

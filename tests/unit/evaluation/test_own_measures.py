@@ -74,7 +74,7 @@ def test_what_cannot_be_imported_is_said(folder: Path) -> None:
         "The measure own_absent:count cannot be imported (ModuleNotFoundError: No module named "
         "'own_absent').\n"
         f"Where: {folder}\n"
-        "Allowed: MODULE:FUNCTION of a module in this folder, or of one that is installed\n"
+        f"Allowed: MODULE:FUNCTION of a module in {folder}, or of one that is installed\n"
         "Do: Run the command in the folder of the module, with count(record, question) in it."
     )
     name = own("def length(record, question): return 1\n")
