@@ -109,7 +109,7 @@ def _answer(index: Index) -> None:
     with as_file(files("arag_search") / "sample" / "questions.jsonl") as file:
         questions = {question.id: question for question in load_questions(file)}
     print_text(
-        "\nQuestions, answered by the agent with the offline model: plain rules, no language "
+        "\nQuestions, answered by the agent with the offline model: built-in rules, no language "
         f"model.\n{HOW_TO_SET}"
     )
     agent = Agent(index, load_preset(PRESET), choose_model(OFFLINE))

@@ -26,7 +26,7 @@ from tests.support.scripted_model import ScriptedModel
 
 QUESTION = "Where did the man who revised the libretto of Vivaldi's Griselda die?"
 NOTE = (
-    "Plain rules answered (offline), no language model. Set ARAG_MODEL and "
+    "Built-in rules answered (offline), no language model. Set ARAG_MODEL and "
     "OPENAI_API_KEY, for another endpoint than OpenAI's also OPENAI_BASE_URL."
 )
 SECONDS = re.compile(r"\d+\.\d s")

@@ -26,7 +26,7 @@ HOW_TO_SET = (
     f"Set {MODEL_VARIABLE} and OPENAI_API_KEY, for another endpoint than OpenAI's "
     "also OPENAI_BASE_URL."
 )
-OFFLINE_NOTE = f"Plain rules answered (offline), no language model. {HOW_TO_SET}"
+OFFLINE_NOTE = f"Built-in rules answered (offline), no language model. {HOW_TO_SET}"
 """The note that commands print with answers of the offline model."""
 
 
