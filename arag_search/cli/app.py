@@ -47,7 +47,7 @@ COMMANDS = {
     "ask": "Answer a question from an index, or several in a conversation.",
     "mcp": "Serve indexes to models, over the Model Context Protocol.",
     "install": "Let a client such as an assistant or an editor search an index.",
-    "read": "Print chunks or a document in full, or list all documents.",
+    "read": "Print passages or a document in full, or list all documents.",
     "check": "Show how a query is understood, or what is wrong with it.",
     "info": "Describe an index and its vectors, and verify them.",
     "presets": "List the presets, or explain one with its prompt.",

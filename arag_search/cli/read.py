@@ -64,7 +64,7 @@ def read_command(
     lines: Annotated[
         int,
         typer.Option(
-            help="With ID:N in place of a chunk: print this many lines.",
+            help="With ID:N in place of a passage: print this many lines.",
             metavar="N",
             min=1,
             max=20_000,
@@ -83,11 +83,11 @@ def read_command(
     *,
     typed: Typed,
 ) -> int:
-    """Print chunks or a whole document in full, or list all documents.
+    """Print passages or a whole document in full, or list all documents.
 
-    Each chunk is printed with its title, its metadata, and the ids of the chunks before and after
-    it; a document with its title and metadata, and the id of each chunk before its text. ID:N
-    prints numbered lines of a document from line N on, ID:N:M from column M of that line.
+    Each passage is printed with its title, its metadata, and the ids of the passages before and
+    after it; a document with its title and metadata, and the id of each passage before its text.
+    ID:N prints numbered lines of a document from line N on, ID:N:M from column M of that line.
 
     With --all, documents are in corpus order, each with its id, title, size and metadata. As JSON
     they have their whole texts (Unicode NFC) and metadata, so that an index of the same passages

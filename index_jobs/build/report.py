@@ -138,7 +138,7 @@ class SourcesReport(IndexReport):
                 lines.append("  read larger files with `max_file_size`")
         if self.undeclared_metadata:
             names = listed(self.undeclared_metadata, True)
-            lines.append(f"keys without a field, not declared in `metadata`: {names}")
+            lines.append(f"not kept as fields, because `metadata` does not declare them: {names}")
         if self.skipped_lines:
             lines.append(f"skipped: {counted(self.skipped_lines, 'bad record')}")
             lines += _lines(self.skipped_examples, self.skipped_lines, "  ")

@@ -351,6 +351,11 @@ def test_a_flipped_bit_is_found_by_a_checksum(
         ("nowhere", "There is no index.\nWhere: nowhere"),
         ("plain.jsonl", "This is a file, not an index.\nWhere: plain.jsonl"),
         ("Plian", "There is no index.\nWhere: Plian\nDo: Name one that is there: plain. Or build"),
+        (
+            "localhost:9200/wiki",
+            "There is no index.\nWhere: localhost:9200/wiki\n"
+            "Do: Begin the address of a server with http:// or https://: http://localhost:9200/wiki",
+        ),
         ("empty", "The folder holds no index.\nWhere: empty"),
         (" ", "The path of the index is empty.\nAllowed: a file or folder"),
         ("caf\udce9", "The path of the index is not UTF-8.\nWhere: caf\\udce9"),

@@ -88,7 +88,7 @@ def test_an_index_holds_every_document_in_order_with_its_metadata() -> None:
         "one.jsonl: documents",
         "notes: files",
         "left out: 1 .png (not read; `include` reads text)",
-        "keys without a field, not declared in `metadata`: x (1)",
+        "not kept as fields, because `metadata` does not declare them: x (1)",
         "documents without text (records): 1 (b)",
         "declared in `metadata`, but in no record: lang",
         "language: en 100% of a sample; en is used (`language` changes that)",

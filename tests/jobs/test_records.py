@@ -63,7 +63,10 @@ def test_records_are_indexed_as_the_lines_of_a_file(given: Iterable[Any]) -> Non
     lines = build_index([file_of("records.jsonl", *RECORDS)], "lines", OPTIONS)
     report = build_index(given, to="index", options=OPTIONS)
     assert report.sources == (("records", "documents"),)
-    assert report.warnings()[0] == "keys without a field, not declared in `metadata`: more (1)"
+    assert (
+        report.warnings()[0]
+        == "not kept as fields, because `metadata` does not declare them: more (1)"
+    )
     assert lines.warnings() == report.warnings()
     (ours, *shown), (theirs, *expected) = same_index("index"), same_index("lines")
     assert shown == expected
@@ -206,7 +209,9 @@ def test_records_are_added_replaced_left_alone_and_deleted() -> None:
     build_index([VIVALDI], "index", OPTIONS)
     report = add(ticket("t1"), ticket("t2") | {"year": 2024, "more": 1})
     assert report.added == 2
-    assert report.warnings() == ["keys without a field, not declared in `metadata`: more (1)"]
+    assert report.warnings() == [
+        "not kept as fields, because `metadata` does not declare them: more (1)"
+    ]
     report = add(ticket("t1", "Closed."), ticket("t2") | {"year": 2024}, VIVALDI)
     assert (report.added, report.replaced, report.unchanged) == (0, 1, 2)
     report = index_jobs.add((ticket(id) for id in ("t3", "t4")), "index", source="tickets")

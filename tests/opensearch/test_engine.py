@@ -82,7 +82,7 @@ def test_an_index_that_does_not_exist_is_reported(server: Server) -> None:
     assert str(caught.value) == (
         "There is no such index on the server.\n"
         f"Where: {server.address('nowhere')}\n"
-        "Do: Build it with: arag-search index SOURCE --to ADDRESS"
+        f"Do: Build it with: arag-search index SOURCE --to {server.address('nowhere')}"
     )
 
 

@@ -48,6 +48,7 @@ _BUILD_LOCK = "build.lock"
 _BUILDER = "arag-search index, process "
 _IN_USE = "in_use.lock"
 _SIGNATURE = "build.json"
+_HOST_AND_PORT = re.compile(r"[A-Za-z0-9.-]+:[0-9]{2,5}/")
 _GENERATION = re.compile(r"g([1-9]\d{0,8})")
 _MANIFEST_BYTES = 4096
 _ATTEMPTS = 50
@@ -159,6 +160,9 @@ def _not_found(location: Path) -> IndexNotFoundError:
             do=f"Name its folder: {on_one_line(str(location.parent))}",
         )
     if not location.is_dir():
+        if _HOST_AND_PORT.match(str(location)):
+            do = f"Begin the address of a server with http:// or https://: http://{location}"
+            return IndexNotFoundError("There is no index.", where=str(location), do=do)
         near = _nearest_names(location)
         other = f"Name one that is there: {near}. Or build" if near else "Build"
         do = f"{other} one: arag-search index SOURCE --to {location}"

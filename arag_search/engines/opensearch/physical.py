@@ -27,7 +27,7 @@ _Read = TypeVar("_Read")
 
 _IF_THERE = {"ignore_unavailable": "true"}
 _READ = "*.aliases,*.mappings._meta,*.settings.index.number_of_shards"
-_BUILD = "Build it with: arag-search index SOURCE --to ADDRESS"
+_BUILD = "Build it with: arag-search index SOURCE --to "
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,9 @@ def _found(indexes: dict[str, Any], name: str, where: str) -> PhysicalIndexes:
     aliases = {index: info.get("aliases", {}) for index, info in indexes.items()}
     named = [index for index in indexes if index == name or name in aliases[index]]
     if not named:
-        raise IndexNotFoundError("There is no such index on the server.", where=where, do=_BUILD)
+        raise IndexNotFoundError(
+            "There is no such index on the server.", where=where, do=_BUILD + where
+        )
     chunks = named[0]
     check_aliases({index: aliases[index].get(name, {}) for index in named}, where)
     meta = schema.read_meta(indexes[chunks].get("mappings", {}), where)
@@ -76,7 +78,7 @@ def _found(indexes: dict[str, Any], name: str, where: str) -> PhysicalIndexes:
         raise IndexNotFoundError(
             "The index was not built by arag_search: its mapping has no _meta of ours.",
             where=where,
-            do="Name another index. " + _BUILD,
+            do=f"Name another index. {_BUILD}ADDRESS",
         )
     if meta.manifest is None:
         raise IndexNotFoundError(
