@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 WRITTEN = Path(__file__).parents[1] / "commit.txt"
-"""The file in which a build (hatch_build.py) writes the commit that it was made of."""
+"""The file in which a build (.ci/hatch_build.py) writes the commit that it was made of."""
 SOURCES = {"arag_search": (".py", ".java", ".md", ".yaml"), "index_jobs": (".py",)}
 
 

@@ -41,6 +41,14 @@ def test_without_git_or_a_checkout_the_commit_is_unknown(
     assert release.commit() is None
 
 
+def test_the_hook_of_builds_is_in_images_and_source_archives() -> None:
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]
+    hook = build["hooks"]["custom"]["path"]
+    assert (ROOT / hook).is_file()
+    assert hook in build["targets"]["sdist"]["include"]
+    assert f"!{hook}" in (ROOT / ".dockerignore").read_text("utf-8").splitlines()
+
+
 def test_the_citation_has_the_version_of_the_project_and_names_no_machine() -> None:
     text = (ROOT / "CITATION.cff").read_text("utf-8")
     cited = yaml.safe_load(text)

@@ -13,6 +13,8 @@ WRITTEN = "arag_search/commit.txt"
 class CommitHook(BuildHookInterface):  # type: ignore[type-arg]
     """The hook of wheels and source archives; a checkout that is installed for editing asks git."""
 
+    _folder: tempfile.TemporaryDirectory[str] | None = None
+
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Add the file with the commit, unless it is there (in a source archive) or unknown."""
         root = Path(self.root)
@@ -25,6 +27,12 @@ class CommitHook(BuildHookInterface):  # type: ignore[type-arg]
             )  # fmt: skip
         except (OSError, subprocess.SubprocessError):
             return
-        file = Path(tempfile.mkdtemp()) / "commit.txt"
+        self._folder = tempfile.TemporaryDirectory()
+        file = Path(self._folder.name) / "commit.txt"
         file.write_text(done.stdout, "utf-8")
         build_data["force_include"][str(file)] = WRITTEN
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Remove the file that was added."""
+        if self._folder is not None:
+            self._folder.cleanup()
