@@ -52,9 +52,10 @@ def grounding_of(
         return None
     ids = set[str]() if record is None else _cited_ids(record)
     steps = () if record is None else record.trajectory
+    shown_by_step = [step.shown_passages() for step in steps]
     # What replies show of passages can be told, or they show nothing.
-    is_seen = all(step.shown_passages() or not step.hit_ids for step in steps)
-    shown = [passage for step in steps for passage in step.shown_passages() if passage.id in ids]
+    is_seen = all(own or not step.hit_ids for step, own in zip(steps, shown_by_step, strict=True))
+    shown = [passage for own in shown_by_step for passage in own if passage.id in ids]
     pieces: list[list[bool]] = []
     if sets is not None:
         pieces = [

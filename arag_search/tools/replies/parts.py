@@ -77,6 +77,8 @@ def passages_under(output: str, ids: Sequence[str]) -> list[ShownPassage]:
     """Return the text that stands under the ids of files in the output of a tool that records no
     places, such as ripgrep (``id:2:text``, ``[id] 2: text``, or ``[id]`` above lines), without
     titles. Output without an id is the text of the only one; of several, it is that of none."""
+    if not ids:
+        return []
     either = "|".join(map(re.escape, sorted(ids, key=len, reverse=True)))
     mark = rf"^(?:\./)?\[?({either})(?:\]?$|[\]:-] ?\d+[:-] ?)"
     _, *marked = re.split(mark, output, flags=re.MULTILINE)

@@ -113,6 +113,8 @@ def test_lines_without_names_are_those_of_the_only_file_and_of_several_nobody_kn
     assert grounding_of(WHOLE, cites("x.1", steps=(lines,)), []) == Grounding("answer", True)
     lines = replace(lines, hit_ids=("x.1", "y.1"))
     assert grounding_of(WHOLE, cites("x.1", steps=(lines,)), []) is None
+    nothing = replace(lines, hit_ids=(), tool_output="No file\n\nmatches.")
+    assert nothing.shown_passages() == []
 
 
 @pytest.mark.shared_data
