@@ -22,6 +22,7 @@ from arag_search.tokens import count_tokens
 from arag_search.tools.passages.logical import LogicalSearch
 from arag_search.tools.preset_files import DEFAULT_PRESET, load_preset
 from bench import BenchError
+from bench.arguments import BenchParser
 from bench.processes import run
 from bench.report.rows import Figure, Row
 from bench.ripgrep.manuals import plain
@@ -49,8 +50,12 @@ PEERS: Mapping[str, Peer] = {
 }
 
 
-def names_of(text: str) -> tuple[str, ...]:
-    """Return the names of peers in an option."""
+def add_peers(parser: BenchParser) -> None:
+    """Add the option that names peers; ``check_peers`` checks them."""
+    parser.add_default("--peers", _names, (), "peers with commas between them")
+
+
+def _names(text: str) -> tuple[str, ...]:
     return tuple(filter(None, text.split(",")))
 
 

@@ -16,13 +16,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import log2
 from pathlib import Path
+from statistics import fmean
 
 import orjson
 
 from arag_search.engines.base import SearchRequest
 from arag_search.engines.hits import Hit
+from arag_search.evaluation.measurement import ranking_values
+from arag_search.evaluation.measures import parse_measures
 from arag_search.plan.clauses import Clause, ResolvedPlan
 from arag_search.plan.lower import lower
 from arag_search.query.reading import Options, parse_checked
@@ -30,13 +32,14 @@ from arag_search.search.finding.code_order import FIRST, RULES, ordered
 from arag_search.search.index import Index
 from arag_search.search.opening import open_index
 from bench.arguments import BenchParser
-from bench.replies.board import check_peers, figure_of, names_of, own_costs, own_replies
+from bench.replies.board import add_peers, check_peers, figure_of, own_costs, own_replies
 from bench.replies.code_queries import DEFINES, Judged, judged_queries
 from bench.report.rows import Figure, Row, circumstances, show
 from bench.workbench import kept_index, say
 
 NAME = "code"
 DEPTH = 10
+_NDCG = parse_measures([f"nDCG@{DEPTH}"])
 _DEEP = 2 * FIRST
 ORDERS: Mapping[str, Sequence[str]] = {
     "no rules": (),
@@ -53,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--judged", type=Path, help="file of judged queries (default: from the code)"
     )
-    parser.add_default("--peers", names_of, (), "peers with commas between them")
+    add_peers(parser)
     parser.add_kept_work("indexes", NAME)
     parser.add_results()
     return parser.run(arguments, _measured)
@@ -109,25 +112,24 @@ def _asked(index: Index, query: str) -> tuple[Clause, tuple[Hit, ...]]:
 def _rows(name: str, asked: Iterable[tuple[Judged, Clause, Sequence[Hit]]]) -> list[Row]:
     """Return the means of an order."""
     rules = ORDERS[name]
-    values: list[tuple[float, float, bool]] = []
-    for judged, query, hits in asked:
+    grades: dict[str, Mapping[str, int]] = {}
+    typed: dict[str, list[str]] = {}
+    single: dict[str, list[str]] = {}
+    first = 0
+    for number, (judged, query, hits) in enumerate(asked):
         best = ordered(hits[:FIRST], query, rules) if rules else hits[:FIRST]
         files = [hit.doc_id for hit in (*best, *hits[FIRST:])]
-        defines = bool(files) and judged.grades.get(files[0]) == DEFINES
-        values.append((_ndcg(files[:DEPTH], judged), _ndcg(files, judged), defines))
-    typed, single, first = (sum(column) for column in zip(*values, strict=True))
+        first += bool(files) and judged.grades.get(files[0]) == DEFINES
+        grades[id := str(number)] = judged.grades
+        typed[id], single[id] = (list(dict.fromkeys(of)) for of in (files[:DEPTH], files))
     return [
-        Row(f"{name}: nDCG@10", typed / len(values), ""),
-        Row(f"{name}: nDCG@10, one hit a file", single / len(values), ""),
-        Row(f"{name}: definition first", first, f"of {len(values)}"),
+        Row(f"{name}: nDCG@10", _ndcg(grades, typed), ""),
+        Row(f"{name}: nDCG@10, one hit a file", _ndcg(grades, single), ""),
+        Row(f"{name}: definition first", first, f"of {len(grades)}"),
     ]
 
 
-def _ndcg(files: Sequence[str], judged: Judged) -> float:
-    """Return nDCG@10 of the files in the order of their first hits."""
-    grades = [judged.grades.get(file, 0) for file in dict.fromkeys(files)]
-    return _gain(grades) / _gain(sorted(judged.grades.values(), reverse=True))
-
-
-def _gain(grades: Sequence[int]) -> float:
-    return sum(grade / log2(rank + 2) for rank, grade in enumerate(grades[:DEPTH]))
+def _ndcg(grades: Mapping[str, Mapping[str, int]], ranked: Mapping[str, Sequence[str]]) -> float:
+    """Return the mean nDCG@10 of files, best first."""
+    values = ranking_values(_NDCG, grades, ranked).values()
+    return fmean(value for of_query in values for value in of_query.values())

@@ -28,7 +28,7 @@ from arag_search.tools.passages.logical import LogicalSearch
 from arag_search.tools.preset_files import DEFAULT_PRESET, load_preset
 from bench import BenchError
 from bench.arguments import BenchParser
-from bench.replies.board import check_peers, figure_of, names_of, own_costs
+from bench.replies.board import add_peers, check_peers, figure_of, own_costs
 from bench.report.rows import Figure, Row, circumstances, corpus_of, show
 from bench.ripgrep.manuals import plain, without_tags
 from bench.workbench import kept_index, say
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = BenchParser(NAME, __doc__)
     parser.add_argument("manuals", type=Path, help="folder of the unpacked manuals")
     parser.add_default("--lookups", Path, LOOKUPS, "file of lookups")
-    parser.add_default("--peers", names_of, (), "peers with commas between them")
+    add_peers(parser)
     parser.add_kept_work("pages and their index", NAME)
     parser.add_results()
     return parser.run(arguments, _measured)

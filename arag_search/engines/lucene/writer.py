@@ -125,12 +125,8 @@ class LuceneWriter:
     def has_document(self, doc_id: str) -> bool:
         """Return whether a document with this id was added, now or before a resume. Slow."""
         self._wait()
-        with self._failures():
-            reader = java(f"{_INDEX}.DirectoryReader").open(self._indexes[0].writer)
-            try:
-                return int(reader.docFreq(java(f"{_INDEX}.Term")(DOC_ID, doc_id))) > 0
-            finally:
-                reader.close()
+        with self._failures(), self._indexes[0].reading() as reader:
+            return int(reader.docFreq(java(f"{_INDEX}.Term")(DOC_ID, doc_id))) > 0
 
     def document_ids(self) -> Iterator[str]:
         """Iterate, sorted, over the ids of all documents of the checkpoint that was resumed."""
@@ -384,11 +380,12 @@ class _Index:
 
     def count(self) -> int:
         """Count the documents, with those that are not committed and without the deleted ones."""
-        reader = java(f"{_INDEX}.DirectoryReader").open(self.writer)
-        try:
+        with self.reading() as reader:
             return int(reader.numDocs())
-        finally:
-            reader.close()
+
+    def reading(self) -> contextlib.closing[Any]:
+        """Open a reader of all that was added; leaving the block closes it."""
+        return contextlib.closing(java(f"{_INDEX}.DirectoryReader").open(self.writer))
 
     def prepare(self, data: Mapping[str, str]) -> None:
         _set_data(self.writer, data)

@@ -254,10 +254,9 @@ def _shown_as(node: LexborNode, text: _Text) -> str:
         text.unread[_LEFT_OUT] += tag == "nav"
         return ""
     attributes = node.attributes
-    if attributes.keys() <= {"class"} and tag != "dialog":  # most
-        shown = _shown_by_class(tag, attributes.get("class") or "")
-        if shown:
-            return shown
+    shown = _shown_by_class(tag, attributes.get("class") or "")
+    if shown and attributes.keys() <= {"class"} and tag != "dialog":  # most
+        return shown
     style = attributes.get("style")
     is_hidden = (
         "hidden" in attributes
@@ -270,7 +269,6 @@ def _shown_as(node: LexborNode, text: _Text) -> str:
             return ""
     elif tag == "button" and attributes.get("type") in ("submit", "reset"):
         return ""
-    shown = _shown_by_class(tag, attributes.get("class") or "")
     role = attributes.get("role") or ""
     if tag != "body" and tag not in _CONTENT:
         is_banner = role == "banner" and not text.is_in(_CONTENT)
