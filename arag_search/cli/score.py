@@ -69,14 +69,20 @@ def score_command(
     question is that there is no answer.
 
     \b
-    Measures: EM, F1, ContainAcc, GroundedAcc, MemoryShare, JudgeAcc, Factuality; where the corpus
-    has no answer: Refusal, Hallucination, GoldLeak; EvidenceRecall, FullEvidence, TokensToEvidence,
-    RetrievedTokens, PromptTokens, CompletionTokens, TotalTokens, TokensToRight, ToolCalls (of one
-    tool: ToolCalls:open), SummarizeCalls, Iterations, Steps, Seconds, Cost; of rankings, with
-    --index and judged documents (else those that hold the evidence): Recall@k, nDCG@k, AP@k; of the
-    documents that answers cite, best first, with judged documents or --index: CitedRecall@k,
-    CitedNDCG@k, CitedSuccess@k. MODULE:FUNCTION is your own: it returns a number, or None, for a
-    record and its question, and is imported from the current folder.
+    Measures:
+      answers        EM, F1, ContainAcc, GroundedAcc, MemoryShare, JudgeAcc, Factuality
+      no answer      Refusal, Hallucination, GoldLeak (where the corpus has no answer)
+      evidence       EvidenceRecall, FullEvidence, TokensToEvidence
+      cost           RetrievedTokens, PromptTokens, CompletionTokens, TotalTokens, TokensToRight,
+                     ToolCalls (ToolCalls:open of one tool), SummarizeCalls, Iterations, Steps,
+                     Seconds, Cost
+      shown          Recall@k, nDCG@k, AP@k (with --index)
+      cited          CitedRecall@k, CitedNDCG@k, CitedSuccess@k (documents that answers cite)
+      your own       MODULE:FUNCTION
+
+    Rankings of shown and cited documents need judged documents, or with --index the documents that
+    hold the evidence. Your own function is imported from the current folder. It takes a record and
+    its question, and returns a number, or None.
 
     A judge sees the question, the gold answers, the answer and the explanation. Its verdicts are
     kept, so that a run is judged only once. Answers without a verdict are reported as "not judged".
@@ -97,7 +103,6 @@ def score_command(
       arag-search score runs/a --judge gpt-4o-mini --judge-repeats 3 --trajectories
       arag-search score runs/a --judge gpt-4o-mini --judge-repeats 3 --measure Factuality
       arag-search score runs/a --measure CitedRecall@1,TotalTokens,ToolCalls:open
-      arag-search score runs/a runs/b --measure my_module:words_of_answer
     """
     several = len(folders) > 1
     measures = parse_measures(measure or ()) or (BY_DEFAULT if several else ())

@@ -1,7 +1,7 @@
 """Runs over the same questions beside the first of them, question by question.
 
-Differences are of means over the questions that have a value in both runs, with intervals by paired
- All intervals hold together at LEVEL (Bonferroni).
+Differences are of means over the questions that have a value in both runs. Their intervals are
+percentiles of resampled questions (paired bootstrap), and hold together at LEVEL (Bonferroni).
 """
 
 from __future__ import annotations

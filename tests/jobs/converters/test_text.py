@@ -145,7 +145,7 @@ def test_the_guide_and_the_help_list_every_type() -> None:
     guide = (Path(__file__).parents[3] / "index_jobs" / "README.md").read_text("utf-8")
     for name, file_type in FILE_TYPES.items():
         endings = " ".join(file_type.endings)
-        assert f"| {name}{' *' * bool(file_type.packages)} | `{endings}" in guide
+        assert f"| {name}{' *' * bool(file_type.packages)} | `{endings}` |" in guide
         assert f" {' '.join(file_type.endings)} " in help_text
 
 
