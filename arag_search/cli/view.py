@@ -1,18 +1,23 @@
-"""arag-search view: a run as a page for a browser, or one of its questions in the terminal."""
+"""arag-search view: a run as a page for a browser, or one of its questions in the terminal; an
+index as a page to search by hand."""
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
+import webbrowser
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
-from arag_search.cli.options.index import SearchedIndex
+from arag_search.cli.options.index import Opening, SearchedIndex
 from arag_search.cli.options.judge import JudgeOptions
-from arag_search.cli.options.parser import Typed, with_groups
+from arag_search.cli.options.parser import Typed, suggest_presets, with_groups
 from arag_search.cli.output.answers import trajectory_text
-from arag_search.cli.output.printing import print_result, print_text
+from arag_search.cli.output.printing import print_result, print_text, say
 from arag_search.errors import RunError
 from arag_search.runs.folder import RECORDS_FILE, RUN_FILE, read_description, read_records
 from arag_search.search.opening import open_index
@@ -23,9 +28,40 @@ PAGE_FILE = "view.html"
 _NAMED_IDS = 5
 
 
+class PageOptions(NamedTuple):
+    """The options of the page to search by hand."""
+
+    preset: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Of an index: a preset of yours, the path of a .yaml file, which comes first in "
+            "the menu; may be repeated.",
+            metavar="PRESET",
+            autocompletion=suggest_presets,
+        ),
+    ] = None
+    port: Annotated[
+        int,
+        typer.Option(
+            help="Of an index: the port of the page on 127.0.0.1; 0 takes any.", metavar="N",
+            min=0, max=65_535,
+        ),
+    ] = 0  # fmt: skip
+    no_browser: Annotated[
+        bool,
+        typer.Option("--no-browser", help="Of an index: print the address of the page alone."),
+    ] = False
+
+
 @with_groups
 def view_command(
-    folder: Annotated[Path, typer.Argument(help="The folder of a run.", metavar="DIR")],
+    place: Annotated[
+        str,
+        typer.Argument(
+            help="The folder of a run; or an index, its folder or address, or a folder of files.",
+            metavar="FOLDER",
+        ),
+    ],
     question_id: Annotated[
         str | None,
         typer.Argument(
@@ -54,20 +90,27 @@ def view_command(
     index: SearchedIndex = None,
     *,
     judge: JudgeOptions,
+    page: PageOptions,
+    opening: Opening,
     json: Annotated[
         bool, typer.Option("--json", help="With an ID: print its record as JSON.")
     ] = False,
     typed: Typed,
 ) -> int:
-    """Show a run in a browser, question by question, or one question in the terminal.
+    """Show a run in a browser, question by question, or one question in the terminal; or search an
+    index by hand, and see what a model sees.
 
-    The page is a single file that needs no network and no server. It has figures with intervals, a
-    table of questions to sort and filter, and for each question the queries as they were
-    understood, their results, when the evidence was shown, the cost, and the answer with its
+    The page of a run is a single file that needs no network and no server. It has figures with
+    intervals, a table of questions to sort and filter, and for each question the queries as they
+    were understood, their results, when the evidence was shown, the cost, and the answer with its
     citations. Unfinished runs are shown too. With the options of a judge that the run was scored
     with, the page has its verdicts too.
 
     If a question was asked more than once, the terminal shows its last record.
+
+    A folder without run.json is an index or a folder of files, and its page is served on 127.0.0.1
+    until Ctrl-C. It shows hits, the reply of each tool with its tokens, why a query finds what it
+    finds, and two queries side by side. The index is followed while it changes.
 
     Examples:
 
@@ -75,10 +118,18 @@ def view_command(
       arag-search view runs/a
       arag-search view runs/a s06
       arag-search view runs/a --judge gpt-4o-mini
+      arag-search view my-index
+      arag-search view notes/ --filter type:pdf
     """
+    folder = Path(place)
+    of_run = ("out", "questions", "no_gold", "index", *JudgeOptions._fields)
+    if question_id is None and not (folder / RUN_FILE).is_file():
+        typed.check_effect("the folder of a run", *of_run)
+        typed.check_effect("the id of a question", "json")
+        return _serve(place, page, opening)
+    typed.check_effect("an index", *PageOptions._fields, *Opening._fields)
     if question_id is not None:
-        of_page = ("out", "questions", "no_gold", "index", *JudgeOptions._fields)
-        typed.check_effect("the page, without ID", *of_page)
+        typed.check_effect("the page, without ID", *of_run)
         return _print_question(folder, question_id, json)
     typed.check_effect("the id of a question", "json")
     typed.check_one("no_gold", "questions")
@@ -90,6 +141,55 @@ def view_command(
     made.write(path)
     print_text(f"{path}: {counted(made.questions, 'question')}, {len(made.html) / 1e6:.1f} MB")
     return 0
+
+
+def _serve(place: str, page: PageOptions, opening: Opening) -> int:
+    """Serve the page to search an index by hand until a signal."""
+    from arag_search.system.extras import check_extra
+
+    check_extra("mcp", "starlette")
+    check_extra("mcp", "uvicorn")
+    from arag_search.mcp_server.folders import ServedFolder
+    from arag_search.mcp_server.listening import DEFAULT_HOST, listen
+    from arag_search.mcp_server.serving import run_until_signalled
+    from arag_search.search.index import Index
+    from arag_search.tools.preset_files import DEFAULT_PRESET, load_preset, preset_names
+    from arag_search.viewer.page_server import PageServer
+    from arag_search.viewer.search_page import SearchPage
+    from index_jobs.updates.opening import folder_of
+
+    names = dict.fromkeys([*(page.preset or ()), DEFAULT_PRESET, *preset_names()])
+    presets = [load_preset(name) for name in names]
+    with ExitStack() as stack:
+        opened: list[Index] = []
+
+        def open_at(location: str) -> None:
+            follower = opening.opening(location, is_long=True).follow(lambda index: index.state)
+            opened.append(stack.enter_context(Index.over(follower, follower.close)))
+
+        folder, served = folder_of(place, fresh=opening.fresh, yes=opening.yes), None
+        if folder is None:
+            open_at(place)
+        else:
+            served = stack.enter_context(ServedFolder(folder, open_at, fresh=opening.fresh))
+            served.serve(waits=True)
+        listening = stack.enter_context(listen(DEFAULT_HOST, page.port, None))
+        server = PageServer(
+            SearchPage(opened[0], place, opening.filter, presets, served), listening
+        )
+        say(f"Search {place} at {server.address}\nStop with Ctrl-C.")
+        if not page.no_browser and has_browser():
+            threading.Thread(
+                target=webbrowser.open, args=(server.ticket_address,), daemon=True
+            ).start()
+        return run_until_signalled(server.serve)
+
+
+def has_browser() -> bool:
+    """Return whether a browser would open in a window: one in the terminal would take that."""
+    if sys.platform == "darwin":
+        return True
+    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME"))
 
 
 def _print_question(folder: Path, question_id: str, json: bool) -> int:

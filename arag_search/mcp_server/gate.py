@@ -1,14 +1,11 @@
 """The checks of an HTTP request before the protocol: Origin, token and message.
 
-An Origin keeps out web pages (a page in a browser on this machine could otherwise reach loopback),
-and a token keeps out other machines. The SDK's own check of Origin compares beginnings, so that
-``localhost:evil.com`` would pass; it knows no tokens by hash, and answers a body that it cannot
-read without its id.
+The SDK's own check of Origin compares beginnings, so that ``localhost:evil.com`` would pass; it
+knows no tokens by hash, and answers a body that it cannot read without its id.
 """
 
 from __future__ import annotations
 
-import hmac
 import re
 
 import anyio
@@ -31,13 +28,14 @@ from arag_search.mcp_server.messages import (
     read_message,
     too_long,
 )
+from arag_search.mcp_server.web import bearer, is_same, wrong_origin, wrong_token
 
 FAILURE = "arag_search.failure"
 """The key in the scope of a request for the status of its failure."""
 _JSON = "application/json"
 _EVENTS = "text/event-stream"
 _OF_EVENTS = re.compile(r"(?i)text/(?:\*|event-stream)")
-_SHOWN_CHARACTERS = 80
+_LET_IN = "To let the page in: start the server with --allow-host NAME"
 _DRAIN_BYTES = 1 << 20
 _ENDED = BadMessage(
     None,
@@ -65,7 +63,7 @@ class Gate:
         self._stopping = stopping
         self._ending = anyio.Event()
         self._posts = 0
-        self._token = None if listening.token is None else listening.token.encode()
+        self._token = listening.token
         self._origin = re.compile(listening.origin_pattern)
         self._max_body_bytes = max_body_bytes
         self._access = access
@@ -80,7 +78,7 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
-        response = self._wrong_origin(request) or self._wrong_token(request)
+        response = wrong_origin(request, self._origin, _LET_IN) or self._wrong_token(request)
         body, pieces = b"", iter(list[Message]())
         if request.method == "POST":
             body, is_whole = await _body(receive, 0 if response else self._max_body_bytes)
@@ -143,35 +141,19 @@ class Gate:
             if scope[FAILURE] != 500:
                 headers["retry-after"] = str(RETRY_AFTER_S)
 
-    def _wrong_origin(self, request: Request) -> Response | None:
-        # Duplicate headers are refused here and below: programs differ in which one they take.
-        origins = request.headers.getlist("origin")
-        if len(origins) <= 1 and all(map(self._origin.fullmatch, origins)):
-            return None
-        shown = origins[0][:_SHOWN_CHARACTERS]
-        error = AccessError(
-            "Pages of this origin may not use the server.",
-            where=f"Origin: {shown}{'...' if shown != origins[0] else ''}",
-            allowed="names of loopback, and those that the server was started with",
-            do="To let the page in: start the server with --allow-host NAME",
-        )
-        return PlainTextResponse(str(error), 403)
-
     def _wrong_token(self, request: Request) -> Response | None:
         """Check the token, and store in the request what the access file grants it."""
-        headers = request.headers.getlist("authorization")
-        kind, _, shown = (headers[0] if len(headers) == 1 else "").partition(" ")
-        token = shown.strip() if kind.lower() == "bearer" else ""
+        token = bearer(request)
         if self._access is None:
-            if self._token is None or hmac.compare_digest(token.encode("latin-1"), self._token):
+            if self._token is None or is_same(token, self._token):
                 return None
-            return _wrong_token("Give the client the token that the server was started with.")
+            return wrong_token("Give the client the token that the server was started with.")
         try:
             grant = self._access.grant(token)
         except AccessError as error:
             return PlainTextResponse(str(error), 503)
         if grant is None:
-            return _wrong_token("Give the client a token whose hash is in the access file.")
+            return wrong_token("Give the client a token whose hash is in the access file.")
         note_grant(request.scope, grant)
         return None
 
@@ -236,10 +218,3 @@ def _too_late(body: bytes) -> Response:
     answer = BadMessage(id_at_ends(body), UNAVAILABLE, error).answer
     headers = {"Connection": "close", "Retry-After": str(RETRY_AFTER_S)}
     return Response(answer, 503, headers, _JSON)
-
-
-def _wrong_token(do: str) -> Response:
-    error = AccessError(
-        "The token is missing or wrong.", allowed="Authorization: Bearer TOKEN", do=do
-    )
-    return PlainTextResponse(str(error), 401, {"WWW-Authenticate": "Bearer"})

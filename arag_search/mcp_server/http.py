@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
-from collections.abc import Generator
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
 import anyio
-import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -29,6 +26,7 @@ from arag_search.mcp_server.listening import HEALTH_PATH, PATH, READY_PATH, List
 from arag_search.mcp_server.live import LiveIndexes
 from arag_search.mcp_server.messages import MAX_MESSAGE_BYTES
 from arag_search.mcp_server.protocol import MAX_SESSIONS, Session
+from arag_search.mcp_server.web import WebServer
 from arag_search.mcp_server.workers import Workers
 
 if TYPE_CHECKING:
@@ -40,7 +38,6 @@ GRACE_S = 8.0
 """Seconds for calls that run when the server is stopped; a container has 15 for all of its end."""
 KEPT_S = 1.0
 """Seconds for which it is kept whether the indexes can be searched."""
-_SHUTDOWN_S = 2
 _logger = logging.getLogger(__name__)
 
 
@@ -72,18 +69,7 @@ async def serve_http(
     if metrics is not None:
         metrics.sessions = lambda: len(manager._server_instances)  # pyright: ignore[reportPrivateUsage]
     gate = Gate(manager.handle_request, listening, stopping, max_request_bytes, access)
-    config = uvicorn.Config(
-        _application(gate, listening, readiness, stopping),
-        http="h11",
-        log_config=None,
-        log_level="warning",
-        access_log=False,
-        lifespan="off",
-        ws="none",
-        server_header=False,
-        timeout_graceful_shutdown=_SHUTDOWN_S,
-    )
-    web = _WebServer(config)
+    web = WebServer(_application(gate, listening, readiness, stopping))
     # It warns of every call that the end of the server cancels.
     logging.getLogger("mcp.shared.jsonrpc_dispatcher").setLevel(logging.ERROR)
     async with anyio.create_task_group() as group:
@@ -152,11 +138,3 @@ async def _no_path(_: Request, __: Exception) -> Response:
     return PlainTextResponse(
         str(ArgumentError("There is nothing at this path.", allowed=PATH)), 404
     )
-
-
-class _WebServer(uvicorn.Server):
-    """A web server that leaves signals to its caller."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Generator[None]:
-        yield

@@ -46,10 +46,15 @@ class Listening:
         self.socket.close()
 
     @property
-    def url(self) -> str:
-        """The address of the server for clients."""
+    def address(self) -> str:
+        """The address of the server, without a path."""
         host, port = self.socket.getsockname()[:2]
-        return f"http://{_bracketed(host)}:{port}{PATH}"
+        return f"http://{_bracketed(host)}:{port}"
+
+    @property
+    def url(self) -> str:
+        """The address of the server for clients of the protocol."""
+        return f"{self.address}{PATH}"
 
     @property
     def is_local(self) -> bool:

@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from arag_search.errors import ArgumentError, QueryTimeoutError, UnknownChunkError
 from arag_search.query.problems import QueryError
 from arag_search.search.index import Index
+from arag_search.search.results import SearchResult
 from arag_search.tokens import count_tokens
 from arag_search.tools.arguments import OF_CLIENTS, instead_of, spelling, taken
 from arag_search.tools.conversation import References, ShownReference
@@ -48,6 +49,7 @@ class ToolResult:
     it. ``passages`` say where each passage is in the text, in order. ``structured`` is the
     object whose JSON is the text; only the tools of connectors have it. ``references`` are the
     documents that a document tool shows, ``kept`` the references that summarize keeps; both are
+    None for other tools. ``found`` is the result of the search for passages that the text words;
     None for other tools.
     """
 
@@ -63,6 +65,7 @@ class ToolResult:
     references: tuple[ShownReference, ...] = ()
     kept: tuple[str, ...] | None = None
     is_of_names: bool = False
+    found: SearchResult | None = field(default=None, compare=False, repr=False)
     tokens: int = field(init=False)
 
     def __post_init__(self) -> None:

@@ -73,7 +73,7 @@ class Steps:
         converted: dict[str, Any] = {
             "tool": step.tool_name,
             "arguments": _arguments(step, reading),
-            "query": None if reading is None else _reading(reading),
+            "query": None if reading is None else reading_dict(reading),
             "reasoning": step.reasoning,
             "status": step.status,
             "hits": hits_text(step),
@@ -143,7 +143,8 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _reading(reading: Reading) -> dict[str, Any]:
+def reading_dict(reading: Reading) -> dict[str, Any]:
+    """Return how a query was understood in types of JSON."""
     return {
         "typed": reading.typed,
         "pieces": [list(piece) for piece in reading.pieces],

@@ -3,15 +3,9 @@ script but its own."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
-
-import orjson
 
 from arag_search.errors import ArgumentError, QuestionsError
 from arag_search.evaluation.judging.judges import NO_JUDGES, Judges
@@ -22,89 +16,10 @@ from arag_search.questions.question import Question
 from arag_search.runs.folder import RunDescription
 from arag_search.search.index import Index
 from arag_search.system.durable import write_atomically
+from arag_search.viewer.frame import is_page, page
 from arag_search.viewer.overview import measures_of, notes_on_intervals, overview
 from arag_search.viewer.pieces import KINDS
 from arag_search.viewer.questions import Questions, Texts
-
-TEMPLATE = "page.html"
-STYLE = "page.css"
-SCRIPTS = (
-    "elements.js",
-    "texts.js",
-    "plots.js",
-    "measures.js",
-    "table.js",
-    "steps.js",
-    "question.js",
-    "app.js",
-)
-"""The scripts, joined in this order."""
-
-GENERATOR = "arag-search view"
-"""The generator that a page names."""
-_ESCAPED = {
-    b"<": b"\\u003c",
-    b">": b"\\u003e",
-    b"&": b"\\u0026",
-    "\u2028".encode(): b"\\u2028",
-    "\u2029".encode(): b"\\u2029",
-}
-
-
-def page(title: str, data: Mapping[str, Any]) -> bytes:
-    """Return the page for the data, in UTF-8."""
-    from jinja2 import Environment
-    from markupsafe import Markup
-
-    style = _read(STYLE)
-    script = "\n".join(map(_read, SCRIPTS))
-    template = Environment(autoescape=True).from_string(_read(TEMPLATE))
-    return template.render(
-        title=title,
-        generator=GENERATOR,
-        policy=_policy(style, script),
-        style=Markup(style),
-        script=Markup(script),
-        data=Markup(json_in_html(data).decode()),
-    ).encode()
-
-
-def is_page(beginning: bytes) -> bool:
-    """Return whether a file with this beginning is a page of ours."""
-    return f'<meta name="generator" content="{GENERATOR}">'.encode() in beginning
-
-
-def json_in_html(data: Mapping[str, Any]) -> bytes:
-    """Return JSON that is safe in a script element and in a line of JavaScript: characters with a
-    meaning there only occur in strings, and are escaped."""
-    written = orjson.dumps(data)
-    for character, escaped in _ESCAPED.items():
-        written = written.replace(character, escaped)
-    return written
-
-
-def _policy(style: str, script: str) -> str:
-    """Return a policy under which nothing is loaded; the one style and the one script are allowed
-    by their hash."""
-    return "; ".join(
-        (
-            "default-src 'none'",
-            f"script-src '{_hash(script)}'",
-            f"style-src '{_hash(style)}'",
-            "base-uri 'none'",
-            "form-action 'none'",
-        )
-    )
-
-
-def _hash(text: str) -> str:
-    digest = hashlib.sha256(text.encode()).digest()
-    return f"sha256-{base64.b64encode(digest).decode()}"
-
-
-def _read(name: str) -> str:
-    return (files("arag_search.viewer") / "assets" / name).read_text(encoding="utf-8")
-
 
 _BEGINNING_BYTES = 4_096
 _WITHOUT_GOLD = "Or show the records without gold answers, with `no_gold=True`."

@@ -15,9 +15,13 @@ from arag_search.engines.base import (
 )
 from arag_search.errors import ArgumentError, QueryTimeoutError
 from arag_search.field_counts import KEPT_VALUES, FieldCounts
+from arag_search.plan.clauses import joined, unranked
+from arag_search.plan.lower import lower
 from arag_search.query.field_types import FIELD_TYPES, KEYWORD
 from arag_search.query.fields import DOC_ID, TEXT_FIELDS, TITLE, FieldKind, Schema
 from arag_search.query.filters import Data
+from arag_search.query.reading import parse
+from arag_search.search.finding.resolve import resolve_lookups
 from arag_search.search.state import FEWER, IndexState
 
 MAX_VALUES = 1_000
@@ -51,20 +55,29 @@ class FieldsResult:
 
 
 def fields(
-    state: IndexState, *names: str, values: int = 10, filter: str | Data | None = None
+    state: IndexState,
+    *names: str,
+    values: int = 10,
+    filter: str | Data | None = None,
+    where: str | None = None,
 ) -> FieldsResult:
     """Return the fields of the index, of all or those named: how many passages have them, the most
     frequent ``values`` (0 to 1,000) of keywords, and the ranges of numbers and dates.
 
-    All numbers are exact, and count passages within the scope, which ``filter`` narrows. Of all
-    fields, ``doc_id`` has only its number of passages, since it has as many values as there are
-    documents. Raises QueryError for the filter, ArgumentError, QueryTimeoutError and
-    IndexClosedError.
+    All numbers are exact, and count passages within the scope, which ``filter`` narrows, and which
+    match the logical query ``where``, if it is given. Of all fields, ``doc_id`` has only its number
+    of passages, since it has as many values as there are documents. Raises QueryError for the
+    filter and the query, ArgumentError, QueryTimeoutError and IndexClosedError.
     """
     schema, (scope, _) = state.schema, state.narrowed(filter)
     _check(names, values, schema)
     chosen = tuple(dict.fromkeys(names)) or (*TEXT_FIELDS, *schema.metadata)
     with state.timed(FEWER) as deadline:
+        if where is not None:
+            query = parse(where, schema)
+            clause = unranked(lower(query.tree, query.language))
+            plan = resolve_lookups(clause, state.engine, "chunk", scope, deadline)
+            scope = joined(scope, plan)
         request = FieldsRequest(chosen, values, scope, deadline=deadline)
         page = state.engine.field_values(request)
     summaries = [_summary(field, schema) for field in page.fields]

@@ -65,18 +65,21 @@ class WordSummary:
 
 
 def words(
-    state: IndexState, *words: str, filter: str | Data | None = None
+    state: IndexState,
+    *words: str,
+    filter: str | Data | None = None,
+    as_written: bool = False,
 ) -> tuple[WordSummary, ...]:
     """Return how many passages have each of up to 70 words, prefixes, phrases and queries such as
     ``film AND librett*``: in title and text, in which written forms, and the nearest words of one
     that occurs nowhere.
 
     All are counted in one round trip; further ones are for their forms and the nearest words.
-    Numbers and errors are as in ``fields``.
+    ``as_written`` is as in ``logical_search``. Numbers and errors are as in ``fields``.
     """
     if not 1 <= len(words) <= MAX_COUNTED_WORDS:
         raise ArgumentError(f"There are {len(words)} words.", allowed=f"1 to {MAX_COUNTED_WORDS}")
-    engine, parsed = state.engine, _parsed(words, state.schema)
+    engine, parsed = state.engine, _parsed(words, state.schema, as_written)
     scope, _ = state.narrowed(filter)
     with state.timed(FEWER) as deadline:
         conditions = [unranked(lower(query.tree, query.language)) for query in parsed]
@@ -112,7 +115,7 @@ def words(
     return tuple(summaries)
 
 
-def _parsed(words: Sequence[str], schema: Schema) -> list[Query]:
+def _parsed(words: Sequence[str], schema: Schema, as_written: bool) -> list[Query]:
     """Parse all words; those of a phrase need no quotes. Raises QueryError with all problems."""
     parsed: list[Query] = []
     errors: list[QueryError] = []
@@ -120,7 +123,8 @@ def _parsed(words: Sequence[str], schema: Schema) -> list[Query]:
         parts = word.split()
         is_plain = all(part.isalnum() and part not in SPELLED for part in parts)
         try:
-            parsed.append(parse(quoted(word) if is_plain and len(parts) > 1 else word, schema))
+            text = quoted(word) if is_plain and len(parts) > 1 else word
+            parsed.append(parse(text, schema, as_written=as_written))
         except QueryError as error:
             errors.append(error)
     if errors:

@@ -1,9 +1,8 @@
-/* The page: which view stands in the address, keys, colours, where the focus is. */
+/* The page of a run: which view stands in the address, keys, where the focus is. */
 
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const main = document.getElementById("main");
-  const help = document.getElementById("help");
   const news = document.getElementById("news");
   const title = plain(document.title);
   const places = new Map(data.questions.map((question, at) => [question.id, at]));
@@ -82,48 +81,12 @@
     k: () => go("previous"),
     p: () => go("previous"),
     "/": toSearch,
-    "?": () => help.showModal(),
     Escape: () => {
       if (current !== null) location.hash = "#/";
     },
   };
 
-  document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || help.open) return;
-    const isTyping = event.target.closest("input, select, textarea") !== null;
-    if (isTyping && event.key === "Escape") event.target.blur();
-    if (isTyping || !Object.hasOwn(KEYS, event.key)) return;
-    event.preventDefault();
-    KEYS[event.key]();
-  });
-
-  document.getElementById("skip").addEventListener("click", (event) => {
-    event.preventDefault();
-    main.focus();
-  });
-  document.getElementById("open-help").addEventListener("click", () => help.showModal());
-  document.getElementById("legend").append(
-    ...Object.entries(data.kinds)
-      .filter(([kind]) => kind !== "blank")
-      .flatMap(([kind, word]) => [element("span", { class: `piece piece-${kind}` }, word), " "]),
-  );
-
-  const theme = document.getElementById("theme");
-  theme.addEventListener("change", () => setTheme(theme.value));
-  function setTheme(value) {
-    theme.value = value;
-    document.documentElement.dataset.theme = value;
-    try {
-      localStorage.setItem("arag-search-theme", value);
-    } catch {
-      // a page from disk may have no storage: then the choice holds for this visit
-    }
-  }
-  try {
-    setTheme(localStorage.getItem("arag-search-theme") ?? "");
-  } catch {
-    setTheme("");
-  }
+  setUpFrame(data.kinds, KEYS);
 
   const brand = document.querySelector(".brand");
   brand.replaceChildren(isolated(brand.textContent));

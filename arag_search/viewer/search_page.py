@@ -1,0 +1,451 @@
+"""What the page to search by hand shows of an index. Tools, parser and index do all the work; here
+their results are put together for a browser."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from arag_search.errors import (
+    AragError,
+    ArgumentError,
+    ConfigError,
+    NotServedError,
+    UnavailableError,
+    VectorsError,
+    VectorsNotNamedError,
+)
+from arag_search.query.fields import DOC_ID
+from arag_search.query.printing import keyword_text, quoted, range_text
+from arag_search.query.problems import QueryError
+from arag_search.query.reading import Operator, Query, parse
+from arag_search.query.tree import all_of, leaves, render
+from arag_search.search.asked import Keywords, Search
+from arag_search.search.counting.words import MAX_COUNTED_WORDS
+from arag_search.search.index import Index
+from arag_search.search.reading.lines import DocumentLines
+from arag_search.search.results import SearchResult
+from arag_search.tools.preset import Preset
+from arag_search.tools.registry import TOOLS
+from arag_search.tools.replies.spans import FURTHER
+from arag_search.tools.tool import ReadSet, ToolResult
+from arag_search.tools.toolbox import Toolbox, offered_names
+from arag_search.viewer.pieces import KINDS, pieces
+from arag_search.viewer.questions import reading_dict, utf16_places
+from arag_search.viewer.reading import Reading
+
+if TYPE_CHECKING:
+    from arag_search.mcp_server.folders import ServedFolder
+
+MAX_SHOWN_CHARACTERS = 10_000
+"""The most characters of a passage on the page."""
+WINDOW_LINES = 200
+"""The lines of a document that the reader shows at once."""
+MAX_MARKED_CHARACTERS = 2_000_000
+"""The length of the longest document in which the reader marks what a query matches."""
+MAX_DIFFERENCES = 10
+_OWN_ARGUMENTS = ("query", "queries", "keywords", "after", "offset")
+_KEYWORD = re.compile(r'"([^"]+)"|([^\s",]+)')
+_FURTHER = re.compile(rf'^{FURTHER}(after|offset)="?(.*?)"?\.$', re.MULTILINE)
+_NUMBER = re.compile(r"(\d+)(?:/\d+)?")
+_COMMANDS = {
+    "logical_search": "logical",
+    "keyword_search": "keyword",
+    "semantic_search": "semantic",
+    "hybrid_search": "hybrid",
+    "naive_embedding_search": "naive",
+}
+"""What ``arag-search search --tool`` calls the tools."""
+
+
+class Call(BaseModel):
+    """A call of a tool, as the page asks for it: the ``query`` as it was typed, and the other
+    ``arguments`` as the tool takes them. ``window`` tells the windows of a browser apart."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    preset: str
+    tool: str
+    query: str = ""
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    window: str = ""
+
+
+class Asked(BaseModel):
+    """What the page asks: about a ``call`` or two, a value of a ``field`` or a range of values, the
+    ``document`` of a ``passage``, or one of its lines by number, from 0."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    call: Call
+    other: Call | None = None
+    field: str = ""
+    value: str | tuple[str, str] = ""
+    document: str = ""
+    passage: str = ""
+    line: int | None = Field(default=None, ge=0)
+
+
+class SearchPage:
+    """The answers to what the page asks of one index, each in types of JSON.
+
+    ``location`` is the index as the user named it, ``filter`` the scope that nothing on the page
+    leaves. ``presets`` are offered with those of their tools that search and that the index can
+    serve. ``folder`` keeps the index of a folder of files up to date.
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        location: str,
+        filter: str | None,
+        presets: Sequence[Preset],
+        folder: ServedFolder | None = None,
+    ) -> None:
+        self._index, self._folder = index, folder
+        self._location, self._filter = location, filter
+        self._toolboxes: dict[str, Toolbox] = {}
+        self._tools: dict[tuple[str, str], str] = {}
+        for preset in presets:
+            searches = {
+                (preset.name, offered): name
+                for name, offered in offered_names(preset).items()
+                if TOOLS[name].kind == "search"
+            }
+            with suppress(NotServedError, VectorsError, VectorsNotNamedError, ConfigError):
+                if searches:
+                    self._toolboxes[preset.name] = Toolbox(index, preset)
+                    self._tools |= searches
+
+    def answer(self, question: str, asked: Asked) -> dict[str, Any]:
+        """Answer one of the QUESTIONS. Raises AragError, such as UnavailableError while the index
+        of a folder is being built."""
+        folder = self._folder
+        if folder is None:
+            return QUESTIONS[question](self, asked)
+        folder.compare()
+        try:
+            if (coming := folder.coming()) is not None:
+                raise UnavailableError(coming.text, do="Ask again in a moment.")
+            return QUESTIONS[question](self, asked)
+        except AragError as error:
+            folder.withdraw(error)
+            raise
+
+    def about(self) -> dict[str, Any]:
+        """Return what the page shows before the first search."""
+        manifest = self._index.manifest
+        fields = [*manifest.query_schema.metadata, DOC_ID]
+        return {
+            "location": self._location,
+            "filter": self._filter,
+            "documents": manifest.documents,
+            "passages": manifest.chunks,
+            "kinds": KINDS,
+            "fields": fields,
+            "sorts": [f"{name}:{way}" for name in fields for way in ("desc", "asc")],
+            "tools": [
+                {"preset": preset, "tool": tool, "controls": self._controls(preset, tool)}
+                for preset, tool in self._tools
+            ],
+        }
+
+    def read(self, asked: Asked) -> dict[str, Any]:
+        """Return how the query of a call is understood, before it is searched."""
+        return reading_dict(self._reading(asked.call)[0])
+
+    def call(self, asked: Asked) -> dict[str, Any]:
+        """Return the reply of a call, with all that it found."""
+        call = asked.call
+        began = time.perf_counter()
+        result = self._result(call)
+        milliseconds = (time.perf_counter() - began) * 1000
+        shown = {span.id for span in result.passages}.union(result.ids)
+        found: dict[str, Any] = {"hits": _hits_of_spans(result), "offset": 0, "total": None}
+        if result.found is not None:
+            found = result.found.to_dict()
+        for hit in [*found["hits"], *found.get("nearest", ()), *found.get("unrepresented", ())]:
+            self._prepare(hit, shown)
+        return {
+            **found,
+            "reading": reading_dict(self._reading(call)[0]),
+            "status": result.status,
+            "text": result.text,
+            "tokens": result.tokens,
+            "milliseconds": round(milliseconds, 1),
+            "next": _next_page(result),
+            "commands": self._commands(call, result),
+        }
+
+    def why(self, asked: Asked) -> dict[str, Any]:
+        """Return the counts of each part of a query, and the scores of its hits."""
+        call = asked.call
+        found = self._result(call).found
+        if found is None:
+            return {"parts": [], "hits": []}
+        search = found.asked
+        if not isinstance(search, Search | Keywords):
+            return {"parts": [], "hits": found.to_dict()["hits"]}
+        explained = self._index.search(replace(search, explain=True))
+        texts = [quoted(word) for word in search.keywords] if isinstance(search, Keywords) else []
+        parsed = self._reading(call)[1]
+        if parsed is not None:
+            texts = [str(leaf) for leaf in leaves(parsed.tree)]
+        texts = list(dict.fromkeys(texts))[:MAX_COUNTED_WORDS]
+        as_written = isinstance(search, Search) and search.as_written
+        counts = self._index.words(*texts, filter=search.filter, as_written=as_written)
+        return {"parts": counts, "hits": explained.to_dict()["hits"]}
+
+    def fields(self, asked: Asked) -> dict[str, Any]:
+        """Return the metadata fields of the passages that match a call; of all passages if its tool
+        ranks all."""
+        where = self._matching(asked.call)
+        result = self._index.fields(values=10, where=where)
+        fields = [field for field in result.fields if field.kind != "text" and field.name != DOC_ID]
+        return {"passages": result.passages, "where": where, "fields": fields}
+
+    def add(self, asked: Asked) -> dict[str, Any]:
+        """Return the query of a call with a condition added, or its argument for conditions."""
+        call, value = asked.call, asked.value
+        text = keyword_text(value) if isinstance(value, str) else range_text(*value, True, True)
+        added = parse(f"{asked.field}:{text}", self._index.manifest.query_schema, ranked=False).tree
+        if self._form(call) == "logical":
+            tree = self._parsed(call).tree if call.query.strip() else None
+            return {"query": render(added if tree is None else all_of(tree, added))}
+        name = next((name for name in ("where", "filter") if name in self._known(call)), None)
+        if name is None:
+            raise ArgumentError(
+                "This tool takes no condition.",
+                where=f"{call.tool} of {call.preset}",
+                allowed="logical_search, or a tool with where or filter",
+                do="Choose another tool in the menu.",
+            )
+        given = str(call.arguments.get(name) or "")
+        return {"argument": name, "value": f"({given}) AND {added}" if given else str(added)}
+
+    def open(self, asked: Asked) -> dict[str, Any]:
+        """Return lines of a document around a passage or a line, and which lines of it have what
+        the query of a call matches."""
+        document, at = asked.document, asked.line
+        if not document:
+            document = self._index.chunk_read([asked.passage])[0].chunk.doc_id
+        lines = self._index.document_lines([document])[0]
+        if lines is None:
+            raise ArgumentError(
+                f'The index has no document "{document}" any more.',
+                where=self._location,
+                do="Search again: the index has changed.",
+            )
+        found = self._result(asked.call).found
+        if at is None:
+            hits = found.hits if found is not None else ()
+            sentences = next((hit.sentences for hit in hits if hit.id == asked.passage), ())
+            place = lines.lines_of_sentences(asked.passage, sentences)
+            at = 0 if place is None else place[0]
+        return _window(lines, at, found)
+
+    def compare(self, asked: Asked) -> dict[str, Any]:
+        """Return two calls, what they have in common, and where their orders differ first."""
+        calls = asked.call, asked.other or asked.call
+        sides = [self.call(Asked(call=call)) for call in calls]
+        first, second = ([hit["id"] for hit in side["hits"]] for side in sides)
+        pairs = enumerate(zip_longest(first, second), 1)
+        differences = [[place, *pair] for place, pair in pairs if pair[0] != pair[1]]
+        return {
+            "sides": sides,
+            "shared": len({*first} & {*second}),
+            "all": len({*first, *second}),
+            "differences": differences[:MAX_DIFFERENCES],
+            "more": max(len(differences) - MAX_DIFFERENCES, 0),
+            "titles": {hit["id"]: hit["title"] for side in sides for hit in side["hits"]},
+        }
+
+    def _result(self, call: Call) -> ToolResult:
+        """Return the result of a call as the first one of a conversation."""
+        toolbox = self._toolbox(call).in_conversation(ReadSet(key=call.window))
+        return toolbox.call(call.tool, self._arguments(call))
+
+    def _toolbox(self, call: Call) -> Toolbox:
+        if (call.preset, call.tool) not in self._tools:
+            raise ArgumentError(
+                f'The page has no tool "{call.tool}" of a preset "{call.preset}".',
+                allowed="the tools of the menu",
+                do="Load the page again.",
+            )
+        return self._toolboxes[call.preset]
+
+    def _form(self, call: Call) -> str | None:
+        self._toolbox(call)
+        return TOOLS[self._tools[call.preset, call.tool]].query_form
+
+    def _known(self, call: Call) -> Mapping[str, Any]:
+        return self._toolbox(call).tools[call.tool].parameters["properties"]
+
+    def _controls(self, preset: str, tool: str) -> dict[str, Any]:
+        known = self._known(Call(preset=preset, tool=tool))
+        return {name: schema for name, schema in known.items() if name not in _OWN_ARGUMENTS}
+
+    def _arguments(self, call: Call) -> dict[str, Any]:
+        """Return the arguments of a call, its query as its tool takes it."""
+        known, query = self._known(call), call.query
+        if "keywords" in known:
+            return {"keywords": _keywords(query), **call.arguments}
+        return {
+            **({"queries": [query]} if "queries" in known else {"query": query}),
+            **call.arguments,
+        }
+
+    def _parsed(self, call: Call) -> Query:
+        """Parse the query of a call as its logical tool does. Raises QueryError."""
+        preset = self._toolbox(call).preset
+        operator: Operator = "AND" if call.arguments.get("default_operator") == "AND" else "OR"
+        return parse(
+            call.query,
+            self._index.manifest.query_schema,
+            default_operator=operator,
+            operators=preset.operators,
+            as_written=preset.reproduces is not None,
+        )
+
+    def _reading(self, call: Call) -> tuple[Reading, Query | None]:
+        """Return how the query of a call is understood, and the query if it is a logical one."""
+        form, query = self._form(call), call.query
+        if form == "keywords":
+            return Reading(
+                query, pieces=tuple(pieces(" ".join(map(quoted, _keywords(query)))))
+            ), None
+        if form != "logical" or not query.strip():
+            return Reading(query), None
+        try:
+            parsed = self._parsed(call)
+        except QueryError as error:
+            return Reading(query, problems=error.problems, mended=error.mended), None
+        return Reading(query, pieces=tuple(pieces(parsed.text))), parsed
+
+    def _matching(self, call: Call) -> str | None:
+        """Return the logical query of the passages that match a call; None if it ranks all."""
+        form = self._form(call)
+        if form == "keywords":
+            return " OR ".join(map(quoted, _keywords(call.query))) or None
+        if form != "logical":
+            return str(call.arguments.get("where") or call.arguments.get("filter") or "") or None
+        parsed = self._reading(call)[1]
+        return None if parsed is None else render(parsed.tree)
+
+    def _prepare(self, hit: dict[str, Any], shown: set[str]) -> None:
+        """Cut what a page shows of a hit, and count its marks as a browser does."""
+        marks = hit.pop("highlights", {"title": [], "snippet": []})
+        text: str = hit["snippet"]
+        hit["snippet"] = text[:MAX_SHOWN_CHARACTERS]
+        hit["left_out"] = len(text) - len(hit["snippet"])
+        inside = [mark for mark in marks["snippet"] if mark[1] <= MAX_SHOWN_CHARACTERS]
+        hit["marks"] = utf16_places(text, inside)
+        hit["title_marks"] = utf16_places(hit["title"], marks["title"])
+        hit["is_shown"] = hit["id"] in shown
+        paths = hit.get("metadata", {}).get("path")
+        if "path" in self._index.manifest.file_metadata and paths:
+            line = f":{hit['line']}" if "line" in hit else ""
+            hit["file"] = f"{paths[-1] if isinstance(paths, list) else paths}{line}"
+
+    def _commands(self, call: Call, result: ToolResult) -> dict[str, str]:
+        """Return the same call in the protocol of MCP, on the command line, and in Python."""
+        arguments = self._arguments(call)
+        message = {"method": "tools/call", "params": {"name": call.tool, "arguments": arguments}}
+        narrowed = f", filter={self._filter!r}" if self._filter else ""
+        commands = {
+            "MCP": json.dumps(message, ensure_ascii=False, indent=1),
+            "Python": "from arag_search import Toolbox, open_index\n\n"
+            f"with open_index({self._location!r}{narrowed}) as index:\n"
+            f"    tools = Toolbox(index, {call.preset!r})\n"
+            f"    print(tools.call({call.tool!r}, {arguments!r}).text)",
+        }
+        tool = _COMMANDS.get(self._tools[call.preset, call.tool])
+        if tool is None or result.found is None:
+            return commands
+        options = {"tool": tool, **call.arguments, "top_k": result.found.asked.top_k}
+        if page := _NUMBER.fullmatch(str(options.get("after", ""))):
+            options |= {"offset": page[1], "after": None}
+        options.pop("max_results", None)
+        conditions = self._filter, options.get("filter")
+        options["filter"] = " AND ".join(f"({text})" for text in conditions if text)
+        line = ["arag-search", "search", self._location]
+        for name, value in options.items():
+            if value not in (None, ""):
+                line += [f"--{name.replace('_', '-')}", str(value).strip("[]")]
+        words = _keywords(call.query) if tool == "keyword" else [call.query]
+        return {**commands, "Command line": shlex.join([*line, "--", *words])}
+
+
+QUESTIONS: Mapping[str, Callable[[SearchPage, Asked], dict[str, Any]]] = {
+    "read": SearchPage.read,
+    "call": SearchPage.call,
+    "why": SearchPage.why,
+    "fields": SearchPage.fields,
+    "add": SearchPage.add,
+    "open": SearchPage.open,
+    "compare": SearchPage.compare,
+}
+"""What the page asks, by the name in its address."""
+
+
+def _keywords(text: str) -> list[str]:
+    """Return the phrases in quotes and the words of a text: the keywords that it stands for."""
+    return [phrase or word for phrase, word in _KEYWORD.findall(text)]
+
+
+def _hits_of_spans(result: ToolResult) -> list[dict[str, Any]]:
+    """Return the passages in the reply of a tool that does more than one search."""
+    spans = {span.id: span for span in result.passages}
+    return [
+        {"id": span.id, "title": span.title, "snippet": span.text_in(result.text)}
+        for span in spans.values()
+    ]
+
+
+def _next_page(result: ToolResult) -> dict[str, Any] | None:
+    """Return the argument that goes on after a reply, as its line "More:" says; None without it."""
+    end = max((span.end for span in result.passages), default=0)
+    match = _FURTHER.search(result.text, end)
+    if match is None:
+        return None
+    return {match[1]: int(match[2]) if match[1] == "offset" else match[2]}
+
+
+def _window(lines: DocumentLines, at: int, found: SearchResult | None) -> dict[str, Any]:
+    """Return the lines of a document around one, and the numbers of those with a match."""
+    first = max(min(at - WINDOW_LINES // 4, len(lines) - WINDOW_LINES), 0)
+    text, marks = lines.text, list[tuple[int, int]]()
+    highlighter = None if found is None else found.highlighter
+    if highlighter is not None and len(text) <= MAX_MARKED_CHARACTERS:
+        blanks = len(text) - len(text.lstrip())
+        for start, end in highlighter.highlights("", text, (len(text),), (0,)).snippet:
+            marks.append((start + blanks, end + blanks))
+    shown: list[dict[str, Any]] = []
+    for number in range(first, min(first + WINDOW_LINES, len(lines))):
+        start, end = lines.starts[number], lines.ends[number]
+        own = [
+            (max(begin, start) - start, min(stop, end) - start)
+            for begin, stop in marks
+            if begin < end and stop > start
+        ]
+        line = lines.line(number)
+        places = utf16_places(line, own)
+        shown.append({"name": lines.name(number), "text": line, "marks": places})
+    return {
+        "document": lines.doc_id,
+        "title": lines.title,
+        "first": first,
+        "count": len(lines),
+        "at": at,
+        "lines": shown,
+        "matches": list(dict.fromkeys(lines.line_at(start) for start, _ in marks)),
+    }

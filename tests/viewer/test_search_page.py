@@ -1,0 +1,428 @@
+"""The page to search by hand, served by the command and shown in a real browser."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+from arag_search import Toolbox
+from arag_search.cli.app import run
+from arag_search.search.opening import open_index
+from tests.support.browser import DESK, PHONE, overflow
+from tests.support.commands import SAMPLE, Command, file_of
+from tests.support.opensearch_indexes import Site
+from tests.support.search_pages import search, served_page, shown_page, titles
+
+QUERY = '"antonio vivaldi" AND librett*'
+PICTURES = Path(__file__).with_name("pictures")
+PAYLOADS = (
+    "<script>window.ran = 1</script>",
+    '"><img src=x onerror="window.ran = 1">',
+    "javascript:window.ran=1",
+    "<a href=javascript:window.ran=1>x</a><svg onload=window.ran=1>",
+    "{{ 7 * 7 }}${7*7}",
+    "abc\u202efdp.exe\u2066\u200e\u2028 \ufeff end",
+    "\U0001d54f \U0001f600",
+)
+
+
+@pytest.fixture(scope="module")
+def address(commands_folder: Path) -> Iterator[str]:
+    with served_page("my-index") as address:
+        yield address
+
+
+@pytest.fixture(name="page")
+def page_of_the_sample(browser: Browser, address: str) -> Iterator[Page]:
+    with shown_page(browser, address) as page:
+        expect(page.get_by_role("searchbox", name="Query")).to_be_focused()
+        yield page
+
+
+def tab(page: Page, name: str) -> None:
+    page.get_by_role("tab", name=name).click()
+    expect(page.get_by_role("tabpanel", name=name)).to_be_visible()
+    expect(page.get_by_text("Asking.")).to_have_count(0)
+
+
+def test_a_query_is_understood_while_it_is_typed(page: Page) -> None:
+    page.keyboard.type("vivaldi AND librett*")
+    reading = page.locator("#reading")
+    expect(reading.locator(".query")).to_have_text("Query as understood: (vivaldi AND librett*)")
+    expect(reading.locator(".piece-operator")).to_have_text("AND")
+    expect(page.locator(".hit")).to_have_count(0)
+
+
+def test_a_mistake_is_shown_at_its_column_and_its_correction_is_searched(page: Page) -> None:
+    page.keyboard.type('vivaldi AND ("red priest')
+    problem = page.get_by_role("list", name="Problems of the query").get_by_role("listitem")
+    expect(problem).to_contain_text(["column 13", "column 14"])
+    page.get_by_role("button", name="Search the corrected query").click()
+    expect(page.get_by_role("searchbox", name="Query")).to_have_value('(vivaldi AND "red priest")')
+    expect(page.locator(".hit").first).to_contain_text("Antonio Vivaldi")
+
+
+def test_the_reply_is_that_of_the_tool_with_its_tokens(page: Page) -> None:
+    search(page, QUERY)
+    with open_index("my-index") as index:
+        result = Toolbox(index).call("logical_search", {"query": QUERY})
+    assert page.get_by_label("Reply").text_content() == result.text
+    expect(page.get_by_role("tabpanel")).to_contain_text(f"{result.tokens:,} tokens (o200k)")
+    expect(page.locator(".over")).to_contain_text("8 passages, hits 1 to 5,")
+    assert len(titles(page)) == 5
+
+
+def test_the_same_call_in_python_and_on_the_command_line_finds_the_same(
+    page: Page, arag: Command
+) -> None:
+    page.get_by_label("show", exact=True).select_option("titles")
+    page.get_by_label("sort", exact=True).select_option("year:desc")
+    search(page, QUERY)
+    reply = page.get_by_label("Reply").text_content() or ""
+    python = page.get_by_label("Python", exact=True).text_content() or ""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(python)
+    assert printed.getvalue() == f"{reply}\n"
+    line = page.get_by_label("Command line", exact=True).text_content() or ""
+    assert shlex.split(line)[:3] == ["arag-search", "search", "my-index"]
+    ids = re.findall(r"^\[(.+?)\]", arag(*shlex.split(line)[1:]).out, re.MULTILINE)
+    assert ids == re.findall(r"^\[(.+?)\]", reply, re.MULTILINE)
+    call = json.loads(page.get_by_label("MCP", exact=True).text_content() or "")
+    assert call["params"] == {
+        "name": "logical_search",
+        "arguments": {"query": QUERY, "show": "titles", "sort": "year:desc"},
+    }
+    page.get_by_role("heading", name="Python").get_by_role("button").click()
+    expect(page.get_by_role("button", name="Copy (copied)")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == python
+
+
+def test_pages_go_on_and_back(page: Page) -> None:
+    search(page, QUERY)
+    first = titles(page)
+    page.get_by_role("button", name="Next page").click()
+    expect(page.locator(".over")).to_contain_text("hits 6 to 8,")
+    second = titles(page)
+    assert len({*first, *second}) == 8
+    page.go_back()
+    expect(page.locator(".over")).to_contain_text("hits 1 to 5,")
+    assert titles(page) == first
+    page.go_forward()
+    expect(page.locator(".over")).to_contain_text("hits 6 to 8,")
+    assert titles(page) == second
+    page.get_by_role("button", name="First page").click()
+    expect(page.locator(".over")).to_contain_text("hits 1 to 5,")
+
+
+@pytest.mark.parametrize(
+    ("show", "shown"),
+    [("titles", "8 passages, hits 1 to 8"), ("lines", "8 passages"), ("counts", "1 match")],
+)
+def test_all_forms_of_a_reply_are_shown(page: Page, show: str, shown: str) -> None:
+    search(page, QUERY)
+    page.get_by_label("show", exact=True).select_option(show)
+    expect(page.locator("section[aria-labelledby=hits-title]")).to_contain_text(shown)
+    assert ("librettists" in page.locator(".hit").first.inner_text()) == (show == "lines")
+
+
+def test_a_value_of_a_hit_narrows_the_query(page: Page) -> None:
+    search(page, "vivaldi OR goldoni")
+    page.get_by_role("button", name="kind: person").first.click()
+    field = page.get_by_role("searchbox", name="Query")
+    expect(field).to_have_value("((vivaldi OR goldoni) AND kind:person)")
+    expect(page.locator(".hit").first).to_contain_text("kind: person")
+    expect(page.get_by_text("kind: work")).to_have_count(0)
+
+
+def test_why_counts_each_part_and_tells_the_scores(page: Page) -> None:
+    search(page, "vivladi AND libretto^2")
+    tab(page, "Why")
+    rows = page.get_by_role("table", name="Each part alone").get_by_role("row")
+    expect(rows.nth(1)).to_contain_text("vivladi")
+    expect(rows.nth(1)).to_contain_text("nearest: vivaldi")
+    expect(rows.nth(2)).to_contain_text("libretto")
+    rows.nth(1).get_by_role("button", name="vivaldi").click()
+    expect(page.get_by_role("searchbox", name="Query")).to_have_value("vivaldi")
+    scores = page.get_by_role("table", name="Scores of the hits")
+    expect(scores).to_contain_text("vivaldi: title")
+    expect(rows.nth(1)).to_contain_text("vivaldi 13")
+
+
+def test_the_values_of_fields_are_counted_within_the_query(page: Page) -> None:
+    search(page, QUERY)
+    tab(page, "Fields")
+    with open_index("my-index") as index:
+        counted = {field.name: field for field in index.fields(where=QUERY).fields}
+        assert index.fields(where=QUERY).passages == 8
+    values = page.get_by_role("tabpanel").locator(".values").all_inner_texts()
+    works = next(count for count in counted["kind"].values if count.value == "work")
+    assert any(f"work {works.chunks}" in text for text in values)
+    page.get_by_role(
+        "button", name=f"{counted['year'].least} to {counted['year'].greatest}"
+    ).click()
+    expect(page.get_by_role("searchbox", name="Query")).to_have_value(
+        f"({QUERY} AND year:[{counted['year'].least} TO {counted['year'].greatest}])"
+    )
+
+
+def test_two_calls_are_compared(page: Page) -> None:
+    search(page, QUERY)
+    tab(page, "Side by side")
+    page.get_by_label("other tool").select_option("arag_without_semantic/keyword_search")
+    page.get_by_label("other query").fill('"antonio vivaldi" libretto')
+    page.get_by_role("button", name="Compare").click()
+    table = page.get_by_role("table", name="Two calls")
+    with open_index("my-index") as index:
+        keywords = {"keywords": ["antonio vivaldi", "libretto"]}
+        other = Toolbox(index, "arag_without_semantic").call("keyword_search", keywords)
+    expect(table.get_by_role("row", name="tokens")).to_contain_text(f"{other.tokens:,}")
+    expect(page.get_by_text(re.compile(r"\d of \d+ hits in both"))).to_be_visible()
+    expect(page.get_by_role("table", name="First differences")).to_be_visible()
+
+
+def test_a_tool_of_a_paper_takes_its_own_arguments(page: Page) -> None:
+    search(page, "libretto")
+    page.get_by_label("tool", exact=True).select_option("logicalrag_paper/logical_search")
+    expect(page.get_by_label("default_operator")).to_have_value("OR")
+    expect(page.get_by_label("sort", exact=True)).to_have_count(0)
+    with open_index("my-index") as index:
+        result = Toolbox(index, "logicalrag_paper").call("logical_search", {"query": "libretto"})
+    expect(page.get_by_label("Reply")).to_have_text(result.text)
+
+
+def test_the_tool_for_documents_shows_what_stands_in_its_reply(page: Page) -> None:
+    page.get_by_label("tool", exact=True).select_option("agentic_rag/search")
+    search(page, "who wrote the libretto of Griselda")
+    expect(page.get_by_label("Reply")).to_contain_text("turn0search0")
+    expect(page.locator(".hit").first).to_contain_text("libretto")
+    page.locator(".hit h3 button").first.click()
+    expect(page.get_by_label("Lines of the document")).to_contain_text("libretto")
+
+
+def test_the_history_and_links_open_queries_again(page: Page) -> None:
+    search(page, "goldoni")
+    link = page.url
+    search(page, "scarlatti")
+    tab(page, "History")
+    page.get_by_role("tabpanel").get_by_role("link", name="goldoni").click()
+    expect(page.get_by_role("searchbox", name="Query")).to_have_value("goldoni")
+    assert page.url == link
+    second = page.context.new_page()
+    second.goto(link)
+    expect(second.locator(".hit").first).to_contain_text("Goldoni")
+    search(second, "scarlatti")
+    expect(page.locator(".hit").first).to_contain_text("Goldoni")
+
+
+def test_without_the_token_the_page_asks_for_the_printed_address(
+    browser: Browser, address: str
+) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(address.split("#")[0])
+    expect(page.get_by_role("alert")).to_contain_text("Open the address that arag-search view")
+    page.goto(address)
+    expect(page.get_by_role("searchbox", name="Query")).to_be_visible()
+    assert "token" not in page.url
+    context.close()
+
+
+def test_everything_can_be_done_with_keys(page: Page) -> None:
+    expect(page.get_by_role("searchbox", name="Query")).to_be_focused()
+    page.keyboard.type("vivaldi OR librett*")
+    page.keyboard.press("Enter")
+    expect(page.locator(".hit")).to_have_count(5)
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    expect(page.locator(".hit h3 button").nth(1)).to_be_focused()
+    page.keyboard.press("k")
+    page.keyboard.press("Enter")
+    here = page.locator(".lines [aria-current]")
+    expect(here).to_contain_text("Vivaldi")
+    before = here.text_content() or ""
+    page.keyboard.press("n")
+    expect(here).not_to_have_text(before)
+    page.keyboard.press("p")
+    expect(here).to_have_text(before)
+    page.keyboard.press("Escape")
+    expect(page.locator(".hit h3 button").first).to_be_focused()
+    page.get_by_role("tab", name="Reader").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("tab", name="Why")).to_be_focused()
+    expect(page.get_by_role("table", name="Each part alone")).to_be_visible()
+    page.keyboard.press("/")
+    page.keyboard.type("goldoni")
+    page.keyboard.press("Enter")
+    expect(page.locator(".hit").first).to_contain_text("Goldoni")
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    dialog = page.get_by_role("dialog", name="Keys and signs")
+    expect(dialog).to_contain_text("next and previous match in the reader")
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("size", [DESK, PHONE])
+def test_every_part_of_the_page_fits_and_has_no_serious_fault(
+    browser: Browser, address: str, size: tuple[int, int], dark: bool
+) -> None:
+    with shown_page(browser, address, size=size, dark=dark) as page:
+        search(page, QUERY)
+        page.locator(".hit h3 button").first.click()
+        for name in ("Reader", "What a model sees", "Why", "Fields", "Side by side", "History"):
+            tab(page, name)
+            assert overflow(page) <= 0
+            faults = [
+                (fault["id"], [node["target"] for node in fault["nodes"]])
+                for fault in Axe().run(page).response["violations"]
+                if fault["impact"] in ("serious", "critical")
+            ]
+            assert faults == []
+
+
+@pytest.fixture(scope="module")
+def hostile_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Serve an index in which every text is a payload, and a passage of 1 MB."""
+    place = tmp_path_factory.mktemp("hostile")
+    rows = [
+        {
+            "id": f"{number} {payload.split()[0]}",
+            "title": payload,
+            "text": f"opera {payload}",
+            "kind": payload,
+        }
+        for number, payload in enumerate(PAYLOADS)
+    ]
+    rows.append({"id": "long", "title": "Long", "text": "opera. " + "responsibilities " * 60_000})
+    file_of(str(place / "rows.jsonl"), *rows)
+    index = str(place / "index")
+    assert run(["index", str(place / "rows.jsonl"), "--to", index, "--metadata", "kind:keyword",
+                "--chunk-tokens", "100000"]) == 0  # fmt: skip
+    with served_page(index) as address:
+        yield address
+
+
+def test_hostile_texts_stay_texts(browser: Browser, hostile_address: str) -> None:
+    with shown_page(browser, hostile_address) as page:
+        page.get_by_label("top_k").fill("20")
+        search(page, "opera")
+        expect(page.locator(".hit")).to_have_count(len(PAYLOADS) + 1)
+        expect(page.locator(".hit .control").first).to_have_text("U+202E")
+        for name in ("Why", "Fields", "Side by side", "History"):
+            tab(page, name)
+        for at in range(len(PAYLOADS) + 1):
+            page.locator(".hit h3 button").nth(at).click()
+            expect(page.locator(".lines li").first).to_contain_text("opera")
+        assert page.evaluate("window.ran") is None
+        assert page.locator("main :is(script, img, svg:not(.icon), style)").count() == 0
+        links = page.locator("main a").evaluate_all("all => all.map((one) => one.href)")
+        assert all(link.startswith(hostile_address.split("#")[0]) for link in links)
+
+
+def test_a_long_passage_is_cut_on_the_page_and_read_in_parts(
+    browser: Browser, hostile_address: str
+) -> None:
+    with shown_page(browser, hostile_address) as page:
+        search(page, "title:long AND responsibilities")
+        expect(page.locator(".hit")).to_contain_text("more characters: open the passage")
+        page.locator(".hit h3 button").click()
+        expect(page.get_by_role("tabpanel")).to_contain_text("match 1 of")
+        expect(page.locator(".lines li")).to_have_count(200)
+        page.get_by_role("button", name="Lines after").click()
+        expect(page.locator(".lines [aria-current]")).to_contain_text("responsibilities")
+
+
+def test_nothing_on_the_page_leaves_the_filter(browser: Browser, commands_folder: Path) -> None:
+    narrowed = served_page("my-index", "--filter", "kind:person")
+    with narrowed as address, shown_page(browser, address) as page:
+        expect(page.locator(".over")).to_contain_text("within kind:person")
+        search(page, "griselda OR kind:work")
+        assert page.get_by_text("kind: work").count() == 0
+        tab(page, "Fields")
+        expect(page.get_by_role("tabpanel")).not_to_contain_text("work")
+        token = page.evaluate("localStorage.getItem('arag-search-token')")
+        answer = page.request.post(
+            f"{address.split('#')[0]}ask/open",
+            headers={"Authorization": f"Bearer {token}"},
+            data={"call": {"preset": "logical_read", "tool": "logical_search"},
+                  "document": "griselda-vivaldi"},
+        )  # fmt: skip
+        assert "griselda-vivaldi" in answer.json()["problem"]
+
+
+def test_a_folder_is_followed_and_names_its_files(browser: Browser, tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "plan.md").write_text("# Heating\n\nIntro.\n\n## Boiler\n\nThe boiler is old.\n")
+    with served_page(str(notes)) as address, shown_page(browser, address) as page:
+        search(page, "boiler")
+        hit = page.locator(".hit")
+        expect(hit).to_contain_text("Heating")
+        hit.get_by_title("Copy").click()
+        expect(hit.get_by_title("Copy")).to_have_text("plan.md:1 (copied)")
+        (notes / "pump.md").write_text("# Pump\n\nThe pump feeds the boiler.\n")
+        expect(page.locator(".hit")).to_have_count(1)
+        page.get_by_role("button", name="Search", exact=True).click()
+        expect(page.locator(".hit")).to_have_count(2)
+
+
+def test_an_index_that_is_built_again_under_the_page_is_searched_anew(
+    browser: Browser, tmp_path: Path
+) -> None:
+    index, rows = str(tmp_path / "index"), str(tmp_path / "rows.jsonl")
+    file_of(rows, {"id": "a", "title": "Old", "text": "opera"})
+    assert run(["index", rows, "--to", index]) == 0
+    with served_page(index) as address, shown_page(browser, address) as page:
+        search(page, "opera")
+        assert titles(page) == ["Old"]
+        file_of(rows, {"id": "b", "title": "New", "text": "opera"})
+        assert run(["index", rows, "--to", index, "--overwrite"]) == 0
+        page.locator(".hit h3 button").click()
+        expect(page.get_by_role("tabpanel")).to_contain_text('"a')
+        page.get_by_role("button", name="Search", exact=True).click()
+        expect(page.locator(".hit h3 button")).to_have_text("New")
+
+
+def test_an_index_of_a_server_is_shown(
+    browser: Browser, opensearch: Site, commands_folder: Path
+) -> None:
+    assert (
+        run(["index", SAMPLE, "--to", opensearch.address, "--metadata", "year:number,kind:keyword"])
+        == 0
+    )
+    with served_page(opensearch.address) as address, shown_page(browser, address) as page:
+        search(page, QUERY)
+        expect(page.locator(".over")).to_contain_text("8 passages, hits 1 to 5,")
+        page.locator(".hit h3 button").first.click()
+        expect(page.locator(".lines [aria-current]")).to_contain_text("Vivaldi")
+        for name in ("Why", "Fields"):
+            tab(page, name)
+        expect(page.get_by_role("tabpanel")).to_contain_text("work")
+        page.get_by_role("button", name="Next page").click()
+        expect(page.locator(".over")).to_contain_text("hits 6 to 8,")
+
+
+def test_the_pictures_of_the_guides_show_the_page(browser: Browser, address: str) -> None:
+    """ARAG_WRITE_PICTURES=1 writes them anew; else their sizes are compared."""
+    with shown_page(browser, address, size=(1120, 720)) as page:
+        search(page, QUERY)
+        taken = {"search_page.png": page.screenshot()}
+        tab(page, "Why")
+        taken["why.png"] = page.screenshot()
+    for name, picture in taken.items():
+        if os.environ.get("ARAG_WRITE_PICTURES") == "1":
+            PICTURES.mkdir(exist_ok=True)
+            (PICTURES / name).write_bytes(picture)
+        assert (PICTURES / name).read_bytes()[:24] == picture[:24]
