@@ -1,4 +1,4 @@
-"""What a search is asked for: a value for each kind of search, with its checks.
+"""The arguments of searches: a value for each kind of search, with its checks.
 
 The keyword arguments of Python, the arguments of tools and the options of the command line are made
 from the fields of these values. ``Index`` says what they mean.
@@ -143,7 +143,7 @@ class Search(Asked):
 
 @value
 class Keywords(Asked):
-    """A search for keywords. Raises ArgumentError for those that are not allowed, too."""
+    """A search for keywords. Raises ArgumentError for keywords that are not allowed, too."""
 
     keywords: Sequence[str]
     _: KW_ONLY
@@ -194,8 +194,11 @@ class Hybrid(Meaning):
 
 
 class Option(NamedTuple):
-    """What a model reads about an argument, and a user of the command line, if that is another
-    text; and the bounds of a tool, which asks for no more than a reply can show."""
+    """The texts about an argument, and its bounds.
+
+    ``says``: the text for a model; ``help``: for users of the command line, if it differs.
+    ``least``, ``most``: the bounds of a tool, which asks for no more than a reply can show.
+    """
 
     says: str
     help: str = ""
@@ -247,7 +250,7 @@ OPTIONS: Mapping[str, Option] = {
         "QUERY",
     ),
 }
-"""What is said of arguments, by name."""
+"""The texts and bounds of arguments, by name."""
 
 
 def checked_keywords(keywords: Sequence[str]) -> tuple[str, ...]:

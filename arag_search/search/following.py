@@ -34,8 +34,8 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False)
 class FollowedState(Generic[_T]):
-    """An open state of an index: what is used of it, whether another has been published since,
-    and how it is closed. ``uses`` counts the uses that have not ended."""
+    """An open state of an index: the ``value`` that is used, whether another state has been
+    published since, and how to close it. ``uses`` counts the uses that have not ended."""
 
     value: _T
     is_outdated: Callable[[], bool]

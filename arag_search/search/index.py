@@ -46,7 +46,8 @@ _SEARCHES: Mapping[type, Callable[[IndexState, Any], SearchResult]] = {
     Hybrid: hybrid_search,
 }
 KEPT_PARTS = 256
-"""The parts of an index that are kept, with what was read of them; others are made again on use."""
+"""The most parts of an index that are kept, with all they have read; others are made again on
+use."""
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
@@ -101,7 +102,7 @@ class Index:
 
     An index that follows builds and updates (see ``open_index``) answers each call from one state,
     from the beginning of the call to its end. This holds for ``scan`` and ``documents`` too. Its
-    attributes are those of the newest state.
+    attributes describe the newest state.
     """
 
     def __init__(
@@ -127,7 +128,7 @@ class Index:
         self._states: States = OneState(state)
         self._closes = (state.close, *([] if on_close is None else [on_close]))
         self.held = ExitStack()
-        """What is held until the index is closed."""
+        """Resources that are held until the index is closed."""
 
     @classmethod
     def over(cls, states: States, *closes: Callable[[], None]) -> Index:
@@ -214,11 +215,10 @@ class Index:
 
         ``filter`` is data, such as ``{"acl": ["everyone", "hr"]}``, or a query of metadata clauses,
         such as ``acl:(everyone OR hr)``. It narrows the scope that there is. The part shares the
-        open engine and vectors, and opens nothing; that of the same filter may be the same object.
-        It ends with this index; closing it has no
-        effect. ``manifest`` describes the whole index, and BM25 scores use statistics of the whole
-        index; all else that a part returns is computed from its own passages. Raises QueryError for
-        the filter.
+        open engine and vectors, and opens nothing; the same filter may give the same object. It
+        ends with this index; closing it has no effect. ``manifest`` and the statistics of BM25
+        scores are of the whole index. All else that a part returns is computed from its own
+        passages. Raises QueryError for the filter.
         """
         return self._parts(filter_text(filter))
 
@@ -234,9 +234,10 @@ class Index:
     def at_one_state(
         self, ask: Callable[[Index], _T], result: Hashable = None, *, continues: bool = False
     ) -> _T:
-        """Return what ``ask`` makes of one state of the index, as an index of its own: the newest
-        or, if it ``continues`` a result, that of its first page, while it is kept. If another state
-        turns out to be published, ``ask`` is called once more."""
+        """Return what ``ask`` makes of one state of the index, which it gets as an index of its
+        own. It is the newest state. If the call ``continues`` a result, it is the state of the
+        first page, while that is kept. If another state turns out to be published, ``ask`` is
+        called once more."""
         return self._states.answer(
             lambda state: ask(state.once(Index.of_state)), result, continues=continues
         )
@@ -272,24 +273,23 @@ class Index:
         total counts all.
 
         With ``relax``, an AND that matches nothing gets ``nearest``: at most five passages that
-        miss one condition, all the same, ranked by the score of the others. They have the rarest
-        word or name, and not only frequent words. Exclusions and scope still apply. They are found
-        in the same request as the counts of the parts.
-        ``branches`` counts the phrases, title clauses and alternatives of a query that has several,
-        in the request of the search itself. To a first page it adds the best passage of each
-        alternative of an OR that has none there, but not of a frequent word. With ``relax``, an
-        alternative that matches nothing gets ``nearest``, too. None of these are hits.
-        ``first_page`` is the number of passages on the page from offset 0. With it, an OR at the
-        top gives the last places of that page to the best passages of alternatives without one, in
-        the order written. The passages that give way come on later pages, which need the same
-        number.
+        miss one condition. All miss the same one, and the other conditions rank them. They have
+        the rarest word or name, and not only frequent words. Exclusions and scope still apply. They
+        are found in the same request as the counts of the parts. ``branches`` counts the phrases,
+        title clauses and alternatives of a query that has several, in the request of the search
+        itself. To a first page it adds the best passage of each alternative of an OR that has none
+        there, but not of a frequent word. With ``relax``, an alternative that matches nothing gets
+        ``nearest``, too. None of these are hits. ``first_page`` is the number of passages on the
+        page from offset 0. With it, an OR at the top gives last places of that page to the best
+        passages of alternatives without one. They come in the order written. The passages that give
+        way come on later pages, which need the same number.
 
         With ``as_written``, words match as they are written and not in their normal forms. PREFER,
         DEMOTE, patterns and fuzzy words are then off, as in presets that reproduce a paper. The
         same applies without ``operators``.
 
         ``show`` "titles" lists passages: it reads no text and counts all matches. "lines" lists all
-        sentences that match best, or at sentence granularity those that match. A list of more than
+        sentences that match best; at sentence granularity, all that match. A list of more than
         10,000 is in corpus order, unless another order, an offset or ``per_document`` is asked for.
         It goes on ``after`` the id of its last passage. With one passage per document, ``passages``
         of the result is the number of documents.
@@ -305,8 +305,8 @@ class Index:
 
         All sentences with a keyword are the snippet (Eq. 2). There may be 1 to 20 keywords of at
         most 200 characters; a repeated keyword counts twice. ``substring`` matching scans every
-        passage, as the paper's reference implementation does. ``branches`` counts the passages of
-        each of several keywords, adds those of rare ones, puts titles first and shows at most
+        passage, as the paper's reference implementation does. For several keywords, ``branches``
+        counts the passages of each, adds passages of rare ones, puts titles first and shows at most
         four sentences. ``show`` "titles" reads no text, and counts all matches; so does "lines".
         Pages and ``filter`` are as in ``logical_search``. Raises ArgumentError, QueryTimeoutError,
         IndexClosedError, and QueryError for the filter.
@@ -323,13 +323,12 @@ class Index:
 
         ``where`` is a logical query that passages must match, without effect on their order: the
         result has the nearest of the matching passages. The engine lists them, up to 100,000 on a
-        server; more are a QueryError. If none matches, the result is that of a logical search for
-        ``where``, with its feedback, and with ``relax`` the passages that miss the fewest
-        conditions.
+        server; more are a QueryError. If none matches, the result comes from a logical search for
+        ``where``: its feedback and, with ``relax``, the passages that miss the fewest conditions.
 
-        Raises QueryError for the filter, the condition, and a query that is empty or too long;
-        NotServedError if there are no sentence vectors; QueryTimeoutError for the condition;
-        ArgumentError, IndexClosedError, and what opening the vectors raises.
+        Raises QueryError for the filter, the condition, and a query that is empty or too long.
+        Raises NotServedError if there are no sentence vectors, and QueryTimeoutError for the
+        condition. Raises ArgumentError, IndexClosedError, and what opening the vectors raises.
         """
         return self.search(asked)
 
@@ -341,8 +340,8 @@ class Index:
         The rankings are merged by reciprocal rank fusion, as in LogicalRAG. The first 100 of both
         are merged, so that there are 200 passages at most; each hit has its ranks in both.
 
-        ``vectors`` are those of passages, or of sentences as in ``semantic_search``. Conditions,
-        which apply to both rankings, and errors are as there. The search by words may raise
+        ``vectors`` are made of passages, or of sentences as in ``semantic_search``. Conditions and
+        errors are as there; conditions apply to both rankings. The search by words may raise
         QueryTimeoutError.
         """
         return self.search(asked)

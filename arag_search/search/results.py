@@ -26,9 +26,9 @@ CORPUS_ORDER = "corpus order"
 
 @value
 class SearchResult:
-    """The hits of a search on a page, with their total, notes and what is told beside them.
+    """The hits of a search on a page, with their total, notes and advice.
 
-    ``asked``: what was asked for; ``understood``: the query as the program reads it.
+    ``asked``: the arguments of the search; ``understood``: the query as the program reads it.
     ``total``: how many passages match, or sentences at sentence granularity. None for a search by
     vectors, which ranks all passages.
     ``total_is_exact``: False if the total is 1,000 and means "more than 1,000".
@@ -40,7 +40,7 @@ class SearchResult:
     must be asked with the same size.
     ``standing``: how the index stands beside its sources; None if nothing is known. With a scope or
     a filter, it has no name and no number of files.
-    ``highlighter``: what the query matches in a text, for ``highlights``.
+    ``highlighter``: finds the matches of the query in a text, for ``highlights``.
 
     Beside the hits, if they were asked for:
 
@@ -86,8 +86,8 @@ class SearchResult:
     ) -> SearchResult:
         """Return a result over a state of an index.
 
-        ``started`` is the time of ``time.perf_counter`` at which the search began. The totals are
-        those of the ``page`` of an engine; without one, only ``passages`` is known.
+        ``started`` is the time of ``time.perf_counter`` at which the search began. The totals come
+        from the ``page`` of an engine; without one, only ``passages`` is known.
         """
         totals = (None, True, passages) if page is None else (*page.total.told, page.passages)
         if stopwatch().has_stopped:
@@ -106,7 +106,7 @@ class SearchResult:
 
     @property
     def offset(self) -> int:
-        """The number of hits before those of the page."""
+        """The number of hits on the pages before."""
         return self.asked.offset
 
     @property
@@ -127,8 +127,8 @@ class SearchResult:
         return sum(count_tokens(hit.title) + count_tokens(hit.snippet) for hit in self.hits)
 
     def first_match(self, text: str, doc_id: str) -> int:
-        """Return where the first match of the query in a text of a document begins, of those as
-        typed if there are some; 0 if it has none."""
+        """Return where the first match of the query in a text of a document begins; 0 if there is
+        none. Matches as typed go before others."""
         if self.highlighter is None:
             return 0
         ends = (len(text),)
@@ -137,14 +137,14 @@ class SearchResult:
         return 0 if mark is None else mark[0]
 
     def typed_in(self, hit: Hit) -> int:
-        """Return how many words and phrases of the query a hit has as they were typed. Those that
-        match only as written do not count."""
+        """Return how many words and phrases of the query a hit has as they were typed. Words that
+        the query wants only as written do not count."""
         return 0 if self.highlighter is None else self.highlighter.typed_in(hit)
 
     def highlights(self, hit: Hit) -> Highlights | None:
-        """Return where the words of the query occur in the title and the snippet of a hit: of a
-        logical or keyword search, else None. A phrase is one mark, if all of it is shown; a loose
-        phrase has a mark on each word."""
+        """Return where the words of the query occur in the title and the snippet of a hit. The
+        result is None unless the search was logical or by keywords. A phrase is one mark, if all of
+        it is shown; a loose phrase has a mark on each word."""
         if self.highlighter is None:
             return None
         return self.highlighter.highlights(

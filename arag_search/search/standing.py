@@ -1,4 +1,4 @@
-"""How an index stands beside the files that it was made of: what is known of it on this machine.
+"""How an index stands beside the files that it was made of, as far as this machine knows.
 
 Builds, synchronisations, watchers and comparisons before an answer write it to the cache; replies,
 results and ``arag-search info`` read it. It is put into words here and nowhere else.

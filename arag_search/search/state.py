@@ -59,7 +59,7 @@ class IndexState:
 
     @property
     def pool(self) -> ThreadPoolExecutor:
-        """The threads of this process; those of a parent do not survive a fork."""
+        """The threads of this process; the threads of a parent do not survive a fork."""
         if (pid := os.getpid()) not in self._pools:
             self._pools.setdefault(pid, ThreadPoolExecutor(thread_name_prefix="by-words"))
         return self._pools[pid]

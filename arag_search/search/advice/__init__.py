@@ -1,1 +1,1 @@
-"""What a reply says beside its hits: what each piece of advice asks of the index, and tells."""
+"""The advice of a reply beside its hits: each piece asks the index, and tells what it learns."""

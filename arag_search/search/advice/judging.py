@@ -36,7 +36,7 @@ class Judge:
 
 
 def _meeting(condition: Clause, passages: list[_Passage]) -> list[_Passage]:
-    """Return the passages that match; what is preferred or demoted does not decide that."""
+    """Return the passages that match a condition. PREFERs and DEMOTEs in it do not count."""
     match condition.kind:
         case "all":
             for part in condition.having("wanted"):

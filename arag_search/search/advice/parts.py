@@ -1,5 +1,5 @@
-"""The results of each part of a query alone: counts, and the best passage of an alternative of an
-OR that has no passage on the page.
+"""The results of each part of a query alone: its count, and the best passage of an alternative that
+the page does not show.
 
 What parts are called, of these queries:
 
@@ -7,18 +7,18 @@ What parts are called, of these queries:
     opera AND (title:rome OR venice)
     opera OR rome
 
-alternatives: of an OR that are not all plain words: all three of the first query.
-inner: alternatives of an OR in an AND, each with the AND narrowed to it: title:rome, as in
+``alternatives``: the parts of an OR, unless all are plain words: all three of the first query.
+``inner``: alternatives of an OR in an AND, each with the AND narrowed to it: title:rome, as in
     opera AND title:rome; venice, as in opera AND venice.
-words: of an OR of plain words: opera and rome of the third query.
-names: phrases and clauses on titles, wherever they are wanted: "antonio vivaldi"; title:rome.
-conjunctions: the query or alternatives, if they are an AND of several: opera AND rome.
-scarce: a conjunction that matches at most three passages; only these stay.
-dead: a conjunction that matches nothing.
-absences: a name with a plain word of the same OR, which no passage of it may have: "antonio
+``words``: the parts of an OR of plain words: opera and rome of the third query.
+``names``: phrases and clauses on titles, wherever they are wanted: "antonio vivaldi"; title:rome.
+``conjunctions``: the query or alternatives, if they are an AND of several: opera AND rome.
+``scarce``: a conjunction that matches at most three passages; only these stay.
+``dead``: a conjunction that matches nothing.
+``absences``: a name with a plain word of the same OR, which no passage of it may have: "antonio
     vivaldi" AND venice.
-conditions: of a scarce conjunction, those worth a count: opera and rome.
-rare: conditions with so few matches that they are read: rome, if six passages have it.
+``conditions``: the parts of a scarce conjunction that are worth a count: opera and rome.
+``rare``: conditions with so few matches that they are read: rome, if six passages have it.
 """
 
 from __future__ import annotations
@@ -110,8 +110,8 @@ class Parts:
 
 
 def parts(subject: Subject, page: Page | None) -> Advice[Tally | None]:
-    """Ask for the counts of the parts, and the best passages of those that the page lacks. Return
-    None if there is nothing to ask, or the search finds nothing.
+    """Ask for the counts of the parts, and for the best passage of each part that the page lacks.
+    Return None if there is nothing to ask, or the search finds nothing.
 
     If the page is known, a part with a hit on it is not searched, and not counted if the page shows
     all. Scarce conjunctions take further steps: see ``Tally.read_scarce``.
@@ -193,8 +193,8 @@ class Tally:
     def read_scarce(self) -> Advice[None]:
         """Ask for the passages of rare conditions, and for those nearest to dead conjunctions.
 
-        The nearest are asked for step by step: those that miss one condition, two, and so on. If
-        that takes too long, the counts remain.
+        The nearest are asked for step by step: first passages that miss one condition, then two,
+        and so on. If that takes too long, the counts remain.
         """
         request, judge = self._subject.request, self._subject.judge
         rare = [part for part in self._conditions if self._counts[part] <= _MAX_READ]
@@ -228,7 +228,7 @@ class Tally:
 
     @property
     def absent(self) -> tuple[Absence, ...]:
-        """What the passages of rare names lack of the frequent words beside them."""
+        """The rare names of the query, each with the frequent words that no passage of it has."""
         frequent, others = self.by_frequency()
         absent: list[Absence] = []
         for name in others:
@@ -246,7 +246,7 @@ class Tally:
         return words, [part for part in parts if part not in words]
 
     def told(self, page: Page) -> Told:
-        """Return what is told beside the page of the search, given in its final order."""
+        """Return what the tally tells beside the page of the search, given in its final order."""
         self._page = page
         page_ids = {hit.id for hit in page.hits}
         best = [branch for branch in self._best if branch.hit.id not in page_ids]
@@ -306,7 +306,7 @@ def _elsewhere(
 
 
 def _alternatives(query: Clause) -> list[Clause]:
-    """Return the alternatives of an OR with one that is more than a plain word."""
+    """Return the alternatives of an OR, or none if no alternative is more than a plain word."""
     if query.kind != "any" or not any(map(_says_more, query.parts)):
         return []
     return list(dict.fromkeys(query.parts))

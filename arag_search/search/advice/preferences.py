@@ -30,7 +30,7 @@ def unmet_preferences(subject: Subject, page: Page) -> list[str]:
 def lowered_by(query: Clause, hits: Sequence[Hit], judge: Judge) -> dict[str, tuple[str, ...]]:
     """Return by id the DEMOTEs that lowered each hit, as written; the hits carry their text.
 
-    At sentence granularity, those that every matching sentence of the hit meets.
+    At sentence granularity, a DEMOTE counts if every matching sentence of the hit meets it.
     """
     lowered: dict[str, tuple[str, ...]] = {}
     demotions = list(_demotions(query, ()))
@@ -45,8 +45,9 @@ def lowered_by(query: Clause, hits: Sequence[Hit], judge: Judge) -> dict[str, tu
 
 
 def _demotions(group: Clause, groups: tuple[Clause, ...]) -> list[tuple[Clause, Clause]]:
-    """Return the DEMOTEs in a group, each with what a hit meets that it lowers; ``groups`` are the
-    group and those around it, without the whole query, which every hit meets."""
+    """Return the DEMOTEs in a group, each with the condition that a hit meets if it is lowered.
+    ``groups``: this group and the groups around it, except the whole query, which every hit
+    meets."""
     pairs: list[tuple[Clause, Clause]] = []
     for part in group.parts:
         if part.parts and part.role in ("wanted", "preferred"):

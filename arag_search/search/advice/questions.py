@@ -1,10 +1,10 @@
-"""Advice: what it asks of the index, beside the page of a search, and how all questions of a search
-are asked together.
+"""The questions that advice asks the index beside the page of a search, and how they are asked
+together.
 
 A piece of advice is a generator. It yields what it asks, gets the answers, and returns what it
-tells. The questions that all pieces ask at the same step go to the engine in one call: on a server
-with the search itself, if they need no page; an embedded engine searches first, so that nothing is
-asked that the page answers.
+tells. The questions that all pieces ask at the same step go to the engine in one call. A server
+gets them with the search itself, if they need no page. An embedded engine searches first, so that
+nothing is asked that the page answers.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ Advice = Generator[Questions, Any, _T]
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A search as advice sees it: what was ``asked``, the ``request`` to the ``engine``, the
+    """A search as advice sees it: its arguments (``asked``), the ``request`` to the ``engine``, the
     ``judge`` of its hits, and whether the query was corrected. A remote engine is asked at once for
     all that advice may need, an embedded engine only for what is needed next."""
 

@@ -1,4 +1,4 @@
-"""The passages nearest to a query that finds nothing: those that miss the fewest of its conditions.
+"""Advice on a query that finds nothing: the passages that miss the fewest of its conditions.
 
 They are found by ordinary queries, so that every engine gives the same ones in the same order.
 """
@@ -36,9 +36,10 @@ MAX_NEAREST = 5
 def relaxed_queries(query: Clause) -> list[Clause]:
     """Return the queries for passages that miss one condition of an AND, two, and so on.
 
-    As long as none matches with fewer, a passage matches exactly one alternative of each, and its
-    score is that of the conditions that it meets. Exclusions, preferences, demotions and weights
-    stay. Of an OR, every alternative is relaxed. Other queries have no conditions to miss.
+    If no query before matched anything, a passage of the next one matches exactly one alternative
+    of it. Its score then comes from the conditions that it meets. Exclusions, preferences,
+    demotions and weights stay. In an OR, every alternative is relaxed. Other queries have no
+    conditions to miss.
     """
     alternatives = _alternatives(query)
     most = max(len(conditions) for _, conditions, _ in alternatives)
@@ -60,8 +61,8 @@ def relaxed_queries(query: Clause) -> list[Clause]:
 
 
 def relaxed(subject: Subject) -> Advice[Told]:
-    """Tell the passages nearest to a query that found nothing: those that miss one condition, each
-    with what it lacks. Of an AND, all lack the same: see ``_alike``.
+    """Tell the passages nearest to a query that found nothing, each with the condition that it
+    lacks. For an AND, all lack the same one: see ``_alike``.
 
     Conditions on a sentence are first judged on the whole passage; those with patterns, which were
     matched in sentences, are not.
@@ -101,7 +102,8 @@ def _alike(hits: tuple[Hit, ...], counts: Mapping[Clause, int]) -> tuple[Hit, ..
 
 
 def relaxed_requests(request: SearchRequest, steps: Sequence[Clause]) -> list[SearchRequest]:
-    """Return the searches of the steps for the passages nearest to those of a search."""
+    """Return a search for each step, of few passages, with the scope and deadline of the
+    request."""
     most = min(request.top_k, MAX_NEAREST)
     return [
         SearchRequest(ResolvedPlan(step), most, scope=request.scope, deadline=request.deadline)
@@ -110,8 +112,8 @@ def relaxed_requests(request: SearchRequest, steps: Sequence[Clause]) -> list[Se
 
 
 def nearest_hits(query: Clause, step: Clause, page: Page, judge: Judge) -> tuple[Hit, ...]:
-    """Return the passages of a step with what each lacks of the query. Those that a pattern
-    excludes are left out: what it matches was looked up only where the query might match."""
+    """Return the passages of a step with what each lacks of the query. Passages that a pattern
+    excludes are left out, since its matches were looked up only where the query might match."""
     chooser = Snippets(step, judge.texts)
     lacks = _lacking(query, page.hits, judge)
     hits = [hit for hit in page.hits if hit.id in lacks]

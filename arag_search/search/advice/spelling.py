@@ -1,5 +1,5 @@
-"""What a search says about words of a query that occur nowhere: the nearest words of the index.
-Nothing is searched that was not asked.
+"""Advice on words of a query that occur nowhere: the nearest words of the index. The search itself
+does not use them.
 
 The nearest words come from passages in scope that a fuzzy word or a prefix finds. So every engine
 has the same words, and no word is shown that a scope hides.
@@ -183,7 +183,7 @@ def nearest_words(
     2. If there are none and the word is long: words of two edits that several passages have.
        A server is asked for both at once.
 
-    Scope and deadline are those of the request.
+    The scope and the deadline of the request apply.
     """
     nearest: dict[Clause, dict[str, int]] = {}
     for edits in ((1, 2),) if engine.is_remote else ((1,), (2,)):
@@ -248,9 +248,8 @@ def _searches(word: Clause, request: SearchRequest, edits: int) -> Iterator[Sear
 
 
 def _parts(word: Clause, engine: SearchEngine) -> Iterator[Clause]:
-    """Yield a name with its other digraphs, the phrases of two words that a word may be, or the
-    word that one of several parts may be. Phrases of words that the engine does not know are left
-    out."""
+    """Yield other ways to write a word: with other digraphs, its parts as one word, or the word as
+    a phrase of two. A phrase is left out if the engine does not know both words."""
     text, language, field = word.typed, word.language, word.text_field
     for other in with_other_digraphs(text.lower(), language):
         yield lower(Term(other, field), language)
@@ -271,8 +270,8 @@ def _parts(word: Clause, engine: SearchEngine) -> Iterator[Clause]:
 
 
 def _candidates(word: Clause, pages: Sequence[Page], most: int) -> list[Clause]:
-    """Return the words of passages that are like a word: first those of fewer edits, and of equal
-    ones those in more passages."""
+    """Return the words of passages that are like a word, fewest edits first, and among equals the
+    word in most passages first."""
     low = "".join(analysis.terms(word.typed))
     letters = set(low)
     passages: Counter[str] = Counter()

@@ -105,7 +105,7 @@ class ClauseCount:
     ``excluded``: whether the query excludes it.
     ``titles``: the titles of matches that are not shown, by their ids, if they are few.
     ``matches``: the ids of the matches that are known.
-    ``lacks``: of a part without a match, the conditions that the passage nearest to it misses.
+    ``lacks``: if nothing matches the part, the conditions that the passage nearest to it misses.
 
     Example: "antonio vivaldi" 27
     """
@@ -189,7 +189,7 @@ class Feedback:
 
 
 def notes_on(advice: Told) -> list[str]:
-    """Return the notes on words that occur nowhere, but for those that counts of parts name."""
+    """Return the notes on words that occur nowhere, except words that the counts of parts name."""
     alone = advice.feedback.alone if advice.feedback is not None else advice.branches
     leaves = [part.leaf for part in alone if part.leaf is not None and not part.count]
     named = {(leaf.field, leaf.typed.removeprefix(EXACT_MARK)) for leaf in leaves}
@@ -218,8 +218,10 @@ def count_text(count: int) -> str:
 
 
 class Unseen(NamedTuple):
-    """A word that occurs nowhere, the exact phrase that asks for it (empty if none does), and the
-    words nearest to it; or a clause on titles that finds nothing, and what texts have of it.
+    """A word that occurs nowhere, or a clause on titles that finds nothing.
+
+    ``phrase``: the exact phrase that asks for the word; empty if none does.
+    ``near``: the words nearest to it, or what texts have of the clause (``in_text``).
 
     Example: librettto occurs nowhere; nearest: libretto 3.
     """

@@ -33,9 +33,9 @@ _LEAST_RATIO = 0.7
 
 
 def case_variants(query: Clause) -> list[Clause]:
-    """Return the keyword clauses of a query in other cases: lower, upper, and capitals at the
-    beginnings of words or of the value; and as paths with other slashes at their ends. They are at
-    most seven for each of MAX_FIELDS clauses."""
+    """Return the keyword clauses of a query in other cases, and with other slashes at their ends.
+    The cases are lower, upper, and capitals at the beginning of each word or of the value. There
+    are at most seven for each of MAX_FIELDS clauses."""
     clauses = [leaf for leaf in wanted_leaves(query) if leaf.kind == "value"]
     variants: list[Clause] = []
     for clause in list(dict.fromkeys(clauses))[:MAX_FIELDS]:
@@ -63,9 +63,9 @@ def missing_values(
 ) -> tuple[MissingValue, ...]:
     """Return the values that there are, for clauses whose value no passage has.
 
-    A value is compared with the most frequent ones, on the ``page``, and with the ``variants`` that
-    match: clauses of ``case_variants`` with their counts of chunks. A clause whose value is there
-    after all is left out.
+    A value is compared with the most frequent ones, which are on the ``page``, and with the
+    ``variants`` that match. These are clauses of ``case_variants`` with their counts of chunks. A
+    clause whose value is there after all is left out.
     """
     fields = {} if page is None else {field.name: field for field in page.fields}
     for variant, chunks in variants:
@@ -76,7 +76,7 @@ def missing_values(
 
 
 def _with_variant(field: FieldValues, value: str, chunks: int) -> FieldValues:
-    """Return the values of a field with one that may be too rare to be among them."""
+    """Return the values of a field, with a value added that may be too rare to be among them."""
     if any(count.value == value for count in field.frequent):
         return field
     rare = ValueCount(value, chunks if chunks <= MAX_TOTAL else None)
@@ -105,8 +105,8 @@ def _missing(clause: Clause, field: FieldValues) -> MissingValue | None:
 def nearest_values(wanted: str, counts: Sequence[ValueCount]) -> list[ValueCount]:
     """Return up to three values like the wanted one.
 
-    First come values that differ only in case or in slashes at the ends, then values that begin
-    with the wanted one or that it begins with, and last values that differ in few letters.
+    First come values that differ only in case or in slashes at the ends. Then come values that
+    begin with the wanted one, or are its beginning; last, values that differ in few letters.
 
     ``counts`` come with the most frequent value first, which orders equal candidates. The time is
     linear in their number; only values of at most 64 characters are compared by letters.

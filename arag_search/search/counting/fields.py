@@ -33,8 +33,9 @@ class FieldSummary:
 
     ``passages`` counts passages with a value; in a text field, with a word. A keyword field has the
     number of its ``distinct`` values, and the most frequent ``values`` with their passages. A
-    number or date has the ``least`` and the ``greatest`` value, as queries write them; a date is
-    the beginning of the period that a passage names. Values that do not apply are None or empty.
+    number or date has the ``least`` and the ``greatest`` value, as queries write them. A date
+    stands for the beginning of the period that a passage names. Values that do not apply are None
+    or empty.
     """
 
     name: str
@@ -61,13 +62,15 @@ def fields(
     filter: str | Data | None = None,
     where: str | None = None,
 ) -> FieldsResult:
-    """Return the fields of the index, of all or those named: how many passages have them, the most
-    frequent ``values`` (0 to 1,000) of keywords, and the ranges of numbers and dates.
+    """Return the named fields of the index, or all of them if none is named.
 
-    All numbers are exact, and count passages within the scope, which ``filter`` narrows, and which
-    match the logical query ``where``, if it is given. Of all fields, ``doc_id`` has only its number
-    of passages, since it has as many values as there are documents. Raises QueryError for the
-    filter and the query, ArgumentError, QueryTimeoutError and IndexClosedError.
+    Each has its number of passages. A keyword field also has its most frequent ``values`` (0 to
+    1,000); a number or a date has its range.
+
+    All numbers are exact. They count passages within the scope, which ``filter`` narrows, that
+    match the logical query ``where``, if it is given. If no field is named, ``doc_id`` has only its
+    number of passages, since it has as many values as there are documents. Raises QueryError for
+    the filter and the query, ArgumentError, QueryTimeoutError and IndexClosedError.
     """
     schema, (scope, _) = state.schema, state.narrowed(filter)
     _check(names, values, schema)
@@ -106,8 +109,12 @@ def metadata_fields(state: IndexState) -> tuple[FieldSummary, ...]:
 
 
 class Contents(NamedTuple):
-    """The contents of a scope: ``has_titles`` if a passage has a title, ``has_neighbours`` if a
-    passage has another one before or after it, and the number of ``passages``."""
+    """The contents of a scope.
+
+    ``has_titles``: whether a passage has a title.
+    ``has_neighbours``: whether a passage has another one before or after it.
+    ``passages``: their number; 0 if they were not counted in time.
+    """
 
     has_titles: bool
     has_neighbours: bool
@@ -116,7 +123,7 @@ class Contents(NamedTuple):
 
 def contents(state: IndexState) -> Contents:
     """Return what passages in a scope have. Without a scope, the manifest says this; otherwise it
-    takes one request. What cannot be counted in time, or at once, is assumed to be present."""
+    takes one request. If that takes too long, titles and neighbours are assumed."""
     manifest, scope = state.manifest, state.scope
     several = manifest.already_chunked or manifest.chunks > manifest.documents
     if scope is None or not (several or manifest.has_titles):

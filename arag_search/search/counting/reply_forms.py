@@ -1,4 +1,4 @@
-"""The forms of a reply: what a search counts and lists of what it finds."""
+"""The forms of a reply: how a search counts and lists its matches."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Listing(NamedTuple):
 class ReplyForm:
     """A form of reply.
 
-    ``says``: what a model reads beside its name; ``help``: what a user reads.
+    ``says``: the text for a model, beside its name; ``help``: the text for users.
     ``is_list``: all matches are counted, and the hits are listed.
     ``in_corpus_order``: a list that is too long for ranks, or goes on after a passage, is in that
     order.
@@ -107,8 +107,8 @@ def shows(argument: str = "query") -> tuple[str, str]:
 
 
 def listed(form: ReplyForm, engine: SearchEngine, request: SearchRequest, page: Page) -> Listing:
-    """Return what a form shows, given the page of a request. A list is counted exactly; one that
-    is too long for ranks is asked for again, in corpus order."""
+    """Return what a form shows, given the page of a request. A list is counted exactly. If it is
+    too long for ranks, it is asked for again, in corpus order."""
     if not form.is_list:
         return Listing(request, page)
     if form.of_documents:
@@ -125,8 +125,9 @@ def listed(form: ReplyForm, engine: SearchEngine, request: SearchRequest, page: 
 
 
 def _documents(engine: SearchEngine, request: SearchRequest, page: Page) -> Listing:
-    """Return the documents of a page in its order, that of their best passages, each with the
-    number of its matches, like ``grep -c``. An order by number would put long documents first.
+    """Return the documents of a page, each with the number of its matches, like ``grep -c``. They
+    stay in the order of the page, by their best passages. An order by number would put long
+    documents first.
 
     All numbers are exact. They take one call of the engine, and one more if more than
     MAX_QUICK_VALUES documents match.

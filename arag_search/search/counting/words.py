@@ -1,8 +1,8 @@
 """Which words an index has: how many passages have each, in which written forms, and the nearest
 words where it occurs nowhere.
 
-All numbers count passages in scope, exactly. Written forms and nearest words are taken from
-passages in scope, so that none is shown that a scope hides; forms from the first passages in corpus
+All numbers count passages in scope, exactly. Written forms and nearest words come from passages in
+scope, so that no word is shown that a scope hides. Forms come from the first passages in corpus
 order, so that every engine has the same ones.
 """
 
@@ -49,10 +49,10 @@ _READ = 400
 class WordSummary:
     """A word, phrase or query, as it was understood, and how many ``passages`` have it.
 
-    ``title`` and ``text`` count those that have it there; they are None if it names a field or has
-    several clauses. ``forms`` are the written words that it matches, the most frequent of those in
-    the passages that were read; ``other_forms`` counts the passages that have none of these.
-    ``nearest`` are words like one that occurs nowhere.
+    ``title``, ``text``: how many have it there; None if it names a field or has several clauses.
+    ``forms``: the most frequent written words that it matches in the passages that were read.
+    ``other_forms``: how many passages have none of these.
+    ``nearest``: the words most like it, if it occurs nowhere.
     """
 
     word: str
@@ -70,10 +70,10 @@ def words(
     filter: str | Data | None = None,
     as_written: bool = False,
 ) -> tuple[WordSummary, ...]:
-    """Return how many passages have each of up to 70 words, prefixes, phrases and queries such as
-    ``film AND librett*``: in title and text, in which written forms, and the nearest words of one
-    that occurs nowhere.
+    """Return how many passages have each of up to 70 words, prefixes, phrases and queries.
 
+    A query is such as ``film AND librett*``. Each has its counts in title and text and its written
+    forms; a word that occurs nowhere has the nearest words.
     All are counted in one round trip; further ones are for their forms and the nearest words.
     ``as_written`` is as in ``logical_search``. Numbers and errors are as in ``fields``.
     """
@@ -116,7 +116,8 @@ def words(
 
 
 def _parsed(words: Sequence[str], schema: Schema, as_written: bool) -> list[Query]:
-    """Parse all words; those of a phrase need no quotes. Raises QueryError with all problems."""
+    """Parse all words. Several plain words are a phrase, which needs no quotes. Raises QueryError
+    with all problems."""
     parsed: list[Query] = []
     errors: list[QueryError] = []
     for word in words:

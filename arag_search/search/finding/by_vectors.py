@@ -65,11 +65,11 @@ class NearSentence(NamedTuple):
 
 
 class _Query:
-    """What a search by vectors looks for in one state.
+    """The query of a search by vectors, for one state.
 
-    ``text``: what is encoded.
-    ``scope``: what passages must match, by the filter and the condition.
-    ``words``: both, as the result says what was understood.
+    ``text``: the text that is encoded.
+    ``scope``: the condition that passages must match, from the filter and ``where``.
+    ``words``: text, condition and filter, as the result says how they were understood.
     ``notes``: the notes on the condition.
     """
 
@@ -131,10 +131,10 @@ class _Query:
     ) -> SearchResult:
         """Return the page of the passages, of which there are ``end``, with texts from the index.
 
-        A passage is left out if the engine does not have it in the scope, or if its text is not
-        that of the vectors by which it was found (``proofs``). A passage that was found without
-        sentences shows those of the ``chooser``, or all. Where no passage meets the condition, the
-        result is that of a logical search for it, which says why.
+        A passage is left out if the engine does not have it in the scope. It is also left out if
+        its text is no longer the text of the vectors that found it (``proofs``). If it was found
+        without sentences, the ``chooser`` selects some, or all are shown. If no passage meets the
+        condition, the result comes from a logical search for it, which says why.
         """
         state, asked = self.state, self.asked
         proof_of = {passage.ordinal: passage for passage in proofs}
@@ -235,8 +235,8 @@ def nearest_sentences(
 
 
 def encode_queries(state: IndexState, queries: Sequence[str]) -> None:
-    """Encode queries of later searches together, which is faster than separately; those that every
-    search would reject are skipped."""
+    """Encode queries of later searches together, which is faster than separately. Queries that
+    every search would reject are skipped."""
     texts: dict[str, None] = {}
     for query in queries:
         with suppress(QueryError):
@@ -259,7 +259,7 @@ def words_query(text: str, language: str = "") -> tuple[Clause | None, list[str]
 
 
 def _checked(query: str) -> str:
-    """Return a text as it is encoded. Raises QueryError for one that cannot be searched for."""
+    """Return a text as it is encoded. Raises QueryError if it cannot be searched for."""
     text = nfc(query)
     piece = text[:40]
     if not text.strip():
@@ -297,8 +297,8 @@ _WORD = re.compile(r"[^\W_][\w'’.-]*", re.UNICODE)
 
 
 def likely_names(text: str) -> list[str]:
-    """Return the names in a text: texts in quotation marks, and runs of words that begin with a
-    capital, apart from the first word of a sentence. At most MAX_QUERY_NAMES, each once."""
+    """Return at most MAX_QUERY_NAMES names in a text, each once. A name is a text in quotation
+    marks, or a run of words with a capital, apart from the first word of a sentence."""
     names = [next(filter(None, match.groups())) for match in _QUOTED.finditer(text)]
     run: list[str] = []
     previous = "."

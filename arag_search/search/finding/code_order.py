@@ -29,7 +29,7 @@ FIRST = 30
 DEFINES = 2.0
 """The factor of a passage that defines a name, if the query is this name, or names alone."""
 DEFINES_WORDS = 1.5
-"""The factor of one that defines a name with all words of the query and no others, if no hit
+"""The factor of a passage that defines a name of just the words of the query. It applies if no hit
 defines the name as it is written."""
 FILE_NAMED = 0.15
 """Added to 1 if the words of the name of a file are in the query; if some of them are, a share."""
@@ -42,7 +42,7 @@ FOLLOWS = 0.85
 """The factor of the second hit of a file; those behind it have its square."""
 
 _DATA = frozenset(("css", "ipynb", "scss", "tf", "toml", "yaml", "yml"))
-"""Endings of files whose words are read as those of code, and which define nothing."""
+"""Endings of files that are read like code, and define nothing."""
 _TYPE = "type"
 _PATHS = ("doc_id", "file", "path")
 _DEFINED = re.compile(r"(?!impl )(?:.*[^\w$])?([\w$]+)[?!`]?(?:\(\))?")
@@ -66,15 +66,16 @@ def has_code(state: IndexState) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CodeOrder:
-    """The order of the hits of a request: that of the engine, unless it is ``by_rules``."""
+    """The order of the hits of a request: by rules for code if ``by_rules``, else the engine's."""
 
     request: SearchRequest
     by_rules: bool
 
     @staticmethod
     def of(state: IndexState, asked: Search, request: SearchRequest) -> CodeOrder:
-        """Return the order for a search. Rules are for passages with their text, by score, in an
-        index with code; not for lists, PREFER and DEMOTE, and queries as papers have them."""
+        """Return the order for a search. Rules apply to passages with their text, by score, in an
+        index with code. They do not apply to lists, to PREFER and DEMOTE, or to queries as papers
+        have them."""
         is_listed = request.sort or request.per_document or asked.form.is_list
         is_first = request.granularity == "chunk" and request.offset < FIRST and not is_listed
         query = request.query.root
@@ -84,13 +85,13 @@ class CodeOrder:
 
     @property
     def asked(self) -> SearchRequest:
-        """What is asked of the engine for the page."""
+        """The request to the engine for the page."""
         request = self.request
         top_k = max(FIRST, request.offset + request.top_k)
         return replace(request, top_k=top_k, offset=0) if self.by_rules else request
 
     def page(self, page: Page) -> Page:
-        """Return the page of the request, given that of ``asked``."""
+        """Return the page of the request, given the engine's page for ``asked``."""
         if not self.by_rules:
             return page
         offset, end = self.request.offset, self.request.offset + self.request.top_k
@@ -135,7 +136,7 @@ def ordered(hits: Sequence[Hit], query: Clause, rules: Sequence[str] = RULES) ->
 
 
 class _Wanted:
-    """What a query asks for, as the rules see it."""
+    """The words and names of a query, as the rules see them."""
 
     def __init__(self, query: Clause) -> None:
         leaves = _words_in(query)

@@ -100,8 +100,11 @@ def logical_search(state: IndexState, asked: Search, *, exact: bool = False) -> 
 
 
 class Found(NamedTuple):
-    """A page with what advice tells of it. ``first_page`` is the size of page one if alternatives
-    were moved onto it, else 0; ``rest`` tells of matches that a list leaves to later pages."""
+    """A page with what advice tells of it.
+
+    ``first_page``: the size of page one if alternatives were moved onto it, else 0.
+    ``rest``: a note on matches that a list leaves to later pages.
+    """
 
     page: Page
     advice: Told
@@ -159,8 +162,8 @@ def _searched(state: IndexState, subject: Subject) -> Found:
 def _notes(
     state: IndexState, read: Sequence[str], meant: Sequence[str], subject: Subject, outcome: Found
 ) -> list[str]:
-    """Return the notes of a result, in their order: how the query was ``read``, which values were
-    ``meant``, that the index has no titles, preferences that no hit meets, and words that occur
+    """Return the notes of a result in their order. First come how the query was ``read`` and which
+    values were ``meant``. Then: the index has no titles, no hit meets a preference, words occur
     nowhere."""
     asked, request, query = subject.asked, subject.request, subject.query
     notes = [*read, *meant, *filter(None, [outcome.rest])]
@@ -180,8 +183,8 @@ def _notes(
 
 
 def _advice(subject: Subject, page: Page, *, of_words: bool) -> Iterator[Advice[Told]]:
-    """Yield the pieces of advice on a page that a search asks for, in the order of their notes;
-    those ``of_words`` only if they were not asked with the page."""
+    """Yield the pieces of advice on a page that a search asks for, in the order of their notes.
+    ``of_words`` is False if advice on words was asked with the page."""
     asked, with_text, is_list = subject.asked, subject.request.with_text, subject.asked.form.is_list
     if not page.total.number and asked.feedback:
         yield feedback(subject)

@@ -22,8 +22,8 @@ MAX_NAMES = 256
 def named(
     state: IndexState, names: Mapping[str, str], *, filter: str | Data | None = None
 ) -> dict[str, tuple[list[Hit], int]]:
-    """Return the names that documents in scope have (see ``query.names``), with two things each:
-    the first passages of these documents, and how many passages hold the text of the name.
+    """Return which of these names documents in scope have (see ``query.names``). Each has the first
+    passages of its documents, and the number of passages that hold the text of the name.
 
     ``names`` maps each name to that text; an empty text is not counted, and counts stop at
     MAX_TOTAL + 1. It takes one request, unless the engine knows no name, and a second one if a text

@@ -33,8 +33,8 @@ def with_places(page: Page, alternatives: Mapping[Clause, Hit | None], judge: Ju
 
 
 def related(page: Page, words: Sequence[Clause], others: Sequence[Clause], judge: Judge) -> Page:
-    """Return a page with the hits that meet one of the ``others`` first, then those that meet two
-    of the frequent ``words``; the rest is left to later pages."""
+    """Return a page with the hits that meet one of the ``others``, then the hits that meet two of
+    the frequent ``words``. All other hits are left to later pages."""
     met = judge.meeting(page.hits, [*others, *words])
     ids = set[str]().union(*met[: len(others)])
     matches = Counter(id for of_word in met[len(others) :] for id in of_word)
@@ -53,8 +53,8 @@ def page_after(request: SearchRequest, first: Page, page: Page) -> Page:
 
 
 def rarest(engine: SearchEngine, request: SearchRequest, page: Page) -> tuple[Page, str]:
-    """Return a page of a list in which matches of only the most frequent alternative come last, on
-    pages of their own, and a note on how many; the same page if these are few."""
+    """Return a page of a list, and a note. Matches of only the most frequent alternative come last,
+    on pages of their own, and the note says how many. If they are few, the page stays as it is."""
     query, offset = request.query.root, request.offset
     is_other = request.sort or request.per_document or request.from_ordinal is not None
     parts = () if is_other or request.granularity != "chunk" else query.parts
@@ -82,8 +82,8 @@ def rarest(engine: SearchEngine, request: SearchRequest, page: Page) -> tuple[Pa
 
 
 def typed_first(hits: Sequence[Hit], highlighter: Highlighter) -> Sequence[Hit]:
-    """Return the hits of a page, those of equal score with more words as they were typed first. All
-    matches of a score would have to be read to order them across pages."""
+    """Return the hits of a page; among equal scores, the hit with most words as typed comes first.
+    All matches of a score would have to be read to order them across pages."""
     ordered: list[Hit] = []
     for _, equal in groupby(hits, lambda hit: hit.score):
         group = list(equal)

@@ -1,11 +1,11 @@
 """Plan -> resolved plan: the lookups of a query, such as patterns, verified on stored text before
 an engine answers it.
 
-An engine has no lookups. It lists the passages that the rest of the query lets match: a wanted
-lookup counts as true where a word has the runs of letters that are sure of the pattern, and a NOT
-that contains one is left out. Their texts are read and matched.
-Then each lookup of the query becomes the list of the passages that match it. So hits, scores,
-totals and counts are exact, and the same on every engine.
+An engine has no lookups. It lists the passages that may match. The rest of the query matches them,
+and a word has the runs of letters that each wanted pattern needs. A NOT with a lookup is left out.
+The texts of these passages are read and matched. Then each lookup of the query becomes the list of
+the passages that match it. So hits, scores, totals and counts are exact, and the same on every
+engine.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ def resolve_lookups(
     *,
     by_runs: bool = True,
 ) -> ResolvedPlan:
-    """Return a plan that engines can run: with the ordinals of what its lookups match. What is read
-    has the runs of letters that are sure, unless ``by_runs`` is False or a server refuses that.
+    """Return a plan that engines can run, with the ordinals of the matches of each lookup. Only
+    texts with the runs of letters that the patterns need are read, unless ``by_runs`` is False or a
+    server refuses that.
 
     Raises QueryError if more than MAX_VERIFIED texts might match, or a pattern takes too long, and
     QueryTimeoutError.
@@ -78,8 +79,8 @@ def _candidates(
     deadline: Deadline | None,
     by_runs: bool,
 ) -> Iterator[tuple[int, Chunk]]:
-    """Yield the ordinal of each passage that may match with the passage, or that of each sentence
-    with the passage that it makes by itself.
+    """Yield each passage that may match, with its ordinal. At sentence granularity, each sentence
+    is a passage by itself, with the ordinal of the sentence.
 
     If there may be too many, they are counted: without runs first, for which an engine reads all of
     its words. Raises QueryError for too many.

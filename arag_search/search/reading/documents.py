@@ -219,9 +219,9 @@ def some_titles(state: IndexState) -> tuple[str, ...]:
 
 
 def _nearest(state: IndexState, doc_id: str, scope: ResolvedPlan | None) -> list[str]:
-    """Return the ids most like one that is unknown, at most three: that of the document with such a
-    passage, those that contain it, whatever the case, else those that are spelled nearly the same.
-    O(all their characters x its length)."""
+    """Return at most three ids like an unknown one; none if the scope is too large to compare. If a
+    passage has this id, the result is its document. Otherwise it is the ids that contain it, in any
+    case, or else ids of nearly the same spelling. O(all their characters x its length)."""
     engine = state.engine
     passage = engine.read([doc_id], scope)[0]
     if passage is not None:

@@ -41,9 +41,10 @@ class DocumentLines:
 
     ``starts``, ``ends``: the offsets in ``text`` of each piece. The line feed between two pieces,
     or the blank at which a long line was folded, is in neither.
-    ``passages``: the ids of the passages; ``paths``: where they stand in the outline of the
-    document; ``passage_starts``: their offsets, and then the length of the text; ``sentence_ends``:
-    offsets in each passage.
+    ``passages``: the ids of the passages.
+    ``paths``: where the passages stand in the outline of the document.
+    ``passage_starts``: their offsets, and then the length of the text.
+    ``sentence_ends``: offsets in each passage.
     ``mark``: tells versions of the document apart.
     """
 
@@ -61,8 +62,8 @@ class DocumentLines:
 
     @staticmethod
     def of(document: IndexDocument, fold_characters: int) -> DocumentLines:
-        """Return the lines of a document; lines of more than ``fold_characters`` are folded at the
-        last blank before the limit, or there if there is none. O(its length)."""
+        """Return the lines of a document. A line of more than ``fold_characters`` is folded at the
+        last blank before the limit, or at the limit without one. O(its length)."""
         text = document.text
         starts, ends = _line_places(text, fold_characters)
         chunks = document.chunks
@@ -122,8 +123,9 @@ class DocumentLines:
         return None if at is None else self.passage_starts[at]
 
     def lines_of_sentences(self, passage: str, numbers: Sequence[int]) -> tuple[int, int] | None:
-        """Return the first and the last line of sentences (0-based, ascending) of a passage, or of
-        all of it without numbers; None if this version of the document does not have them."""
+        """Return the first and the last line of sentences of a passage, by their numbers (0-based,
+        ascending). Without numbers, it is the whole passage. The result is None if this version of
+        the document does not have them."""
         if passage not in self._positions:
             return None
         at = self._positions[passage]
@@ -149,7 +151,7 @@ class DocumentLines:
         return self.paths[self.passages_of(number, number)[0]]
 
     def passages_of(self, first: int, last: int) -> range:
-        """Return the places, in ``passages``, of those that lines cover. O(log passages)."""
+        """Return the places in ``passages`` of the passages that lines cover. O(log passages)."""
         start, end = self.starts[first], max(self.ends[last], self.starts[first] + 1)
         begin = bisect_right(self.passage_starts, start) - 1
         return range(begin, max(bisect_left(self.passage_starts, end), begin + 1))
@@ -211,7 +213,7 @@ class DocumentLines:
 
 
 def document_lines(state: IndexState, doc_ids: Sequence[str]) -> list[DocumentLines | None]:
-    """Return the numbered lines of documents; None for one that the scope does not hold.
+    """Return the numbered lines of each document, or None if the scope does not hold it.
 
     The lines of the last documents are cached. Cached lines are checked against the current first
     passage of the document, all in one request; other documents are read in another request.
@@ -248,7 +250,7 @@ class _LinesCache:
             return self._kept.get(key)
 
     def put(self, key: _Key, lines: DocumentLines) -> None:
-        """Keep the lines of a document, and drop those that were used longest ago."""
+        """Keep the lines of a document, and drop the documents that were used longest ago."""
         with self._lock:
             replaced = self._kept.pop(key, None)
             self._kept[key] = lines

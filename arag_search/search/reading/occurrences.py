@@ -17,8 +17,8 @@ from arag_search.query.forms import HOLE, NormalForm, normal_forms
 
 
 class Sentences:
-    """A text with its sentences; ``ends`` has the offset after each sentence, and ``kind`` is that
-    of ``normal_forms``."""
+    """A text with its sentences. ``ends`` has the offset after each sentence; ``kind`` is as in
+    ``normal_forms``."""
 
     __slots__ = ("_ends", "_kind", "_matching", "_terms", "_text")
 
@@ -138,7 +138,7 @@ def marks(
     """Return the marks of everything that the leaves match in a title or a content, in order.
 
     A phrase is one mark; a loose phrase has a mark on each word of a match. Marks that overlap are
-    merged. ``kind`` is that of ``normal_forms``. O(words of the text x leaves).
+    merged. ``kind`` is as in ``normal_forms``. O(words of the text x leaves).
     """
     return merged(spans(text, leaves, field, kind))
 
@@ -146,7 +146,7 @@ def marks(
 def spans(
     text: str, leaves: Iterable[Clause], field: MarkedField, kind: TextKind = ""
 ) -> list[Mark]:
-    """Return the marks as ``marks`` does, sorted, but those that overlap are not merged."""
+    """Return the marks as ``marks`` does, sorted, but does not merge overlapping ones."""
     wanted = [leaf for leaf in leaves if leaf.field in (None, field)]
     if not wanted:
         return []
@@ -173,7 +173,7 @@ def _words(
 
 
 def merged(ordered: Sequence[Mark]) -> list[Mark]:
-    """Return sorted marks with those that overlap merged into one."""
+    """Return sorted marks, with overlapping ones merged into one."""
     result: list[Mark] = []
     for start, end in ordered:
         if result and start < result[-1][1]:

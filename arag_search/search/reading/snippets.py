@@ -43,13 +43,14 @@ MAX_SENTENCES = 3
 class Snippets:
     """The choice of sentences for one query, made once per search and used for every hit.
 
-    A sentence has a point for each distinct positive leaf that matches it; the best three are
-    shown, and of equal ones those with more words and phrases as they were typed, then the earlier.
+    A sentence has a point for each distinct positive leaf that matches it, and the best three are
+    shown. Among equals, sentences with more words and phrases as typed go first, then earlier ones.
     If no leaf matches, sentences with a word of a phrase are shown, or else the first sentence.
     """
 
     def __init__(self, query: Clause, texts: AnalysedTexts | None = None) -> None:
-        """Choose for a query. ``texts`` are those that its search has analysed, if it has any."""
+        """Choose for a query. ``texts``: the texts that its search has analysed, if there are
+        any."""
         self._query = query
         self._texts = texts or AnalysedTexts()
         # Leaves that differ only in weight or field count once.
@@ -145,8 +146,9 @@ class Snippets:
 
 
 def keyword_sentences(hit: Hit, words: Sequence[str], matching: Matching, most: int) -> list[int]:
-    """Return the sentences with a keyword (A-RAG Eq. 2), or with a word of one, or the first; with
-    token matching the ``most`` best of them for all keywords."""
+    """Return the numbers of the sentences with a keyword (A-RAG Eq. 2), or else the first. Token
+    matching returns the ``most`` best for all keywords, and takes a word of a keyword if need
+    be."""
     if matching == "substring":
         wanted = [keyword.lower() for keyword in words if keyword]
         sentences = split_at(hit.content, hit.sentence_ends)
@@ -172,8 +174,8 @@ def best_sentence(words: str, text: Sentences, language: str) -> int | None:
 def sentences_with(
     words: str, content: str, sentence_ends: Sequence[int], language: str
 ) -> list[int]:
-    """Return the numbers of the sentences with most of the words, at most MAX_SENTENCES in their
-    order, or of the first sentence if none has any."""
+    """Return the numbers of at most MAX_SENTENCES sentences with most of the words, in their order.
+    If no sentence has any, return the number of the first."""
     text = Sentences(content, sentence_ends)
     best = _best(_points(_words_of(words, language), text), text, lambda: _words_of(words, ""))
     return sorted(best) or [0][: len(sentence_ends)]
@@ -208,9 +210,10 @@ def _best(
     most: int = MAX_SENTENCES,
     cover: Sequence[Pattern] = (),
 ) -> list[int]:
-    """Return the numbers of the sentences with most points, of equal ones those that match more of
-    what was ``typed``, then the earlier. Of patterns to ``cover``, those that no sentence before
-    matches go first, and weigh more the fewer sentences match them."""
+    """Return the numbers of the sentences with most points. Among equals, a sentence that matches
+    more ``typed`` patterns goes first, then the earlier. With patterns to ``cover``, the next
+    sentence is the one with most patterns that no sentence before matches; rarer patterns weigh
+    more."""
     best = sorted(points, key=lambda number: (-points[number], number))
     if len(best) > most and points[best[most - 1]] == points[best[most]]:
         also = Counter(number for pattern in typed() for number in text.matching(pattern))
@@ -342,7 +345,7 @@ class Highlighter:
     """What to highlight for a query: the matches of leaves, and of substrings in any case.
 
     With ``by_sentence``, a match is within one sentence. Patterns have the time that ``watch`` has
-    left of that of their query.
+    left for their query.
     """
 
     query: Clause | None = None
@@ -367,7 +370,7 @@ class Highlighter:
         kind: TextKind = "",
     ) -> Highlights:
         """Return the marks in a title and in the snippet of the given sentences (0-based numbers).
-        ``kind`` is that of ``normal_forms``. O(length of the texts x (leaves + substrings))."""
+        ``kind`` is as in ``normal_forms``. O(length of the texts x (leaves + substrings))."""
         leaves = [] if self.query is None else wanted_leaves(self.query)
         texts: list[str] = []
         for piece in snippet_pieces(split_at(content, tuple(ends)), sentences):
@@ -385,8 +388,8 @@ class Highlighter:
         return Highlights(tuple(in_title), tuple(located))
 
     def typed_in(self, hit: Hit) -> int:
-        """Return how many words and phrases of the query a hit has as they were typed. Those that
-        match only as written do not count."""
+        """Return how many words and phrases of the query a hit has as they were typed. Words that
+        the query wants only as written do not count."""
         if self.query is None:
             return 0
         title, content = Words(hit.title), Words(hit.content)
