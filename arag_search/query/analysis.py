@@ -1,6 +1,6 @@
 """The words of a text exactly as Lucene's StandardAnalyzer finds them, without Lucene.
 
-The terms and offsets are those of Lucene 10.5's ``StandardAnalyzer()``: StandardTokenizer with
+Terms and offsets are as Lucene 10.5's ``StandardAnalyzer()`` gives them: StandardTokenizer with
 tokens of at most 255 UTF-16 units, then LowerCaseFilter, and no stop words. The tokenizer's grammar
 and the table below are pinned to Unicode 12.1. So the terms do not depend on the version of Unicode
 that this Python knows. Nothing is normalised.
@@ -199,8 +199,8 @@ def _word_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return patterns over classes: the longest word at an offset, and what can begin a word.
 
     They are the word break rules of UAX #29 as Lucene's grammar has them. No part can be read in
-    two ways. Repetitions are bounded, since a word longer than the scanner's buffer is cut anyway:
-    a match is a whole word or longer than the buffer, and takes little time and memory.
+    two ways. Repetitions are bounded, since a word longer than the scanner's buffer is cut anyway.
+    So a match is a whole word or longer than the buffer, and takes little time and memory.
     """
     most, some = f"{{0,{MAX_UNITS}}}", f"{{1,{MAX_UNITS}}}"
     x = "[XVZMCTtFG]*+"  # what joins the character before it (rule WB4)

@@ -82,8 +82,8 @@ class ClauseReader:
         self.reject, self.refuse, self.note = findings.reject, findings.refuse, findings.note
 
     def reject_unknown(self, name: str, start: int, *, mended: bool = True) -> FieldRef | None:
-        """Record that there is no such field, and return the one that a corrected query names: the
-        only one that is near. ``mended`` says that without one, a corrected query has the text."""
+        """Record that there is no such field. Return the field that a corrected query names, if
+        exactly one is near. ``mended``: if none is near, a corrected query has the text."""
         near = self.schema.nearest(name) if len(self.findings.text) <= MAX_MENDED else []
         listed, end = f"; nearest: {', '.join(near)}" if near else "", start + len(name) + 1
         values = {"name": name, "near": listed, "fields": self.schema.describe()}
@@ -177,8 +177,9 @@ class ClauseReader:
     def _inner_wildcard(
         self, raw: str, stem: str, start: int, end: int, field: TextField, weight: float
     ) -> Node | None:
-        """Reject a word with a wildcard that is not at its end; return the pattern for it, and the
-        prefix or part of an identifier that every match has, so that few texts are read."""
+        """Reject a word with a wildcard that is not at its end, and return the pattern for it. If
+        every match has a prefix or a part of an identifier, it is added as a condition, so that few
+        texts are read."""
         pieces = [unescape(piece) for piece in _WILDCARDS.split(raw)]
         words = (_WILDCARD_PATTERNS.get(piece) or literal(piece) for piece in pieces)
         pattern = self.first(start, end, lambda: Regex(rf"\b{''.join(words)}\b", True, field))
@@ -207,7 +208,7 @@ class ClauseReader:
     def regex(
         self, match: re.Match[str], suffix: str, end: int, field: FieldRef | None
     ) -> Node | None:
-        """Return the leaf of a pattern; ``match`` is that of the lexer."""
+        """Return the leaf of a pattern, given the ``match`` of the lexer."""
         pattern = match["pattern"]
         if suffix:
             self.reject(end - len(suffix), end, ProblemKind.NO_SCORE)
@@ -260,8 +261,8 @@ class ClauseReader:
         return self.first(start, end, *loose, lambda: Phrase(text, 0, text_field, weight))
 
     def numbers(self, suffix: str, start: int, least: int, most: int) -> tuple[int, float]:
-        """Return the number after a ``~``, which is from ``least`` to ``most`` and 0 without one,
-        and the weight of a suffix such as ``~2^3``; reject any other suffix."""
+        """Return the number and the weight of a suffix such as ``~2^3``; reject any other suffix.
+        The number is from ``least`` to ``most``, or 0 without a ``~``."""
         anywhere = _NUMBERS.match(suffix)
         typed, factor = anywhere.groups() if anywhere else ("", "")
         number, weight = int(typed or 0), float(factor or 1)
@@ -333,8 +334,9 @@ class ClauseReader:
         return self.first(start, end, lambda: read(text, field), *others)
 
     def _as_meant(self, text: str, start: int, end: int, field: FieldRef) -> str:
-        """Return a value, comparison or range with values in the form of the language: what is
-        plainly one is noted, and a time as seen from today rejected with its dates."""
+        """Return a value, comparison or range with values in the form of the language. A note says
+        what a value was taken for. A time as seen from today is rejected, and its dates take its
+        place."""
         match = RANGE.fullmatch(text) or COMPARISON.fullmatch(text) or _VALUE.fullmatch(text)
         assert match is not None
         reported: NodeError | None = None
@@ -394,8 +396,8 @@ def _ranges(text: str, field: FieldRef) -> Iterator[Callable[[], Leaf]]:
 
 
 def is_no_field(name: str, value: str) -> bool:
-    """Return whether a colon belongs to the text: of an address (http://), a path, a time, or a
-    name of a program (std::vector)."""
+    """Return whether a colon belongs to the text, as in an address (http://), a path, a time, or a
+    name in a program (std::vector)."""
     return value[:1] in ("/", "\\", ":") or (name[-1:].isdigit() and value[:1].isdigit())
 
 

@@ -1,9 +1,9 @@
 """The types of metadata fields: one table, which everything asks that depends on a type.
 
-A type says how a value is read from a record, stored, asked for in a query and written. What it is
-stored as decides the rest: an exact term, a double or a long. Terms are asked for one by one, and
-counted; doubles and longs have an order, are asked for by ranges, and are summed up by the least
-and the greatest.
+A type says how a value is read from a record, stored, asked for in a query and written. A value is
+stored as an exact term, a double or a long, and that decides the rest. Terms are asked for one by
+one, and counted. Doubles and longs have an order: they are asked for by ranges, and summed up by
+the least and the greatest.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ def period_ms(text: str) -> tuple[int, int]:
     """Return the first and the last millisecond of the period that ``text`` names.
 
     Milliseconds count from 1970 by the clock of whoever wrote the text, negative before: its zone
-    changes nothing. A year, month, day, minute or second is a period of its usual length; a moment
+    changes nothing. A year, month, day, minute or second is a period of its usual length. A moment
     with a fraction of a second is 1 ms long. Raises ValueError, which says what is allowed, for
     text that is no date.
     """
@@ -297,8 +297,8 @@ _OTHERWISE = {
     7: "%Y-%m|%Y/%m|%B %Y|%b %Y",
     16: "%Y-%m-%dT%H:%M|%Y-%m-%d %H:%M",
 }
-"""How days, months and moments are written otherwise, by the length of what is meant. Each can be
-read in one way alone; ``3/4/2026`` cannot."""
+"""Other ways to write days, months and moments, by the length of the usual form. Each can be read
+in one way alone; ``3/4/2026`` cannot."""
 
 
 def _meant_date(text: str) -> str:

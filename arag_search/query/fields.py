@@ -26,8 +26,8 @@ def searched_fields(field: str | None) -> tuple[str, ...]:
 
 
 def index_field(name: str, language: str) -> str:
-    """Return the field of the index that has the words of a text field: their normal forms, or
-    without a language the words as they are written."""
+    """Return the field of the index that has the words of a text field: in normal forms or, without
+    a language, as they are written."""
     return FORM_FIELDS[name] if language else name
 
 
@@ -77,7 +77,7 @@ class FieldRef(NamedTuple):
         return FIELD_TYPES.get(self.kind, KEYWORD)
 
     def type_of_range(self, bound: str | None) -> FieldType:
-        """Return the type of a metadata field; if it is guessed, the one that has such a bound."""
+        """Return the type of a metadata field; if it is guessed, a type that has such a bound."""
         if self.kind != "guess":
             return self.type
         text = "0" if bound is None else bound
@@ -92,9 +92,9 @@ _TEXT_REFS = {name: FieldRef(name, "text") for name in TEXT_FIELDS}
 class Schema:
     """The fields of an index. ``metadata`` maps each declared field to its type.
 
-    ``language`` is that of the normal forms of words; if it is empty, words match as written. An
-    ``open`` schema stands for an unknown index: any other name is taken for a metadata field,
-    and its type is guessed from the value. A ``metadata_only`` schema is for filters: its
+    ``language`` is the language of the normal forms of words; if it is empty, words match as
+    written. An ``open`` schema stands for an unknown index: any other name is taken for a metadata
+    field, and its type is guessed from the value. A ``metadata_only`` schema is for filters: its
     description leaves out the text fields.
     """
 
@@ -112,8 +112,8 @@ class Schema:
         return self.metadata.get(name)
 
     def named(self, name: str) -> str | None:
-        """Return the name of the field that is meant by ``name``, whose case does not matter unless
-        several fields differ only in it; None if there is no such field."""
+        """Return the name of the field that is meant by ``name``; None if there is no such field.
+        Case does not matter unless several fields differ only in it."""
         if self.kind(name) is not None:
             return name
         folded = name.casefold()
@@ -122,8 +122,8 @@ class Schema:
         return meant[0] if len(meant) == 1 else None
 
     def nearest(self, name: str) -> list[str]:
-        """Return the fields that an unknown name resembles: those that differ in case, in signs and
-        in a final s; otherwise up to three that differ in few letters."""
+        """Return the fields that an unknown name resembles. They differ only in case, in signs and
+        in a final s; if there are none, up to three differ in few letters."""
         names: dict[str, list[str]] = {}
         for known in (*(() if self.metadata_only else TEXT_FIELDS), DOC_ID, *self.metadata):
             names.setdefault(_plain(known), []).append(known)

@@ -42,7 +42,7 @@ Data = Mapping[str, object]
 
 _NO_DOCUMENT = KeywordEquals(DOC_ID, "an empty list")
 NOTHING = all_of(_NO_DOCUMENT, Modifier(NOT, _NO_DOCUMENT))
-"""What an empty list of values admits: a condition that no document meets."""
+"""A condition that no document meets, which stands for an empty list of values."""
 _FORM = '{"FIELD": VALUE, "FIELD": [VALUE, ...], "FIELD": {"gte": VALUE}, "not": {...}}'
 
 
@@ -165,7 +165,7 @@ class _Reader:
         return parts
 
     def _negated(self, given: object, path: str) -> list[Node | Modifier]:
-        """Return the condition that not all of some hold; of a negated one, this itself."""
+        """Return the condition that not all given ones hold. A single negated one loses its NOT."""
         if not isinstance(given, dict) or path.count(".") >= MAX_DEPTH:
             allowed = f'"not": {{"FIELD": VALUE}}, at most {MAX_DEPTH} deep'
             what = f"{_shown(cast(object, given))} is no mapping of conditions."

@@ -1,30 +1,31 @@
-"""The normal forms of words: what an index searches, unless a word is asked for as it is written.
+"""The normal forms of words, which an index searches unless a word is asked for as it is written.
 
-``normal_forms`` is the only place that makes them; the build, the parser, snippets, marks, counts
-and the oracle of the tests ask it, and engines index and search what it returns. Its steps, which
-``steps`` and manifests name:
+Only ``normal_forms`` makes them, for the build, the parser, snippets, marks, counts and the oracle
+of the tests. Engines index and search what it returns. Its steps, which ``steps`` and manifests
+name:
 
-1. The words are those of StandardAnalyzer in the text as it is (see ``analysis``), but for three
-   things. Any sign of ``typography`` is an apostrophe between letters. Digits above a short word,
-   as in ``m²``, or below a letter belong to it. In scripts without blanks, each character with its
-   marks is a word, as of katakana; Hangul is apart from letters and digits beside it.
+1. Words are found as StandardAnalyzer finds them in the text as it is (see ``analysis``), but for
+   three things. Any sign of ``typography`` is an apostrophe between letters. Digits above a short
+   word, as in ``m²``, or below a letter belong to it. In scripts without blanks, each character
+   with its marks is a word, as of katakana; Hangul is apart from letters and digits beside it.
 2. ``C++``, ``C#`` and ``F#`` keep their signs. ``--flag``, ``-j``, ``$HOME``, ``@decorator`` and
    ``.NET`` are their word in its place, and themselves as well. Capitals with dots (``U.S.``) are
    their letters, unless a word of the language has that form (``it``).
-3. Letters of another width, ligatures and other compatibility forms are the letters, and digits of
-   any script those of ASCII. These go: apostrophes, a possessive 's, soft hyphens, joiners, points
-   of Arabic and Hebrew, the hamza on an alif, the difference of Persian kaf and yeh, and elided
-   articles. Traditional and simplified Han characters have one form.
+3. Letters of another width, ligatures and other compatibility forms become plain letters, and
+   digits of any script ASCII digits. These go: apostrophes, a possessive 's, soft hyphens, joiners
+   and elided articles. In Arabic and Hebrew, points go, the hamza on an alif, and the difference of
+   Persian kaf and yeh. Traditional and simplified Han characters have one form.
 4. A word of the dictionary of the language (simplemma) becomes its lemma. A lemma that is a form of
    another one, such as a participle, becomes that one (see ``lemmas``). A word that the dictionary
-   does not know is looked up as one typed without its accents (``ksiazki``, ``waerme``) and without
-   an ending, or loses a regular one. Of a Finnish compound, the last part is looked up. All this
-   depends on the word in lower case alone. A Korean word, in any language, loses its particles.
+   does not know is looked up as if typed without accents (``ksiazki``, ``waerme``), and without an
+   ending. Otherwise it loses a regular ending. In a Finnish compound, the last part is looked up.
+   All this depends on the word in lower case alone. A Korean word, in any language, loses its
+   particles.
 5. Accents of Latin and Greek letters, and final forms go.
-6. An identifier (``pg_stat_statements.max``, ``getUserById``) is itself in its place; its parts,
-   and the dotted names within it (``a.b`` and ``b.c`` in ``a.b.c``), stand behind all words, so far
-   apart that no phrase reaches over them. So is a compound without its hyphen, if that is U+2010,
-   which may be one of the end of a line. A dotted name that StandardAnalyzer cuts
+6. An identifier (``pg_stat_statements.max``, ``getUserById``) is itself in its place. Its parts,
+   and the dotted names within it (``a.b`` and ``b.c`` in ``a.b.c``), stand behind all words. They
+   are so far apart that no phrase reaches over them. So does a compound without its hyphen, if that
+   is U+2010, which may come from the end of a line. A dotted name that StandardAnalyzer cuts
    (``object.__len__``, ``sqlite3.Row``) is an identifier, too.
 
 Before all this, marks of markup go, by the kind of the document (see ``markup``).
@@ -238,9 +239,12 @@ _pieces = cache(_Pieces)
 
 
 class ChunkForms(NamedTuple):
-    """The normal forms of a chunk as engines read them: of its title, and each of its sentences; of
-    its content, unless they are those of its sentences; and if it has units, of the title of each
-    sentence."""
+    """The normal forms of a chunk as engines read them.
+
+    ``title``, ``sentences``: the forms of the title, and of each sentence.
+    ``own_content``: the forms of the content; None if the sentences have the same.
+    ``sentence_titles``: the forms of the title of each sentence; empty if the chunk has no units.
+    """
 
     title: str
     sentences: list[str]
@@ -254,12 +258,12 @@ class ChunkForms(NamedTuple):
 
 
 def forms_of_chunk(chunk: Chunk, language: str, *, written: bool = False) -> ChunkForms:
-    """Return the normal forms of a chunk. Those of its content are those of its sentences, unless a
-    word goes on in the next one.
+    """Return the normal forms of a chunk. Its content has the forms of its sentences, unless a word
+    goes on in the next one.
 
     If ``written``, a form stands behind the word as StandardAnalyzer finds it, with a tab between,
-    unless they are the same; a word may have no form, and a form no word. For the language "", only
-    words as written.
+    unless they are the same. A word may have no form, and a form no word. For the language "",
+    there are only words as written.
     """
     texts = chunk.sentences()
     kind = kind_of(chunk.doc_id)
@@ -374,7 +378,7 @@ _SIGN = re.compile(
     rf"(?<=[^\W\d_])[{_APART}](?=[^\W\d_])|(?<=[^\W\d_])[{_LOWERED}]+"
     rf"|(?<![^\W\d_])(?:(?![{_RAISED}{_LOWERED}])[^\W\d_]){{1,3}}[{_RAISED}]+"
 )
-"""Signs in words. What is raised behind a longer word is the mark of a note."""
+"""Signs in words. A sign that is raised behind a longer word is the mark of a note."""
 _SIGN_TABLE = str.maketrans(_APART + _RAISED + _LOWERED, "'" * len(_APART) + "0123456789" * 2)
 
 
@@ -412,7 +416,7 @@ _PLAIN_PIECE = re.compile(r"[(\"'\[]?([A-Za-z0-9][a-z0-9]{0,99})[]).,;:!?\"']*")
 """One word between signs, and no identifier."""
 _CUT_HYPHEN = "\u2010"
 _CUT_COMPOUND = re.compile(r"[^\W\d_]+(?:\u2010[^\W\d_]+)+")
-"""A word with hyphens that may be those of the ends of lines."""
+"""A word with hyphens that may come from the ends of lines."""
 _SIGNS = re.compile(r"\+\+(?!\+)|#(?!#)")
 _SYMBOL = re.compile(
     r"(?<![^\s(\[{\"'`|,=])"
@@ -437,8 +441,8 @@ def _is_language(term: str, text: str, start: int) -> bool:
 
 
 def parts_of(word: str) -> list[str]:
-    """Return the parts of an identifier, in lower case, without those of one character or of digits
-    alone; none for another word."""
+    """Return the parts of an identifier in lower case; none for another word. Parts of one
+    character or of digits alone are left out."""
     is_joined = "_" in word or ("." in word and not word.replace(".", "").isdigit())
     is_mixed = word != word.lower() and not word.isupper() and not word.istitle()
     if not (is_joined or is_mixed):
@@ -499,8 +503,8 @@ class _Known(dict[str, str]):
         return letters if self[joined] == joined and self._is_word(joined) else joined
 
     def readings(self, word: str) -> tuple[str, ...]:
-        """Return the forms of a word of a query: first the one that the same word of a text has,
-        then those of words that are typed like it."""
+        """Return the forms of a word of a query: first as the same word of a text has it, then the
+        forms of words that are typed like it."""
         if word.isalpha() and self[word] != word:
             return tuple(dict.fromkeys((self[word], *map(accents_off, self._typed(word)))))
         return (self[word],)

@@ -1,4 +1,4 @@
-"""What the parts of a query mean: its options, its groups, its limits, and values of metadata."""
+"""The meaning of the parts of a query: its options, groups, limits, and values of metadata."""
 
 from __future__ import annotations
 
@@ -90,8 +90,10 @@ def alternatives(connectors: Sequence[str], spaces_mean: str) -> Iterable[tuple[
 def node_of(
     nodes: Sequence[Node | Modifier], connectors: Sequence[str], spaces_mean: str
 ) -> Node | tuple[Modifier, ...] | None:
-    """Return the node of the clauses of a group, each with the connector before it; their modifiers
-    if there is nothing else, joined by AND or spaces; None if a modifier is an alternative.
+    """Return the node of the clauses of a group, each with the connector before it.
+
+    If they are nothing but modifiers, joined by AND or spaces, these are returned. The result is
+    None if a modifier is an alternative.
 
     Runs joined by AND (and by spaces if that is the default) are the alternatives. A run of nothing
     but modifiers applies to the whole group if a space is before it, or after it if it is the
@@ -202,8 +204,8 @@ def may_exceed(text: str) -> bool:
 
 
 def exceeded(tree: Node, text: str) -> Iterator[tuple[int, ProblemKind, int, int]]:
-    """Yield the limits of the whole that the tree of a text exceeds: the offset of the first leaf
-    beyond it, the problem, how many there are and how many there may be."""
+    """Yield the limits of the whole that the tree of a text exceeds. Each has the offset of the
+    first leaf beyond it, the problem, how many there are and how many there may be."""
     spellings = 3 if has_apostrophes(text) else 1
     all_leaves = sorted(leaves(tree), key=attrgetter("start"))
     texts = [leaf for leaf in all_leaves if isinstance(leaf, TextLeaf)]

@@ -1,5 +1,5 @@
-"""The lemmas of the words of a language: those of its dictionary, and the endings by which words
-are joined that the dictionary keeps apart.
+"""The lemmas of the words of a language: from its dictionary, and by endings that join words which
+the dictionary keeps apart.
 
 A rule is an ending behind two letters or more, as a regular expression, and what may stand instead,
 with blanks between. It counts only if the dictionary knows the word that it makes.
@@ -225,7 +225,7 @@ _DIGRAPHS = {
     "de": (("ä", "ae"), ("ö", "oe"), ("ü", "ue")),
     **dict.fromkeys(("da", "nb", "nn", "sv"), (("ä", "ae"), ("ö", "oe"), ("ø", "oe"), ("å", "aa"))),
 }
-"""What is typed for letters with marks, besides the letters without them."""
+"""The letters that are typed for letters with marks, besides the letters without marks."""
 
 
 def languages() -> tuple[str, ...]:
@@ -300,8 +300,8 @@ class Lemmas:
         return lemma is not None and not lemma.isupper()
 
     def of_typed(self, word: str) -> list[str]:
-        """Return the lemmas of the words that are typed like this if accents are left out, and of
-        one with ß when that is typed as ss."""
+        """Return the lemmas of the words that are typed like this if accents are left out. A word
+        with ß has the lemma of its spelling with ss, too."""
         if self._language in _ARABIC:
             return []
         words = _accented(self._language).get(word, "").split("\t")
@@ -331,8 +331,8 @@ class Lemmas:
         return next((lemma for lemma in lemmas if lemma != word), word)
 
     def _noun_or_lemma(self, word: str) -> str:
-        """Return the lemma in the dictionary or, if that is the word itself or a verb, a noun of
-        which the word is a form, too."""
+        """Return the lemma in the dictionary. If it is the word itself or a verb, a noun with the
+        word as a form is preferred."""
         lemma = (self._dictionary.get_lemma(word, self._language) or word).lower().rstrip(".")
         nouns = _replaced(word, self._of_nouns) if lemma == word or lemma[-1] in "aä" else ()
         return _first(nouns, self._noun) or lemma
@@ -390,8 +390,8 @@ def _first(words: Iterable[str], known: Callable[[str], str | None]) -> str | No
 
 @cache
 def _accented(language: str) -> Mapping[str, str]:
-    """Return the words of a dictionary with accents, by what is typed without them: at most
-    _MAX_SPELLINGS with tabs between, those whose lemmas have the most words first."""
+    """Return the words of a dictionary with accents, by the words typed without them. At most
+    _MAX_SPELLINGS stand with tabs between; words whose lemmas have the most words come first."""
     digraphs = _DIGRAPHS.get(language, ())
 
     def make() -> Mapping[str, str]:
@@ -419,7 +419,7 @@ def _accented(language: str) -> Mapping[str, str]:
 @cache
 def _in_letters(language: str) -> Mapping[str, str]:
     """Return the words of a dictionary with their lemmas, both in the letters that are looked up.
-    Of the lemmas of words that become one, it is that of the most words."""
+    If several words become one, it has the lemma that most words have."""
 
     def make() -> Mapping[str, str]:
         lemmas = dictionaries.lemmas(language).items()

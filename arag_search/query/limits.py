@@ -21,11 +21,10 @@ MAX_PREFIXES = 16
 PREFIX_SHARES = {3: 4, 4: 2}
 """How many prefixes one, or a fuzzy word, of so many characters counts as; a longer one is 1.
 
-So the terms that all prefixes of a query stand for are at most about as many as those of four
-prefixes of 3 characters.
+So all prefixes of a query stand for at most about as many terms as four prefixes of 3 characters.
 """
 MAX_WORDS = 192
-"""Words of all phrases together; those of a leaf with several spellings count in each.
+"""Words of all phrases together. If a leaf has several spellings, its words count in each.
 
 Each is a clause in title and in content, and on a cluster of several shards another in each for its
 statistics: 768 clauses. Beside them a query has 63 words at most, 252 clauses. OpenSearch takes

@@ -1,9 +1,9 @@
 r"""Marks of markup, which the words of a text are read without: ``**Wärme**pumpe`` is one word.
 
 Passages show what the source has, and patterns and words as written search that. Only normal forms
-of words leave marks out, and their places are those of the source. Read so are marks within words
-of Markdown (``max\_result``, ``M&uuml;ller``, ``H~2~O``), of reStructuredText (``**bold**\ ness``)
-and of TeX (``M{\"u}ller``), and in subtitles the numbers and times of cues, and tags.
+of words leave marks out, and their places are places in the source. Marks within words are read in
+Markdown (``max\_result``, ``M&uuml;ller``, ``H~2~O``), reStructuredText (``**bold**\ ness``) and
+TeX (``M{\"u}ller``). In subtitles, numbers and times of cues, and tags are marks.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ _MARKS = {
         rf"{_CUE}|<{_TIME}>|<v(?:\.[\w.]*)?\Z|{_FONT}|</?[A-Za-z][^<>\s]*>|\{{\\[^{{}}\s]*\}}|{_ENTITY}"
     ),
 }
-"""What is no group is nothing; a group is read by its name."""
+"""A match without a group is left out; a group is read by its name."""
 _RAISED = str.maketrans("0123456789+-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻")
 _LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _ACCENTS = {

@@ -30,7 +30,7 @@ _OPENERS = frozenset({
 """Words that begin sentences: no name goes on with one after a full stop (Rao. It)."""
 _MAX_ABBREVIATION = 3
 _GAP = re.compile(r"[^\w\n()\[\]{}<>|;?!\"“”„«»*]{1,3}")
-"""What may stand between two words of a name."""
+"""The characters that may stand between two words of a name."""
 _BESIDE = re.compile(r"[ \u00a0]|-|\.?[ \u00a0]?")
 """What stands between two words of one run."""
 _LINK = re.compile(
@@ -44,8 +44,8 @@ _LINK = re.compile(
 
 
 def name_of(text: str) -> str:
-    """Return the name that a title, or a stretch of text, stands for; empty if it has no letter, or
-    is what files of any folder are called."""
+    """Return the name that a title, or a stretch of text, stands for. It is empty without a letter,
+    or if files of any folder are called so."""
     text = "" if len(text) > MAX_TITLE_CHARACTERS else _IN_PARENTHESES.sub(" ", text)
     name = " ".join(map(folded, analysis.terms(text)))
     return name if any(map(str.isalpha, name)) and name not in _OF_ANY_FOLDER else ""

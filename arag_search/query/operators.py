@@ -14,12 +14,13 @@ from arag_search.query.problems import ProblemKind
 class OperatorWord(NamedTuple):
     """A word that is an operator, and ``sign``, which stands for it between blanks.
 
-    It ``joins`` the clauses on both sides of it, or modifies the one after it; directly before that
-    one, each of ``prefixes`` means the same. ``needs_ranking`` says that it only changes scores,
-    and ``is_addition`` that it is no word of the published language. ``factor`` is what it
-    multiplies a score by if it takes a factor and none follows it; ``effect`` is what it does to
-    the scores of what matches. ``unranked`` and ``on_factor`` are the problems of one in a
-    filter, and of a wrong factor.
+    ``joins``: it joins the clauses on both sides of it; otherwise it modifies the one after it.
+    ``prefixes``: signs that mean the same directly before that clause.
+    ``needs_ranking``: it only changes scores.
+    ``is_addition``: it is no word of the published language.
+    ``factor``: multiplies a score, if it takes a factor and none follows it.
+    ``effect``: its effect on the scores of matches.
+    ``unranked``, ``on_factor``: the problems of one in a filter, and of a wrong factor.
     """
 
     word: str
@@ -56,7 +57,7 @@ AND: Final = OperatorWord("AND", joins=True, sign="&&")
 OR: Final = OperatorWord("OR", joins=True, sign="||")
 
 OPERATORS: Final = (NOT, PREFER, DEMOTE, AND, OR)
-"""All operators; those that bind tighter come first."""
+"""All operators, the tightest first."""
 
 SPELLED: Final = {
     spelling: operator

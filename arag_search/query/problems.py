@@ -35,7 +35,7 @@ _WILDCARD = (
 class ProblemKind(StrEnum):
     """The kinds of problems: stable names, each with the message that values are filled into.
 
-    That of a node that cannot be says only what is wrong; ``NodeError`` adds what is allowed.
+    The message on an impossible node says only what is wrong; ``NodeError`` adds what is allowed.
     """
 
     EMPTY_QUERY = "the query is empty. Write at least one word, phrase or field clause."
@@ -226,7 +226,7 @@ class ProblemKind(StrEnum):
     WEIGHT_OF_METADATA = "A weight on metadata clauses."
     WEIGHT_OF_CONDITION = "A weight on a clause without a score."
     NOT_ALLOWED = "{what}"
-    """All others, such as those of data."""
+    """All other problems, such as errors in data."""
 
     # Operators
 
@@ -246,11 +246,11 @@ class ProblemKind(StrEnum):
 class Problem:
     """A problem of a query.
 
-    ``column``: that of the piece, from 1, in characters; 0 in a filter of data.
-    ``piece``: what is wrong, as typed; a long one is cut.
-    ``message``: what is wrong with it, what is allowed, and what to write instead.
-    ``kind``: a stable name for programs, that of a ``ProblemKind``, such as ``UNKNOWN_FIELD``.
-    ``values``: what the message was made of, by name, such as ``count`` and ``limit``.
+    ``column``: the column of the piece, from 1, in characters; 0 in a filter of data.
+    ``piece``: the wrong piece as typed; a long one is cut.
+    ``message``: says what is wrong with it, what is allowed, and what to write instead.
+    ``kind``: a stable name for programs, from ``ProblemKind``, such as ``UNKNOWN_FIELD``.
+    ``values``: the values in the message by their names, such as ``count`` and ``limit``.
     """
 
     column: int
@@ -284,7 +284,7 @@ class Problem:
 
 
 class NodeError(ArgumentError):
-    """A node that cannot be. ``kind`` and ``values`` are those of the problem that its text is."""
+    """A node that cannot be. ``kind`` and ``values`` are as in the problem that its text is."""
 
     def __init__(
         self, kind: ProblemKind, *, allowed: str = "", do: str = "", **values: object
@@ -334,7 +334,7 @@ class Findings:
         """Record a problem with ``text[start:end]``, whose message is filled in with ``values``;
         ``mended`` says that the corrected query avoids it.
 
-        Raises EndOfReadingError for the last one that is recorded.
+        Raises EndOfReadingError for the last problem that is recorded.
         """
         self._record(Problem.of(start + 1, self._piece(start, end), kind, **values), mended)
 
@@ -371,7 +371,7 @@ def shortened(piece: str, limit: int = MAX_PIECE) -> str:
 
 
 def fill(template: str, *, fields: object = "", **values: object) -> str:
-    """Fill in a message, pieces of a query shortened. ``fields`` are those of the index."""
+    """Fill in a message, pieces of a query shortened. ``fields`` are the fields of the index."""
     short = {
         name: shortened(value, _MAX_VALUE) if isinstance(value, str) else value
         for name, value in values.items()

@@ -121,10 +121,10 @@ def parse(
 
     ``default_operator`` is what a space means. ``operators`` False rejects AND, OR, NOT, - and !
     (a space is then OR). ``as_written``: words match as they are written and not in their normal
-    forms, and PREFER, DEMOTE, patterns and fuzzy words are off; so it is without operators.
-    ``ranked`` False is for a condition, which has no scores: it rejects PREFER and DEMOTE.
-    ``limits`` False lifts all limits but a depth of 100 parentheses. Raises QueryError with every
-    problem (the first 2,000), never anything else, whatever the text; one of more than 4,000
+    forms. PREFER, DEMOTE, patterns and fuzzy words are then off. The same applies without
+    operators. ``ranked`` False is for a condition, which has no scores: it rejects PREFER and
+    DEMOTE. ``limits`` False lifts all limits but a depth of 100 parentheses. Raises QueryError with
+    every problem (the first 2,000), never anything else, whatever the text; one of more than 4,000
     characters gets no corrected query.
     """
     return parse_checked(
@@ -159,8 +159,9 @@ def error_of(findings: Findings, corrected: str | None, options: Options) -> Que
 
 
 def findings_of(text: str, options: Options) -> tuple[Findings, Node | tuple[Modifier, ...] | None]:
-    """Return the findings of any text, with its tree or, if it has problems, that of a corrected
-    one; or the modifiers of a text of nothing else, which only a filter may be."""
+    """Return the findings of any text, with its tree or, if it has problems, the tree of a
+    corrected one. A text of nothing but modifiers, which only a filter may be, has these
+    instead."""
     findings = Findings(text)
     if options.limits and len(text) > MAX_CHARACTERS:
         size = {"count": len(text), "limit": MAX_CHARACTERS}
@@ -333,8 +334,9 @@ class _Reader:
         return is_value and self.options.schema.named(name) is None
 
     def _is_spaced_clause(self, lexeme: Lexeme) -> bool:
-        """Reject a clause of a declared field whose comparison, colon or range is not as it must be
-        (``price > 5``, ``price : 5``, ``price:1 TO 5``); return whether it is one."""
+        """Return whether the comparison, colon or range of a declared field is in a wrong form
+        (``price > 5``, ``price : 5``, ``price:1 TO 5``). Such a clause is rejected, and read as it
+        is meant."""
         match = _SPACED_CLAUSE.match(self.plain, lexeme.start)
         name = None if match is None else self.options.schema.named(match["name"])
         if match is None or name is None or self.pending_field or self.group.field:
@@ -580,8 +582,9 @@ class _Reader:
     def _modified(
         self, modifier: TypedModifier, node: Node, start: int, end: int
     ) -> Modifier | None:
-        """Return a clause with its modifier, without what has no effect there, which is rejected;
-        None for one that is rejected itself. What a problem does not show whole is not left out."""
+        """Return a clause with its modifier; None if it is rejected. Parts without effect there are
+        rejected and left out. If a problem does not show lost leaves whole, no query is
+        corrected."""
         modified = partial(Modifier, modifier.operator, factor=modifier.factor)
         others = [lambda: None]
         if modifier.operator is not PREFER:

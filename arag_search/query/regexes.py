@@ -1,7 +1,7 @@
 """Regular expressions of queries: what they match in a text, within limits of time.
 
-The library is ``regex``: its classes are those of Unicode, and its searches can be stopped. Texts
-of a corpus and patterns of a model are both unknown, and some pairs of them would take for ever.
+The library is ``regex``: it has the classes of Unicode, and its searches can be stopped. Texts of a
+corpus and patterns of a model are both unknown, and some pairs of them would take for ever.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _PIECES = re.compile(
 )
 
 _HYPHENS = "\u2010", "-"
-"""The hyphen of typeset text, and of a compound that may have been cut there, which is a plain one
-for patterns, in them and in texts."""
+"""The hyphen of typeset text, and of a compound that may have been cut there. For patterns it is
+the plain one, in them and in texts."""
 
 _MIN_LETTERS = 3
 _MAX_RUNS = 3
@@ -197,8 +197,8 @@ _Places = list[tuple[int, int]]
 
 
 class Stopwatch:
-    """The time that the patterns of a query have left, in seconds, for all that is asked of them
-    while it is entered: which texts match, which sentences are shown, and what is marked."""
+    """The time that the patterns of a query have left, in seconds. While it is entered, they share
+    it: for texts that match, sentences that are shown, and marks."""
 
     def __init__(self, limit_s: float = MAX_QUERY_S) -> None:
         self.left_s = limit_s

@@ -1,9 +1,9 @@
-"""Quotes, dashes and marks that people and programs type in place of those of the query language:
-curly or escaped quotes, minus signs, question marks at the end of words, marks that cannot be seen.
+"""Signs that people and programs type in place of the signs of the query language. They are curly
+or escaped quotes, minus signs, question marks at the end of words, and marks that cannot be seen.
 
-They become the signs that they stand for, or blanks, so that offsets stay; all but what cannot be
-seen is noted. Phrases in straight quotes, patterns, and what a backslash makes ordinary stay as
-they are.
+They become the signs that they stand for, or blanks, so that offsets stay. All but marks that
+cannot be seen are noted. Phrases in straight quotes, patterns, and what a backslash makes ordinary
+stay as they are.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class _Leaf(_Printed):
 
 @value
 class Term(_Leaf):
-    """A word as typed. One that the analyser splits is the phrase of its tokens.
+    """A word as typed. If the analyser splits it, it is the phrase of its tokens.
 
     Example: ``vivaldi``, ``title:griselda^2``
     """
@@ -142,7 +142,7 @@ class Prefix(_Leaf):
 @value
 class Fuzzy(_Leaf):
     """A token in which up to ``edits`` letters, 1 or 2, are added, left out or replaced, or two
-    neighbours exchanged: of at least 3 characters with one edit, of 5 with two.
+    neighbours exchanged. It has at least 3 characters for one edit, 5 for two.
 
     Example: ``vivladi~1``
     """
@@ -252,11 +252,11 @@ class Range(_Leaf):
 
 @value
 class Modifier(_Printed):
-    """What a child does within an And.
+    """The effect of a child within an And.
 
     NOT: it excludes everything that it matches.
-    PREFER: it adds its score where it matches.
-    DEMOTE: where it matches, the score of the And is multiplied by ``factor``, from 0 to 1.
+    PREFER: it adds its score if it matches.
+    DEMOTE: if it matches, the score of the And is multiplied by ``factor``, from 0 to 1.
 
     Example: ``DEMOTE^0.2 opera``
     """
@@ -281,8 +281,8 @@ class Modifier(_Printed):
 class And(_Printed):
     """The condition that all positive children match and no NOT does. At least one is positive.
 
-    The score is the sum of those of the positive children and of the PREFERs that match, multiplied
-    by the factors of the DEMOTEs that match.
+    The score is the sum over the positive children and the PREFERs that match. It is multiplied by
+    the factors of the DEMOTEs that match.
 
     Example: ``(vivaldi AND venice AND NOT opera)``
     """

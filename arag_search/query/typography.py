@@ -1,5 +1,5 @@
-"""The plain signs and letters for which typographic ones stand: in the words of an index, in the
-signs of a query, and in answers that are compared.
+"""The plain signs and letters for which typographic ones stand. They count in the words of an
+index, in the signs of a query, and in answers that are compared.
 """
 
 from __future__ import annotations
