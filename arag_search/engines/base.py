@@ -1,8 +1,8 @@
 """The seam between queries and the engines that execute them.
 
 An engine takes plans and returns hits; it never sees query text. All engines return the same hits
-in the same order with the same scores: BM25 in float32 as Lucene computes it, equal scores in
-corpus order (by ordinal).
+in the same order with the same scores. These are BM25 in float32 as Lucene computes it; equal
+scores are in corpus order (by ordinal).
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ MAX_TOTAL = 1000
 """Totals and counts are exact up to this number; beyond it, they say "more than 1,000"."""
 
 MAX_LISTED_ORDINALS = 60_000
-"""The most chunks in a scope that a search by vectors lists from a server; of more, it asks about
-the nearest."""
+"""The most chunks in a scope that a search by vectors lists from a server. If there are more, it
+asks about the nearest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class SortBy:
     """A metadata field that orders matches; equal values are in order of score, then of the corpus.
 
     A chunk with several values counts with the least in ascending order, with the greatest in
-    descending order; a chunk without a value comes last in both. Keywords are in order of code
+    descending order. A chunk without a value comes last in both. Keywords are in order of code
     points.
     """
 
@@ -76,12 +76,12 @@ class SearchRequest:
     cluster then answers in one request. A search that reaches its ``deadline`` is stopped and
     raises QueryTimeoutError.
 
-    ``sort`` orders the chunks by a field instead of by score. ``per_document`` keeps, of each
-    document, only so many chunks that are first in this order; ``offset`` and ``top_k`` count the
-    chunks that are left, the total of the page counts all matches.
+    ``sort`` orders the chunks by a field instead of by score. ``per_document`` keeps only so many
+    chunks of each document, the first in this order. ``offset`` and ``top_k`` count the chunks that
+    are left; the total of the page counts all matches.
 
-    ``only_alike`` is for a query that is a fuzzy word: of each text, only the words that it stands
-    for need be read.
+    ``only_alike`` is for a query that is a fuzzy word: only the words that it stands for need be
+    read from each text.
 
     ``from_ordinal`` lists the matches in corpus order instead, from this ordinal of a chunk on, and
     the page counts these; it excludes ``sort`` and ``per_document``.
@@ -106,7 +106,7 @@ class KeywordRequest:
     """A-RAG's keyword search: score = sum over keywords of count x length in code points (Eq. 1).
 
     ``token`` counts occurrences of the keyword's tokens in title and content, in both apostrophe
-    spellings and including overlaps; a keyword without a token has no occurrences. ``substring``
+    spellings and including overlaps. A keyword without a token has no occurrences. ``substring``
     scans title and content for the lower-cased text, without overlaps, as the reference
     implementation of the paper does.
     """
@@ -133,8 +133,8 @@ class Count(NamedTuple):
 
     @property
     def told(self) -> tuple[int, bool]:
-        """What a result tells on every engine: the number and True, or MAX_TOTAL and False, which
-        mean "more than 1,000"."""
+        """The total that a result tells on every engine: the number and True, or MAX_TOTAL and
+        False, which mean "more than 1,000"."""
         is_known = self.is_common or self.number <= MAX_TOTAL
         return (self.number if is_known else MAX_TOTAL), is_known
 
@@ -160,7 +160,7 @@ class Page:
 class FieldsRequest:
     """A request for the values of fields, over all chunks, or sentences, in scope.
 
-    ``fields`` are text fields, ``doc_id`` or declared metadata. Of a keyword field, the ``values``
+    ``fields`` are text fields, ``doc_id`` or declared metadata. For a keyword field, the ``values``
     most frequent values are returned. ``quick`` limits the work on a cluster to one round trip. At
     most the MAX_QUICK_VALUES most frequent values are then returned. The number of distinct values
     may be unknown, and so may the count of a value.
@@ -263,8 +263,8 @@ class SearchEngine(Protocol):
     ) -> tuple[list[int], list[Page]]:
         """Return what ``counts`` returns, and the pages of searches of chunks.
 
-        All share one round trip. A page is that of ``search``, except that its count may stop at
-        MAX_TOTAL for a single clause too. The requests have no ``per_document``. Raises
+        All share one round trip. A page is as ``search`` returns it, except that its count may stop
+        at MAX_TOTAL for a single clause too. The requests have no ``per_document``. Raises
         QueryTimeoutError.
         """
         ...
@@ -276,7 +276,7 @@ class SearchEngine(Protocol):
     def explain(self, request: SearchRequest, ids: Sequence[str]) -> list[list[LeafScore]]:
         """Return, for each chunk id, the contributions of the positive text leaves in leaf order.
 
-        At sentence granularity they are those of the chunk's best sentence.
+        At sentence granularity they come from the chunk's best sentence.
         """
         ...
 
@@ -285,8 +285,8 @@ class SearchEngine(Protocol):
         ...
 
     def neighbours(self, chunks: Sequence[Chunk], scope: ResolvedPlan | None) -> list[Neighbours]:
-        """Return the ids of the previous and the next chunk of each: of the document, or in corpus
-        order if the corpus was pre-chunked."""
+        """Return the ids of the previous and the next chunk of each, in its document. If the corpus
+        was pre-chunked, corpus order counts instead."""
         ...
 
     def chunks_at(self, ordinals: Sequence[int], scope: ResolvedPlan | None) -> list[Chunk | None]:
@@ -314,8 +314,8 @@ class SearchEngine(Protocol):
         ...
 
     def known(self, field: str, values: Sequence[str]) -> Sequence[str]:
-        """Return those of the terms of a text field of the index, or of NAMES, that some passage
-        may have, whatever its scope; all of them where a look-up costs as much as a search."""
+        """Return which terms of a text field of the index, or of NAMES, some passage may have,
+        whatever its scope. If a look-up costs as much as a search, return all."""
         ...
 
     def deletions(self) -> Deletions:
@@ -489,7 +489,7 @@ class Calls:
 
     @property
     def is_inherited(self) -> bool:
-        """Whether this process was forked from the one that opened the engine."""
+        """Whether this process was forked from the process that opened the engine."""
         return os.getpid() != self._pid
 
     def __enter__(self) -> None:

@@ -1,4 +1,4 @@
-"""What a search finds: passages with the sentences to show."""
+"""The hits of a search: passages with the sentences to show."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class Hit(NamedTuple):
         """Return the hit in types of JSON; ``matches``, ``ranks``, ``lowered`` and ``explanation``
         only if it has them.
 
-        The keys are those that ``arag-search search --json`` prints. New keys may be added.
+        ``arag-search search --json`` prints the same keys. New keys may be added.
         """
         values: dict[str, Any] = {
             "id": self.id,
@@ -169,7 +169,7 @@ class Hit(NamedTuple):
 
 
 def outline_dict(outline: PassageOutline) -> dict[str, Any]:
-    """Return the path and first line of a passage in types of JSON, those that it has."""
+    """Return the path and the first line of a passage, if it has them, in types of JSON."""
     return {
         name: value for name, value in (("path", outline.path), ("line", outline.line)) if value
     }

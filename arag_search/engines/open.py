@@ -21,7 +21,7 @@ class OpenEngine(NamedTuple):
     """An engine that is open for reading, with the name of its index.
 
     Call ``release`` after closing the engine. ``is_outdated`` returns whether another state of the
-    index has been published since; it reads one small file, or asks the server, and may raise what
+    index has been published since. It reads one small file, or asks the server, and may raise what
     opening raises.
     """
 
@@ -108,8 +108,8 @@ def open_update(location: str | Path, note: Callable[[str], None] | None = None)
 
 
 def check_path(name: str, of_what: str) -> None:
-    """Raise ArgumentError for a path that is empty, contains a password (then it is meant to be an
-    address), or is not UTF-8: Java and messages need text."""
+    """Raise ArgumentError for a path that is empty, or is not UTF-8, since Java and messages need
+    text. A path with a password is rejected, too: it is meant to be an address."""
     check_no_password(name)
     if not name.strip():
         raise ArgumentError(

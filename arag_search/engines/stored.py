@@ -1,4 +1,4 @@
-"""The fields that a passage has in every engine beside those that queries name."""
+"""The fields that a passage has in every engine beside the fields that queries name."""
 
 ID = "id"
 NAME = "names"

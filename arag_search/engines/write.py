@@ -46,8 +46,11 @@ class UpdateRecord:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """The recovery from an interrupted update: ``note`` describes it (empty if there was none);
-    ``done`` is its record if it was this very command and is now finished."""
+    """The recovery from an interrupted update.
+
+    ``note``: describes it; empty if there was none.
+    ``done``: the record of the update, if it was this very command and is now finished.
+    """
 
     note: str = ""
     done: UpdateRecord | None = None
@@ -60,7 +63,7 @@ MAX_TERM_BYTES = 32_766
 def term_bytes(text: str, chunk: Chunk) -> bytes:
     """Encode an id or keyword of a chunk as UTF-8.
 
-    Raises BuildError for a term that is too long, UnicodeEncodeError for one that is not Unicode.
+    Raises BuildError for a term that is too long, and UnicodeEncodeError if it is not Unicode.
     """
     data = text.encode()
     if len(data) > MAX_TERM_BYTES:
@@ -80,8 +83,8 @@ pickled if there are worker processes. Raises BuildError for a chunk that cannot
 
 class BlockWriting(Protocol):
     """A function that writes the packed chunks of a block of documents in another process, into
-    which it is pickled, and returns what ``IndexWriter.add_block`` needs. What it has written may
-    be written again: only one result of a block is added."""
+    which it is pickled, and returns what ``IndexWriter.add_block`` needs. A block may be written
+    again: only one of its results is added."""
 
     @property
     def needs(self) -> Mapping[str, bytes | None]:
@@ -93,9 +96,12 @@ class BlockWriting(Protocol):
 
 @dataclass(slots=True)
 class BulkCounts:
-    """Counts of what was sent to a server: documents written (``created``), documents that it had
-    already (``existing``), documents and requests that were sent again (``rejected``,
-    ``retries``)."""
+    """Counts of what was sent to a server.
+
+    ``created``: documents that were written.
+    ``existing``: documents that it had already.
+    ``rejected``, ``retries``: documents and requests that were sent again.
+    """
 
     created: int = 0
     existing: int = 0
@@ -190,8 +196,8 @@ class Bm25(NamedTuple):
 
 DEFAULT_BM25 = Bm25()
 LEAVABLE = ("sentences", "exact", "forms")
-"""The parts that a build can leave out; the index then does not support what needs them.
-keyword_search needs ``exact`` on a server; in a folder, ``exact`` takes no space."""
+"""The parts that a build can leave out; the index then does not support what needs them. On a
+server, keyword_search needs ``exact``; in a folder, ``exact`` takes no space."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,7 +256,7 @@ class Build(Protocol):
         ...
 
     def publish(self, generation: str) -> None:
-        """Make a finished generation the one that is searched."""
+        """Let searches use a finished generation."""
         ...
 
 
@@ -299,8 +305,8 @@ class IndexUpdate(Protocol):
         ...
 
     def existing(self, values: Sequence[str] | None, field: str = DOC_ID) -> Iterator[Chunk]:
-        """Iterate, in corpus order, over the chunks of the state before the update that have one of
-        these values in a keyword field; None for all chunks."""
+        """Iterate, in corpus order, over chunks of the state before the update. They have one of
+        these ``values`` in a keyword field; None is for all chunks."""
         ...
 
     def begin(
@@ -317,7 +323,7 @@ class IndexUpdate(Protocol):
         ...
 
     def remove(self, doc_ids: Sequence[str]) -> None:
-        """Delete documents of the state before the update, also those that ``add`` replaces."""
+        """Delete documents of the state before the update, also documents that ``add`` replaces."""
         ...
 
     def add(self, chunks: Sequence[Chunk]) -> None:

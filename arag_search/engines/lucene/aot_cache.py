@@ -1,7 +1,7 @@
 """The ahead-of-time cache of the classes that a search needs, loaded and linked in one file.
 
 With the cache a first search takes two thirds of the time. The first build on a machine, or the
-third run of a version, starts a process that creates it; nothing depends on it, and it may be
+third run of a version, starts a process that creates it. Nothing depends on it, and it may be
 deleted at any time.
 
 ``python -m arag_search.engines.lucene.aot_cache`` creates it now.

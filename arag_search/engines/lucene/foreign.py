@@ -38,7 +38,7 @@ _REGISTRIES = (
 class ForeignIndex:
     """A Lucene index, opened at its newest commit; a context manager.
 
-    Raises SourceError, which calls the index ``name``, if it cannot be read, and JvmError if the
+    Raises SourceError, which calls the index ``name``, if it cannot be read. Raises JvmError if the
     jar for older formats is needed and cannot be downloaded.
     """
 
@@ -71,7 +71,7 @@ class ForeignIndex:
     def documents(self, start: int = 0) -> Iterator[tuple[int, dict[str, str | int | float]]]:
         """Iterate over the numbers (from 0) and stored fields of documents, from ``start`` on.
 
-        Deleted documents are left out. Of a field with several values the first counts; binary
+        Deleted documents are left out. If a field has several values, the first counts; binary
         values are left out.
         """
         try:

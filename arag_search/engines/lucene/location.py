@@ -73,8 +73,8 @@ class HeldGeneration:
 
 
 def is_index(location: Path) -> bool:
-    """Return whether a folder is an index, perhaps a damaged or unfinished one: the generation that
-    it names is there, or a builder has locked it."""
+    """Return whether a folder is an index, perhaps a damaged or unfinished one. It is if the
+    generation that it names is there, or if a builder has locked it."""
     try:
         name = _live_name(location)
     except IndexDamagedError:
@@ -228,9 +228,9 @@ class BuildSite:
     """A location that is locked by one builder; a context manager.
 
     Entering creates the folder and takes the lock. Raises IndexExistsError if there is an index and
-    ``overwrite`` is not set, or if there are files of others; IndexLockedError if another builder
-    is running; BuildError if the folder cannot be created. Leaving releases the lock, and removes
-    the folder if it was created here and nothing was built.
+    ``overwrite`` is not set, or if there are files of others. Raises IndexLockedError if another
+    builder is running, and BuildError if the folder cannot be created. Leaving releases the lock,
+    and removes the folder if it was created here and nothing was built.
     """
 
     def __init__(self, location: Path, *, overwrite: bool = False) -> None:

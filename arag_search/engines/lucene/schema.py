@@ -5,7 +5,7 @@
 look-ups.
 Declared metadata are exact terms, doubles or longs, as ``query/field_types.py`` says of their type.
 They and ``doc_id`` are columns too, for sorting and for limits per document.
-``record`` is a column of JSON with everything that a hit shows except its text: reading it costs a
+``record`` is a column of JSON with everything that a hit shows except its text. Reading it costs a
 third of a stored field, which Lucene unpacks block by block. ``text`` is stored.
 
 ``sentences/`` has one document per sentence: ``doc_id``, ``ordinal``, the title and
@@ -13,13 +13,18 @@ metadata of the chunk, the sentence as ``content``. Nothing is stored: a hit's c
 ordinal.
 
 Packing chunks needs no Java, so that worker processes can do it; ``java/Documents.java`` reads the
-bytes in batches. A chunk is, little-endian: its ordinal in eight bytes; id, doc_id, content, record
-and words, each as a length in four bytes and so many bytes of UTF-8; the number of its names, and
-the names; for each column of declared metadata the number of its values, and the values (a string,
-a double or a long); the number of sentences, and the number of titles that sentences have; if that
-is not 0, the number (from 0) of the title of each sentence. Java analyses no text. The words are
-those of the title, of each sentence and of these titles, with a TEXT_END between two texts (see
-``java/Words.java``). Those of the content follow, unless they are those of the sentences.
+bytes in batches. A chunk is, little-endian:
+
+- its ordinal in eight bytes;
+- id, doc_id, content, record and words, each as a length in four bytes and so much UTF-8;
+- the number of its names, and the names;
+- the number and the values (string, double or long) of each column of declared metadata;
+- the number of sentences, and the number of titles that sentences have;
+- if there are titles, the number (from 0) of the title of each sentence.
+
+Java analyses no text. The words belong to the title, to each sentence and to these titles, with a
+TEXT_END between two texts (see ``java/Words.java``). The words of the content follow, unless the
+sentences have the same.
 """
 
 from __future__ import annotations
@@ -134,7 +139,7 @@ _COUNTS = struct.Struct("<2i")
 @dataclass(frozen=True, slots=True)
 class PackedChunks:
     """Chunks in the format of ``LuceneWriter.add_packed``. ``chunks`` is their number; ``ordinals``
-    are those of the first and the last chunk, None if the ordinals do not ascend."""
+    are the first and the last one, None if they do not ascend."""
 
     data: bytes
     chunks: int

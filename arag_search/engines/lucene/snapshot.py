@@ -4,8 +4,8 @@ All results are as of the commit that was opened, whatever writers do. Methods a
 caller makes sure that none runs during or after ``close``.
 
 An update commits chunks and sentences one after the other. A reader that opens them in between, or
-after a process that died there, sees different updates; ``open_pair`` then opens the newest one
-that both have.
+after a process that died there, sees different updates. ``open_pair`` then opens the newest update
+in both.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ class PartStatistics:
 
 
 VERIFIED_BYTES = 1 << 22
-"""Up to this size, the checksums of all files are compared at opening, which takes milliseconds; of
-a larger index, damage is met where it is read."""
+"""Up to this size, the checksums of all files are compared at opening, which takes milliseconds. In
+a larger index, damage is met when it is read."""
 
 
 class Snapshot:

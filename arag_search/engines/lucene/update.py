@@ -1,7 +1,7 @@
 """LuceneUpdate: documents added to and deleted from the live generation of an index on disk.
 
 An update is one commit of the chunks and one of the sentences, with the same number. Until then
-nobody sees what was written, and a process that dies leaves nothing of it; between the two commits,
+nobody sees what was written, and a process that dies leaves nothing of it. Between the two commits,
 readers and the next update take the newest update that both have (snapshot.py). Readers keep the
 commit that they opened.
 
@@ -176,8 +176,8 @@ class LuceneUpdate:
             self._remove_record()
 
     def _tell_readers(self) -> None:
-        """Let open readers know of what is committed. Where that fails, the update is published
-        nevertheless, and its record stays, so that the next one tells them."""
+        """Let open readers know of the commit. If that fails, the update is published nevertheless,
+        and its record stays, so that the next update tells them."""
         with contextlib.suppress(OSError):
             self._site.note_commit(self._live.name)
             self._remove_record()

@@ -41,8 +41,8 @@ _WRITING_ADVICE = (
 class LuceneWriter:
     """A writer of one generation. Not thread-safe.
 
-    Java's exceptions are raised as BuildError, those that tell of broken or missing files as
-    IndexDamagedError; after an error, call only ``abort``.
+    Java's exceptions are raised as BuildError, or as IndexDamagedError if files are broken or
+    missing. After an error, call only ``abort``.
     """
 
     checkpoint: Mapping[str, str]
@@ -61,8 +61,8 @@ class LuceneWriter:
     ) -> None:
         """Write below ``folder``; ``resume`` from its newest checkpoint, or start anew.
 
-        ``metadata`` declares the metadata fields that are indexed, ``language`` is that of the
-        normal forms of words, empty for none. Raises IndexLockedError if another writer works
+        ``metadata`` declares the metadata fields that are indexed. ``language`` is the language of
+        the normal forms of words, empty for none. Raises IndexLockedError if another writer works
         there, BuildError if the folder cannot be written.
         """
         self._folder = folder
@@ -87,8 +87,8 @@ class LuceneWriter:
     def add(self, chunks: Sequence[Chunk]) -> None:
         """Add the chunks of one or several documents, in corpus order.
 
-        They may be written as late as ``commit``. Raises BuildError for an id or keyword that is
-        too long to be indexed, for text that is not Unicode, and if files cannot be written.
+        They may be written as late as ``commit``. Raises BuildError if an id or keyword is too long
+        to be indexed, if text is not Unicode, and if files cannot be written.
         """
         self.add_packed(self.packer(chunks))
 
@@ -379,7 +379,7 @@ class _Index:
         return reader.open(self._directory) if reader.indexExists(self._directory) else None
 
     def count(self) -> int:
-        """Count the documents, with those that are not committed and without the deleted ones."""
+        """Count the documents: uncommitted ones too, but not the deleted ones."""
         with self.reading() as reader:
             return int(reader.numDocs())
 

@@ -169,10 +169,13 @@ UNENCRYPTED_VARIABLE = "OPENSEARCH_ALLOW_UNENCRYPTED"
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions:
-    """The options of a connection. ``ca_certs`` is a file of trusted authorities, in place of the
-    usual ones; ``client_cert`` and ``client_key`` are files for servers that ask for a certificate
-    (the key may be in the certificate's file). ``allow_unencrypted`` allows a password to be sent
-    over http:// to another machine."""
+    """The options of a connection.
+
+    ``ca_certs``: a file of trusted authorities, in place of the usual ones.
+    ``client_cert``, ``client_key``: files for servers that ask for a certificate. The key may be in
+    the certificate's file.
+    ``allow_unencrypted``: a password may be sent over http:// to another machine.
+    """
 
     username: str = ""
     password: str = field(default="", repr=False)

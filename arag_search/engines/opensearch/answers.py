@@ -205,8 +205,8 @@ MAX_WINDOW = 10_000
 
 
 class HitPosition(NamedTuple):
-    """A chunk, or the chunk of a sentence, in the order of a search. ``chunk_id`` is that of a
-    sentence, else empty."""
+    """A chunk, or the chunk of a sentence, in the order of a search. ``chunk_id`` names the chunk
+    of a sentence, else it is empty."""
 
     doc_id: str
     chunk_id: str

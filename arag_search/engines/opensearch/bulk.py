@@ -1,6 +1,6 @@
 """Bulk requests of bounded size, which write each document once, or delete it.
 
-Documents are sent with ``create``: one that exists already (status 409) was written by a request
+Documents are sent with ``create``. If one exists already (status 409), it was written by a request
 whose answer was lost, or before the build was interrupted. Sending it again with ``index`` would
 leave a deleted document behind, which changes scores.
 """

@@ -1,7 +1,7 @@
 """Calls to a cluster: connections, time limits, retries and errors.
 
 An attempt waits at most a few seconds for the server, and all attempts of a call together at most
-its budget. Hosts are used in turn, without those that are down (``hosts.py``). Only calls in
+its budget. Hosts are used in turn, except hosts that are down (``hosts.py``). Only calls in
 ``REPEATABLE`` are sent again, here.
 """
 
@@ -153,11 +153,10 @@ class Client:
         attempt. The answer is complete (see ``fault_of_answer``). After as many timeouts as there
         are hosts, the next attempt may take twice as long. Unless the call ``waits`` for a server
         that is down, it fails at once then.
-        With a deadline, at which the server stops a query, the first attempt has a little more
-        than its whole time, and no attempt begins after it.
-        Raises AccessError, UnavailableError, RefusedError for any other status, EngineError; and
-        QueryTimeoutError if an attempt was not answered in the time of the deadline, by a host that
-        answers otherwise.
+        With a deadline, at which the server stops a query, the first attempt has a little more than
+        its whole time. No attempt begins after it. Raises AccessError, UnavailableError,
+        RefusedError for any other status, and EngineError. Raises QueryTimeoutError if a host that
+        answers otherwise did not answer in the time of the deadline.
         """
         budget_s = self.options.request_budget_s if budget_s is None else budget_s
         timeout_s = attempt_timeout_s or self.options.attempt_timeout_s

@@ -90,10 +90,11 @@ def shard_terms(terms: Mapping[str, Sequence[str]]) -> tuple[Dsl, ...]:
 def with_statistics(query: Dsl, clause: Clause, statistics: Sequence[Dsl] | None) -> Dsl:
     """Make a query return every shard's statistics of the words and fields of its ``clause``.
 
-    Shards score alike only if each returns its counts and lengths. By itself, a shard omits those
-    of a field whose words it lacks, and all of them if a filter excludes everything that it holds.
-    So a clause that matches nothing is added next to the query, outside of any filter: the words
-    of the query, and the ``statistics`` of ``shard_terms``. None is for an index of one shard.
+    Shards score alike only if each returns its counts and lengths. By itself, a shard omits them
+    for a field whose words it lacks, and all of them if a filter excludes everything that it holds.
+    So a clause that matches nothing is added next to the query, outside of any filter. It has the
+    words of the query, and the ``statistics`` of ``shard_terms``. None is for an index of one
+    shard.
     """
     if statistics is None:
         return query

@@ -35,8 +35,8 @@ _PHASE_EXCEEDED = ("query_phase_execution_exception", "Time exceeded")
 
 _RETRYABLE_STATUSES = frozenset({408, 429, 502, 503, 504})
 _BLOCKED = frozenset({"cluster_block_exception", "index_create_block_exception"})
-"""They have the status 403 of missing permissions, after a full disk the status 429 of a server
-that is busy; with status 503 the cluster is not ready."""
+"""Errors of blocks. They have the status 403 of missing permissions or, after a full disk, the
+status 429 of a busy server. With status 503 the cluster is not ready."""
 _CLOSED = "index_closed_exception"
 _BLOCK = re.compile(r"\[(?:FORBIDDEN|TOO_MANY_REQUESTS)/(\d+)/")
 BLOCKS = {
@@ -51,7 +51,7 @@ BLOCKS = {
 }
 """The settings that set a block, by the number in its reason."""
 OF_DISKS = [BLOCKS[number] for number in ("10", "12", "13")]
-"""Those that the server sets itself, and takes away when there is room again."""
+"""The blocks that the server sets itself, and takes away when there is room again."""
 _EXPENSIVE = "search.allow_expensive_queries"
 _RETRYABLE = frozenset({
     "circuit_breaking_exception", "cluster_manager_not_discovered_exception",
@@ -75,7 +75,7 @@ _CERTIFICATES = {
     "not yet valid": ("is not valid yet", "Set the clock of this machine or of the server."),
     "match": ("is for another host", "Write a host that it names in the address, or renew it."),
 }
-"""What is wrong with a certificate, and what to do, by words of OpenSSL or urllib3."""
+"""The fault of a certificate, and what to do, by words of OpenSSL or urllib3."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +252,7 @@ def unavailable(what: str, server: str) -> UnavailableError:
 
 def fault_of_tls(why: str, server: str, *, shown: bool, authority: str | None = None) -> Fault:
     """Return the fault of a TLS connection that could not be opened, or broke. ``shown`` means
-    that we presented a certificate, ``authority`` is the file of those that we trust."""
+    that we presented a certificate, ``authority`` is the file of authorities that we trust."""
     if "WRONG_VERSION_NUMBER" in why or "RECORD_LAYER_FAILURE" in why:
         error = EngineError(
             "The server does not speak TLS.", where=server, do="Write http:// in the address."

@@ -1,7 +1,7 @@
-"""The hosts of a cluster: used in turn, without those that are down.
+"""The hosts of a cluster: used in turn, except hosts that are down.
 
-Slow queries fail as requests to a dead node do, so a failure alone says nothing: a host is down if
-it does not answer ``GET /`` after one.
+Slow queries fail as requests to a dead node do, so a failure alone says nothing. A host is down if
+it does not answer ``GET /`` afterwards.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LOOK_EVERY_S = 3.0
 SETTLING_S = 30.0
 """How long after its return a host may leave searches unanswered before a query is called slow."""
 _LOST = ("N/A", "TIMEOUT", 502, 503, 504)
-"""The library's statuses of a failed connection, and those of proxies that reach no host."""
+"""The library's statuses of a failed connection, and the statuses of proxies that reach no host."""
 
 
 class HostDownError(Exception):
@@ -99,7 +99,7 @@ class Hosts:
             host.connection.close()
 
     def _next(self) -> _Host:
-        """Return the next host that is up. One caller at a time looks first whether those that are
+        """Return the next host that is up. One caller at a time looks first whether hosts that are
         down are back. Raises HostDownError if none is up."""
         # While other hosts answer, one that hangs may cost little.
         every_s = LOOK_EVERY_S * (1 if self.down_since else 8)

@@ -2,9 +2,9 @@
 
 ``<name>.lock`` holds one document, which names the process. The holder renews it every 10 seconds,
 if it is still the version that it wrote. Another process takes the lease over if it has itself read
-one version for 60 seconds in which the server answered, so no clocks are compared; or at once, if
-it sees that the holder has ended. A holder that was suspended meanwhile stops at its next change:
-its renewal is refused. What it had sent before is kept out by aliases that have its token.
+one version for 60 seconds in which the server answered. So no clocks are compared. It does so at
+once if it sees that the holder has ended. A holder that was suspended meanwhile stops at its next
+change: its renewal is refused. Aliases with its token keep out all that it had sent before.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ Version = Mapping[str, str]
 def read_holder(
     client: Client, index: str, budget_s: float | None = None
 ) -> tuple[Holder | None, Version]:
-    """Return who builds or updates an index, by its name or that of a physical index, and the
-    version of its lease. Whether a holder still runs shows only in the next version."""
+    """Return who builds or updates an index, and the version of its lease. ``index`` may be the
+    name of a physical index. Whether a holder still runs shows only in the next version."""
     try:
         reply: Any = client.call("GET", f"/{lock_name(index)}/_doc/holder", budget_s=budget_s)
     except RefusedError as error:
@@ -223,8 +223,8 @@ class Lease:
         )
 
     def release(self) -> None:
-        """Release the lease, if it was taken. Never raises: one that is left is that of a dead
-        process."""
+        """Release the lease, if it was taken. Never raises: a lease that is left is like the lease
+        of a dead process."""
         self._is_over.set()
         _own.discard(self.token)
         with self._lock, suppress(AragError):

@@ -22,7 +22,7 @@ from arag_search.query.forms import forms_of_chunk
 @dataclass(frozen=True, slots=True)
 class BulkLines:
     """The documents of chunks and their sentences, each as two lines of JSON: an action and a
-    document. ``last_ordinal`` is that of the last chunk, None without chunks."""
+    document. ``last_ordinal`` belongs to the last chunk, None without chunks."""
 
     lines: list[bytes]
     last_ordinal: int | None

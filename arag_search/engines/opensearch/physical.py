@@ -64,7 +64,7 @@ def find_physical(client: Client, address: Address) -> PhysicalIndexes:
 
 
 def _found(indexes: dict[str, Any], name: str, where: str) -> PhysicalIndexes:
-    """Return the physical indexes of a name; ``indexes`` are those of the server by their name."""
+    """Return the physical indexes of a name; ``indexes`` are all on the server, by their name."""
     aliases = {index: info.get("aliases", {}) for index, info in indexes.items()}
     named = [index for index in indexes if index == name or name in aliases[index]]
     if not named:
@@ -109,8 +109,8 @@ def _found(indexes: dict[str, Any], name: str, where: str) -> PhysicalIndexes:
 
 def check_aliases(aliases: Mapping[str, Mapping[str, Any]], where: str) -> None:
     """Raise IndexProblemError unless a name stands for one whole index. ``aliases`` has what the
-    server keeps of the name, by index: requests go to the index itself, so that they would ignore
-    a filter or a routing."""
+    server keeps of the name, by index. Requests go to the index itself, so that they would ignore a
+    filter or a routing."""
     if len(aliases) > 1:
         raise IndexProblemError(
             f"The name stands for {len(aliases)} indexes: {', '.join(sorted(aliases))}.",

@@ -85,7 +85,7 @@ _READ_BATCH = 1000
 _ORDINALS_BATCH = 10_000
 _FIRST_POSITIONS = 256
 _SPARE = 4
-"""So many positions are requested at first for each one that is needed, but at least 256."""
+"""The positions that are requested at first for each needed one; at least 256 in all."""
 _GROWTH = 4
 _NOTHING: Dsl = {"size": 0, "track_total_hits": False}
 _READY_S = 1.0

@@ -2,9 +2,9 @@
 
 A build creates ``<name>-<yyyymmddhhmmss>-<8 hex digits>`` with one document per chunk, and
 ``<that>.sentences`` with one document per sentence. The aliases ``<name>`` and ``<name>.sentences``
-name what is searched. The alias ``<physical>.building.<token>`` exists while a build is unfinished,
-and bulks are written through it, so that they never recreate a deleted index, and only the holder
-of the lease with this token writes.
+name what is searched. The alias ``<physical>.building.<token>`` exists while a build is unfinished.
+Bulks are written through it, so that they never recreate a deleted index, and only the holder of
+the lease with this token writes.
 
 Documents have their ordinal as ``_id`` and are routed by ``doc_id``. ``record`` is stored and not
 indexed: hits show it and queries do not see it. Declared metadata are exact terms, doubles or
@@ -62,7 +62,7 @@ EXACT = "exact"
 SENTENCES_SUFFIX = ".sentences"
 BUILDING_SUFFIX = ".building"
 UPDATING_SUFFIX = ".updating"
-"""Of the aliases through which a build or an update writes."""
+"""BUILDING_SUFFIX and this one end the aliases through which a build or an update writes."""
 LOCK_SUFFIX = ".lock"
 
 META_KEY = "arag_search"
@@ -129,8 +129,8 @@ def index_body(
     forms: bool = True,
     meta: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the body that creates an index of chunks or of sentences. keyword_search requires
-    ``exact`` in that of chunks, and normal forms of words ``forms``."""
+    """Return the body that creates an index of chunks or of sentences. For chunks, keyword_search
+    requires ``exact``; normal forms of words require ``forms``."""
     body: dict[str, Any] = orjson.loads(_definition(kind))
     index, properties = body["settings"]["index"], body["mappings"]["properties"]
     index["number_of_shards"] = shards

@@ -1,5 +1,5 @@
-"""The shards of an index on a server: those without a primary copy, and terms that all of them
-hold, without which BM25 would lack the statistics of some.
+"""The shards of an index on a server: shards without a primary copy, and terms of which every shard
+holds some. Without these terms, BM25 would lack the statistics of some shards.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def find_shard_terms(client: Client, index: str, shards: int, language: str) -> 
     """Find, for each scored field, a small set of terms of which every shard holds at least one.
 
     Fields that no document has are left out. The index must have been refreshed; ``language`` is
-    that of its normal forms.
+    the language of its normal forms.
     """
     by_field = {
         index_field(name, of_forms): _terms_of(client, index, shards, name, of_forms)

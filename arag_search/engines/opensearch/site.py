@@ -80,8 +80,8 @@ class OpenSearchSite:
         self._live_before: str | None = None
 
     def check_name(self, *, overwrite: bool) -> None:
-        """Raise IndexExistsError if there is an index and ``overwrite`` is not set, or one that is
-        not ours."""
+        """Raise IndexExistsError if there is an index and ``overwrite`` is not set, or if the index
+        is not ours."""
         self._live_before = self._live()
         if self._live_before is not None and not overwrite:
             raise IndexExistsError(

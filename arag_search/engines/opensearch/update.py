@@ -246,8 +246,8 @@ class OpenSearchUpdate:
         self._complete()
 
     def give_up(self) -> None:
-        """See IndexUpdate. What the cluster does not allow to undo, and what an earlier process has
-        written, is left to the next command."""
+        """See IndexUpdate. All that the cluster does not allow to undo, or that an earlier process
+        has written, is left to the next command."""
         stopped = self._stopped()
         if stopped is None or stopped[0] != _LOADING or self._bulks is None:
             return
@@ -269,8 +269,8 @@ class OpenSearchUpdate:
 
     def compact(self, note: Callable[[str], None]) -> Deletions:
         """See IndexUpdate. A shard keeps recent deletions for copies that rejoin, and drops them
-        when all copies have them, which it checks every 30 seconds: merges are repeated until then.
-        Those that remain are of shards of which a copy is missing."""
+        when all copies have them. It checks that every 30 seconds, so merges are repeated until
+        then. If a copy of a shard is missing, deletions remain there."""
         until = time.monotonic() + LEFT_WAIT_S
         is_waiting = False
         while True:
@@ -352,7 +352,7 @@ class OpenSearchUpdate:
             self._delete(index, self._documents_matching(index, query))
 
     def _delete(self, index: str, documents: Iterable[tuple[int, str]]) -> None:
-        """Delete documents, each an ordinal and a routing; those that are missing are ignored."""
+        """Delete documents, each an ordinal and a routing. Missing ones are ignored."""
         alias = self._lease.alias(index)
         bulks = Bulks(self._client, self.where, check=self._lease.check)
         try:
@@ -402,7 +402,8 @@ class OpenSearchUpdate:
 
     def _check_writable(self) -> None:
         """Raise EngineError or AccessError if the server would write nothing, before anything is
-        recorded: a change of a document that does not exist meets all that a write does."""
+        recorded. It tries to change a document that does not exist, which meets all that a write
+        does."""
         name = self._address.name
         for alias in (name, schema.sentences_name(name))[: len(self._indexes)]:
             path, params = f"/{alias}/_update/none", {"routing": "none", "require_alias": "true"}
