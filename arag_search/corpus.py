@@ -1,9 +1,8 @@
 """The corpus: documents, the chunks they are cut into, and the sentences of chunks.
 
-Texts are NFC. Offsets are in code points. An ordinal is a number that grows in corpus order; it is
+Texts are NFC. Offsets are in code points. An ordinal is a number that grows in corpus order. It is
 packed from the source shard, the document in the shard, the part in the document and the sentence
-in the part, so that parallel and resumed workers know it without counting. Ordinals are therefore
-not dense.
+in the part. So parallel and resumed workers know it without counting, and ordinals are not dense.
 """
 
 from __future__ import annotations
@@ -115,8 +114,8 @@ def nfc(text: str) -> str:
     """Return the text in Unicode normalisation form C, as everything indexed and queried is.
 
     O(length), whereas ``unicodedata.normalize`` is quadratic in a run of combining marks that are
-    out of order. So those of a long run are ordered first. One character in 16 tells whether there
-    may be such a run.
+    out of order. So the marks of a long run are ordered first. One character in 16 tells whether
+    there may be such a run.
     """
     if text.isascii():
         return text
@@ -143,8 +142,8 @@ MAX_ID_BYTES = 512
 
 
 def typed_id(text: str) -> str:
-    """Return an id that was typed, in NFC. One that is too long for an id is cut, so that it costs
-    little, and is still none: three characters become at least two bytes."""
+    """Return an id that was typed, in NFC. A text that is too long for an id is cut, so that it
+    costs little. It is still too long, since three characters become at least two bytes."""
     return nfc(text[: 2 * MAX_ID_BYTES])
 
 
@@ -173,13 +172,14 @@ class Unit(NamedTuple):
 
     ``first`` is its first line and ``end`` the line after its last one, from 0; a line ends with a
     line feed. Neither of the two lines is blank. ``name`` stands for it in paths, such as
-    "Archiving", "archive_mode (enum)" or "class Trainer": on one line, without the signs of markup,
-    and empty for one that has no name. Its first line shows the name; only a definition in code has
+    "Archiving", "archive_mode (enum)" or "class Trainer". It is on one line, without the signs of
+    markup, and empty if there is none. The first line shows the name. Only a definition in code has
     its comments and decorators above that line, and a chapter of a book its number.
 
-    A "section" is a heading with all below it, or a class; an "entry" a term with its text, an item
-    of a list, a row of a table, a note set apart or a function; a "block" is verbatim text, whose
-    lines are kept apart; an "index" is a list of links, with no units in it.
+    "section": a heading with all below it, or a class.
+    "entry": a term with its text, an item of a list, a table row, a note set apart, a function.
+    "block": verbatim text, whose lines are kept apart. "index": a list of links, with no units in
+    it.
     """
 
     first: int
@@ -242,9 +242,10 @@ PATH_MARK = " > "
 def heading_of(
     title: str, outline: PassageOutline, sentences: Sequence[int] = ()
 ) -> tuple[str, ...]:
-    """Return the texts that are searched as the title of a passage, if words have normal forms: the
-    title, the path, the names of the units in the passage or, of ``sentences`` of it, of the units
-    that hold one, and what stands beside the first. No phrase reaches from one text to the next.
+    """Return the texts that are searched as the title of a passage, if words have normal forms.
+    They are the title, the path, the names of the units in the passage, and what stands beside its
+    first sentence. For ``sentences`` of it, only units that hold one count. No phrase reaches from
+    one text to the next.
     """
     if outline is NO_OUTLINE:
         return (title,)
@@ -279,8 +280,8 @@ class Document:
     and keeps its id as chunk id. ``where`` names its place for messages ("corpus.jsonl, line 3").
     ``is_file`` is true if the document is a whole file, and false if it is a record.
     ``unread`` counts the parts of it that were not read, by kind. ``outline`` is empty for prose.
-    ``passages`` are those of a document that is cut already. ``beside`` has texts that are neither
-    title nor text and are searched: the name of a file, and what its front matter says.
+    ``passages`` are set if it is cut already. ``beside`` has texts that are neither title nor text
+    and are searched: the name of a file, and what its front matter says.
     """
 
     id: str

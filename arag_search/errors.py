@@ -66,17 +66,17 @@ _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160), 0
 
 
 def on_one_line(name: str) -> str:
-    """Return a name in which characters that end a line, or command a terminal, are escaped, so
-    that it cannot be taken for more than a name."""
+    """Return a name with escapes for characters that end a line, or command a terminal. So it
+    cannot be taken for more than a name."""
     return name.translate(_CONTROLS)
 
 
 class AragError(Exception):
     """A failure with a message in up to four parts.
 
-    The parameters are the parts; ``str()`` joins those that are not empty, one per line.
-    ``refused`` are the words with which an endpoint refused what a request holds, so that other
-    requests may be answered; "" for every other error.
+    The parameters are the parts; ``str()`` joins all but empty ones, one per line. ``refused`` are
+    the words with which an endpoint refused what a request holds, so that other requests may be
+    answered; "" for every other error.
     """
 
     refused = ""
@@ -319,7 +319,7 @@ class EncoderError(AragError):
     """An encoder gave texts no vectors.
 
     If an endpoint refused some of the texts for good, ``refused_texts`` are its words by the place
-    of the text, and ``vectors`` has the rows of all texts, any for these.
+    of the text. ``vectors`` then has a row for each text; rows of refused texts mean nothing.
     """
 
     refused_texts: Mapping[int, str] = {}

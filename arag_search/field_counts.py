@@ -1,5 +1,5 @@
-"""The values of metadata fields, counted while passages are written: what an index says of its
-fields without a search."""
+"""The values of metadata fields, counted while passages are written. From them an index tells of
+its fields without a search."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class FieldCounts:
 
     ``passages`` counts passages with a value, exactly. ``values`` maps the values of a keyword
     field to their passages; they are all of at most MAX_VALUE_CHARACTERS if ``is_complete``, else
-    the most frequent. ``least`` and ``greatest`` are those of a number or, in milliseconds since
-    1970, of a date; None if there is no value. If ``is_exact`` is False, another value may be more
-    frequent than these, or the range may be too wide: some value was forgotten or deleted.
+    the most frequent. ``least`` and ``greatest`` are the bounds of a number or, in milliseconds
+    since 1970, of a date; None if there is no value. If ``is_exact`` is False, another value may be
+    more frequent than these, or the range may be too wide: some value was forgotten or deleted.
     """
 
     passages: int = 0

@@ -37,8 +37,8 @@ class Manifest:
     source shard, the real path of a folder or file; it is empty where that is not known.
     ``reading`` says which sources were built from and how they were read, by the names of options.
     ``field_counts`` has the values of each field in ``metadata``. ``update`` counts published
-    changes and is the same in the chunk and the sentence index. ``language`` is that of the normal
-    forms of words, empty for an index without them, and ``forms`` are the steps that made them
+    changes and is the same in the chunk and the sentence index. ``language`` is the language of the
+    normal forms of words, empty for an index without them. ``forms`` are the steps that made them
     (see ``steps``).
     """
 

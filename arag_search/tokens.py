@@ -30,8 +30,8 @@ class _Tokenizer(Protocol):
 
 @functools.cache
 def _tokenizer() -> _Tokenizer:
-    """Return the compiled tokenizer of the package, whose own code computes the tables of every
-    model it knows, which takes longer than everything else a first search does."""
+    """Return the compiled tokenizer of the package, without its own code. That computes the tables
+    of every model it knows, which takes longer than everything else a first search does."""
     leave_unread("bpe_openai")
     bindings = import_module("bpe_openai._bindings")
     return cast(_Tokenizer, bindings.tokenizer_for_encoding("o200k_base"))
@@ -39,7 +39,7 @@ def _tokenizer() -> _Tokenizer:
 
 _MAX_KEPT = 256
 _kept: dict[str, int] = {}
-"""The tokens of the texts that were counted last: those of one reply are counted several times."""
+"""The tokens of the texts that were counted last: texts of one reply are counted several times."""
 
 
 def count_tokens(text: str) -> int:
@@ -67,8 +67,8 @@ def _count(text: str) -> int:
 
 
 def count_with(text: str, parts: Iterable[tuple[int, int]]) -> int:
-    """Count the tokens of a text of which these parts, in order, from an offset to another one, are
-    counted by themselves, too: what lies within a part is counted once."""
+    """Count the tokens of a text. These parts of it, each from an offset to another one, in order,
+    are counted by themselves, too; all within a part is counted once."""
     total = done = 0
     for start, end in parts:
         part = text[start:end]

@@ -1,1 +1,1 @@
-"""What a query asks of an engine: operations, and the clauses that they come from."""
+"""The operations that a query asks of an engine, and the clauses that they come from."""

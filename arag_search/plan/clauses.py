@@ -30,7 +30,7 @@ ClauseKind = Literal[
     "word", "phrase", "prefix", "fuzzy", "lookup", "wildcard", "value", "range", "all", "any"
 ]
 Role = Literal["wanted", "excluded", "preferred", "demoted"]
-"""What a clause does in the group around it; "preferred" adds to the score, "demoted" lowers it."""
+"""The role of a clause in its group; "preferred" adds to the score, "demoted" lowers it."""
 
 _OPERATORS: dict[Role, OperatorWord] = {"excluded": NOT, "preferred": PREFER, "demoted": DEMOTE}
 ROLES = {operator.word: role for role, operator in _OPERATORS.items()}
@@ -40,8 +40,8 @@ Way = tuple[str, tuple[str, ...]]
 
 
 class Interval(NamedTuple):
-    """What a column of a field of an ordered type, ``kind``, has from ``lower`` to ``upper``, both
-    included: doubles or 64-bit integers, as the type stores its values."""
+    """The values of a column from ``lower`` to ``upper``, both included. They are doubles or 64-bit
+    integers, as the ordered type ``kind`` stores them."""
 
     column: str
     kind: MetadataType
@@ -59,12 +59,12 @@ class Clause:
     """A clause of a query: a node, lowered. Clauses are equal if text, role and language are.
 
     ``text``: canonical, without the role.
-    ``kind``: what it is; "all" and "any" are groups of ``parts``, all others are leaves.
-    ``field``: of a leaf on text, None for title and content; of one on metadata, its name.
+    ``kind``: "all" and "any" are groups of ``parts``, all others are leaves.
+    ``field``: the name of the field of a leaf; None for title and content.
     ``typed``: the text of a leaf, without signs.
     ``words``: the terms of its spellings: normal forms in ``language`` or, if that is empty, and in
     prefixes and fuzzy words, words as written.
-    ``slop``, ``edits``, ``factor``, ``interval``: of a phrase, fuzzy word, demotion and range.
+    ``slop``, ``edits``, ``factor``, ``interval``: for a phrase, fuzzy word, demotion and range.
     ``lookup``: what must be looked up before an engine runs it.
     ``known``: the ordinals that the lookup matches; None before.
 
@@ -120,7 +120,7 @@ class Clause:
     @property
     def ways(self) -> list[Way]:
         """The fields and terms of a word or phrase: the best score over them counts, not the sum.
-        Of a prefix or fuzzy word, the terms that those of the index are like."""
+        For a prefix or fuzzy word, they are the terms that terms of the index must be like."""
         names = searched_fields(self.field)
         if self.kind in ("word", "phrase"):
             fields = [index_field(name, self.language) for name in names]
@@ -159,7 +159,7 @@ class ResolvedPlan:
 
 
 def leaf_clauses(clause: Clause) -> list[Clause]:
-    """Return all leaves of a clause, also those that are excluded, from left to right."""
+    """Return all leaves of a clause, excluded ones too, from left to right."""
     if not clause.parts:
         return [clause]
     all_leaves: list[Clause] = []
@@ -273,7 +273,7 @@ def superset_condition(clause: Clause, by_runs: bool) -> Clause | None:
 
 def _with_runs(lookup: RegexLookup) -> Clause | None:
     """Return the condition that a text has the runs that are sure, or a word that may have been cut
-    within one; None if no run is sure."""
+    within one. The result is None if no run is sure."""
     in_field = f"{lookup.field}:" if lookup.field else ""
 
     def having(runs: Runs) -> Clause:

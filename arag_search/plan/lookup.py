@@ -13,7 +13,7 @@ from arag_search.system.value_class import value
 
 
 class Passage(Protocol):
-    """What a lookup reads: a Chunk, or a Hit that carries its text."""
+    """A text that a lookup reads: a Chunk, or a Hit that carries its text."""
 
     @property
     def title(self) -> str: ...
@@ -25,8 +25,8 @@ class Passage(Protocol):
 
 @value
 class RegexLookup:
-    """A regular expression in title, content or (None) either; ``number`` counts those of a query
-    from 0, and ``start`` is where its clause starts in the query."""
+    """A regular expression in title, content or (None) either. ``number`` counts the lookups of a
+    query from 0, and ``start`` is where its clause starts in the query."""
 
     pattern: str
     ignore_case: bool
@@ -52,6 +52,6 @@ class RegexLookup:
         return {bisect_right(passage.sentence_ends, start) for start in starts}
 
     def places(self, text: str) -> list[tuple[int, int]]:
-        """Return the offsets of the first character and after the last of each match in a text;
-        none if that takes too long, which hides a mark and no passage."""
+        """Return the offsets of each match in a text: of its first character, and after its last
+        one. There are none if that takes too long, which hides a mark and no passage."""
         return stopwatch().kept_places(self.pattern, self.ignore_case, text)

@@ -1,7 +1,7 @@
 """How text leaves match tokens: the only place that knows, apart from engines that compile.
 
-Snippets, marking, judging and the scores of keywords ask here, so that a new kind of
-text leaf is taught to all of them at once.
+Snippets, marking, judging and keyword scores ask here, so that all of them learn a new kind of text
+leaf at once.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Positions = Sequence[Sequence[int]]
 class Pattern(NamedTuple):
     """The tokens that a text leaf looks for, whatever its field and weight.
 
-    A text matches any of ``spellings``: with the words side by side and in order, or loosened by
-    ``slop`` positions; if ``is_prefix``, with a token that begins with the only word, and with
-    ``edits`` with one that differs from it in so many letters at most. The tokens are normal
-    forms in ``language`` or, if that is empty, words as they are written.
+    A text matches if it has the words of any of ``spellings`` side by side and in order, or
+    loosened by ``slop`` positions. If ``is_prefix``, it matches if a token begins with the only
+    word. With ``edits``, it matches if a token differs from the word in so many letters at most.
+    The tokens are normal forms in ``language`` or, if that is empty, words as they are written.
     """
 
     spellings: Spellings
@@ -123,7 +123,7 @@ def terms_of(text: str, language: str, kind: TextKind) -> list[str]:
 
 class Words:
     """The words of a text, or of the texts of a heading, as they are written and in normal forms.
-    Of a heading, only the title has words as written. ``kind`` is that of ``normal_forms``."""
+    In a heading, only the title has words as written. ``kind`` is as in ``normal_forms``."""
 
     __slots__ = ("_kind", "_terms", "_texts")
 

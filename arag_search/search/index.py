@@ -46,8 +46,7 @@ _SEARCHES: Mapping[type, Callable[[IndexState, Any], SearchResult]] = {
     Hybrid: hybrid_search,
 }
 KEPT_PARTS = 256
-"""The most parts of an index that are kept, with all they have read; others are made again on
-use."""
+"""The most parts of an index that are kept, with all they read; others are made again on use."""
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 

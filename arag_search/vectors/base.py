@@ -1,7 +1,7 @@
 """The interfaces of semantic search: encoders, searchable vectors, and the texts that have one.
 
 A row is the vector of a sentence or of a passage. Its key is a hash of the encoded text, which
-binds the vector to the text. Its ordinal is that of the sentence or chunk in the index (see
+binds the vector to the text. Its ordinal belongs to the sentence or chunk in the index (see
 corpus.py), and locates the text at one placement of the index. All vectors have unit length, so
 that an inner product is a cosine.
 """
@@ -72,7 +72,7 @@ class EncoderOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncoderIdentity:
-    """What an encoder says of itself. Whether two are the same, ``differences`` says.
+    """The identity of an encoder. ``differences`` says whether two are the same.
 
     ``name`` is what the user wrote: a model, a folder or a package. ``kind`` is
     "sentence-transformers", "onnx", "endpoint" or "hashing". ``max_tokens`` is the length to which
@@ -189,8 +189,8 @@ def rows_of(
 
     Sentences: each that has a letter or a digit, without surrounding blanks; with
     ``sentence_titles`` below the title of the passage, if it has one. Passages: one row with
-    the title, a newline and the content, or the content alone if there is no title; none if neither
-    has a letter or a digit.
+    the title, a newline and the content, or the content alone if there is no title. There is no row
+    if neither has a letter or a digit.
     """
     if unit == "sentence":
         above = f"{chunk.title}\n" if sentence_titles and chunk.title else ""
@@ -282,8 +282,8 @@ def probe_vectors(encoder: Encoder, where: str) -> FloatArray:
     """Return the vectors of PROBE_TEXTS, by which an encoder is known again.
 
     Raises EncoderReplyError for an encoder that gives all of them one vector, zeros, or numbers
-    that are not finite. So it does for one that gives a text another vector in a batch than alone:
-    an endpoint mixes up the order. Raises what ``encode`` raises.
+    that are not finite. It is also raised if a text gets another vector in a batch than alone: an
+    endpoint mixes up the order. Raises what ``encode`` raises.
     """
     batch = encoder.encode(PROBE_TEXTS * _PROBE_COPIES)
     vectors = batch[: len(PROBE_TEXTS)]

@@ -106,14 +106,14 @@ def build(
 ) -> bool:
     """Make the index of all rows of a unit, if that is due. Return whether anything was done.
 
-    It is due if there is no such index, if it is damaged, or if it leaves more than a tenth of the
-    rows to be searched one by one. ``index`` is "auto", "flat" or a FAISS factory; None keeps the
-    earlier one, whatever its size. The quantiser stays, and only new rows are added, if the factory
-    is the same or, with "auto", if it would have at most twice as many lists. A flat index that was
-    asked for stays flat with "auto". ``before`` is the folder of a store whose index is taken
-    likewise. The index and its training sample are in memory. An interrupted call leaves the
-    earlier index in place. Raises ArgumentError for an index that cannot be made or trained,
-    MissingExtraError, OSError.
+    It is due if there is no such index, or if it is damaged. It is also due if it leaves more than
+    a tenth of the rows to be searched one by one. ``index`` is "auto", "flat" or a FAISS factory;
+    None keeps the earlier one, whatever its size. The quantiser stays, and only new rows are added,
+    if the factory is the same. With "auto", it also stays if the index would have at most twice as
+    many lists. A flat index that was asked for stays flat with "auto". ``before`` is the folder of
+    a store whose index is taken likewise. The index and its training sample are in memory. An
+    interrupted call leaves the earlier index in place. Raises ArgumentError for an index that
+    cannot be made or trained, MissingExtraError, OSError.
     """
     folder, stored = store.folder, store.vectors(unit)
     made = _suiting(folder, unit, index, stored)
@@ -208,8 +208,8 @@ def check_factory(index: str, dimension: int) -> None:
 
 
 def _trained(factory: str, stored: StoredRows, where: str, progress: Progress) -> Any:
-    """Return an index without rows that was trained on some of these: 64 per list, or 39 if that
-    would exceed 2 GB; all rows if they are fewer. ``where`` names them in errors."""
+    """Return an index without rows that was trained on some of these rows. They are 64 per list, or
+    39 if that would exceed 2 GB; all rows if they are fewer. ``where`` names them in errors."""
     index, ivf = _created(factory, stored.dimension)
     codes = 2**ivf.pq.nbits if hasattr(ivf, "pq") else 0
     rotation = LEAST_POINTS_A_LIST * _CODES if "OPQ" in factory else 0
@@ -251,7 +251,7 @@ def sample(stored: StoredRows, points: int) -> FloatArray:
 
 
 def _fill(index: Any, stored: StoredRows, unit: VectorUnit, progress: Progress) -> None:
-    """Add the rows behind those that an index has."""
+    """Add the rows that an index does not have yet."""
     import numpy as np
 
     for start, vectors in stored.blocks(_BLOCK_ROWS, index.ntotal):

@@ -55,7 +55,7 @@ _JOB_LOCK = "job.lock"
 _LOOKS_S = 0.1
 _OWNER = "arag-search embed, process "
 _UNFINISHED_S = 3_600.0
-"""The age from which the file of a state that was not finished is that of a killed process."""
+"""The age from which an unfinished file of a state is taken for one of a killed process."""
 
 VECTORS_VERSION = 9
 """The number of the format of stores and states: every change of what is stored raises it, and
@@ -106,7 +106,7 @@ def is_own_root(location: str, root: Path) -> bool:
 
 
 def owner_of(location: str, root: Path) -> str:
-    """Return the name of an index among those of a folder; none is needed in its own."""
+    """Return the name of an index in a folder that others share; empty in its own folder."""
     if is_own_root(location, root):
         return ""
     return location if is_address(location) else str(Path(location).resolve())
@@ -154,8 +154,11 @@ class UnitRecord:
 
 @dataclass(frozen=True, slots=True)
 class RefusedTexts:
-    """The texts that have no vector, because an endpoint refused them: how many (at most, if
-    documents were deleted since), and the first with the words."""
+    """The texts that have no vector, because an endpoint refused them.
+
+    ``count``: how many there are; fewer if documents were deleted since.
+    ``first``: the first of them, with the words of the endpoint.
+    """
 
     count: int = 0
     first: tuple[str, ...] = ()
@@ -340,7 +343,7 @@ def stores(root: Path) -> list[tuple[Path, StoreRecord]]:
 
 
 def new_store(root: Path) -> Path:
-    """Return the path of a new store, with a name that follows those of the others."""
+    """Return the path of a new store, with a name that follows the names of the others."""
     numbers = [int(path.name[6:].removesuffix(".new")) for path in _store_folders(root)]
     return root / f"store-{max(numbers, default=0) + 1:05}"
 
@@ -372,8 +375,8 @@ def left_behind(
 ) -> list[Path]:
     """Return the states that an index with this placement has left behind: all but its own.
 
-    In a folder that other indexes share, they are those that it alone has embedded. If it
-    ``keeps_last``, the state before its own stays: readers that opened the index before may still
+    In a folder that other indexes share, they are states that it alone has embedded. If it
+    ``keeps_last``, the state before its own stays. Readers that opened the index before may still
     open it, and the alias of an index on a server may be moved back to it.
     """
     known = dict(states(root))
@@ -391,8 +394,8 @@ def left_behind(
 
 
 def remove_unused(root: Path, left: Iterable[Path], kept: Collection[str] | None) -> None:
-    """Remove the states that were ``left`` behind and, which needs the lock, the stores that no
-    state names, but for those with the names ``kept``; None keeps all."""
+    """Remove the states that were ``left`` behind, and the stores that no state names, which needs
+    the lock. Stores with the names ``kept`` stay; None keeps all."""
     for path in left:
         path.unlink(missing_ok=True)
     if kept is None:

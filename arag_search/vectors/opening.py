@@ -72,8 +72,8 @@ class VectorSource:
             return self._vectors
 
     def open(self) -> OpenVectors:
-        """Open vectors and encoder. Raises the errors of ``open_vectors``, those of opening the
-        encoder, those of encoding, and VectorsMismatchError if another encoder made the vectors."""
+        """Open vectors and encoder. Raises VectorsMismatchError if another encoder made the
+        vectors, and the errors of ``open_vectors``, of opening the encoder and of encoding."""
         with self._lock:
             vectors = self.open_vectors()
             encoder = self._encoder = self._encoder or self._open_encoder(vectors.encoder)
@@ -105,10 +105,10 @@ def vector_source(
 ) -> VectorSource:
     """Return the source of an index's vectors, which are in ``vectors_root``.
 
-    ``encoder`` is an encoder, which is not closed, or a name; None is the one that made the
-    vectors. ``nprobe`` is the number of lists that a search probes, if not that of the vectors.
-    Encoders for vectors that the same encoder made are ``shared`` with other sources, and closed by
-    their owner.
+    ``encoder`` is an encoder, which is not closed, or a name; None is the encoder that made the
+    vectors. ``nprobe`` is the number of lists that a search probes; None takes the default of the
+    vectors. Encoders for vectors that the same encoder made are ``shared`` with other sources, and
+    closed by their owner.
     """
 
     def open_mapped() -> Vectors:

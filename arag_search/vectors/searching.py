@@ -1,8 +1,8 @@
 """The vectors of one index, open for search.
 
-Rows are searched, and texts are found: a row may have several, which are put in its place before a
+Rows are searched, and texts are found. A row may have several texts, which take its place before a
 result is cut to its length. Scopes are about texts, so a row is allowed if one of its texts is in
-the scope. An engine says which chunks are in a scope; what it says is cached.
+the scope. An engine says which chunks are in a scope, and its replies are cached.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def open_vectors(
     All files are mapped, and their sizes are checked. The contents of files without vectors are
     checked up to 64 MiB, so that the time does not grow further with the number of rows. FAISS uses
     the cores of this process, numpy as many as its own variables allow. ``nprobe`` is the number of
-    lists that a search probes; the default is that of the index.
+    lists that a search probes; the default comes from the index.
 
     Raises VectorsNotFoundError, VectorsMismatchError if none fit, VectorsDamagedError,
     VectorsVersionError, MissingExtraError.
@@ -111,8 +111,9 @@ class _Unit:
 
 @dataclass
 class _Scope:
-    """What is known of a scope: of each chunk, whether the engine was ``asked`` about it and
-    whether it is ``inside``. ``share`` is that of the chunks inside, None once all were asked."""
+    """A scope, as far as the engine has told: whether it was ``asked`` about each chunk, and
+    whether the chunk is ``inside``. ``share`` is the share of chunks inside, None once all were
+    asked."""
 
     inside: Mask
     asked: Mask
@@ -216,7 +217,7 @@ class IndexVectors:
     def _nearest_first(
         self, unit: VectorUnit, query: FloatArray, n: int, scope: _Scope, within: Selection
     ) -> list[Nearest]:
-        """Return the nearest texts in a scope of many chunks: the engine is asked about the chunks
+        """Return the nearest texts in a scope of many chunks. The engine is asked about the chunks
         of the nearest texts, twice as many each time, until ``n`` are in the scope."""
         chunks = self._chunks[0]
         fetched = math.ceil(_ASKED * n / (scope.share or 1.0))
@@ -297,7 +298,7 @@ def _lists(stored: _Unit, allowed: AllowedRows | None, nprobe: int | None) -> in
     """Return how many lists to probe: ``nprobe`` or the default if all rows are allowed.
 
     If fewer rows are allowed, more lists are probed, because the nearest of these rows are in more
-    lists. 0: score all allowed rows, which costs less or is needed.
+    lists. The result 0 means: score all allowed rows, which costs less or is needed.
     """
     if stored.ivf is None:
         return 0

@@ -47,7 +47,7 @@ from arag_search.vectors.folder import (
 from arag_search.vectors.store import Rows, Store, checksum
 
 CHECKED_BYTES = 1 << 26
-"""The largest state that is read and compared with its checksum when it is opened (64 MiB); a
+"""The largest state that is read and compared with its checksum when it is opened (64 MiB). A
 damaged byte would drop hits without a word."""
 
 _ALIGNED = 64
@@ -91,13 +91,13 @@ class UnitState(NamedTuple):
             raise damaged(_CHANGED, self.where) from error
 
     def live_mask(self) -> NDArray[np.bool_]:
-        """Return, for each row up to the last one that has a text, whether it has a text."""
+        """Return whether each row has a text, up to the last row with a text."""
         return self.starts[1:] > self.starts[:-1]
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A state that is open: ``record`` describes it, ``units`` are those that have vectors."""
+    """A state that is open: ``record`` describes it, ``units`` are the units that have vectors."""
 
     path: Path
     record: StateRecord
@@ -117,9 +117,9 @@ class State:
         """Publish the state of an index, in place of an earlier one of its placement, and return
         it.
 
-        ``store`` is the name of the folder of the store. ``refused`` are texts without a row (None:
-        those of a record that is written again). Raises ArgumentError for ordinals that do not
-        ascend and for rows below 0, OSError.
+        ``store`` is the name of the folder of the store. ``refused`` are texts without a row; None
+        keeps the texts of a record that is written again. Raises ArgumentError for ordinals that do
+        not ascend and for rows below 0, OSError.
         """
         path = state_path(root, index.placement)
         stored: dict[VectorUnit, UnitState] = {
@@ -192,8 +192,9 @@ class State:
     def changed(
         self, deleted_chunks: Sequence[int], added: Mapping[VectorUnit, UnitTexts]
     ) -> dict[VectorUnit, UnitTexts]:
-        """Return the texts of each unit after an update: those of this state but for the deleted
-        chunks, given by ordinal, then the ``added`` ones, whose ordinals are above all others."""
+        """Return the texts of each unit after an update. The texts of this state stay, but for the
+        deleted chunks, given by ordinal. Then come the ``added`` ones, whose ordinals are above all
+        others."""
         gone = np.unique(np.array(deleted_chunks, np.int64))
         texts: dict[VectorUnit, UnitTexts] = {}
         for unit, part in self.units.items():
@@ -259,8 +260,8 @@ def fitting_state(root: Path, placement: str) -> State | None:
 def find_state(root: Path, index: Manifest, location: str) -> State:
     """Open the state of an index.
 
-    Raises VectorsNotFoundError if there are no vectors, VectorsMismatchError if all vectors are of
-    other states of the index or of other indexes, and the errors of ``fitting_state``.
+    Raises VectorsNotFoundError if there are no vectors, and the errors of ``fitting_state``. Raises
+    VectorsMismatchError if all vectors are of other states of the index or of other indexes.
     """
     command = embed_command(location, root)
     try:
@@ -297,7 +298,7 @@ def states_of(root: Path, store: str, but: Collection[Path] = ()) -> list[State]
 
 
 def live_rows(store: Store, texts: Iterable[Texts]) -> dict[VectorUnit, Rows]:
-    """Return the rows of a store that one of these texts has, ascending; those that were appended
+    """Return the rows of a store that one of these texts has, ascending. Rows that were appended
     since it was opened are left out."""
     is_live: dict[VectorUnit, NDArray[np.bool_]] = {
         unit: np.zeros(store.rows(unit), np.bool_) for unit in VECTOR_UNITS

@@ -9,8 +9,8 @@ A store has the rows of one encoder, stored as one type, in a folder:
                      the encoder did not read the end, and a checksum of vectors and keys
 
 A row exists once its block does: bytes behind the last block are what an interrupted
-writer left, and the next one cuts them off. One process at a time appends, the one that holds the
-lock of the folder of the store (folder.py); readers map the rows that they found, and need no lock.
+writer left, and the next one cuts them off. One process at a time appends, and holds the lock of
+the folder of the store (folder.py). Readers map the rows that they found, and need no lock.
 """
 
 from __future__ import annotations
@@ -137,9 +137,9 @@ class Store:
         return StoredRows(self._vectors[unit][:rows], path)
 
     def find(self, unit: VectorUnit, keys: Collection[bytes]) -> dict[bytes, int]:
-        """Return the rows of those of these keys that have one.
+        """Return the row of each of these keys that has one.
 
-        Of several rows with one key the last is returned. All stored keys are read once.
+        If several rows have the same key, the last is returned. All stored keys are read once.
         """
         wanted = set(keys)
         is_near = np.zeros(1 << _NEAR_BITS, np.bool_)
@@ -212,9 +212,9 @@ class Store:
         """Copy rows of each unit, distinct and in ascending order, to a new store, which appears
         whole or not at all.
 
-        Return it, with an array for each unit that has the new row of each old one, -1 for those
-        that were left out. Memory does not grow with the vectors. Raises OSError, and
-        VectorsDamagedError, since damaged rows would look sound in the copy.
+        Return it, with an array for each unit that has the new row of each old one, -1 if it was
+        left out. Memory does not grow with the vectors. Raises OSError, and VectorsDamagedError,
+        since damaged rows would look sound in the copy.
         """
         self.verify(progress)
         moved: dict[VectorUnit, Rows] = {}
@@ -235,7 +235,7 @@ class Store:
         return self.folder / f"{unit}.{role}"
 
     def _load(self, unit: VectorUnit) -> None:
-        """Read the blocks of a unit, but for one that was cut short, and map its rows. Raises
+        """Read the blocks of a unit, except a block that was cut short, and map its rows. Raises
         VectorsDamagedError."""
         path = self._file(unit, "blocks")
         try:
@@ -267,7 +267,7 @@ def _appearing(folder: Path, record: StoreRecord) -> Generator[Store]:
 
 
 def _extend(path: Path, size: int, array: NDArray[Any]) -> None:
-    """Write an array behind the first ``size`` bytes of a file, instead of what is there. Raises
+    """Write an array behind the first ``size`` bytes of a file, and drop its other bytes. Raises
     OSError that names the file."""
     try:
         with path.open("r+b") as file:

@@ -102,8 +102,7 @@ def _alike(hits: tuple[Hit, ...], counts: Mapping[Clause, int]) -> tuple[Hit, ..
 
 
 def relaxed_requests(request: SearchRequest, steps: Sequence[Clause]) -> list[SearchRequest]:
-    """Return a search for each step, of few passages, with the scope and deadline of the
-    request."""
+    """Return a search for each step: for few passages, with the scope and time of the request."""
     most = min(request.top_k, MAX_NEAREST)
     return [
         SearchRequest(ResolvedPlan(step), most, scope=request.scope, deadline=request.deadline)

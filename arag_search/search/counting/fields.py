@@ -65,12 +65,13 @@ def fields(
     """Return the named fields of the index, or all of them if none is named.
 
     Each has its number of passages. A keyword field also has its most frequent ``values`` (0 to
-    1,000); a number or a date has its range.
+    1,000); a number or a date has its range. All numbers are exact. They count
+    passages within the scope, which ``filter`` narrows, that match the logical query ``where``, if
+    it is given. If no field is named, ``doc_id`` has only its number of passages, since it has as
+    many values as there are documents.
 
-    All numbers are exact. They count passages within the scope, which ``filter`` narrows, that
-    match the logical query ``where``, if it is given. If no field is named, ``doc_id`` has only its
-    number of passages, since it has as many values as there are documents. Raises QueryError for
-    the filter and the query, ArgumentError, QueryTimeoutError and IndexClosedError.
+    Raises QueryError for the filter and the query, ArgumentError, QueryTimeoutError and
+    IndexClosedError.
     """
     schema, (scope, _) = state.schema, state.narrowed(filter)
     _check(names, values, schema)

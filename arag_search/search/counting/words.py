@@ -116,8 +116,7 @@ def words(
 
 
 def _parsed(words: Sequence[str], schema: Schema, as_written: bool) -> list[Query]:
-    """Parse all words. Several plain words are a phrase, which needs no quotes. Raises QueryError
-    with all problems."""
+    """Parse all words; several plain ones are a phrase. Raises QueryError with all problems."""
     parsed: list[Query] = []
     errors: list[QueryError] = []
     for word in words:

@@ -49,7 +49,7 @@ class Snippets:
     """
 
     def __init__(self, query: Clause, texts: AnalysedTexts | None = None) -> None:
-        """Choose for a query. ``texts``: the texts that its search has analysed, if there are
+        """Choose for a query. ``texts`` are texts that its search has analysed, if there are
         any."""
         self._query = query
         self._texts = texts or AnalysedTexts()
@@ -147,8 +147,7 @@ class Snippets:
 
 def keyword_sentences(hit: Hit, words: Sequence[str], matching: Matching, most: int) -> list[int]:
     """Return the numbers of the sentences with a keyword (A-RAG Eq. 2), or else the first. Token
-    matching returns the ``most`` best for all keywords, and takes a word of a keyword if need
-    be."""
+    matching returns the ``most`` best for all keywords, if need be by single words."""
     if matching == "substring":
         wanted = [keyword.lower() for keyword in words if keyword]
         sentences = split_at(hit.content, hit.sentence_ends)

@@ -34,7 +34,7 @@ _ALLOWED = (
 
 def open_again(made_by: EncoderIdentity, **options: Unpack[EncoderOptions]) -> Encoder:
     """Open the encoder of existing vectors. Raises what ``open_encoder`` raises, and ArgumentError
-    for one that a program gave as an object."""
+    if a program gave the encoder as an object."""
     if made_by.kind not in (HASHING, "endpoint", "onnx", "sentence-transformers"):
         raise ArgumentError(
             f"The vectors were made by {made_by.name}, an object of a program.",
@@ -50,17 +50,18 @@ def open_encoder(
     dimension: int = 0,
     **options: Unpack[EncoderOptions],
 ) -> Encoder:
-    """Open the encoder of a name, or make one with any name of a ``function``, which gets a list of
-    texts and returns what ``numpy.asarray`` makes their vectors of this ``dimension``, of floats.
+    """Open the encoder of a name, or make one from a ``function``, with any name. The function gets
+    a list of texts and returns what ``numpy.asarray`` makes their vectors, of floats and of this
+    ``dimension``.
 
     ``hashing`` or ``hashing:DIMENSION`` is the fake encoder. ``endpoint:MODEL`` is a model of an
-    OpenAI-compatible endpoint: key and base URL are ARAG_EMBEDDING_API_KEY and
-    ARAG_EMBEDDING_BASE_URL, otherwise those of the chat model; ``https://HOST/v1#MODEL`` contains
-    the base URL. The chat model's key is sent to the chat model's base URL and to no other. Texts
-    for an endpoint are cut to ARAG_EMBEDDING_MAX_TOKENS, else to what is known of the model. Any
-    other name is a model of sentence-transformers: a
-    folder, an installed package with a model, or a name on the hub. It is run by its ONNX files if
-    it is written ``onnx:MODEL``, if it has no others, or if nothing that runs others is installed.
+    OpenAI-compatible endpoint. Key and base URL are ARAG_EMBEDDING_API_KEY and
+    ARAG_EMBEDDING_BASE_URL, otherwise the chat model's. ``https://HOST/v1#MODEL`` contains the base
+    URL. The chat model's key is sent to the chat model's base URL and to no other. Texts for an
+    endpoint are cut to ARAG_EMBEDDING_MAX_TOKENS, else to what is known of the model. Any other
+    name is a model of sentence-transformers: a folder, an installed package with a model, or a name
+    on the hub. It is run by its ONNX files if it is written ``onnx:MODEL``, if it has no others, or
+    if nothing that runs others is installed.
 
     Raises ArgumentError, ConfigError, MissingExtraError and what the encoders raise.
     """

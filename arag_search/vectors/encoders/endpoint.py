@@ -64,13 +64,13 @@ class EndpointEncoder(PrefixedEncoder):
     """A model behind an OpenAI-compatible endpoint, named ``MODEL``, or ``MODEL?dimensions=N`` to
     ask it for vectors of N numbers.
 
-    A request holds up to ``batch_size`` texts (DEFAULT_BATCH_SIZE); one that the endpoint refuses
+    A request holds up to ``batch_size`` texts (DEFAULT_BATCH_SIZE). If the endpoint refuses it, it
     is halved, and the size that worked is kept. A text that it refuses alone, or without a finite
     vector, is raised behind all others, with their vectors (see EncoderError). Texts are cut to
-    ``max_tokens`` (o200k tokens), as a model of this process would cut them (None: what is known
-    of the model, else DEFAULT_MAX_TOKENS), and further if the endpoint refuses one as too long; an
-    empty one is sent as a blank. The dimension is learned from the first reply. ``options`` are
-    those of Endpoint.
+    ``max_tokens`` (o200k tokens), as a model of this process would cut them. None stands for the
+    known limit of the model, else DEFAULT_MAX_TOKENS. They are cut further if the endpoint refuses
+    one as too long. An empty text is sent as a blank. The dimension is learned from the first
+    reply. ``options`` are for Endpoint.
 
     Raises ConfigError for options that no endpoint accepts, and MissingExtraError.
     """

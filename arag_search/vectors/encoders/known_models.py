@@ -50,7 +50,7 @@ _KNOWN = {
 
 
 def known_model(name: str) -> KnownModel:
-    """Return what is known of a model by its name, or by that of its folder; else no prefixes."""
+    """Return what is known of a model by its name or its folder's name; else no prefixes."""
     plain = name.lower().replace("_", "-")
     return next(
         (known for pattern, known in _KNOWN.items() if re.search(pattern, plain)), KnownModel()
@@ -63,8 +63,8 @@ def prefixes_of(
     query_prefix: str | None,
     document_prefix: str | None,
 ) -> tuple[str, str]:
-    """Return the prefixes of queries and of documents: those given, else those among the
-    ``prompts`` of the model's own files, if it has any of the two, else those that are known."""
+    """Return the prefixes of queries and of documents. Given ones come first, then the ``prompts``
+    in the model's own files, if they have any of the two, and then the known ones."""
     documents = (prompts.get(key) for key in DOCUMENT_PROMPTS)
     own = (prompts.get("query") or "", next(filter(None, documents), ""))
     query, document = own if any(own) else known_model(name)[:2]

@@ -120,7 +120,7 @@ class OnnxEncoder(LocalEncoder):
         return rows, cut
 
     def _pooled(self, tokens: Any, mask: Any) -> Any:
-        """Return the vectors of texts from those of their tokens, of shape (texts, tokens, n)."""
+        """Return the vectors of texts from vectors of their tokens, of shape (texts, tokens, n)."""
         import numpy as np
 
         texts = np.arange(len(tokens))

@@ -38,7 +38,7 @@ class SentenceTransformerEncoder(LocalEncoder):
 
     ``device`` is "auto" (CUDA if available, otherwise the processor) or as torch names it. On CUDA
     the model works in half precision, elsewhere in single, so that vectors of two devices differ by
-    about 1e-3. torch uses at most the cores that this process may use.
+    about 1e-3. Torch uses at most the cores that this process may use.
 
     Raises MissingExtraError, EncoderNotFoundError, EncoderFilesError and ArgumentError. No code in
     the model's folder is run.
@@ -75,8 +75,8 @@ class SentenceTransformerEncoder(LocalEncoder):
 
 
 def _count_longer(model: Any, texts: list[str]) -> int:
-    """Count the texts that a model cuts. Those of fewer bytes than tokens that it reads are none of
-    them, so that of most sentences no token is counted."""
+    """Count the texts that a model cuts. A text with no more bytes than the model reads tokens is
+    never cut, so most sentences need no tokenizer."""
     bound, tokenizer = model.max_seq_length, model.tokenizer
     if not bound or bound >= MOST_TOKENS:
         return 0
