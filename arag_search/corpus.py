@@ -189,8 +189,8 @@ class Unit(NamedTuple):
 
 
 Outline = tuple[Unit, ...]
-"""Units in order of their first lines, a unit before those within it. Of two, one is within the
-other (both may be of the same lines), or they have no line in common."""
+"""Units in order of their first lines, a unit before the units within it. Two units have no line in
+common, or one is within the other (both may have the same lines)."""
 
 
 class PassageUnit(NamedTuple):
@@ -207,8 +207,8 @@ class PassageOutline(NamedTuple):
 
     ``path`` holds the names of the units around it, the outermost first, joined by PATH_MARK.
     ``line`` is the number (from 1) of its first line in a document that is a file, else 0.
-    ``units`` are those with a name, in order of their first sentences. ``beside`` has what the
-    first passage of a document is found by without showing it (see Document).
+    ``units`` are the units with a name, in order of their first sentences. ``beside`` has texts by
+    which the first passage of a document is found, and which it does not show (see Document).
     """
 
     path: str = ""

@@ -75,8 +75,8 @@ class AragError(Exception):
     """A failure with a message in up to four parts.
 
     The parameters are the parts; ``str()`` joins all but empty ones, one per line. ``refused`` are
-    the words with which an endpoint refused what a request holds, so that other requests may be
-    answered; "" for every other error.
+    the words with which an endpoint refused the contents of a request; other requests may be
+    answered. It is "" for every other error.
     """
 
     refused = ""

@@ -85,8 +85,8 @@ def count_with(text: str, parts: Iterable[tuple[int, int]]) -> int:
 
 
 def with_line(text: str, at: int, line: str) -> str:
-    """Return a text with a line put in at an offset. Of it, only what follows the last word before
-    the line is counted anew."""
+    """Return a text with a line put in at an offset. Only the text from the last word before the
+    line on is counted anew."""
     longer = text[:at] + line + text[at:]
     blank = text.rfind(" ", 0, at)
     if _is_between(text[:at], blank):

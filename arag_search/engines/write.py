@@ -315,8 +315,8 @@ class IndexUpdate(Protocol):
         metadata: Mapping[str, MetadataType],
         doc_ids: Sequence[str] = (),
     ) -> None:
-        """Prepare to write. ``metadata`` are the fields of the index after the update, those before
-        it among them. ``doc_ids`` are the documents that a pure deletion will delete.
+        """Prepare to write. ``metadata`` are the fields of the index after the update, including
+        all from before. ``doc_ids`` are the documents that a pure deletion will delete.
 
         Raises BuildError if the index cannot be written.
         """
@@ -335,7 +335,7 @@ class IndexUpdate(Protocol):
         ...
 
     def give_up(self) -> None:
-        """Undo what was begun and not published, if anything was."""
+        """Undo an update that was begun and not published, if there is one."""
         ...
 
     def compact(self, note: Callable[[str], None]) -> Deletions:

@@ -336,7 +336,7 @@ def scored_ways(clause: Clause) -> Iterator[Way]:
 
 class ScoredLeaf(NamedTuple):
     """A leaf that adds to the score, in one of its fields, with the product of the weights along
-    its path. It counts in what matches all ``conditions``, the groups around it."""
+    its path. It counts if all ``conditions`` match, which are the groups around it."""
 
     field: str
     clause: Clause
@@ -344,8 +344,8 @@ class ScoredLeaf(NamedTuple):
 
 
 def scored_leaves(clause: Clause) -> list[tuple[str, list[ScoredLeaf]]]:
-    """Return the wanted and preferred leaves on text from left to right: the text, and what it is
-    in each field."""
+    """Return the wanted and preferred leaves on text from left to right: each with its text, and as
+    it counts in each field."""
     scored: list[tuple[str, list[ScoredLeaf]]] = []
 
     def add(part: Clause, weight: float, conditions: tuple[Clause, ...]) -> None:

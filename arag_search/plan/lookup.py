@@ -35,7 +35,7 @@ class RegexLookup:
     start: int = dataclasses.field(default=0, compare=False)
 
     def matches(self, passage: Passage, watch: Stopwatch | None = None) -> bool:
-        """Return whether a passage, or what a sentence makes one, matches. Raises
+        """Return whether a passage matches, or a sentence that is a passage by itself. Raises
         SlowPatternError."""
         watch = watch or stopwatch()
         return any(

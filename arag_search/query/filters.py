@@ -207,7 +207,7 @@ def _between(field: FieldRef, bounds: Data) -> Range:
 
 
 def _value(field: FieldRef, given: object) -> str:
-    """Return the text of a value of a field. Raises ArgumentError for one of another type."""
+    """Return the text of a value of a field. Raises ArgumentError if it has another type."""
     kind, allowed = field.type, field.type.in_data
     if type(given) in kind.given:
         try:

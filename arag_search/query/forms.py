@@ -93,9 +93,9 @@ def steps(language: str) -> tuple[str, ...]:
 
 
 def normal_forms(text: str, language: str, *, kind: TextKind = "") -> list[NormalForm]:
-    """Return the normal form of each word of a text, in order; then for each symbol and identifier
-    HOLE_COUNT holes, and what it also is. In code, two capitalised parts are an identifier, too.
-    The marks of another ``kind`` are left out (see ``markup``).
+    """Return the normal form of each word of a text, in order. Then come, for each symbol and
+    identifier, HOLE_COUNT holes and its other forms. In code, two capitalised parts are an
+    identifier, too. The marks of another ``kind`` are left out (see ``markup``).
 
     O(len(text)). The first call for a language on a machine takes seconds (see ``dictionaries``).
     """
@@ -201,8 +201,8 @@ def _joined(pieces: list[str]) -> str:
 
 
 class _Pieces(dict[str, str]):
-    """What ``indexed`` returns for what stands between white space, which is kept, up to a
-    number. Most of a text has been read before."""
+    """The results of ``indexed`` for pieces between white space, of which a number is kept. Most of
+    a text has been read before."""
 
     def __init__(self, language: str, kind: TextKind, written: bool) -> None:
         super().__init__()
@@ -432,7 +432,7 @@ _INITIALS = re.compile(
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^A-Z\W\d_]+")
 _DOTTED = re.compile(r"(?<![\w.])[^\W\d]\w*(?:\.[^\W\d]\w*)+")
 _CUT = re.compile(r"\.(?:(?<=[\d_]\.)(?=[^\W\d])|(?<=\w\.)(?=_))")
-"""Where StandardAnalyzer cuts a dotted name: behind a digit or beside an underscore."""
+"""The places where StandardAnalyzer cuts a dotted name: behind a digit or beside an underscore."""
 
 
 def _is_language(term: str, text: str, start: int) -> bool:

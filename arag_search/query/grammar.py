@@ -164,8 +164,7 @@ class GroupItem:
 
 
 class OpenGroup:
-    """An open parenthesis (or the whole query) with the clauses read so far, as what it is itself
-    in the group around it.
+    """An open parenthesis (or the whole query) with the clauses read so far.
 
     ``operator``, ``modifiers`` and ``plus`` belong to the clause that comes next. ``marked`` are
     the clauses that have a modifier or a plus, or are rejected, by their place. ``dropped`` are the

@@ -212,8 +212,8 @@ _CAPITALISED = frozenset(("de",))
 
 _LEAST_PART = 4
 LAST_PART = frozenset(("fi",))
-"""Languages of compounds, of which the last part alone is inflected and looked up. What simplemma
-guesses of words that its dictionary does not know is not asked there: it takes that part off."""
+"""Languages of compounds, of which the last part alone is inflected and looked up. Guesses of
+simplemma at unknown words are not used there, since they take that part off."""
 
 _ARABIC = frozenset(("ar", "fa"))
 """Languages whose dictionaries are asked in the letters that all spellings of a word have."""
@@ -362,8 +362,8 @@ class Lemmas:
         )
 
     def _last_parts(self, word: str) -> Iterator[tuple[str, str]]:
-        """Yield the first and the last part of a compound, both in the dictionary or, after those,
-        the last alone."""
+        """Yield the first and the last part of a compound, both in the dictionary; then pairs of
+        which only the last part is."""
         for is_head, least in ((self._known, _LEAST_PART), (str, _LEAST_PART + 1)):
             for at in range(3, len(word) - least + 1):
                 if is_head(word[:at]) and (spelling := self._inflected(word[at:])):

@@ -80,7 +80,7 @@ def lex(text: str, *, patterns: bool = True) -> list[Lexeme]:
 
 
 def unescape(raw: str) -> str:
-    """Return the text that ``raw`` stands for: without backslashes, but with what they escape."""
+    """Return the text of ``raw`` without backslashes, but with the characters that they escape."""
     return _ESCAPE.sub(r"\1", raw) if "\\" in raw else raw
 
 

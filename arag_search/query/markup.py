@@ -31,8 +31,8 @@ class Unmarked(NamedTuple):
 
 
 def pieces(text: str, kind: TextKind) -> Iterator[re.Match[str]]:
-    """Yield what stands between white space, with a mark that holds some. No word reaches over one
-    of these."""
+    """Yield the pieces between white space; a mark that holds some is in one piece. No word reaches
+    over a piece."""
     return _PIECES.get(kind, _PIECE).finditer(text)
 
 

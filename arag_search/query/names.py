@@ -32,7 +32,7 @@ _MAX_ABBREVIATION = 3
 _GAP = re.compile(r"[^\w\n()\[\]{}<>|;?!\"“”„«»*]{1,3}")
 """The characters that may stand between two words of a name."""
 _BESIDE = re.compile(r"[ \u00a0]|-|\.?[ \u00a0]?")
-"""What stands between two words of one run."""
+"""The characters between two words of one run."""
 _LINK = re.compile(
     r"""\[\[(?P<note>[^][|#\n]++)[^][\n]*+\]\]
     | \]\((?P<markdown>[^()\s\#?:]++)[^()\n]*+\)
@@ -40,7 +40,7 @@ _LINK = re.compile(
     | \b[Ss]ee\s(?:also\s)?(?P<see>\w[^.,;:()\n]{0,80})""",
     re.VERBOSE,
 )
-"""A link to a document, not to another site, whose address has a colon."""
+"""A link to a document, but not to another site, as an address with a colon is."""
 
 
 def name_of(text: str) -> str:

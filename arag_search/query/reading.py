@@ -85,7 +85,7 @@ _SPACED_CLAUSE = re.compile(
     re.VERBOSE,
 )
 _COMPARING = re.compile(r"[=≥≤<>]|\sTO\s|\s:")
-"""What every text with a _SPACED_CLAUSE has."""
+"""A sign that every text with a _SPACED_CLAUSE has."""
 _COMPARISONS = {"==": "=", "=>": ">=", "=<": "<=", "≥": ">=", "≤": "<="}
 _MAX_NOTES = 20
 
@@ -470,7 +470,7 @@ class _Reader:
     def _is_dropped(self, raw: str, lexeme: Lexeme, following: Lexeme | None) -> bool:
         """Drop or reject a piece without words, and return whether that was necessary.
 
-        A piece beside no operator is dropped with a note. One with signs of the language is kept.
+        A piece beside no operator is dropped with a note. Pieces with signs of the language stay.
         """
         group = self.group
         if self.pending_field or find_special(raw, ":^~*") >= 0:
@@ -550,8 +550,8 @@ class _Reader:
         self._add(node and placed(node, start), start, end)
 
     def _add(self, node: Node | tuple[Modifier, ...] | None, start: int, end: int) -> None:
-        """Put a clause into the innermost group, with what is before it; modifiers are a group of
-        nothing else."""
+        """Put a clause into the innermost group, with the operator and modifiers before it.
+        ``node`` is a tuple for a group of nothing but modifiers."""
         group, self.pending_field = self.group, None
         connector = "" if group.operator is None else self.operators[group.operator.raw].word
         group.operator = None

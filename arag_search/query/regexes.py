@@ -66,7 +66,7 @@ class SlowPatternError(Exception):
 
 
 def check_regex(pattern: str, ignore_case: bool) -> None:
-    """Raise ValueError, which says what is wrong, for what is no pattern or may take too long."""
+    """Raise ValueError, which says what is wrong, if a text is no pattern or may take too long."""
     if not pattern:
         raise ValueError("nothing in it")
     plain = _ESCAPED.sub("", pattern)
@@ -132,8 +132,9 @@ Runs = tuple[str, ...]
 
 
 def sure_runs(pattern: str, ignore_case: bool) -> list[Runs]:
-    """Return what every text that matches a pattern has in its terms: one run of each, or a term
-    that the analyser has cut. They are of letters and digits. O(length of the pattern).
+    """Return the runs that a pattern needs. Every text that matches it has one run of each in its
+    terms, or a term that the analyser has cut. Runs are of letters and digits. O(length of the
+    pattern).
 
     Example: ``Viva\\w+ (?:opera|sonata)`` -> ``[("*opera*", "*sonata*"), ("*viva*",)]``
     """
@@ -216,8 +217,8 @@ class Stopwatch:
 
     @contextmanager
     def timing(self, most_s: float) -> Generator[float]:
-        """Yield the seconds that a pattern may take for a text; they are taken off those left.
-        Raises SlowPatternError if it takes longer, or none are left."""
+        """Yield the seconds that a pattern may take for a text. The seconds that it took are taken
+        off. Raises SlowPatternError if it takes longer, or if no time is left."""
         if self.left_s <= 0:
             raise SlowPatternError
         started = time.perf_counter()
@@ -229,8 +230,8 @@ class Stopwatch:
             self.left_s -= time.perf_counter() - started
 
     def kept_places(self, pattern: str, ignore_case: bool, text: str) -> _Places:
-        """Return what ``places`` does, of a text that is asked for again too; none where that takes
-        too long."""
+        """Return the places of ``places``, kept for the next call with this text; none if that
+        takes too long."""
         key = (pattern, ignore_case, text)
         if key not in self._places:
             try:

@@ -368,7 +368,7 @@ def weighted(node: Node, weight: float) -> Node:
 
 
 def unweighted(node: Node) -> Node:
-    """Return the node without its own weight, which has no effect on what only has to match."""
+    """Return the node without its own weight, which has no effect if it only has to match."""
     if isinstance(node, MetadataLeaf | Regex) or node.weight == 1:
         return node
     return dataclasses.replace(node, weight=1.0)
@@ -509,8 +509,8 @@ def _has_scoring(node: Node | Modifier) -> bool:
 
 
 def _check_compound(node: And | Or, kind: type[And] | type[Or]) -> None:
-    """Check the children, and the products of weights if the node has a weight: those below it were
-    checked before. O(children)."""
+    """Check the children, and the products of weights if the node has a weight. The products below
+    it were checked before. O(children)."""
     if len(node.children) < 2:
         raise ArgumentError(f"An {kind.__name__} of {len(node.children)}.", allowed="2 or more")
     kinds = set(map(type, node.children))

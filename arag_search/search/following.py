@@ -129,7 +129,7 @@ class Follower(Generic[_T]):
             self._close_unused()
 
     def close(self) -> None:
-        """Close the states. Those in use are closed when their uses end."""
+        """Close the states. A state in use is closed when its uses end."""
         with self._looking, self._changing:  # a state that is being opened would outlive the end
             self._closed = True
         self._close_unused()
@@ -148,8 +148,8 @@ class Follower(Generic[_T]):
             return self._beside
 
     def _look(self, *, at_once: bool = False) -> None:
-        """Open the newest state if there is another one than the one in use, if it is time or
-        ``at_once``. One thread does so; others go on meanwhile."""
+        """Open the newest state if it is not in use yet, and if it is time or ``at_once``. One
+        thread does so; others go on meanwhile."""
         is_due = at_once or time.monotonic() >= self._next_look_s
         if not is_due or not self._looking.acquire(blocking=at_once):
             return

@@ -79,7 +79,8 @@ class IndexOpening:
 
     def follow(self, prepared: Callable[[Index], _T]) -> Follower[_T]:
         """Open the index, and again whenever another state of it is published. ``prepared`` makes
-        what is used of each state. All states share the models. Raises what it and ``open`` raise.
+        of each state the value that is used. All states share the models. Raises what it and
+        ``open`` raise.
         """
         shared: dict[EncoderIdentity, Encoder] = {}
         is_first = True

@@ -70,7 +70,7 @@ class Standing:
         return replace(new, not_read=self.not_read, left_out=self.left_out)
 
     def within_scope(self) -> Standing:
-        """Return what somebody may know who sees a part of the index: no name and no number of
+        """Return the standing for somebody who sees a part of the index: no name and no number of
         files."""
         is_past = self.changed_files or self.gone or self.problem or self.not_compared
         problem = "Its files have changed, or are not compared." if is_past else ""
@@ -96,8 +96,8 @@ class Standing:
         return next((line for line in lines if count_tokens(line) <= LINE_TOKENS), lines[-1])
 
     def lines(self, *, is_absent: bool) -> list[str]:
-        """Return the last lines of a reply. One to what is absent from the index also counts the
-        files that are not in it."""
+        """Return the last lines of a reply. If nothing was found (``is_absent``), they also count
+        the files that are not in the index."""
         return [line for line in (self.missing() if is_absent else "", self.line()) if line]
 
     @property
@@ -107,8 +107,8 @@ class Standing:
         return self.sources[0] if is_cached and self.sources else ""
 
     def missing(self) -> str:
-        """Return what to say where nothing was found: how many files are not in the index; empty
-        if there are none."""
+        """Return the line for a reply that found nothing: how many files are not in the index;
+        empty if there are none."""
         if not self.not_read:
             return ""
         kinds = sorted(self.not_read.items(), key=lambda pair: (-pair[1], pair[0]))
@@ -135,7 +135,7 @@ class Standing:
 
 
 def standing_of(location: str | Path) -> Standing | None:
-    """Return what was noted of an index on this machine; None if nothing was. One small read."""
+    """Return the standing that was noted on this machine, or None. It takes one small read."""
     return read_standing(standing_file(location, ".json"))
 
 
@@ -143,7 +143,7 @@ _last: dict[Path, tuple[tuple[int, int], Standing | None]] = {}
 
 
 def read_standing(file: Path) -> Standing | None:
-    """Return what a file says that ``note_standing`` wrote: it is read when it has changed."""
+    """Return the standing in a file of ``note_standing``, which is read only if it has changed."""
     try:
         status = os.stat(file)
         identity = status.st_mtime_ns, status.st_ino
@@ -173,7 +173,7 @@ def forget_standing(location: str | Path) -> None:
 
 
 def standing_file(location: str | Path, ending: str) -> Path:
-    """Return the place of what is noted of an index, which may not exist."""
+    """Return the path of a file with notes on an index; the file may not exist."""
     name = identity_of(location)
     return cache_folder() / "watched" / (hashlib.sha256(name.encode()).hexdigest()[:32] + ending)
 

@@ -115,7 +115,7 @@ class _Pool:
         self._scores = np.empty(0, np.float32)
 
     def add(self, rows: Rows | int, scores: FloatArray) -> None:
-        """Add the scores of these rows, or of those from a row on."""
+        """Add the scores of these rows, or of the rows from a number on."""
         if len(self._rows) < self._n:
             self._raise_to(scores)
         at = np.flatnonzero(scores >= self._least - _SLACK)

@@ -61,7 +61,7 @@ _ALLOWED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexRecord:
-    """The description of an index: what ``factory`` makes of the first ``rows`` rows of a unit.
+    """The description of an index that ``factory`` made of the first ``rows`` rows of a unit.
 
     ``file`` is its name, with its size; "" if it was asked for as "flat".
     """
@@ -74,8 +74,8 @@ class IndexRecord:
 
     def check(self, folder: Path, dimension: int = 0) -> None:
         """Raise VectorsDamagedError for a file that is missing or has another size. With a
-        ``dimension``, open the index as well, and raise it for one of other rows or that FAISS
-        cannot open."""
+        ``dimension``, open the index as well. Raise the error if FAISS cannot open it, or if it is
+        of other rows."""
         if not self.file:
             return
         path = folder / self.file
@@ -267,7 +267,7 @@ class IvfIndex:
     searched by default. Safe to use from several threads."""
 
     def __init__(self, record: IndexRecord, folder: Path, dimension: int) -> None:
-        """Map an index in the folder of a store. Raises VectorsDamagedError, also for one of other
+        """Map an index in the folder of a store. Raises VectorsDamagedError, also if it is of other
         rows."""
         record.check(folder)
         path = folder / record.file

@@ -58,8 +58,8 @@ _UNFINISHED_S = 3_600.0
 """The age from which an unfinished file of a state is taken for one of a killed process."""
 
 VECTORS_VERSION = 9
-"""The number of the format of stores and states: every change of what is stored raises it, and
-others are not read."""
+"""The number of the format of stores and states: every change of the stored form raises it, and
+other versions are not read."""
 
 EMBED_AGAIN = "Embed the index again: arag-search embed INDEX --overwrite"
 
@@ -77,7 +77,7 @@ T = TypeVar("T")
 
 
 def vectors_root(location: str, vectors: Path | str | None = None) -> Path:
-    """Return the folder of the vectors of an index: ``vectors``, or the one in ARAG_VECTORS, or
+    """Return the folder of the vectors of an index: ``vectors``, or else ARAG_VECTORS, or else
     ``vectors`` in the folder of the index.
 
     It need not exist. Raises ArgumentError for an index on a server if neither is set, and for a
@@ -315,8 +315,8 @@ def _locked(root: Path, name: str, wait_s: float) -> Generator[None]:
 
 
 def states(root: Path) -> list[tuple[Path, StateRecord | VectorsError]]:
-    """Return the states in a folder with their records, the newest first; at last those whose
-    records cannot be read, with the errors."""
+    """Return the states in a folder with their records, the newest first. States whose records
+    cannot be read come last, with the errors."""
     readable: list[tuple[Path, StateRecord]] = []
     others: list[tuple[Path, VectorsError]] = []
     for path in sorted(root.glob(f"*{STATE_ENDING}")):
@@ -349,7 +349,7 @@ def new_store(root: Path) -> Path:
 
 
 def _store_folders(root: Path) -> list[Path]:
-    """Return the folders of stores, also of those being made or removed."""
+    """Return the folders of stores, also of stores being made or removed."""
     return [
         path
         for path in root.glob("store-*")

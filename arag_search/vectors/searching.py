@@ -37,18 +37,18 @@ number."""
 
 _MOST_SPARE = 10_000  # candidates beyond the requested number
 _MORE_LISTS = 0.6
-"""Where a share of the rows is allowed, ``share ** -_MORE_LISTS`` times as many lists are probed.
-See bench/studies/vectors.md: more are found than without a condition, in twice the time at most."""
+"""If a share of the rows is allowed, ``share ** -_MORE_LISTS`` times as many lists are probed. See
+bench/studies/vectors.md: more are found than without a condition, in twice the time at most."""
 _PASSING = 1 / 2
 """The time to pass a row of a list that is not allowed, as a multiple of the time to score it."""
 _GATHERING = 4
-"""The time to score a row by itself, as a multiple of that in a list."""
+"""The time to score a row by itself, as a multiple of the time in a list."""
 _ASKED = 2
-"""The chunks that are asked about first in a broad scope, as a multiple of those expected to be
-needed."""
+"""The chunks that are asked about first in a broad scope, as a multiple of the chunks that are
+expected to be needed."""
 _KEPT_SCOPES = 8
 _OPENINGS = 4
-"""How often the newest vectors are opened again that are replaced meanwhile."""
+"""How often the newest vectors are opened again if they are replaced meanwhile."""
 
 
 def open_vectors(

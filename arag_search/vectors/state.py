@@ -287,7 +287,7 @@ def find_state(root: Path, index: Manifest, location: str) -> State:
 
 
 def states_of(root: Path, store: str, but: Collection[Path] = ()) -> list[State]:
-    """Open the states that name a store and can be read, the newest first, but those at these
+    """Open the states that name a store and can be read, the newest first, except at these
     paths."""
     opened: list[State] = []
     for path, record in states(root):

@@ -81,7 +81,7 @@ class StoredRows:
 
 
 class Store:
-    """A store, with the rows that it had when it was opened and those appended since.
+    """A store, with the rows that it had when it was opened, and rows appended since.
 
     Safe to use from several threads, but for appending.
     """

@@ -53,7 +53,7 @@ FIXED_FLAGS = (
     "--enable-native-access=ALL-UNNAMED",
 )
 _DIAGNOSTIC = ("-XX:+IgnoreUnrecognizedVMOptions", "-XX:+UnlockDiagnosticVMOptions")
-"""What flags need that another release of Java may not have."""
+"""The flags that let Java take flags which another release may not have."""
 
 _DAMAGE = (
     "CorruptIndexException",

@@ -97,7 +97,7 @@ def encode_record(chunk: Chunk) -> bytes:
 
 
 UNREADABLE = (ValueError, LookupError, TypeError)
-"""What decoding a damaged record raises."""
+"""The errors that decoding a damaged record raises."""
 
 
 def decode_hits(

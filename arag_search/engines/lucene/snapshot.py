@@ -198,9 +198,9 @@ class Snapshot:
         with_text: bool,
         deadline: Deadline | None,
     ) -> tuple[list[int], list[Page]]:
-        """Return what ``counts`` does, and the first matches of one or more queries, each with
-        whether it is scored, as many as ``ends`` says. ``alike`` are the words, and their edits,
-        of the queries of whose matches only the words like these are read. One call to Java."""
+        """Return the counts of ``counts``, and the first matches of one or more queries, each with
+        whether it is scored. ``ends`` says how many. ``alike`` has a word with its edits for each
+        query of whose matches only words like it are read. One call to Java."""
         text = "".join((*counted, *(query for query, _ in queries)))
         signed = [end if scored else -end for (_, scored), end in zip(queries, ends, strict=True)]
         left = left_nanoseconds(deadline)
@@ -258,7 +258,7 @@ class Snapshot:
     ) -> Top:
         """Return the first ``n`` matches, at most ``most`` of a document, in the order of ``page``.
 
-        Of matches with the same ordinal but for the last ``member_bits``, only the first counts.
+        If ordinals of matches differ only in the last ``member_bits``, only the first match counts.
         One pass over all matches, in space for ``n`` of them.
         """
         left = left_nanoseconds(deadline)
@@ -350,8 +350,8 @@ class Snapshot:
             raise self._damage(error) from error
 
     def _damage(self, error: Exception) -> IndexDamagedError:
-        """Return the error for a record that cannot be decoded: when it opens an index, Lucene
-        compares only those checksums that need no reading."""
+        """Return the error for a record that cannot be decoded. When it opens an index, Lucene
+        compares only checksums that need no reading."""
         return IndexDamagedError(
             f"The record of a passage cannot be read ({error}).",
             where=self._where,

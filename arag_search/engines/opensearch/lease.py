@@ -182,7 +182,7 @@ class Lease:
         return f"{index}{_SUFFIXES[self._work]}.{self.token}"
 
     def take_over(self, indexes: Sequence[str]) -> None:
-        """Write indexes through own aliases from now on, and keep out what wrote through others."""
+        """Write indexes through own aliases from now on, and keep out writers through others."""
         aliases = self._client.read(
             lambda reply: {(index, name) for index in indexes for name in reply[index]["aliases"]},
             self._client.call("GET", f"/{','.join(indexes)}/_alias"),

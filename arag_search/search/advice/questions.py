@@ -64,7 +64,7 @@ Advice = Generator[Questions, Any, _T]
 class Subject:
     """A search as advice sees it: its arguments (``asked``), the ``request`` to the ``engine``, the
     ``judge`` of its hits, and whether the query was corrected. A remote engine is asked at once for
-    all that advice may need, an embedded engine only for what is needed next."""
+    all that advice may need, an embedded one step by step."""
 
     asked: Search
     request: SearchRequest
@@ -98,12 +98,13 @@ def answered(
     as_shown: Callable[[Page], Page] = lambda page: page,
 ) -> tuple[Page, list[_T], list[_R]]:
     """Return the page of a search, what the ``first`` pieces of advice return, and what the
-    ``rest`` do. A page that the engine is asked for here is made the one ``as_shown``.
+    ``rest`` do. If the engine is asked for the page here, ``as_shown`` makes the final page of it.
 
     The first questions are asked with the page; the rest begin when it is known, as it is at once
     if it is given. A piece whose answers take too long gets QueryTimeoutError; unless it handles
     that, it returns nothing. ``exact`` is as in ``SearchEngine.counts``. Raises QueryTimeoutError
-    if the search itself takes too long."""
+    if the search itself takes too long.
+    """
     results: dict[int, Any] = {}
     running: dict[int, Advice[Any]] = dict(enumerate(first))
     messages: dict[int, Answers | QueryTimeoutError | None] = {}

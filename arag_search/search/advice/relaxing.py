@@ -64,8 +64,8 @@ def relaxed(subject: Subject) -> Advice[Told]:
     """Tell the passages nearest to a query that found nothing, each with the condition that it
     lacks. For an AND, all lack the same one: see ``_alike``.
 
-    Conditions on a sentence are first judged on the whole passage; those with patterns, which were
-    matched in sentences, are not.
+    A query on sentences is first tried on whole passages. If it has patterns, which were matched in
+    sentences, nothing is told.
     """
     request, query = subject.request, subject.query
     by_sentence = request.granularity == "sentence"

@@ -84,7 +84,7 @@ def spelling(subject: Subject, page: Page | None) -> Advice[Told]:
 
 
 def dotted(subject: Subject) -> Advice[Told]:
-    """Tell how often texts have with dots (U.S.) what words in capitals (US) do not find."""
+    """Tell how often texts have words with dots (U.S.) that words in capitals (US) do not find."""
     asked: dict[str, Counted] = {}
     for word in wanted_leaves(subject.query):
         text, language = f"{'.'.join(word.typed)}.", word.language

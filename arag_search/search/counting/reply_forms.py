@@ -95,7 +95,7 @@ def forms_with(argument: str) -> dict[str, ReplyForm]:
 
 
 def shows(argument: str = "query") -> tuple[str, str]:
-    """Return what a model reads about the forms that go with an argument, and what a user does."""
+    """Return the texts for a model and for a user about the forms that go with an argument."""
     lists = {name: form for name, form in forms_with(argument).items() if form.is_list}
     says = "; ".join(", ".join(filter(None, (name, form.says))) for name, form in lists.items())
     help = ", ".join(f"{name} lists {form.help}" for name, form in lists.items())

@@ -39,7 +39,7 @@ MAX_FILE_HITS = 3
 ASIDE = 0.9
 """The factor of tests, examples and legacy code, unless the query has such a word or a path."""
 FOLLOWS = 0.85
-"""The factor of the second hit of a file; those behind it have its square."""
+"""The factor of the second hit of a file; the hits behind it have its square."""
 
 _DATA = frozenset(("css", "ipynb", "scss", "tf", "toml", "yaml", "yml"))
 """Endings of files that are read like code, and define nothing."""

@@ -114,7 +114,7 @@ class Found(NamedTuple):
 
 def _searched(state: IndexState, subject: Subject) -> Found:
     """Return the page of a search, in its final order, with what advice tells of it. If
-    alternatives were moved onto page one, a later page has what that does not show."""
+    alternatives were moved onto page one, a later page has the hits that page one does not show."""
     engine, asked, request = state.engine, subject.asked, subject.request
     if asked.offset and asked.first_page:
         first = replace(request, top_k=asked.first_page, offset=0)

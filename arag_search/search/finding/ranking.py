@@ -44,8 +44,8 @@ def related(page: Page, words: Sequence[Clause], others: Sequence[Clause], judge
 
 
 def page_after(request: SearchRequest, first: Page, page: Page) -> Page:
-    """Return what a request asks for of page one and all that this does not show. ``page`` has all
-    up to the end of the request."""
+    """Return the page of a request in a list of the ``first`` page, then all hits that it does not
+    show. ``page`` has all hits up to the end of the request."""
     offset, top_k = request.offset, request.top_k
     shown = {hit.id for hit in first.hits}
     hits = (*first.hits, *(hit for hit in page.hits if hit.id not in shown))

@@ -207,8 +207,8 @@ def documents_with_ids(
 
 
 def some_titles(state: IndexState) -> tuple[str, ...]:
-    """Return the titles of at most three documents in the scope, for descriptions of tools. A few
-    of the first are read, and those outside of the scope left out."""
+    """Return the titles of at most three documents in the scope, for descriptions of tools. Only
+    the first documents of the index are read, and the ones in the scope are taken."""
     ordinals = [ordinal_of(0, document, 0) for document in range(_READ)]
     try:
         chunks = state.engine.chunks_at(ordinals, state.scope)

@@ -235,8 +235,8 @@ def document_lines(state: IndexState, doc_ids: Sequence[str]) -> list[DocumentLi
 
 
 class _LinesCache:
-    """The lines of the documents that were used last. Threads may share it, and so do an index and
-    its parts: each finds what was kept within its own scope."""
+    """The lines of the documents that were used last. Threads may share it. An index and its parts
+    share it, too: each finds only lines from its own scope."""
 
     def __init__(self, _: IndexState) -> None:
         self._kept: OrderedDict[_Key, DocumentLines] = OrderedDict()

@@ -399,8 +399,7 @@ class Highlighter:
         )
 
     def typed_mark(self, text: str, marks: Sequence[Mark]) -> Mark | None:
-        """Return the first mark in a text on what was typed so, else the first; None if there is
-        none."""
+        """Return the first mark in a text on words as typed, else the first mark, or None."""
         typed = typed_patterns(self.query) if self.query is not None and marks[1:] else []
         for start, end in marks:
             words = Words(text[start:end])

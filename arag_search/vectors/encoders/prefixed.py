@@ -40,8 +40,8 @@ class PrefixedEncoder(ABC):
         max_tokens: int | None,
         dimension: int,
     ) -> None:
-        """Take the name, which the prefixes of ``prefixes_of`` follow, and what the identity says;
-        a dimension of 0 is learned from the first vectors. ``where`` names the encoder in
+        """Take the values of the identity. The prefixes follow from the name (see ``prefixes_of``).
+        A dimension of 0 is learned from the first vectors. ``where`` names the encoder in
         errors."""
         model = name.partition(":")[2] or name
         query, document = prefixes_of(
