@@ -1,8 +1,8 @@
 """Arguments as clients write them: where only the client can be at fault, they are taken as meant.
 
-A client may turn values into text, send null or an empty text for an argument that it leaves out,
-put one value into a list, spell a name or a choice in another case, or copy ids with the brackets
-in which replies print them. A model cannot correct any of this.
+A client may turn values into text, put one value into a list, or spell a name or a choice in
+another case. It may send null or an empty text for a missing argument, or copy ids with the
+brackets of replies. A model cannot correct any of this.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ def _meant_name(written: object, names: Collection[str]) -> object:
 
 
 def instead_of(written: object, fields: Collection[str]) -> tuple[str, str]:
-    """Return which argument does the work of one that a tool does not have, and how: an empty text
-    unless a search seems to be narrowed. ``fields`` are those of the metadata."""
+    """Return the argument that does the work of an unknown one, and how. The second text is empty
+    unless the unknown argument seems to narrow a search. ``fields`` are the metadata fields."""
     words = {word.lower().removesuffix("s") for word in _WORD.findall(str(written))}
     named = spelling(written) in _NARROWING or not _NARROWING_WORDS.isdisjoint(words)
     narrows = written in fields or named

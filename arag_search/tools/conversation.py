@@ -29,8 +29,8 @@ class ShownReference(NamedTuple):
 
 @dataclass(slots=True)
 class Reference:
-    """The name of a document. ``passages`` are the ids of its passages that searches have shown,
-    and ``question`` is the question of the conversation, from 0, in which it was first shown."""
+    """The name of a document. ``passages`` are the ids of its passages that searches have shown.
+    ``question`` is the question of the conversation, from 0, that first showed the document."""
 
     id: str
     doc_id: str

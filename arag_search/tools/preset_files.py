@@ -44,9 +44,9 @@ def preset_names() -> list[str]:
 def load_preset(name_or_path: str | Path) -> Preset:
     """Return a preset of this release by its name, or one of the user's by its path.
 
-    A file with the key ``extends`` takes the keys that it leaves out from that preset: one of this
-    release, or a file, whose path is relative to the file that names it. The preset is then named
-    after its file, unless it has a name of its own.
+    A file with the key ``extends`` takes the keys that it leaves out from the preset named there:
+    one of this release, or a file. The path of a file is relative to the file that names it. The
+    preset is then named after its file, unless it has a name of its own.
 
     Raises ConfigError naming every key that is unknown, missing or wrong, or the files that extend
     each other in a cycle.
@@ -64,7 +64,7 @@ def _loaded(path: Path) -> Preset:
 
 
 _of_release = functools.cache(_loaded)
-"""Those of this release are read once: a web server has a toolbox for each request."""
+"""The presets of this release, each read once: a web server has a toolbox for each request."""
 
 
 def changed_preset(preset: Preset, changes: Mapping[str, object], where: str) -> Preset:
@@ -108,7 +108,7 @@ def _preset_file(given: str, beside: Path | None = None) -> Path:
 
 
 def _layers(path: Path) -> list[tuple[Path, dict[str, object]]]:
-    """Return the keys of a file, then those of the file that it extends, and so on.
+    """Return the keys of a file, then the keys of the file that it extends, and so on.
 
     Raises ConfigError for a cycle, and for a file that is not a preset or cannot be read.
     """

@@ -1,4 +1,4 @@
-"""Every tool that a model may call, once: presets, the agent, the command line, the MCP server, the
+"""Every tool that a model may call, once. Presets, the agent, the command line, the MCP server, the
 viewer and measures of searches read this list.
 
 To add a tool, write its module and its description file, and add its line here.
@@ -23,15 +23,17 @@ vectors, or by vectors alone."""
 class RegisteredTool:
     """A tool with its name.
 
-    A tool of ``kind`` "search" finds passages, "read" shows text by the id of a passage or
-    document, and "control" does neither. ``query_form`` is None for a tool without a single query
-    of one form. A tool for ``documents`` needs a conversation that remembers references; a tool
-    that ``knows_repeats`` says itself what it showed before. ``defined_as`` is the module and the
-    name of its class, such as ``documents.find.Find``. ``part`` is the part of an index that the
-    tool needs and a build may leave out; ``vectors`` are those that it ranks by. ``connector_name``
-    is the name that clients of the MCP server see, for the tools that connectors require: these
-    reply in JSON, and our agent does not use them. A tool ``of_loop`` changes the conversation,
-    which servers leave to their clients.
+    - ``kind``: "search" finds passages, "read" shows text by the id of a passage or document, and
+      "control" does neither.
+    - ``query_form``: None for a tool without a single query of one form.
+    - ``documents``: whether the tool needs a conversation that remembers references.
+    - ``knows_repeats``: whether the tool itself says what it showed before.
+    - ``defined_as``: the module and the name of its class, such as ``documents.find.Find``.
+    - ``part``: the part of an index that the tool needs and a build may leave out.
+    - ``vectors``: the unit of the vectors that the tool ranks by.
+    - ``connector_name``: the name that clients of the MCP server see, for the tools of connectors.
+      These reply in JSON, and our agent does not use them.
+    - ``of_loop``: whether the tool changes the conversation, which servers leave to their clients.
     """
 
     name: str
@@ -127,8 +129,9 @@ OTHER_NAMES = {"read_chunk": "chunk_read"}
 
 
 def meant_tool(name: str, offered: Collection[str]) -> str:
-    """Return the offered tool that a name stands for: by its name or another one of it, and with or
-    without a wrapper such as ``functions.``; the name itself if it is not exactly one tool."""
+    """Return the offered tool that a name stands for: its own or another name of it, with or
+    without a wrapper such as ``functions.``. Return the name itself unless it stands for exactly
+    one tool."""
     if name in offered:
         return name
     names = {tool: tool for tool in offered}

@@ -1,5 +1,5 @@
-"""The tools of a preset over one index, as one conversation uses them: the agent, the MCP server,
-the command line, and an agent loop of one's own.
+"""The tools of a preset over one index, as one conversation uses them. The agent, the MCP server,
+the command line and an agent loop of your own have one each.
 
     tools = Toolbox(index, "logical_read")
     result = tools.call("logical_search", '{"query": "vivaldi AND librett*"}')
@@ -40,8 +40,8 @@ PAGE_ARGUMENTS = ("offset", "after")
 
 
 Ran = tuple[ToolResult, str, str | None, ReadSet]
-"""The result of a call, the name of its tool, the call as repeats are known by it (None if it was
-not run), and what was shown before and by it."""
+"""The result of a call, the name of its tool, the call as repeats are known by it, and what has
+been shown so far. The third is None if the call was not run."""
 
 
 class Toolbox:
@@ -52,8 +52,9 @@ class Toolbox:
     the same index, preset and filter costs next to nothing: make one for each conversation.
     Threads may share it. If the index follows updates, each call is answered from one state of it.
 
-    Raises ConfigError for a preset that does not exist, is wrong or has no tools, NotServedError if
-    the index cannot serve a tool, QueryError for the filter, and what opening vectors raises.
+    Raises ConfigError for a preset that does not exist, is wrong or has no tools, and
+    NotServedError if the index cannot serve a tool. Raises QueryError for the filter, and what
+    opening vectors raises.
     """
 
     def __init__(
@@ -95,13 +96,13 @@ class Toolbox:
         ]
 
     def call(self, name: str, arguments: str | Mapping[str, Any]) -> ToolResult:
-        """Return the result of a call that a model wrote: for the model ``text``, of ``tokens``
-        o200k tokens, and where its ``passages`` are in it.
+        """Return the result of a call that a model wrote. It has ``text`` for the model, of
+        ``tokens`` o200k tokens, and its ``passages`` with their places in the text.
 
         ``arguments`` are a JSON text, as endpoints deliver them, or a mapping. A mistake of the
-        model (an unknown tool, broken JSON, a wrong argument or query) is a result with the status
-        "error", whose text says what is allowed. Raises only what a model cannot correct, such as
-        IndexClosedError and EngineError.
+        model, such as an unknown tool, broken JSON, or a wrong argument or query, is a result too.
+        Its status is "error", and its text says what is allowed. Raises only what a model cannot
+        correct, such as IndexClosedError and EngineError.
         """
         shown = self._begin()
         return self._end(*self._run(name, arguments, shown))
@@ -216,7 +217,7 @@ def tools_of(preset: Preset, index: Index) -> dict[str, Tool]:
 
 
 def offered_names(preset: Preset) -> dict[str, str]:
-    """Return the names that clients call, by those of the tools, in the order of the preset."""
+    """Return the names that clients call, by the names of the tools, in the order of the preset."""
     return {key: TOOLS[key].offered_name for key in preset.tools if not TOOLS[key].of_loop}
 
 

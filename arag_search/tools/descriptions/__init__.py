@@ -1,9 +1,9 @@
 """Descriptions of tools that are made from the index: its fields and values, and no feature that it
 lacks.
 
-A description file may hold ``{feature?text}``, which is kept if the index has the feature,
-``{!feature?text}``, which is kept if it lacks it, ``<documents>``, the documents by some titles,
-and ``<fields>``, the metadata fields.
+A description file may hold ``<documents>``, the documents by some titles, and ``<fields>``, the
+metadata fields. ``{feature?text}`` is kept if the index has the feature, and ``{!feature?text}`` if
+it lacks it.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _EMPTY_LINES = re.compile(r"\n{3,}")
 
 
 def described(name: str, index: Index, preset: Preset, features: Mapping[str, bool]) -> str:
-    """Return the description of a tool over an index. ``features`` are those of the tool itself.
-    For presets that reproduce a paper, ``papers/`` has texts of some tools, with what the paper
-    says to models, in our words; ``ours`` is what our replies and arguments add.
+    """Return the description of a tool over an index. ``features`` are the features of the tool
+    itself. Presets that reproduce a paper have texts of some tools in ``papers/``: what this paper
+    says to models, in our words. ``ours`` is what our replies and arguments add.
 
     Fields have at most MAX_FIELDS_TOKENS tokens: to fit, values go first, then the last fields.
     Titles and values are read once for an index.
@@ -63,8 +63,9 @@ def documents_of(index: Index) -> str:
 
 
 def fields_within(fields: Sequence[FieldSummary], max_tokens: int) -> str:
-    """Return as many fields with their types and values as fit on one line; only the number of
-    fields if there is no room for one. O(fields), apart from the search for the number of them."""
+    """Return as many fields as fit on one line, with their types and values. If there is no room
+    for any, return only the number of fields. O(fields), apart from the search for the number of
+    them."""
     fields = [field for field in fields if field.name not in _OF_FILES] or fields
     named = [field for field in fields if len(field.name) <= _MAX_CHARACTERS]
     for values in range(MAX_VALUES, -1, -1):

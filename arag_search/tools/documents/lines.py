@@ -63,15 +63,15 @@ def named_reference(id: str, references: References) -> Reference:
 
 
 def reference_line(reference: Reference, path: str = "") -> str:
-    """``[turn0search3] 3M annual report > Risks``: the first line of a document in a reply. The
-    path is that of the first passage shown."""
+    """``[turn0search3] 3M annual report > Risks``: the first line of a document in a reply.
+    ``path`` is the path of the first passage shown."""
     return f"[{reference.id}] {shown_heading(shown_title(reference.title), path)}".rstrip()
 
 
 class ShownLines(NamedTuple):
-    """Consecutive lines of a document in a reply, each with its number before it: the offset of the
-    first number, the first and the last line, and the offset of the end, which is before the end of
-    the last line if that line is cut."""
+    """Consecutive lines of a document in a reply, each with its number before it. ``start`` is the
+    offset of the first number, and ``stop`` the offset of the end. If the ``last`` line is cut,
+    ``stop`` is before its end."""
 
     start: int
     first: int
@@ -154,7 +154,7 @@ class _Places:
             start += lines.ends[number] - lines.starts[number] + 1
 
     def __call__(self, offset: int) -> int:
-        """Return the place in the reply of the character at an offset of the document; for the
+        """Return the place in the reply of the character at an offset of the document. For the
         blank or line feed after a line, return the end of the line."""
         number = self._lines.line_at(offset)
         number = min(max(number, self._first), self._first + len(self._starts) - 1)

@@ -75,8 +75,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A sentence of a passage, or a line of a long one: its number in the passage (from 0), its
-    offsets in the document, its text, and whether it was shown before."""
+    """A sentence of a passage, or a line of a long one. It has its ``number`` in the passage (from
+    0) and its offsets in the document. ``is_seen`` is whether it was shown before."""
 
     part: Part
     number: int
@@ -149,8 +149,8 @@ class ShownDocument(NamedTuple):
     units: Sequence[Unit]
 
     def block(self, *, hides: bool) -> Block:
-        """Return the block with all units. With ``hides``, those that were shown before are left
-        out."""
+        """Return the block with all units. With ``hides``, leave out the units that were shown
+        before."""
         shown = [at for at, unit in enumerate(self.units) if not (hides and unit.is_seen)]
         left_out = "shown" if self.units and not shown else None
         name = reference_line(self.reference) + (f" ({SHOWN_BEFORE})" if left_out else "")
@@ -226,8 +226,8 @@ class SingleSearchArguments(Arguments):
 
 @dataclass(slots=True)
 class _Found:
-    """A document that was found: its position in the order of discovery, its best passages, each
-    with the query that found it, and the numbers of the queries, from 0."""
+    """A document that was found. ``place`` is its position in the order of discovery. Each of its
+    best passages (``hits``) has the query that found it; queries are numbered from 0."""
 
     place: int
     doc_id: str
@@ -247,8 +247,8 @@ class _Found:
 
 
 class DocumentSearch(Tool):
-    """A search for documents: the rankings of its queries are merged by reciprocal rank fusion
-    (K = 60), equal scores by the first query that found them, then by rank.
+    """A search for documents. It merges the rankings of its queries by reciprocal rank fusion (K =
+    60). Equal scores are ordered by the first query that found them, then by rank.
 
     Sentences that are still visible are not shown again.
     """
@@ -435,8 +435,8 @@ def distinct_queries(queries: Sequence[str]) -> tuple[list[str], list[str]]:
 def _lines_on_queries(
     results: Sequence[SearchResult | QueryError], most: int, max_tokens: int
 ) -> list[str]:
-    """Return a sentence about each query that ran, all on one line, and lines about those that
-    found nothing or did not run; each of at most ``max_tokens``."""
+    """Return one line with a sentence about each query that ran, then a line for each query that
+    found nothing or did not run. A query or an error is cut to ``max_tokens``."""
     ran: list[str] = []
     others: list[str] = []
     for number, result in enumerate(results, 1):

@@ -1,11 +1,10 @@
-"""The contract of connectors: connector_search, the tool ``search`` from a query to ids, titles and
-URLs, and connector_fetch, the tool ``fetch`` from an id to a text with its metadata.
+"""The contract of connectors: two tools whose replies are JSON.
 
-A client such as ChatGPT knows only these two tools, and reads their replies as JSON: a search
-returns results with ``id``, ``title`` and ``url``, a fetch a document with ``id``, ``title``,
-``text``, ``url`` and ``metadata``. Where the index is not in step with its files, ``state`` says
-so. The object is the text of a reply and, for a client that declares that it reads that, its
-structured content.
+The tool ``search`` (connector_search) returns ``results`` with ``id``, ``title`` and ``url``. The
+tool ``fetch`` (connector_fetch) returns the ``id``, ``title``, ``text``, ``url`` and ``metadata``
+of an id. A client such as ChatGPT knows only these two. If the index is behind its files, ``state``
+says so. The object is the text of a reply. It is also its structured content for a client that
+declares that it reads that.
 """
 
 from __future__ import annotations
@@ -232,8 +231,8 @@ class ConnectorFetchArguments(Arguments):
 
 
 class ConnectorFetch(ConnectorTool):
-    """A tool that returns a passage by its id, or the passages of a document by the document's id,
-    cut at the bound of a reply."""
+    """A tool that returns a passage by its id, cut at the bound of a reply. The id of a document
+    returns the passages of the document."""
 
     name = "connector_fetch"
     arguments = ConnectorFetchArguments

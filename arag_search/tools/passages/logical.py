@@ -15,7 +15,7 @@ from arag_search.tools.replies.spans import FURTHER
 from arag_search.tools.replies.writing import meant_id
 
 _PLACE = re.compile(r"(\d{1,9})(?:/(\d{1,2}))?", re.ASCII)
-"""A number of passages shown, and that of the first page if it is another one and matters."""
+"""A number of passages shown, then the number on the first page, if it differs and matters."""
 _BRACKETED = re.compile(r"\[(.*)\]", re.DOTALL)
 
 
@@ -23,9 +23,9 @@ class LogicalSearch(SearchTool):
     """A search by logical queries.
 
     Without ``operators``, AND, OR, NOT, - and ! are rejected. With ``loop_guards``, the tool takes
-    show and (if the index has metadata) sort. Unless the preset reproduces a paper, a page or a
-    list goes on ``after`` what the line "More:" of the reply says, and the description is made from
-    the index.
+    show and (if the index has metadata) sort. Unless the preset reproduces a paper, ``after``
+    continues a page or a list at the value that the line "More:" of the reply gives. The
+    description is then made from the index.
     """
 
     name = "logical_search"

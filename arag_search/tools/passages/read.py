@@ -52,12 +52,13 @@ class ChunkReadArguments(Arguments):
 
 
 class ChunkRead(Tool):
-    """A tool that shows whole chunks; one that does not fit is cut after a sentence, and the reply
-    says where to continue.
+    """A tool that shows whole chunks. A chunk that does not fit is cut after a sentence, and the
+    reply says where to continue.
 
     The reply says for every chunk what is left out, and leaves out sentences that are still
-    visible. ``near`` shows the sentences of a chunk around words, or from one on; tools of papers
-    have ``from_sentence`` instead or, with ``replies``, show whole chunks as this paper does.
+    visible. ``near`` shows the sentences of a chunk around words, or from a sentence on. Tools of
+    papers have ``from_sentence`` instead; with ``replies``, they show whole chunks, as their paper
+    does.
     """
 
     name = "chunk_read"
@@ -159,9 +160,9 @@ class _Reply:
     def add(
         self, read_chunk: ReadChunk, wanted: range | None, later: list[str], *, again: bool
     ) -> None:
-        """Show the wanted sentences (0-based) of a chunk, or all, with marks for those that are not
-        shown; or leave the chunk out. ``later`` chunks follow. Sentences that are still visible are
-        shown only if they are wanted ``again``."""
+        """Show the wanted sentences (0-based) of a chunk, or all, with marks for sentences left
+        out. If they do not fit, leave the chunk out. ``later`` chunks follow. Sentences that are
+        still visible are shown only if they are wanted ``again``."""
         chunk = read_chunk.chunk
         sentences = chunk.sentences()
         header, _, about = chunk_header(read_chunk, self.max_tokens // 4).partition("\n")

@@ -1,6 +1,8 @@
-"""The tools that search by vectors: semantic_search, the tool of A-RAG that finds passages by what
-their sentences mean (Eq. 3), hybrid_search of LogicalRAG's Agentic Hybrid, BM25 and vectors merged
-by rank, and naive_embedding_search of A-RAG (Naive), whole passages by one vector each.
+"""The tools that search by vectors.
+
+- semantic_search, of A-RAG: passages by what their sentences mean (Eq. 3).
+- hybrid_search, of LogicalRAG's Agentic Hybrid: BM25 and vectors, merged by rank.
+- naive_embedding_search, of A-RAG (Naive): whole passages, by one vector each.
 """
 
 from __future__ import annotations

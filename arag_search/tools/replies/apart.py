@@ -19,17 +19,17 @@ _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\U000e0000-\U000e0fff]"
     "(?:(?<![\U000e0100-\U000e01ef])|(?<=[\ufe00-\ufe0f\U000e0100-\U000e01ef].))"
 )
-"""The signs that a reply replaces: ends of lines other than a line feed, other control characters,
-and signs that turn the direction of what follows. Nobody sees the rest, but models read it: tags,
-and variation selectors behind another one. The set stands first, so that the search is fast."""
+"""The signs that a reply replaces: ends of lines (but line feeds), other control characters, and
+signs that change the direction of a text. Nobody sees the rest, but models read it: tags, and
+variation selectors behind another one. The set stands first, so that the search is fast."""
 
 _UNSEEN = re.compile(
     "[\u00ad\u0300-\u036f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f"
     "\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff\U000133fc\U0001bca0-\U0001bca3\U0001d159"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
 )
-"""The code points that Unicode calls default ignorable, accents, the blanks of braille, hieroglyphs
-and music, and the signs that stand for what cannot be shown."""
+"""The code points to skip: the default ignorable ones of Unicode, accents, blanks of braille,
+hieroglyphs and music, and signs for text that cannot be shown."""
 _ALIKE = str.maketrans("АВЕЅІЈКМНОРСТХаеіјорсухԁΑΒΕΖΗΙΚΜΝΟΡΤΥΧον꞉ːː։׃∶【】〔〕❲❳⟦⟧⁅⁆❨❩",
                        "ABESIJKMHOPCTXaeijopcyxdABEZHIKMNOPTYXov::::::[][][][][]()")  # fmt: skip
 _COMPARED_CHARACTERS = 1_000
@@ -69,8 +69,8 @@ _WORDS = frozenset(re.findall("[A-Za-z]+", " ".join(_FORMS)))
 
 
 def safe_signs(text: str) -> str:
-    """Return text in which only line feeds end lines, and no sign gives a terminal a command, turns
-    the direction of what follows, or is a tag. All other characters keep their places."""
+    """Return text in which only line feeds end lines. No sign in it is a tag, gives a terminal a
+    command, or changes the direction of a text. All other characters keep their places."""
     return _UNSAFE.sub(lambda sign: " " if sign[0].isspace() else "\ufffd", text)
 
 

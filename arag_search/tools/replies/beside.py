@@ -1,6 +1,5 @@
-"""What stands beside the hits of a search: the nearest passages if nothing matches, the best ones
-of branches without a hit on the page, other titles, and the counts of the parts of a query.
-"""
+"""The parts of a reply beside the hits of a search: passages, other titles, and counts of parts of
+a query. The passages are the nearest if nothing matches, and the best of branches without a hit."""
 
 from __future__ import annotations
 
@@ -70,8 +69,8 @@ def list_other_titles(result: SearchResult, blocks: Sequence[Block]) -> None:
 
 def branch_counts(result: SearchResult, shown: int, read_set: ReadSet) -> str:
     """Return the line with the counts of all keywords, or of the parts of a query that find less
-    than the passages ``shown``; empty if there are none. It says which parts have no match that
-    was not shown, here or before."""
+    than the passages ``shown``. It is empty if there are none. It names the parts whose matches
+    have all been shown, here or before."""
     seen = {id for id in read_set.seen if read_set.seen[id] and read_set.is_kept}
     if isinstance(result.asked, Keywords):
         counts = ", ".join(_count(part, seen) for part in result.branches)

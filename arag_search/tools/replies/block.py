@@ -35,8 +35,8 @@ UNIT_MARK = "> "
 
 class Paragraph(NamedTuple):
     """The text of one passage in a block, after a ``label``. ``sentences`` are the numbers, from 1,
-    of those of which anything is shown; ``whole`` is whether they are all of the passage's text.
-    ``lines`` are those of the document, as in a PassageSpan."""
+    of the sentences that are shown at least in part. ``whole`` is whether they are all of its text.
+    ``lines`` are the lines of the document, as in a PassageSpan."""
 
     id: str
     text: str
@@ -48,18 +48,21 @@ class Paragraph(NamedTuple):
 
 @dataclass(slots=True)
 class Block:
-    """One passage or document in a reply: a header line, and sentences of which ``shown`` are
-    written out, by ``write``, as the paragraphs of passages.
+    """One passage or document in a reply: a header line, and sentences. ``write`` writes the
+    sentences ``shown`` as the paragraphs of passages.
 
-    ``title`` is the full title, of which the header shows the beginning and ``retrieved_title``
-    what counts as retrieved. ``left_out`` says why a passage with text is shown as a header only;
-    ``whole`` is what the header calls it if nothing is left out, None if it says nothing of that.
-    ``before`` are the numbers (from 0) of the sentences that were shown earlier, ``about`` is a
-    line between header and text, ``intro`` one above the header, ``rank`` says why the passage has
-    its rank, ``at`` is its place among the hits, and ``same`` are its near copies, which share a
-    line below it. ``by_sentence`` says that only what matches of it is shown. A document has
-    a ``reference``. ``cut`` is the text to show instead if the only
-    remaining sentence is too long. Of the sentences ``partial``, only a part is written.
+    - ``title``: the full title. The header shows its beginning.
+    - ``retrieved_title``: the part of the title that counts as retrieved.
+    - ``left_out``: why a passage with text is shown as a header only.
+    - ``whole``: the header's word for a block without gaps. None: it has no word.
+    - ``before``: the numbers (from 0) of the sentences that were shown earlier.
+    - ``about``: a line between header and text. ``intro``: a line above the header.
+    - ``rank``: why the passage has its rank. ``at``: its place among the hits.
+    - ``same``: its near copies, which share a line below it.
+    - ``by_sentence``: whether only its matching sentences are shown.
+    - ``reference``: the name of a document.
+    - ``cut``: the text to show instead if the only remaining sentence is too long.
+    - ``partial``: the numbers of the sentences of which only a part is written.
     """
 
     id: str
@@ -260,8 +263,8 @@ def _gap(block: Block, start: int, end: int) -> str:
 def without_visible(
     block: Block, chosen: Sequence[int], read_set: ReadSet, *, again: bool = False
 ) -> Block:
-    """Give a block the chosen sentences, and return it. Those that are still visible are left out,
-    unless they are wanted ``again``."""
+    """Give a block the chosen sentences, and return it. Sentences that are still visible are left
+    out, unless they are wanted ``again``."""
     if seen := read_set.seen.get(block.id):
         block.before = frozenset(
             n for n, text in enumerate(block.sentences) if text and checksum(text) in seen

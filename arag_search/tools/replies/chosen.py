@@ -53,8 +53,9 @@ _PRONOUNS = frozenset({
 
 
 class Passage(NamedTuple):
-    """A hit with its sentences, whether it is short enough to be shown whole, its near copies, None
-    if it is one itself, and whether only its best sentence is shown."""
+    """A hit with its sentences. ``fits`` is whether it is short enough to be shown whole, and
+    ``is_brief`` whether only its best sentence is shown. ``copies`` are its near copies; None if it
+    is itself a near copy."""
 
     hit: Hit
     sentences: Sequence[str]
@@ -69,7 +70,8 @@ def nothing_of_a_copy(passage: Passage) -> list[int] | None:
 
 
 def sentences_that_match(passage: Passage) -> list[int] | None:
-    """Show those that match in a search at sentence granularity, whose hits have no other text."""
+    """Show the matching sentences of a search at sentence granularity, whose hits have no other
+    text."""
     return None if all(passage.sentences) else sorted(set(passage.hit.sentences))
 
 
@@ -90,8 +92,8 @@ def snippet(passage: Passage) -> list[int] | None:
 
 
 RULES = (nothing_of_a_copy, sentences_that_match, whole_passage, snippet)
-"""What is shown of a passage: the first rule that gives numbers of sentences decides, and those
-that are still visible are left out. Measured in bench/studies/replay.md."""
+"""The rules that choose the sentences of a passage to show. The first rule that gives numbers
+decides; sentences that are still visible are left out. Measured in bench/studies/replay.md."""
 
 
 def after_the_title(passage: Passage, chosen: Collection[int]) -> Iterable[int]:
@@ -111,8 +113,9 @@ def first_if_named(passage: Passage, chosen: Collection[int]) -> Iterable[int]:
 
 
 def led_to(passage: Passage, chosen: Collection[int]) -> Iterable[int]:
-    """Add what sentences lead to, LED_TOKENS at most: after a colon or the beginning of an example
-    a list, or the text up to an empty line; after a term its definition."""
+    """Add the text that chosen sentences lead to, LED_TOKENS at most. A colon or the beginning of
+    an example leads to a list, or to the text up to an empty line. A term leads to its
+    definition."""
     sentences, unit_of = passage.sentences, passage.hit.outline.unit_of
     added: set[int] = set()
     for number in chosen:
@@ -129,8 +132,8 @@ def led_to(passage: Passage, chosen: Collection[int]) -> Iterable[int]:
 
 
 def blocks_around(passage: Passage, chosen: Collection[int]) -> Iterable[int]:
-    """Add the lines of code and the rows of a table around each of theirs that is chosen, first
-    those below it, BLOCK_TOKENS at most; and what a sentence goes on from."""
+    """Add the lines of code or rows of a table around each chosen one, and the sentence that a
+    chosen one continues. First come those below it; BLOCK_TOKENS at most."""
     sentences = passage.sentences
     added: set[int] = set()
     for number in chosen:
@@ -189,8 +192,8 @@ def below_names(passage: Passage, chosen: Collection[int]) -> Iterable[int]:
 
 
 def following(passage: Passage, chosen: Collection[int]) -> Iterable[int]:
-    """Add the sentence after each of these, in the same unit, if it begins with a pronoun, or as
-    long as the snippet has at most SNIPPET_TOKENS."""
+    """Add the sentence after each chosen one, in the same unit. It is added if it begins with a
+    pronoun, or while the snippet has at most SNIPPET_TOKENS."""
     sentences, unit_of = passage.sentences, passage.hit.outline.unit_of
     after = [n + 1 for n in sorted(chosen) if n + 1 < len(sentences) and n + 1 not in chosen]
     after = [number for number in after if unit_of(number) == unit_of(number - 1)]
@@ -215,13 +218,13 @@ SNIPPET: Sequence[Callable[[Passage, Collection[int]], Iterable[int]]] = (
     following,
     gaps,
 )
-"""What is added to a snippet, in this order."""
+"""The functions that add sentences to a snippet, in this order."""
 
 
 def is_headless(sentences: Sequence[str], first: int, title: str) -> bool:
-    """Return whether the first sentence of a snippet begins with the last name of somebody whom the
-    sentence before it names in full, and the title does not; or with a pronoun, after a short one.
-    """
+    """Return whether a snippet needs the sentence before its first one. It does if that one begins
+    with a pronoun, after a short sentence. It does too if it begins with the last name of somebody
+    whom the sentence before names in full and the title does not."""
     if first and begins_with_pronoun(sentences[first]):
         return count_up_to(sentences[first - 1], SHORT_TOKENS) is not None
     name = _NAME.match(sentences[first])
@@ -242,10 +245,10 @@ def _is_manual(hit: Hit) -> bool:
 
 
 def passages_of(hits: Sequence[Hit], whole_up_to: int | None) -> list[Passage]:
-    """Return hits with what the rules ask. A passage fits if it has at most as many o200k tokens as
-    ``whole_up_to``, None for any number; if the query names its title, at most NAMED_TOKENS in at
-    most NAMED_SENTENCES, as long as all that fit above it leave so much of NAMED_ROOM. Of manuals,
-    the first hit fits up to MANUAL_TOKENS, and those after MANUAL_HITS are brief."""
+    """Return hits with what the rules ask. A passage fits if it has at most ``whole_up_to`` o200k
+    tokens; None allows any number. If the query names its title, it may have NAMED_TOKENS in at
+    most NAMED_SENTENCES, while the passages above it leave so much of NAMED_ROOM. The first hit, if
+    in a manual, fits up to MANUAL_TOKENS. Hits in manuals after MANUAL_HITS are brief."""
     room = NAMED_ROOM
     passages: list[Passage] = []
     for at, hit in enumerate(hits):

@@ -20,7 +20,7 @@ _MAX_SAME_TOKENS = 200
 
 
 class NearCopy(NamedTuple):
-    """A hit whose text is nearly that of another one, and its place among the hits, from 0."""
+    """A hit with nearly the text of another hit, and its place among the hits, from 0."""
 
     id: str
     title: str
@@ -73,13 +73,13 @@ class _Text:
 def near_copies(
     hits: Sequence[Hit], typed_in: Callable[[Hit], int]
 ) -> list[Sequence[NearCopy] | None]:
-    """Return the near copies of each hit; None for a hit that is one itself. The first hit has
-    them, or the first of those with most of what was typed (``typed_in``).
+    """Return the near copies of each hit; None for a hit that is itself a near copy. The first hit
+    has them, unless a later one has more of what was typed (``typed_in``).
 
     Texts are compared by their words alone, so that other markup of a page is no difference. A few
-    words that different pages share are no copy: short texts are compared only with those of the
-    same page, by its title and the name of its file. O(hits^2) comparisons of
-    sets of at most as many runs as a text has words.
+    words that different pages share are no copy: a short text is compared only with texts of the
+    same page, by its title and the name of its file. O(hits^2) comparisons of sets of at most as
+    many runs as a text has words.
     """
     texts = list(map(_Text, hits))
     copies: dict[int, list[NearCopy]] = {}

@@ -24,7 +24,7 @@ _TOKENS_OF_CHARACTER = 4  # no more than its bytes
 _SHARE_OF_NAMES = 8  # names of what was left out take at most an eighth of a reply
 
 Frame = Callable[[Sequence[Block]], tuple[str, str]]
-"""The text above and below the hits, given those that are shown."""
+"""The text above and below the hits, given the blocks that are shown."""
 
 
 class Fitted(NamedTuple):

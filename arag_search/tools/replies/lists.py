@@ -47,7 +47,7 @@ def _block(at: int, hit: Hit, header: str, kind: Kind, **fields: Any) -> Block:
 
 def _lines_by_document(result: SearchResult) -> Iterator[Block]:
     """Yield the passages of each document together, below its title, each sentence on a line. A
-    text that is that of the line before it is not repeated."""
+    text that repeats the line before it is left out."""
     documents: dict[str, list[tuple[int, Hit]]] = {}
     for at, hit in enumerate(result.hits):
         documents.setdefault(hit.doc_id, []).append((at, hit))
@@ -79,9 +79,9 @@ def _joined(written: Mapping[int, str], block: Block) -> list[Paragraph]:
 def _lines(
     result: SearchResult, hit: Hit, sentences: Sequence[str], shown: Sequence[int]
 ) -> Iterator[tuple[int, int, str, str, bool]]:
-    """Yield for each sentence its number; that of its line or, in a document that is no file, its
-    own from 1; the name of its unit; its text from the beginning of what matches; and whether this
-    is all of it."""
+    """Yield the sentences to show. Each has its number, the number of its line, the name of its
+    unit, and its text from the beginning of the match. Last comes whether this is all of its text.
+    In a document that is no file, its own number, from 1, stands for the line."""
     starts = list(accumulate(map(len, sentences), initial=0))
     path = hit.outline.path.rpartition(PATH_MARK)[2]
     for number in shown:
@@ -98,8 +98,8 @@ def _lines(
 
 
 def _clause_start(text: str, match: int) -> int:
-    """Return where a line begins that shows the match in a sentence: after the last mark before it
-    or, if that is far away, some words before it."""
+    """Return where a line that shows the match in a sentence begins. It begins after the last mark
+    before the match or, if that is far away, some words before the match."""
     start = max((mark.end() for mark in _CLAUSE_END.finditer(text, 0, match)), default=0)
     far = text.find(" ", match - _LINE_TOKENS) + 1 if match - start > 2 * _LINE_TOKENS else start
     return max(start, far) if far <= match else start

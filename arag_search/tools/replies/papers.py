@@ -1,9 +1,9 @@
 """Replies as papers have them: for each passage its id and text, best first, and nothing else. No
 counts, no word on how a query was understood, no note, no mended query.
 
-A-RAG's chunks have no titles, and its snippets are all sentences that match; LogicalRAG shows
-whole passages with titles. The papers print no layout, and no reply to a search that finds nothing
-or to a query that cannot be parsed: these are our choice.
+A-RAG's chunks have no titles, and its snippets are all sentences that match; LogicalRAG shows whole
+passages with titles. The layout is our choice, since the papers print none. So are the replies to a
+search that finds nothing and to a query that cannot be parsed.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ READ_BEFORE = "was read before."
 def paper_block(
     passage: Hit | Chunk, paper: ReplyPaper, shown: Sequence[int] | None = None
 ) -> Block:
-    """Return a passage: its id, its title if the paper has titles, and the sentences to show, all
-    by default, with ``...`` for others that are left out."""
+    """Return a passage: its id, its title if the paper has titles, and its sentences. ``shown`` are
+    the numbers of the sentences to show (default: all); ``...`` stands for the others."""
     title = shown_title(passage.title) if paper == "LogicalRAG" else ""
     sentences = split_at(passage.content, passage.sentence_ends)
     numbers = list(range(len(sentences)) if shown is None else shown)
@@ -43,8 +43,8 @@ def read_reply(
     paper: ReplyPaper,
     max_tokens: int,
 ) -> ToolResult:
-    """Return whole passages, with a line for those that were read before and one for ids that no
-    passage has. All ids that are asked for count as read (A-RAG's Algorithm 1)."""
+    """Return whole passages, with a line for passages that were read before and a line for unknown
+    ids. All ids that are asked for count as read (A-RAG's Algorithm 1)."""
     before = [id for id in ids if id in read_set.read]
     unknown = [id for id in ids if id not in stored and id not in before]
     new = [stored[id] for id in ids if id in stored and id not in before]

@@ -66,7 +66,7 @@ _ABOUT = re.compile(r"\((?:previous|next|[\w-]+): [^\n]*\)(?:\n|\Z)")
 
 class ShownPassage(NamedTuple):
     """A passage in the form in which a reply shows it: its title without the part, and the text
-    under it, which is empty if there is none or if it is left out because it was shown before."""
+    under it. The text is empty if there is none, or if it was shown before and left out."""
 
     id: str
     title: str
@@ -74,9 +74,9 @@ class ShownPassage(NamedTuple):
 
 
 def passages_under(output: str, ids: Sequence[str]) -> list[ShownPassage]:
-    """Return the text that stands under the ids of files in the output of a tool that records no
-    places, such as ripgrep (``id:2:text``, ``[id] 2: text``, or ``[id]`` above lines), without
-    titles. Output without an id is the text of the only one; of several, it is that of none."""
+    """Return the text under the ids of files in the output of a tool that records no places, such
+    as ripgrep. Ids stand in ``id:2:text``, ``[id] 2: text``, or ``[id]`` above lines. Titles are
+    empty. Output without an id is the text of the only file; if there are several, of none."""
     if not ids:
         return []
     either = "|".join(map(re.escape, sorted(ids, key=len, reverse=True)))
@@ -89,9 +89,8 @@ def passages_under(output: str, ids: Sequence[str]) -> list[ShownPassage]:
 
 
 class ReplyPart(NamedTuple):
-    """A passage with everything that a reply says about it: ``about`` is the line of chunk_read
-    under the header, ``below`` are the tool's lines after the text; both are empty if there are
-    none."""
+    """A passage with everything that a reply says about it. ``about`` is the line of chunk_read
+    under the header, and ``below`` are the tool's lines after the text. Both may be empty."""
 
     id: str
     header: str

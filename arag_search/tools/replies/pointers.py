@@ -4,7 +4,8 @@
 
 So an agent that reads a name need not ask for it. A name is the whole title of a document, or a
 link to it, in a sentence that the query asks for. There is no pointer for a part of the passage's
-own title, or of a name in the query whose passage is shown, nor for a name that is too frequent.
+own title, or for a name that is too frequent. Nor is there one for a name in the query whose
+passage is shown.
 """
 
 from __future__ import annotations
@@ -104,9 +105,8 @@ def with_pointers(
 
 
 def _asked(query: Clause | None, counts: Sequence[ClauseCount]) -> tuple[list[Pattern], bool]:
-    """Return the patterns of the names in a query, and of its rarest condition: the only one that
-    is no group or, of several, the one with the smallest count. Return also whether it is only a
-    name."""
+    """Return the patterns of the names in a query and of its rarest condition, and whether the
+    query is only a name. The rarest condition has the smallest count; groups are no candidates."""
     if query is None:
         return [], False
     leaves, parts = wanted_leaves(query), query.parts or (query,)
@@ -126,9 +126,9 @@ def _led_to(
     text: str,
     asked: tuple[Sequence[Pattern], bool],
 ) -> list[tuple[Name, list[Hit]]]:
-    """Return the names in a passage that stand in its first sentence, if the query names it,
-    or in one that matches what is asked. If the query is a name alone, and the first sentence of
-    its passage leads nowhere, the others do."""
+    """Return the names to point at in a passage. They stand in its first sentence if the query
+    names the passage, or in a sentence that matches the query. If the query is a name alone and the
+    first sentence leads nowhere, return the names in other sentences."""
     patterns, is_name = asked
     sentences, end = split_at(hit.content, hit.sentence_ends), 0
     led: dict[bool, list[tuple[Name, list[Hit]]]] = {True: [], False: []}
@@ -147,9 +147,9 @@ def _led_to(
 
 
 def _meant(name: Name, documents: list[Hit], sentence: str, offset: int) -> list[Hit]:
-    """Return the documents that a name in a sentence may mean, all those of a link: none of a word
-    that they write in lower case, such as a prime minister, or of a place of something else, and
-    none with other years in the title."""
+    """Return the documents that a name in a sentence may mean; for a link, all of them. There are
+    none for a word that they write in lower case, such as a prime minister, or for a place of
+    something else. Documents with other years in the title are left out."""
     start, end = name.start - offset, name.end - offset
     is_noun = documents[0].title.partition(" (")[0].lower() in documents[0].content
     is_place = _PLACE.search(sentence[max(start - _PLACE_CHARACTERS, 0) : start])
@@ -169,8 +169,9 @@ def _meant(name: Name, documents: list[Hit], sentence: str, offset: int) -> list
 def _longest(
     names: Sequence[Name], by_name: _ByName, titles: Sequence[str]
 ) -> Iterator[tuple[Name, list[Hit]]]:
-    """Yield the names in a text of documents that were found, in order, if not too many documents
-    have them: links, and of names that overlap the longest, which may be one of the ``titles``."""
+    """Yield the names in a text that stand for documents that were found, in order. They are links
+    and, if names overlap, the longest, which may be one of the ``titles``. Names of more than
+    MOST_DOCUMENTS documents are left out."""
     taken: list[Name] = []
     known = [name for name in names if name.name in by_name or name.name in titles]
     for name in sorted(known, key=lambda name: (not name.surely, name.start - name.end)):
@@ -195,9 +196,9 @@ def _apart(titles: Sequence[str]) -> str:
 
 
 def _sentences(documents: Sequence[Hit], words: str, language: str) -> dict[int, str]:
-    """Return the sentences to show of the passage of a single document, by their numbers: the one
-    with most of these words or, without any, the first that says more than its title, with the
-    next if there is room for both."""
+    """Return the sentences to show of the passage of a single document, by their numbers. This is
+    the sentence with most of these words. If there is none, it is the first that says more than its
+    title, and the next if there is room for both."""
     hit = documents[0]
     sentences = split_at(hit.content, hit.sentence_ends) if len(documents) == 1 else []
     known = set(analysis.terms(hit.title))

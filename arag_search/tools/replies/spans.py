@@ -23,22 +23,22 @@ _NUMBER = re.compile(r"^\d+(?::\d+)?: ", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class PassageSpan:
-    """A passage in the text of a tool result.
+    """A passage in the text of a tool result. Offsets count characters of the text.
 
-    ``title`` is the passage's full title; the text shows its beginning. Offsets count characters of
-    the text: the header begins at ``start``, the passage's own text reaches from ``text_start`` to
-    ``end``, which are equal if none is shown. ``sentences`` are the numbers, from 1, of the
-    sentences of which anything is shown; ``whole`` is whether nothing of the passage's text is
-    missing. Both are None if a model parsed the span from a text, which does not contain them.
-    ``left_out`` says why there is no text: the passage was "shown" before, or its text is nearly
-    the "same" as that of the passage above it. ``kind`` is "nearest" or "branch" for a
-    passage beside the hits of a search: one of those nearest to a query that matches nothing, or
-    the best of a branch of an OR. A "pointer" is the passage of a name in one of those above it.
-
-    A document tool names a document by its ``reference``, and shows the ``lines`` of the passage
-    from the first to the last, as an editor counts them. Several passages may follow one header, so
-    a span may begin without one. In spans of kind "lines", every line begins with its number, which
-    is not part of the text; nor are the marks of ``apart`` in others.
+    - ``title``: the passage's full title; the text shows its beginning.
+    - ``start``: where the header begins, which several passages may share.
+    - ``text_start``, ``end``: the passage's own text. They are equal if none is shown.
+    - ``sentences``: the numbers, from 1, of the sentences that are shown at least in part.
+    - ``whole``: whether all of the passage's text is shown. It and ``sentences`` are None if a
+      model parsed the span from a text, which does not contain them.
+    - ``left_out``: why there is no text. "shown": shown before. "same": nearly the text of the
+      passage above.
+    - ``kind``: "nearest" (to a query that matches nothing) and "branch" (best of a branch of an OR)
+      are beside the hits. A "pointer" is the passage of a name above it. In "lines", each line
+      begins with its number, which is not part of the text. Elsewhere the marks of ``apart`` are no
+      part.
+    - ``reference``, ``lines``: the document's name for a document tool, and the first and last line
+      of the passage, as an editor counts them.
     """
 
     id: str

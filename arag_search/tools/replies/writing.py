@@ -61,9 +61,8 @@ def shown_path(path: str) -> str:
 
 
 def shown_title(title: str) -> str:
-    """Return the title on one line, at most MAX_TITLE_TOKENS long. Signs of full width stand for
-    those that would read as an id, as a mark of ours after the title, or as the number of a line.
-    """
+    """Return the title on one line, at most MAX_TITLE_TOKENS long. Signs of full width replace
+    signs that would read as an id, as our mark after a title, or as the number of a line."""
     text = _LIKE_MARK.sub("（", one_line(title).translate(_SHOWN_BRACKETS))
     return cut_to(_LIKE_NUMBER.sub(r"\1：", text), MAX_TITLE_TOKENS)
 
