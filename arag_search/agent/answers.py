@@ -1,9 +1,9 @@
 """Read a model's final reply: short answer, explanation, cited ids, and whether these are right.
 
 The prompts ask for three lines, ``Answer:``, ``Explanation:``, ``Sources:``. Models decorate them,
-leave some out, change their order, or write headings, tags, JSON or a box instead, also with the
-words of other languages (``reply_words.txt``). ``Answer.form`` names the rules that read them; the
-original reply is kept beside the parsed parts.
+leave some out or change their order. They also write headings, tags, JSON or a box instead, with
+words of other languages too (``reply_words.txt``). ``Answer.form`` names the rules that read them;
+the original reply is kept beside the parsed parts.
 
 Citations have one grammar in answers, explanations and lists of sources. Ids are in brackets, one
 or several, with any separator; in a list of sources they may also be without brackets. Only ids of
@@ -73,9 +73,9 @@ class _Token(NamedTuple):
 class CitedText:
     """A text in which the ids of ``known`` passages are recognised.
 
-    In a list of sources (``is_list``), any single word in brackets is taken as an id, and ids
-    need no brackets. Elsewhere, an id that looks like an ordinary word, such as a number, counts
-    only where a citation can be: before a punctuation mark, another citation, "and", or the end.
+    In a list of sources (``is_list``), any single word in brackets is taken as an id, and ids need
+    no brackets. Elsewhere, an id that looks like an ordinary word, such as a number, counts only
+    where a citation can be. That is before a punctuation mark, another citation, "and", or the end.
     """
 
     def __init__(self, text: str, known: Collection[str], *, is_list: bool = False) -> None:
@@ -193,9 +193,9 @@ class CitedText:
             yield from self._ids_in_piece(outside[start:end], start, is_beside)
 
     def _ids_in_piece(self, piece: str, start: int, is_beside: bool) -> Iterator[Mention]:
-        """Yield the ids in a piece of a list: all of its words if all look like ids, otherwise
-        the first word if a colon or a dash sets it apart. ``is_beside`` is for words next to ids in
-        brackets."""
+        """Yield the ids in a piece of a list. If all of its words look like ids, yield all.
+        Otherwise yield the first word, if a colon or a dash sets it apart. ``is_beside`` is for
+        words next to ids in brackets."""
         words = [
             (start + match.start(), match[0])
             for match in re.finditer(r"\S+", piece)
@@ -324,8 +324,8 @@ _LABEL = re.compile(
     r"|(?<![`\"'])<(?P<closing>/|\|end_of_)?(?:\|begin_of_)?(?P<tag>[a-z_]{3,20})\|?>",
     re.IGNORECASE | re.MULTILINE,
 )
-"""The beginning of a line that may be a label (with a colon, as a heading or in brackets), such a
-label in bold or in brackets within a line, and a tag."""
+"""The beginning of a line that may be a label: with a colon, as a heading or in brackets. Also a
+tag, and a label in bold or in brackets within a line."""
 _RULER = re.compile(r"\n[ \t]*[-*_=]{3,}\s*\Z")
 _BOX = re.compile(
     r"(?<![`'\"“\\])(?:(?:\\{0,2}(?<!\w)b|\x08)oxed|\\{1,2}fbox)\s{0,9}\{"
@@ -348,12 +348,14 @@ Exists = Callable[[Sequence[str]], Collection[str]]
 class Answer:
     """The parts of a final reply.
 
-    ``raw`` is the whole reply. ``cited_ids`` are in the order in which the reply names them.
-    ``wrong_ids`` were named although no tool had shown them: ids of existing passages, and
-    ``invented_ids``, which no passage has and which do not count as citations. ``scores`` are those
-    of the sources that have one. ``form`` are the rules that read the answer, empty for no reply:
-    where it stood (a label, heading, inline label, brackets, tag, json, or paragraph), and what
-    else was read (a number, a language other than English, a box, an own label, numbered sources).
+    - ``raw``: the whole reply.
+    - ``cited_ids``: in the order in which the reply names them.
+    - ``wrong_ids``: named although no tool had shown them.
+    - ``invented_ids``: the wrong ids that no passage has. They do not count as citations.
+    - ``scores``: the scores of the sources that have one.
+    - ``form``: the rules that read the answer, empty if there is no reply. First comes its place: a
+      label, heading, inline label, brackets, tag, json, or paragraph. Then comes what else was
+      read: a number, a language other than English, a box, an own label, numbered sources.
     """
 
     short: str
@@ -383,9 +385,9 @@ def parse_answer(
     """Read a final reply. ``shown_ids`` are the chunks that tools have shown; ``exists`` says which
     other ids exist. Without ``exists``, every id that was not shown counts as existing.
 
-    Without a label of an answer, the answer is that of a JSON object, or the paragraph with a box,
-    or the first one; without one of an explanation, this is the text before the first label, or the
-    other paragraphs. Ids are read in all three parts by one grammar (``CitedText``). With
+    If no label marks the answer, it is the answer of a JSON object, the paragraph with a box, or
+    the first paragraph. If none marks the explanation, it is the text before the first label, or
+    the other paragraphs. Ids are read in all three parts by one grammar (``CitedText``). With
     ``scored``, a number after a source is read as its score.
     """
     parts, rules = _parts(text)
@@ -438,8 +440,8 @@ def has_answer_line(text: str) -> bool:
 
 
 def is_half_sentence(text: str) -> bool:
-    """Return whether a reply seems to stop within a sentence: its last line has no mark that ends
-    one, and is no name, no title and no list of sources."""
+    """Return whether a reply seems to stop within a sentence. Its last line then has no mark that
+    ends one, and is no name, no title and no list of sources."""
     label = next(reversed(_labels(text)), None)
     last = text[0 if label is None else label.end :].rstrip().rpartition("\n")[2]
     if not last or last.endswith(_OPEN_ENDS):
@@ -460,7 +462,7 @@ class _Label(NamedTuple):
 
 def _labels(text: str) -> list[_Label]:
     """Return the labels of a reply. A heading needs marks; a tag begins a line, or is closed where
-    no line is labelled the answer. What is behind a tag that closes is the part "rest"."""
+    no line is labelled the answer. Text behind a closing tag is the part "rest"."""
     labels = list[_Label]()
     matches = list(_LABEL.finditer(text))
     closed = {match["tag"].lower(): match.start() for match in matches if match["closing"]}

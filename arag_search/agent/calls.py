@@ -17,8 +17,8 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 class AgentTools(Toolbox):
-    """All tools of a preset, also those that change the conversation. A reply does not say how the
-    index stands beside its files."""
+    """All tools of a preset, including the tools that change the conversation. A reply does not say
+    how the index stands beside its files."""
 
     def _over(self, index: Index) -> Mapping[str, Tool]:
         return index.state.once(made_of_state, tools_of, self.preset)
@@ -29,8 +29,8 @@ class AgentTools(Toolbox):
 
 def history_calls(calls: Sequence[ToolCall], step: int) -> tuple[ToolCall, ...]:
     """Return the calls in the form that later requests contain, with unique ids. Some servers
-    refuse a history whose arguments are not JSON, so such arguments become an empty object, and
-    Bedrock one with other names than tools have; the result quotes them."""
+    refuse a history whose arguments are not JSON, so such arguments become an empty object. Bedrock
+    refuses malformed names of tools, so another name stands for these; the result quotes them."""
     kept: list[ToolCall] = []
     for number, call in enumerate(calls, 1):
         is_taken = any(call.id == other.id for other in kept)

@@ -97,8 +97,8 @@ class Context:
         self._note(state, "exhausted", tokens, tokens)
 
     def fallback(self, state: State) -> list[str]:
-        """Return the references to keep if the model names none: those that it opened last, then
-        those that were shown last, as many as fit."""
+        """Return the references to keep if the model names none. References that it opened last
+        come first, then references that were shown last, as many as fit."""
         results = [shown for shown in _shown_steps(state) if shown.references]
         reads = [shown for shown in results if shown.step.is_read]
         room = KEPT_SHARE * self.max_tokens

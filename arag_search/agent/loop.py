@@ -6,7 +6,7 @@ Algorithm 1, several).
         record = agent.ask("Where was the poet who wrote Evangeline born?")
         print(record.answer_short, record.cited_ids)
 
-There are two kinds of failure. A mistake of the model is returned to it and counts as a step; a
+There are two kinds of failure. A mistake of the model is returned to it and counts as a step. A
 failure that it cannot correct ends the question, with its cause in the record.
 """
 
@@ -307,8 +307,8 @@ class Agent:
         return Ended(earlier or reply.text, status, None, state.answer_turn if earlier else None)
 
     def _add_given(self, state: State, given: Given) -> Step:
-        """Add the results of a search for the question below it, or above it as in A-RAG's
-        Naive RAG, and record the search as a step."""
+        """Add the results of a search below the question, and record the search as a step. For
+        A-RAG's Naive RAG, the results are above the question."""
         began = time.perf_counter()
         search, arguments = given.tool, given.arguments_for(state.question)
         result = search.run(arguments, state.read_set, tells_standing=False)
@@ -324,9 +324,9 @@ class Agent:
         self, state: State, schemas: Sequence[Mapping[str, Any]], tool_choice: str | None = None,
         *, logprobs: bool = False,
     ) -> ModelReply:  # fmt: skip
-        """Return the next reply to the messages. Ask once more if it is neither a call, where one
-        is allowed, nor text for an answer; the model is told of a call that was not read. After a
-        second such reply, return an empty one if an earlier one has the answer."""
+        """Return the next reply to the messages. Ask once more if it is neither an answer nor an
+        allowed call. The model is told if a call was not read. After a second such reply, return an
+        empty one if an earlier one has the answer."""
         request = ModelRequest(
             tuple(state.messages),
             schemas,
@@ -565,7 +565,7 @@ class Agent:
 
     def _answer(self, text: str, state: State) -> Answer:
         """Parse an answer. Ids in it that were not shown are looked up in the index. References are
-        not looked up, because only those that a search has assigned exist."""
+        not looked up, because every existing reference was assigned by a search."""
         if self.preset.cites_documents:
             return parse_answer(text, state.read_set.references.known, lambda _: (), scored=True)
 
@@ -611,8 +611,8 @@ def add_step(
     turn: int | None = None,
     from_text: bool = False,
 ) -> Step:
-    """Add a step with the time that it has taken so far, and its result as a message if it answers
-    a call of the conversation."""
+    """Add a step with the time that it has taken so far. If the step answers a call of the
+    conversation, add its result as a message."""
     step = Step(
         step=len(state.steps) + 1,
         tool_name=tool,

@@ -1,10 +1,10 @@
-"""MemoryAgent, the second agent of A-RAG's repository: it reads passages in the order of the corpus
+"""MemoryAgent, the second agent of A-RAG's repository. It reads passages in the order of the corpus
 and carries a bounded memory along; the answer comes from the memory alone.
 
 A-RAG states a memory of 5,000 tokens, updates in an element ``<update>``, and three earlier
-examples for each passage, recalled by TF-IDF. The rest is ours: an update is the whole new memory,
-examples are the passages read before that are nearest to the question and the present passage
-together, and the reading ends after ``max_loops`` passages.
+examples for each passage, recalled by TF-IDF. The rest is ours. An update is the whole new memory.
+Examples are the passages read before that are nearest to the question and the present passage
+together. The reading ends after ``max_loops`` passages.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _QUESTION_TOKENS = 50  # in estimates, which are made before questions are known
 class MemoryReader:
     """The passages that are read for every question, and the requests that a model gets on the way.
 
-    ``calls`` and ``results`` are those of chunk_read, one for each passage in order. They do not
-    depend on the question, so that threads may share a reader.
+    ``calls`` and ``results`` are the calls of chunk_read and their results, one for each passage in
+    order. They do not depend on the question, so that threads may share a reader.
     """
 
     def __init__(self, index: Index, preset: Preset) -> None:

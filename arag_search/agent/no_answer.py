@@ -1,4 +1,4 @@
-"""Replies of a model that are no answer: what is said of them, and what to do."""
+"""Replies of a model that are no answer, with a sentence on each and advice on what to do."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NO_ANSWER: dict[Verdict, tuple[str, str, str]] = {
         "Start it with a tool parser for this model (vLLM: --tool-call-parser).",
     ),
 }
-"""What the model replied instead of an answer, what is allowed, and what to do."""
+"""For each kind of reply that is no answer: its description, what is allowed, and what to do."""
 _NOTHING = ("neither text nor a tool call", "", "Try another model, or other settings of it.")
 
 

@@ -1,4 +1,4 @@
-"""The record of one question: what was asked, every step, the answer, and what it cost.
+"""The record of one question: the question, every step, the answer, and its cost.
 
 One record is one line of JSON. Where A-RAG has a field, its name is A-RAG's. The results of a step
 and the citations of an answer are worded here for all who show a record.
@@ -33,15 +33,16 @@ ContextEventKind = Literal["warning", "forced", "voluntary", "exhausted"]
 class Step:
     """One tool call and its result; the same for log, replay, record and display.
 
-    ``step`` counts from 1. ``tool_input`` are the arguments, or their text if they are not JSON.
-    ``reasoning`` is the text of the model next to the call. ``hit_ids`` are the chunks shown.
-    ``retrieved_tokens`` counts o200k tokens of corpus text, ``result_tokens`` those of all of
-    ``tool_output``. ``seconds`` is the time of model and tool. ``passages`` say where each
-    passage is in ``tool_output``, and ``total_is_exact`` is false if there are more than
-    ``total_hits``. ``turn`` is the
-    turn of the model in which the call was made, if a turn may have several calls; ``references``
-    are the documents that the output names. ``from_text`` says that the call was read from the text
-    of the reply.
+    - ``step``: its number, from 1.
+    - ``tool_input``: the arguments, or their text if they are not JSON.
+    - ``reasoning``: the text of the model next to the call.
+    - ``hit_ids``: the chunks shown. ``passages`` say where each is in ``tool_output``.
+    - ``total_is_exact``: false if there are more than ``total_hits``.
+    - ``retrieved_tokens``: the o200k tokens of corpus text. ``result_tokens``: of all output.
+    - ``seconds``: the time of model and tool.
+    - ``turn``: the turn of the model with the call, if a turn may have several calls.
+    - ``references``: the documents that the output names.
+    - ``from_text``: whether the call was read from the text of the reply.
     """
 
     step: int
@@ -116,23 +117,27 @@ class MemoryState:
 class Record:
     """The complete record of one question.
 
-    ``answer`` is the last reply as the model wrote it, empty if there is none. ``answer_short``,
-    ``explanation`` and ``cited_ids`` are parsed from it unless the question failed (a reply that
-    was cut off is a failure). ``wrong_ids`` are named as sources but were never shown; of these,
-    ``invented_ids`` belong to no passage. ``citation`` and ``failure`` (kind and message) are None
-    if there is none. ``loops`` counts turns in which tools could be called, the answer's included.
-    ``answer_form_read`` is the answer's ``form``.
-    ``total_cost`` is None without prices. ``requests`` are the tokens of the requests whose usage
-    the endpoint reported, ``usage_warning`` says that it seems not to have read them whole.
-    ``fingerprints`` are of preset, index, model and code. ``answer_from_turn`` is the turn of an
-    answer that came beside a call and that the last reply did not repeat. ``other_models`` are the
-    models that answered although another was asked. ``reply_forms`` counts the rules that were
-    needed to read the replies.
+    - ``answer``: the last reply as the model wrote it, empty if there is none. The parts
+      ``answer_short``, ``explanation`` and ``cited_ids`` are parsed from it unless the question
+      failed. A reply that was cut off is a failure.
+    - ``answer_form_read``: the ``form`` of the answer.
+    - ``wrong_ids``: named as sources but never shown. ``invented_ids``: those without a passage.
+    - ``citation``, ``failure`` (kind and message): None if there is none.
+    - ``loops``: the turns in which tools could be called, with the turn of the answer.
+    - ``total_cost``: None without prices.
+    - ``requests``: the tokens of the requests whose usage the endpoint reported.
+    - ``usage_warning``: a sentence if the endpoint seems not to have read requests whole.
+    - ``fingerprints``: of preset, index, model and code.
+    - ``answer_from_turn``: the turn of an answer beside a call that the last reply did not repeat.
+    - ``other_models``: the models that answered although another was asked.
+    - ``reply_forms``: how often each rule was needed to read the replies.
+    - ``route``: None without a switcher. ``memory_state``: None without a memory.
 
-    Presets with document tools have further fields, which are empty in other records: ``citations``
-    are the documents that the answer cites, best first, ``context`` is what was done to shorten the
-    conversation, ``reused`` are the cited references that an earlier question of the conversation
-    showed first. ``route`` is None without a switcher, ``memory_state`` without a memory.
+    Presets with document tools have further fields, which are empty in other records.
+
+    - ``citations``: the documents that the answer cites, best first.
+    - ``context``: the steps that shortened the conversation.
+    - ``reused``: the cited references that an earlier question of the conversation showed first.
     """
 
     question_id: str
@@ -170,7 +175,7 @@ class Record:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is wrong with the replies of the endpoint, a sentence each."""
+        """Sentences about faults in the replies of the endpoint."""
         return tuple(filter(None, (self.usage_warning, other_models_warning([self.other_models]))))
 
     def to_json(self) -> dict[str, Any]:

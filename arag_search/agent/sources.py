@@ -21,7 +21,7 @@ class Source:
     """A document that an answer cites.
 
     ``file`` and ``path`` are the document's metadata with these names. ``lines`` are the first and
-    last line of the part that was shown last, and ``page`` is the page of a PDF on which that part
+    last line of the part that was shown last. ``page`` is the page of a PDF on which that part
     begins. Unknown values are None. ``link`` leads to the place: ``path#page=61``, or ``path:20``
     for a text.
     """

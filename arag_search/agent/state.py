@@ -33,26 +33,23 @@ class PendingCall:
 
 @dataclass(slots=True)
 class State:
-    """The state of a question.
+    """The state of a question. A conversation of several questions has one state.
 
-    ``context_tokens`` are those of all messages (o200k), counted as they are added. ``seconds``
-    is the time spent so far.
-
-    ``pending`` are calls of the last reply that have not been run. ``places`` has for each step the
-    number of the message with its result, -1 if there is none, and ``removed`` the references whose
-    content was removed from the result of a step. ``context`` is what was done to shorten the
-    conversation, and ``context_warned`` says whether the model was warned of its length.
-    ``memory`` is what a model that reads in order has noted.
-
-    ``requests`` are the tokens of the requests of the question whose usage the endpoint reported,
-    ``most_reported`` the highest number that it reported for earlier questions.
-
-    ``answer`` is the last reply with a call and an answer line, and ``answer_turn`` its turn.
-    ``other_models`` are those that answered instead of the one that was asked, and ``reply_forms``
-    counts the rules that were needed to read replies.
-
-    A conversation of several questions has one state: ``first_step`` and ``first_event`` are the
-    numbers of the first step, and of the first event of the context, of the present question.
+    - ``context_tokens``: the o200k tokens of all messages, counted as they are added.
+    - ``seconds``: the time spent so far.
+    - ``pending``: the calls of the last reply that have not been run.
+    - ``messages_of_steps``: for each step, the number of the message with its result. -1: none.
+    - ``removed``: for each step, the references whose content was removed from its result.
+    - ``context``: what was done to shorten the conversation.
+    - ``context_warned``: whether the model was warned of its length.
+    - ``memory``: the notes of a model that reads in order.
+    - ``requests``: the tokens of the question's requests whose usage the endpoint reported.
+    - ``most_reported``: the highest number that the endpoint reported for earlier questions.
+    - ``answer``: the last reply with a call and an answer line. ``answer_turn``: its turn.
+    - ``other_models``: the models that answered although another was asked.
+    - ``reply_forms``: how often each rule was needed to read replies.
+    - ``first_step``, ``first_event``: the numbers of the first step, and of the first event of the
+      context, of the present question.
     """
 
     question_id: str

@@ -1,4 +1,4 @@
-"""The words of short answers: as they are compared, and those that say that there is no answer."""
+"""The words of short answers: the form in which they are compared, and the words of refusals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 
 
 class _Marks(dict[int, str]):
-    """Nothing for ASCII punctuation and that of other scripts, and other characters as they are."""
+    """A table for ``str.translate`` that removes punctuation, of ASCII and of other scripts."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
@@ -42,10 +42,9 @@ _SIGNS = {code: unicodedata.normalize("NFKC", chr(code)) for code in range(0xFF0
 
 def normalise(text: str) -> str:
     """Return a text as answers are compared (SQuAD; Rajpurkar et al., 2016). The result is in lower
-    case, without punctuation and the words a, an, the, and with single spaces. Text is brought to
-    NFC first, so that an accent counts the same however it is written, and to plain signs: of ASCII
-    texts, all is as in SQuAD's script.
-    """
+    case, without punctuation and the words a, an, the, and with single spaces. Text is first
+    brought to NFC, so that an accent counts the same however it is written, and to plain signs.
+    ASCII texts come out as from SQuAD's script."""
     return " ".join(_ARTICLES.sub(" ", _bare(text)).split())
 
 
@@ -86,8 +85,9 @@ _UNSPACED = ("ja", "th", "zh")  # languages without spaces between words
 
 @functools.cache
 def _refusals() -> list[tuple[re.Pattern[str], ...]]:
-    """Return for each language but English which words a refusal may have beside its own, how it
-    begins without them, and the words behind which there is an answer after all."""
+    """Return three patterns for each language but English. They are the words that a refusal may
+    have beside its own, how it begins without them, and the words behind which an answer comes
+    after all."""
     refusals = list[tuple[re.Pattern[str], ...]]()
     for (code, *_), _, _, _, *cells in ROWS[1:]:
         left, right = ("", "") if code in _UNSPACED else (r"(?<!\w)", r"(?!\w)")
@@ -108,8 +108,8 @@ def is_refusal(answer: str) -> bool:
     """Return whether a short answer says that there is no answer, in English or in a language of
     ``reply_words.txt``.
 
-    An answer without a word is a refusal. So is one that begins with words such as "not found in
-    the corpus", "cannot be determined" or "keine Angabe". One that gives an answer later is none:
+    An answer without a word is a refusal. So is an answer that begins with words such as "not found
+    in the corpus", "cannot be determined" or "keine Angabe". It is no refusal if an answer follows:
     "not mentioned in the corpus, but Paris". In other languages a comma ends the words that it
     begins with ("No, se encontró").
     """

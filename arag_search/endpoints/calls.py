@@ -34,7 +34,8 @@ SHORTEST_HIDDEN_KEY = 8  # in replies: keys of local servers may be words such a
 NO_KEY = "none"  # sent to a local server that requires no key
 
 _PHASES = {"ConnectTimeout": "accept the connection", "WriteTimeout": "take the request"}
-"""What an endpoint did not do in time, by the name of the error; else it did not answer."""
+"""The work that an endpoint did not do in time, by the name of the error; else it did not
+answer."""
 
 T = TypeVar("T")
 
@@ -83,8 +84,8 @@ class EndpointOptions(TypedDict, total=False):
 class Endpoint:
     """An address that serves a model. Safe to use from several threads.
 
-    ``name`` is the endpoint's name of the model, ``base_url`` its address up to ``/v1``, ``key``
-    None if a local server requires none; ``failures`` are the errors to raise.
+    ``name`` is the endpoint's name of the model, and ``base_url`` its address up to ``/v1``.
+    ``key`` is None if a local server requires none. ``failures`` are the errors to raise.
 
     A call takes at most ``timeout_s`` (``BoundedClient``), and its reply has at most
     ``max_reply_bytes``. A redirect to another scheme, host or port is not followed.
@@ -181,7 +182,7 @@ class Endpoint:
 
     def check(self, others: Sequence[str] = ()) -> None:
         """Raise ConfigError with all problems of base URL, name, key, timeout and retries, and with
-        those of other options. It never shows the key."""
+        the problems of ``others``. It never shows the key."""
         problems = [_base_url_problem(self.base_url)]
         if not self.name.strip():
             problems.append("model '' (the endpoint's name of a model)")

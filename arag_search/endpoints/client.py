@@ -30,8 +30,8 @@ class UnreadableReplyError(Exception):
 
 
 class _Exchange(threading.local):
-    """The bounds of the request that a thread waits for: until when, and how many bytes it may
-    still receive, before they are decompressed and with all that HTTP adds to them."""
+    """The bounds of the request that a thread waits for: its end, and how many bytes it may still
+    receive. Bytes are counted as they come, still compressed, with all that HTTP adds."""
 
     until = 0.0
     bytes_left = 0

@@ -76,12 +76,17 @@ _STATUS_OF_CODE = {
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The reason why there is no reply. ``status`` is 0 if the endpoint did not answer;
-    ``retryable`` means that another attempt may succeed, after ``retry_after_s`` seconds if the
-    endpoint says so. ``codes`` are all names that the endpoint gives the error, ``param`` what it
-    says is wrong, and ``whole`` all of its text; ``is_too_long`` says that the request does not
-    fit, and ``is_not_finite`` that the model computed no number for it. ``unread_call`` is what the
-    model wrote if the server could not read it as a call, empty if it does not say."""
+    """The reason why there is no reply.
+
+    - ``status``: 0 if the endpoint did not answer.
+    - ``retryable``: whether another attempt may succeed.
+    - ``codes``: all names that the endpoint gives the error.
+    - ``retry_after_s``: the seconds to wait, if the endpoint says so.
+    - ``param``: the argument that the endpoint finds wrong. ``whole``: all of its text.
+    - ``is_too_long``: whether the request does not fit.
+    - ``unread_call``: the text of the model if the server could not read it as a call, or empty.
+    - ``is_not_finite``: whether the model computed no number for the request.
+    """
 
     words: str
     retryable: bool
@@ -136,8 +141,8 @@ class ItemRefusals:
 def refusal_of(status: int, body: str, headers: Mapping[str, str], secrets: Secrets) -> Refusal:
     """Return the refusal in a response, in the endpoint's words without the secrets.
 
-    If the body holds an error with its own status, as gateways wrap them, that status counts; so
-    does the name of an error that came with a good status.
+    If the body holds an error with its own status, as gateways wrap them, that status counts. If a
+    status is good, the name of an error in the body decides.
     """
     try:
         content: object = json.loads(body.removeprefix("\ufeff"))
@@ -185,8 +190,8 @@ def items_of(value: object) -> list[object]:
 
 
 def _error_in(content: object) -> Mapping[str, object]:
-    """Return the fields of the error in a body: its own, those of its first choice, or the body's;
-    empty if it is no JSON object, nor a list with one."""
+    """Return the fields of the error in a body. They are its own, the fields of its first choice,
+    or the fields of the body. They are empty if the body is no JSON object, nor a list with one."""
     fields = fields_of(next(iter(items_of(content)), content))
     choices = items_of(fields.get("choices"))
     if not fields.get("error") and choices and isinstance(choices[0], dict):
@@ -359,9 +364,9 @@ _SHORTEST_SECRET = 4  # anything shorter occurs in every text
 
 
 class Secrets:
-    """Keys and passwords that no text may show, as they are and with any of their characters as
-    JSON, an address or HTML has them, also JSON within JSON. ``mark`` replaces them. Values of
-    fewer than 4 characters are ignored."""
+    """Keys and passwords that no text may show. They are found as they are, and with any of their
+    characters written as in JSON (also within JSON), an address or HTML. ``mark`` replaces them.
+    Values of fewer than 4 characters are ignored."""
 
     def __init__(self, *values: str, mark: str) -> None:
         long = [value for value in values if len(value) >= _SHORTEST_SECRET]

@@ -15,7 +15,7 @@ from arag_search.tokens import encodable
 
 Role = Literal["system", "user", "assistant", "tool"]
 Verdict = Literal["answer", "calls", "thoughts", "broken off", "unread call", "nothing"]
-"""What a reply is; an "unread call" is the markup of a call that the server did not read."""
+"""The kinds of reply. An "unread call" is the markup of a call that the server did not read."""
 NO_CALL = "none"
 """The choice of tools of a request whose reply must be the answer."""
 REFUSED = "refusal"
@@ -38,7 +38,7 @@ class ToolCall:
 @dataclass(frozen=True, slots=True)
 class Message:
     """One message. ``tool_calls`` are the calls of an assistant message; ``tool_call_id`` is the
-    call that a tool message answers. ``beside`` is that of the reply."""
+    call that a tool message answers. ``beside`` is the ``beside`` of the reply."""
 
     role: Role
     content: str
@@ -55,7 +55,7 @@ class ModelRequest:
     refuse a history with calls if the tools are missing. ``question_id`` names the question in
     errors. Any other ``tool_choice`` is a tool that the model must call; if an endpoint rejects it,
     the request is sent without it. With ``parallel_calls`` one reply may hold several calls.
-    ``logprobs`` asks for those of the first token, which an endpoint may not have.
+    ``logprobs`` asks for the log-probabilities of the first token, which an endpoint may not have.
     """
 
     messages: Sequence[Message]
@@ -78,20 +78,20 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """One reply: text, calls, or both. ``reasoning`` is what the model thought, apart from the
-    text.
+    """One reply: text, calls, or both.
 
-    ``usage`` is None if the endpoint reports none. ``cut`` is the ending of a reply that did not
-    end well: "length" (the maximum number of tokens), "content_filter", REFUSED, UNNAMED, or the
-    endpoint's own word; None if it is complete, or seems so where the endpoint does not say.
-    ``is_unread`` says that the text, or the ending, is that of a call which the server did not
-    read; ``problem`` is what the server says of it. ``logprobs`` are the likeliest first tokens
-    with their log-probabilities, where they were asked for and given.
-
-    ``beside`` is what the endpoint put beside text and calls, such as thoughts and signatures, as
-    JSON with the endpoint's name: it is sent back to that endpoint with the next request.
-    ``other_model`` is the name of the model that answered, if it is another than asked for.
-    ``forms`` are the rules that were needed to read the reply.
+    - ``reasoning``: the thoughts of the model, apart from the text.
+    - ``usage``: None if the endpoint reports none.
+    - ``cut``: the ending of a reply that did not end well: "length" (the maximum number of tokens),
+      "content_filter", REFUSED, UNNAMED, or the endpoint's own word. None: the reply is complete,
+      or seems so because the endpoint does not say.
+    - ``is_unread``: whether the text, or the ending, belongs to a call that the server did not
+      read. ``problem`` is what the server says of it.
+    - ``logprobs``: the likeliest first tokens with their log-probabilities, if asked for and given.
+    - ``beside``: what the endpoint put beside text and calls, such as thoughts and signatures. It
+      is JSON with the endpoint's name, and goes back to that endpoint with the next request.
+    - ``other_model``: the name of the model that answered, if another was asked for.
+    - ``forms``: the rules that were needed to read the reply.
     """
 
     text: str

@@ -49,7 +49,7 @@ class Attempt:
     """One request in an endpoint's dialect, and what its refusals change in it.
 
     ``origin`` names the endpoint: what stands beside a message goes back to where it came from.
-    ``options`` are those that the endpoint may refuse.
+    ``options`` are the options that the endpoint may refuse.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Attempt:
         self._has_null = False
 
     def options(self) -> dict[str, Any]:
-        """Return the options without those that were refused."""
+        """Return the options that were not refused."""
         return {name: of for name, of in self._options.items() if name not in self._changes}
 
     def messages(self) -> list[dict[str, Any]]:
@@ -140,7 +140,7 @@ class Attempt:
             call |= more
 
     def _accepted(self, fields: Mapping[str, object]) -> dict[str, Any]:
-        """Return the fields without those that the endpoint refuses, and note the others."""
+        """Return the fields that the endpoint does not refuse, and note them."""
         kept = {key: value for key, value in fields.items() if key not in self._changes}
         self._carried |= kept.keys() - {"tool_calls", "function"}
         return kept

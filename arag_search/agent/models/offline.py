@@ -1,8 +1,8 @@
 """OfflineModel: a few rules with the interface of a language model.
 
 The rules know words and names, and nothing of any subject. They search for each name of a question
-beside its other words, then for the names in the best passages beside the words that these lack,
-and answer with the sentence that has most of the words, and the id of its passage.
+beside its other words. Then they search for the names in the best passages beside the words that
+these lack. The answer is the sentence that has most of the words, with the id of its passage.
 """
 
 from __future__ import annotations
@@ -62,19 +62,20 @@ class _Passage:
         return " ".join((self.title, *self.sentences))
 
     def best_sentence(self, words: Sequence[str]) -> str:
-        """Return the sentence with the most of these words that are not in the title; of equals,
-        that with the latest of them, since a question ends with what it asks."""
+        """Return the sentence with the most of these words that are not in the title. Of equals,
+        return the sentence that has the latest word, since a question ends with what it asks."""
         words = [word for word in words if not _fit([word], self.title)[0]]
         return max(self.sentences, key=lambda text: _fit(words, text))
 
 
 class _Reading:
-    """What the passages that were shown say about a question.
+    """The evidence that the passages shown so far have for a question.
 
-    ``spans`` are the names that the question seems to have, and ``names`` those to look for: the
-    parts of a span that no passage contains. ``words`` are its content words, ``other_words`` those
-    outside of names. ``best`` are the passages that mention the names, ``missing`` the words that
-    these lack, and ``further`` the names in them that the question does not have.
+    - ``spans``: the names that the question seems to have.
+    - ``names``: the names to look for. A span that no passage contains is taken apart.
+    - ``words``: its content words. ``other_words``: its content words outside of names.
+    - ``best``: the passages that mention the names. ``missing``: the words that these lack.
+    - ``further``: the names in the best passages that the question does not have.
     """
 
     def __init__(self, question: str, passages: Sequence[_Passage]) -> None:
@@ -96,7 +97,7 @@ class _Reading:
         self.further = self._further(question) if self.missing else []
 
     def sources(self) -> list[_Passage]:
-        """Return the passage that the answer is in, then those that led to it."""
+        """Return the passage that the answer is in, then the passages that led to it."""
         linked = [
             passage
             for name in self.further
@@ -117,8 +118,9 @@ class _Reading:
         return any(_mentions(passage, name) for passage in self.passages)
 
     def _best(self) -> list[_Passage]:
-        """Return passages that together mention all names that were shown: first those that mention
-        several, or have one as their title. Without names, return the passage with most words."""
+        """Return passages that together mention all names that were shown. Passages that mention
+        several, or have one as their title, come first. Without names, return the passage with most
+        words."""
         if not self.names and self.passages:
             return [max(self.passages, key=partial(self._rank, ()))]
         best: list[_Passage] = []
@@ -202,9 +204,9 @@ def _content_words(text: str) -> tuple[str, ...]:
 def _next_call(
     reading: _Reading, tools: Sequence[Mapping[str, Any]], made: Collection[_Call]
 ) -> _Call | None:
-    """Return the next call: a search for each name, and for all words if a name is not found; then
-    one for the names in the best passages; then reads of passages that leave out sentences. None if
-    nothing is left to look up."""
+    """Return the next call, or None if nothing is left to look up. First come searches for each
+    name, and for all words if a name is not found. Then comes a search for the names in the best
+    passages, then reads of passages that leave out sentences."""
     offered = {str(tool["function"]["name"]): tool["function"] for tool in tools}
     search = next((offered[name] for name in offered if name in FOUND_BY_SEARCH), None)
     if search is not None:
@@ -250,8 +252,8 @@ def _search(tool: Mapping[str, Any], names: Sequence[str], words: Sequence[str])
 
 
 def _logical(names: Sequence[str], words: Sequence[str], *, operators: bool) -> str:
-    """Return a query that ranks passages about the names above those that mention them beside one
-    of the words."""
+    """Return a query that ranks passages about the names first. Below them are passages that
+    mention the names beside one of the words."""
     phrases = [f'"{_plain(name)}"' for name in names if _plain(name)]
     titles = [f"title:{phrase}^4" for phrase in phrases]
     if not operators or not phrases or not words:
@@ -327,8 +329,8 @@ def _answer(reading: _Reading) -> str:
 
 
 def _fit(words: Sequence[str], text: str) -> tuple[int, int]:
-    """Return how many of the words begin a word of the text, but for their last two letters, and
-    the number of the last word that does."""
+    """Return how many of the words begin a word of the text, and the number of the last word that
+    does. The last two letters of a word may differ."""
     here = set(re.findall(r"\w+", text.casefold()))
     fitting = [
         at
@@ -386,8 +388,8 @@ _INSIDE_NAMES = JOINS | {"and", "for"}
 def capitalised_spans(text: str) -> list[str]:
     """Return the runs of capitalised words, in order.
 
-    Small words may stand inside a run ("Jump for Glory"); a first word that is capitalised only
-    because a sentence begins with it does not count. A comma ends a run, and so do brackets.
+    Small words may stand inside a run ("Jump for Glory"). A first word does not count if it is
+    capitalised only because a sentence begins with it. A comma ends a run, and so do brackets.
     """
     runs: list[list[str]] = []
     joins: list[str] | None = None  # small words since the last capital; None: no open run

@@ -24,8 +24,8 @@ PREVIEW_CHARACTERS = 80
 
 @dataclass(frozen=True, slots=True)
 class RequestKey:
-    """A summary of a request. ``digest`` covers everything except the question's id; ``messages``
-    are the digests of the messages, ``tools`` those of the tools by name."""
+    """A summary of a request. ``digest`` covers everything except the question's id. ``messages``
+    are the digests of the messages, and ``tools`` has the digest of each tool by its name."""
 
     digest: str
     messages: tuple[str, ...]
@@ -158,9 +158,9 @@ class ReplayModel:
     """The replies in a file that RecordingModel wrote.
 
     A request is looked up by its messages and tools. If a request was recorded several times, its
-    replies are returned in the recorded order, those of the same question first, each only once.
-    Raises NotRecordedError for any other request, with the first message that differs; ConfigError
-    if the file cannot be read.
+    replies are returned in the recorded order, each only once. Replies to the same question come
+    first. Raises NotRecordedError for any other request, with the first message that differs;
+    ConfigError if the file cannot be read.
     """
 
     def __init__(self, file: Path | str) -> None:

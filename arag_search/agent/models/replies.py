@@ -1,4 +1,4 @@
-"""What a reply of a model is: an answer, calls, thoughts, broken off, or nothing.
+"""The kinds of a model's reply: an answer, calls, thoughts, broken off, or nothing.
 
 Endpoints differ in what they add, leave out and name otherwise. This module decides from the whole
 structure of a reply, so that the agent sees only the verdict. Only known endings end a reply well.
@@ -75,8 +75,8 @@ _MARKUP = re.compile(
     r"|<(?:[\w:]+:|｜DSML｜)?(?:function_calls|tool_call|invoke)\b"
     r"|<tool_code>|```tool_c|Action:\s*[\w.:-]+\s*Action Input:",
 )
-"""How calls begin that only a tool parser reads: those of Granite, Llama, Mistral, harmony, Phi,
-Cohere, InternLM, Gemma, GLM, MiniMax, DeepSeek, Kimi and ReAct."""
+"""How calls begin that only a tool parser reads. The markup is from Granite, Llama, Mistral,
+harmony, Phi, Cohere, InternLM, Gemma, GLM, MiniMax, DeepSeek, Kimi and ReAct."""
 _NAMED_CALL = re.compile(
     r"(?:<function=)?([\w.-]+)[>=(\s]*(\{.*\})[\s)]*(?:</function>)?", re.DOTALL
 )
@@ -101,8 +101,8 @@ def read_reply(
     (the number of messages so far) and its number in the reply. A body without a reply is an empty
     one. ``origin`` names the endpoint, and ``refused`` are keys that it does not take back.
 
-    Raises ValueError, saying what is wrong, for a body that is no chat completion, or one that
-    holds an error.
+    Raises ValueError, saying what is wrong, for a body that holds an error or is no chat
+    completion.
     """
     text = body.removeprefix("\ufeff").strip()
     if not text:
@@ -137,8 +137,8 @@ def read_reply(
 def read_unread_call(
     written: str, problem: str, position: int, offered: Collection[str]
 ) -> ModelReply:
-    """Return the reply that a server refused because it could not read it as a call: the call if it
-    is one of an offered tool, an answer if it has an answer line, else an unread call."""
+    """Return the reply that a server refused because it could not read it as a call. It is the call
+    if an offered tool has it, else an answer if it has an answer line, else an unread call."""
     forms = ["call that the server refused"]
     text, thoughts = split_thoughts(written, forms)
     text = _unfenced(text)
@@ -156,8 +156,8 @@ def read_unread_call(
 
 
 def is_other_model(asked: str, answered: str) -> bool:
-    """Return whether the name of the model that answered is that of another one. A path before the
-    name, a tag, a version or a date behind it make no other model."""
+    """Return whether the name of the model that answered belongs to another model. A path before
+    the name, a tag, a version or a date behind it make no other model."""
     asked, answered = map(_bare_name, (asked, answered))
     return bool(answered) and asked != answered
 
@@ -297,7 +297,7 @@ def split_thoughts(text: str, forms: list[str]) -> tuple[str, str]:
     needed are added to ``forms``.
 
     Thoughts stand between a pair of marks. A mark that is never closed makes all of the text
-    thoughts; one that nothing opens, and every mark behind other text, is text.
+    thoughts. A closing mark without an opening one, and every mark behind other text, is text.
     """
     thoughts: list[str] = []
     at = 0
@@ -352,8 +352,8 @@ def _calls(
 
 
 def raw_calls(text: str, position: int, offered: Collection[str]) -> tuple[ToolCall, ...]:
-    """Return the calls of offered tools that a text is: pieces of ``<tool_call>`` with JSON, or the
-    JSON of one call; none if the text is anything else as well."""
+    """Return the calls of offered tools that a text consists of: pieces of ``<tool_call>`` with
+    JSON, or the JSON of one call. There are none if the text is anything else as well."""
     return _offered_calls([_json_of(piece) for piece in _pieces(text.strip())], position, offered)
 
 
@@ -373,7 +373,7 @@ def _offered_calls(
 
 def _pieces(text: str) -> list[str]:
     """Return what stands in ``<tool_call>`` if a text is nothing else, or the text if it has none.
-    Where it breaks off, nothing behind is tried. O(text)."""
+    If a piece breaks off or other text follows it, return none. O(text)."""
     if not text.startswith("<tool_call>"):
         return [text]
     pieces: list[str] = []
@@ -413,8 +413,8 @@ def _named_arguments(value: object) -> tuple[str, str]:
 
 
 def _is_unread_call(text: str, offered: Collection[str]) -> bool:
-    """Return whether a text is a call that is not read: one in markup, in JSON that is fenced, in a
-    list or followed by other calls, or one of an offered tool in Python."""
+    """Return whether a text is a call that is not read. It may be in markup, or in JSON that is
+    fenced, in a list or followed by other calls. Or it calls an offered tool in Python."""
     text = text.strip()
     if _MARKUP.match(text):
         return True

@@ -1,7 +1,7 @@
 """The tokens of calls of a model: as endpoints report them, and whether a request was read whole.
 
 A server with too short a context cuts the front of a request, with the instructions and the
-question, and answers the rest with a good status. The number of prompt tokens that it reports,
+question. It answers the rest with a good status. The number of prompt tokens that it reports,
 beside our own count of the request, is the only trace.
 """
 
@@ -20,14 +20,15 @@ _GROWN_TOKENS = 300
 _READ_SHARE = 0.6  # of our count; tokenizers and templates of tools differ by less
 _CACHE_NAMES = ("cached_tokens", "cache_read_input_tokens", "prompt_cache_hit_tokens")
 _APART_NAMES = ("cache_read_input_tokens", "cache_creation_input_tokens")
-"""Anthropic's, whose prompt tokens are those that are neither read from the cache nor written."""
+"""Anthropic's names for prompt tokens that are read from the cache or written to it. Its number of
+prompt tokens leaves these out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens of one or more calls. The source is ``counted`` if an endpoint reported none and we
-    counted them (o200k tokens). ``cached_tokens`` are those of the prompt that the endpoint read
-    from its cache, ``reasoning_tokens`` those of the completion that are thoughts."""
+    counted them (o200k tokens). ``cached_tokens`` are the prompt tokens that the endpoint read from
+    its cache. ``reasoning_tokens`` are the completion tokens of thoughts."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -42,7 +43,7 @@ class Usage:
         return self.prompt_tokens != 0 and all(map(_is_count, counts))
 
     def __add__(self, other: Usage) -> Usage:
-        """Return the sum; one that includes our own count is marked as counted."""
+        """Return the sum. If either includes our own count, the sum is marked as counted."""
         return Usage(
             self.prompt_tokens + other.prompt_tokens,
             self.completion_tokens + other.completion_tokens,
@@ -97,8 +98,8 @@ def usage_warning(questions: Iterable[Sequence[RequestTokens]], before: int = 0)
 
     Each question has its requests in order. ``before`` is the highest number that the endpoint
     reported in the run before them. Two signs count: a number that stays while requests grow, and a
-    highest number far below the largest request. A number that fell to what is new in a request is
-    that of a server which counts only what it did not have in its cache, and no sign.
+    highest number far below the largest request. A number may fall to the new tokens of a request
+    if a server leaves out the tokens in its cache. This is no sign.
     """
     highest, largest, cut = before, 0, None
     for requests in questions:
