@@ -1,10 +1,14 @@
-"""Compare the query interfaces of an index on questions: what the first k passages of one search
-hold, and what the reply costs.
+"""Compare the query interfaces of an index on questions: the first k passages of one search, and
+the cost of the reply.
 
-What counts as found depends on what is known of a question, by the first rule that applies:
-``passage``, a known item; ``documents``, judged ones; ``evidence``, titles of gold passages; and
-``answer``, whose words stand in the passages, which may be by chance. Questions without any of
-these say only where the interfaces differ.
+The first rule that a question allows says what counts as found.
+
+- ``passage``: the passage of a known item.
+- ``documents``: documents that were judged relevant.
+- ``evidence``: the titles of gold passages.
+- ``answer``: the words of the answer in the passages, where they may be by chance.
+
+Questions that allow none of these say only where the interfaces differ.
 """
 
 from __future__ import annotations
@@ -50,9 +54,9 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An interface over the questions of one rule. ``share`` is the mean share, ``beside_best`` the
-    paired difference from the interface that found most; both are None without a rule, the second
-    also for the best. ``tokens`` are those of a reply, the mean; ``milliseconds`` are the
+    """An interface over the questions of one rule. ``share`` is the mean share. ``beside_best`` is
+    the paired difference from the interface that found most. Both are None without a rule, and
+    ``beside_best`` also for the best. ``tokens`` is the mean of a reply, ``milliseconds`` the
     median."""
 
     interface: str
@@ -86,9 +90,9 @@ def compare(
     tell: Callable[[int], None] = lambda done: None,
 ) -> list[Group]:
     """Ask every question of every interface, in an order that changes from one to the next, and
-    return a group for each rule. The ids of known items are those of their passages. ``tell``
-    takes the number of questions that are done. Raises MissingExtraError without numpy, and what
-    the searches raise."""
+    return a group for each rule. Known items have the ids of their passages. ``tell`` takes the
+    number of questions that are done. Raises MissingExtraError without numpy, and what the searches
+    raise."""
     import_numpy()  # before the work, not after it
     names = list(interfaces)
     by_rule: dict[Rule, list[dict[str, Reply]]] = {}
@@ -135,7 +139,7 @@ def _ask(index: Index, interface: Interface, question: Question, rule: Rule, top
 
 
 def _ranked(index: Index, ids: Sequence[str], question: Question) -> list[Chunk]:
-    """Return passages, without those of documents that the question leaves out of rankings."""
+    """Return passages whose documents the question does not leave out of rankings."""
     left_out = question.excluded_documents
     return [chunk for chunk in index.read(ids) if chunk and chunk.doc_id not in left_out]
 

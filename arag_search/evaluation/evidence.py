@@ -1,8 +1,8 @@
 """Find which evidence a record shows, and when, in the texts that the model saw.
 
-Wrong answers are classified into our own mechanical categories, as far as records show the reason:
-the first category that holds, in the order of FAILURES. A-RAG's categories are different: they are
-a model's verdict on the whole trajectory.
+Wrong answers are classified into our own mechanical categories, as far as records show the reason.
+The first category that holds counts, in the order of FAILURES. A-RAG's categories are different:
+they are a model's verdict on the whole trajectory.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ EVIDENCE_CAP_TOKENS = 8_000
 class Sighting:
     """When a piece of evidence was found, as indexes of steps from 0; None is never.
 
-    ``shown`` is the first step that names its passage, ``visible`` the first whose text shows
-    the answer of the hop (or, if the passage is not known to hold it, any of its text). ``read``
-    is the first chunk_read that shows any text of its passage.
+    ``shown`` is the first step that names its passage. ``visible`` is the first whose text shows
+    the answer of the hop. If the passage is not known to hold the answer, any of its text counts.
+    ``read`` is the first chunk_read that shows any text of its passage.
     """
 
     name: str
@@ -46,9 +46,10 @@ def shown_titles(record: Record) -> set[str]:
 def sightings_of(
     question: Question, record: Record, sets: Sequence[Sequence[EvidencePiece]] | None
 ) -> list[list[Sighting]]:
-    """Return when each piece of evidence was shown, for every sufficient set: pieces in an index by
-    one of its passages (a piece that none holds is never shown), and gold titles without such
-    ``sets``. The answer of a title's hop must be visible, if there are hops."""
+    """Return when each piece of evidence was shown, for every sufficient set. With ``sets``, the
+    pieces are in an index, and any passage of a piece shows it; a piece without passages is never
+    shown. Otherwise they are gold titles. If there are hops, the answer of a title's hop must be
+    visible."""
     sights = _sights(record)
     if sets is not None:
         return [
@@ -113,10 +114,10 @@ def _sighting(name: str, answer: str | None, sights: Sequence[_Sight]) -> Sighti
 
 @dataclass(frozen=True, slots=True)
 class EvidenceValues:
-    """Measures of the best set of evidence: ``recall`` is the share of its pieces that were found,
-    ``tokens`` the retrieved tokens of all steps until the last piece was found, at most
-    EVIDENCE_CAP_TOKENS, which is also the value if a piece was not found. ``full`` is 1 if all were
-    found within that number, else 0."""
+    """Measures of the best set of evidence. ``recall`` is the share of its pieces that were found.
+    ``tokens`` are the retrieved tokens of all steps until the last piece was found. They are at
+    most EVIDENCE_CAP_TOKENS, and this number if a piece was not found. ``full`` is 1 if all pieces
+    were found within this number, else 0."""
 
     recall: float
     full: float
@@ -169,9 +170,8 @@ def failure_of(
     question: Question, record: Record | None, sets: Sequence[Sequence[EvidencePiece]] | None = None
 ) -> Failure:
     """Return the category of a wrong answer. ``sets`` are the pieces of evidence in the index that
-    was searched; without them, passages are identified by their titles. Of several sets of
-    evidence, the one of which most was read counts.
-    """
+    was searched; without them, passages are identified by their titles. If there are several sets
+    of evidence, the set of which most was read counts."""
     if record is None or record.status == "failed":
         return "no answer"
     by_set = sightings_of(question, record, sets)

@@ -1,5 +1,5 @@
-"""Whether an answer rests on passages that were shown and cited: what a model says from memory does
-not, however right it is.
+"""Whether an answer rests on passages that were shown and cited. An answer from a model's memory
+does not, however right it is.
 
 The rule is the strongest that the question allows. With gold evidence, a passage of each of its
 pieces (of each hop) must be cited, and have been shown. Without it, a gold answer must stand in the

@@ -1,7 +1,6 @@
-"""The query interfaces of an index, each asked a question without a model: with the words of the
-question, or with the logical query that the rules of ``offline`` make of it. The tool that a model
-would call replies.
-"""
+"""The query interfaces of an index, each asked a question without a model. The query is the words
+of the question, or the logical query that the rules of ``offline`` make of it. The tool that a
+model would call replies."""
 
 from __future__ import annotations
 

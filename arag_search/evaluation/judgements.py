@@ -24,8 +24,8 @@ def checked_judgements(
 ) -> tuple[tuple[Question, ...], list[str]]:
     """Return questions for rankings of documents of the index, and notes on them.
 
-    A question that is a document itself, with the same id and text (ArguAna, Quora), leaves it out
-    of its ranking unless it is judged relevant. Raises QuestionsError if the index has none of the
+    A question with the id and text of a document (ArguAna, Quora) leaves this document out of its
+    ranking, unless it is judged relevant. Raises QuestionsError if the index has none of the
     relevant documents.
     """
     judged = dict.fromkeys(id for question in questions for id in question.relevant_ids)

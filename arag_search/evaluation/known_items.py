@@ -1,8 +1,8 @@
-"""Known-item needs, drawn from a corpus: the words of a sentence by which a reader might remember
-its passage (Azzopardi, de Rijke and Balog 2007 simulate such queries).
+"""Known-item needs, drawn from a corpus. A need is the words of a sentence by which a reader might
+remember its passage (Azzopardi, de Rijke and Balog 2007 simulate such queries).
 
-The rarest words of the sentence are left out, since they alone would find the passage, and the next
-ones stand in alphabetical order, so that no phrase of the text is left.
+The rarest words of the sentence are left out, since they alone would find the passage. The next
+words are in alphabetical order, so that no phrase of the text is left.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _SPARE = 4  # passages that are drawn for each need, since some have no such sen
 
 
 def known_items(index: Index, count: int = NEEDS, seed: int = 0) -> list[Question]:
-    """Return at most ``count`` needs, whose ids are those of the passages to find, from passages
-    drawn by ``seed``. The corpus is read once."""
+    """Return at most ``count`` needs, from passages drawn by ``seed``. A need has the id of the
+    passage to find. The corpus is read once."""
     chance = random.Random(seed)
     needs: list[Question] = []
     for chunk in _drawn(index.scan(), _SPARE * count, chance):

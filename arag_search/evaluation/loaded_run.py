@@ -37,11 +37,11 @@ class LoadedRun:
 
 
 def load_run(folder: Path | str, questions_file: Path | str | None = None) -> LoadedRun:
-    """Return the run in a folder with the questions that it was given, or those of another file
-    with the same ids.
+    """Return the run in a folder with its questions, or with the questions of another file with the
+    same ids.
 
-    Raises RunError if there is no run, the questions are not its own, or a record belongs to
-    none of them; QuestionsError for a file that cannot be read.
+    Raises RunError if there is no run, the questions are not its own, or a record belongs to no
+    question. Raises QuestionsError for a file that cannot be read.
     """
     folder = Path(folder)
     description = read_description(folder)
@@ -90,8 +90,8 @@ def load_recorded_run(folder: Path | str) -> LoadedRun:
 
 
 def load_predictions(file: Path, questions_file: Path | str | None = None) -> LoadedRun:
-    """Return a file of predictions in A-RAG's form as a run, with the gold answers that it has, or
-    those of another file with the same ids.
+    """Return a file of predictions in A-RAG's form as a run. Its gold answers are in the file, or
+    in another file with the same ids.
 
     Raises RunError for a prediction that cannot be read or whose question the file lacks;
     QuestionsError for files that are not JSON.

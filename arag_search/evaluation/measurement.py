@@ -29,7 +29,7 @@ def ranking_values(
     ranked: Mapping[str, Sequence[str]],
 ) -> dict[str, dict[str, float]]:
     """Return the measures of every question that has a relevant document, by question id and by the
-    name of the measure; a question without a ranking scores 0.
+    name of the measure. A question without a ranking scores 0.
 
     ``ranked`` are document ids, best first, each once. Raises MissingExtraError if ir-measures
     is not installed.
@@ -55,8 +55,8 @@ def ranking_values(
 
 
 def grades_of(question: Question, located: LocatedEvidence | None) -> dict[str, int]:
-    """Return grades by document: those of the data set, else, where it is known, 1 for every
-    document that holds a piece of the evidence."""
+    """Return grades by document. They are the grades of the data set. If it has none and evidence
+    is located, they are 1 for every document that holds a piece of the evidence."""
     if question.relevant_documents or located is None:
         return dict(question.relevant_documents)
     sets = located.sets[question.id]
@@ -105,10 +105,10 @@ def measure_questions(
     """Return the outcome of every question, and the values of the measures by its id.
 
     ``records`` are by question id. ``located`` is the evidence in the index that was searched. With
-    it, evidence counts when the text of its passages was visible, and rankings of the shown
-    documents can be measured; without it, evidence counts when its titles were shown.
-    ``judgements`` and ``factuality`` (from 0 to 1) are those of judges. A question that failed or
-    has no record scores the ``missing`` value of the measure.
+    it, evidence counts if the text of its passages was visible. Rankings of the shown documents can
+    then be measured. Without it, evidence counts if its titles were shown. ``judgements`` and
+    ``factuality`` (from 0 to 1) come from judges. A question that failed or has no record scores
+    the ``missing`` value of the measure.
     """
     outcomes: list[Outcome] = []
     values: dict[str, dict[str, float | None]] = {}
@@ -160,7 +160,8 @@ def _rankings(
 def means_by_type(
     scores: Sequence[QuestionScore], values: Mapping[str, Values], measures: Sequence[Measure]
 ) -> tuple[Means, ...]:
-    """Return means over all questions, then over those of each type, like the rows of a score."""
+    """Return means over all questions, then over the questions of each type, like the rows of a
+    score."""
     return tuple(
         _means(name, [(score, values[score.id]) for score in group], measures)
         for name, group in groups_of(scores)

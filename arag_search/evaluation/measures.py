@@ -40,8 +40,8 @@ Need = Literal[
     "index",
 ]
 Ranked = Literal["shown", "cited"]
-"""The documents that a measure ranks: those that the tools showed, in the order in which they first
-did, or those that the answer cites, best first."""
+"""The documents that a measure ranks: shown ones in the order in which tools first showed them, or
+cited ones, best first."""
 
 OWN_MEASURE = "MODULE:FUNCTION"
 """The form of a measure of one's own: a function of a record and its question."""
@@ -58,8 +58,8 @@ _UNSUPPORTED: dict[Verdict, Unsupported] = {
 @dataclass(frozen=True)
 class Outcome:
     """The outcome of a question: its record, if there is one, and its score. ``sets`` are the
-    pieces of its evidence in an index, None without one; ``judgement`` and ``factuality`` (from 0
-    to 1) are those of judges, None if none was asked."""
+    pieces of its evidence in an index, None without one. ``judgement`` and ``factuality`` (from 0
+    to 1) come from judges; None if none was asked."""
 
     question: Question
     record: Record | None
@@ -87,7 +87,7 @@ class Outcome:
 
     @cached_property
     def evidence(self) -> EvidenceValues | None:
-        """What the record shows of the evidence; None if unknown."""
+        """The measures of the evidence in the record; None if unknown."""
         return self.record and evidence_values(self.question, self.record, self.sets)
 
     @property
@@ -97,7 +97,7 @@ class Outcome:
 
     @property
     def unsupported(self) -> Unsupported | None:
-        """What an answer to an unanswerable question is, by the verdict if it was judged."""
+        """The kind of an answer to an unanswerable question, by the verdict if it was judged."""
         if self.judgement is None:
             return self.score.unsupported
         return self.judgement.verdict and _UNSUPPORTED[self.judgement.verdict]
@@ -111,15 +111,17 @@ ToolValue = Callable[[Outcome, str], float | None]
 class Kind:
     """A kind of measure.
 
-    ``missing`` is the score of a question that failed or has no record; None leaves it out of the
-    mean. ``needs`` names what a question (gold answers, that the corpus does not hold, evidence, a
-    rule of grounding, judged documents) or the caller (a judge, an index) must have; otherwise the
-    value is None.
-    ``ranks`` says which documents a ranking orders; a ranking has a cutoff, given as ``name@k``.
-    ``meaning`` is one line for people. ``value`` returns the value for the outcome of a question;
-    rankings are measured together instead. ``value_of_tool`` returns that of one tool, given as
-    ``name:tool``; it is None if the measure has no such form. With ``per_right``, questions are not
-    averaged: the sum of their values is divided by the number of right answers.
+    - ``missing``: the score of a question that failed or has no record. None: the mean is without
+      it.
+    - ``needs``: the needs without which the value is None. A question may need gold answers, no
+      answer in the corpus, evidence, a rule of grounding, or judged documents. The caller may need
+      a judge or an index.
+    - ``ranks``: the documents that a ranking orders. A ranking has a cutoff, given as ``name@k``.
+    - ``meaning``: one line for people.
+    - ``value``: the value for the outcome of a question. Rankings are measured together instead.
+    - ``value_of_tool``: the value of one tool, given as ``name:tool``. None: it has no such form.
+    - ``per_right``: whether the sum of values is divided by the number of right answers, instead of
+      the number of questions.
     """
 
     name: str
@@ -168,7 +170,7 @@ def _unsupported(name: Unsupported, meaning: str, *, higher_is_better: bool = Fa
 
 
 def _grounded(name: str, meaning: str, *, right: bool) -> Kind:
-    """Return the share of right answers that are grounded, or of those that are not."""
+    """Return the share of right answers that are grounded or, unless ``right``, are not."""
 
     def value(of: Outcome) -> float:
         is_right = of.score.contain_accuracy if of.verdict is None else of.verdict
@@ -347,8 +349,8 @@ class Measure:
         return self.kind.name if self.tool is None else f"{self.kind.name}:{self.tool}"
 
     def value(self, outcome: Outcome) -> float | None:
-        """Return the value of the outcome of a question; None for a ranking, which is measured
-        together with others, and where the question lacks what the measure needs."""
+        """Return the value of the outcome of a question. Return None if the question lacks what the
+        measure needs, and for a ranking, which is measured together with others."""
         kind = self.kind
         if kind.is_ranking or kind.needs & outcome.absent:
             return None
@@ -400,8 +402,8 @@ def _measure_of_tool(kind: Kind, tool: str, text: str) -> Measure:
 
 @cache
 def _own_kind(text: str, module: str, name: str) -> Kind:
-    """Import a measure of one's own: a share of quality, in which a question that failed or has no
-    record scores 0, or a cost if its attribute ``higher_is_better`` is False."""
+    """Import a measure of your own. It is a share of quality, in which a question that failed or
+    has no record scores 0. If its attribute ``higher_is_better`` is False, it is a cost."""
     folder = str(Path.cwd())
     sys.path.insert(0, folder)
     try:

@@ -23,8 +23,8 @@ from arag_search.questions.question import Question
 
 Status = Literal["answered", "forced", "failed", "missing"]
 Unsupported = Literal["refusal", "hallucination", "gold leak"]
-"""An answer to a question that the corpus does not answer: it says that there is none, it is wrong,
-or it is right all the same (LogicalRAG, Table 4)."""
+"""An answer to a question that the corpus does not answer. It says that there is no answer, it is
+wrong, or it is right all the same (LogicalRAG, Table 4)."""
 
 OVERALL = "all"
 
@@ -38,9 +38,10 @@ class QuestionScore:
     ``evidence_recall`` is None if the question has no gold titles. Tokens, steps, seconds and cost
     are None if there is no record, ``route`` also without a switcher. ``unsupported`` is what the
     answer to an unanswerable question with gold answers is, None for others and if it failed.
-    ``grounding`` says whether the answer, right or not, rests on what was shown and cited; None if
-    no rule can tell, or the corpus has no answer. ``without_search`` is a reply before which no
-    search ran, ``by_mark`` an exact match that ``rests_on_a_mark``. ``question`` is its text.
+    ``grounding`` says whether the answer, right or not, rests on passages that were shown and
+    cited. It is None if no rule can tell, or the corpus has no answer. ``without_search`` is a
+    reply before which no search ran, ``by_mark`` an exact match that ``rests_on_a_mark``.
+    ``question`` is its text.
     """
 
     id: str
@@ -129,8 +130,8 @@ def _unsupported(question: Question, record: Record, *, refused: bool) -> Unsupp
 def groups_of(
     scores: Sequence[QuestionScore],
 ) -> tuple[tuple[str, Sequence[QuestionScore]], ...]:
-    """Return all questions under OVERALL, then those of each type where there are types, by name,
-    and those of each route ("route: simple") where a switcher chose."""
+    """Return all questions under OVERALL, then the questions of each type, by its name. The
+    questions of each route ("route: simple") follow if a switcher chose."""
     types = sorted({score.type for score in scores if score.type is not None})
     groups = [(name, [score for score in scores if score.type == name]) for name in types]
     routes = sorted({score.route for score in scores if score.route is not None})

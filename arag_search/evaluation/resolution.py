@@ -19,9 +19,9 @@ _TELLING_WORDS = 4
 
 @dataclass(frozen=True, slots=True)
 class EvidencePiece:
-    """A piece of evidence that must have been shown: its name, the passages any of which shows it,
-    in corpus order, and the rule that found them (None: unresolved). ``answer`` must be in the
-    shown text of the passage; None if any of its text counts."""
+    """A piece of evidence that must have been shown. Any of its passages shows it; they are in
+    corpus order. ``rule`` found them (None: unresolved). ``answer`` must be in the shown text of
+    the passage. If it is None, any of the text counts."""
 
     name: str
     chunk_ids: tuple[str, ...]
@@ -86,8 +86,8 @@ class Passages:
         return [passage.chunk.doc_id for passage in known if passage is not None]
 
     def titled(self, title: str) -> Iterator[tuple[Rule, Sequence[IndexedPassage]]]:
-        """Yield the passages with a title, by each rule that finds any: the title as it is; after
-        normalisation; after normalisation of titles without brackets at their
+        """Yield the passages with a title, by each rule that finds any. The title is compared as it
+        is, then after normalisation, then after normalisation of titles without brackets at their
         end."""
         name = normalise(title)
         if passages := self._by_title.get(title):
@@ -137,9 +137,9 @@ class Passages:
 
 
 def resolve_hops(question: Question, passages: Passages) -> tuple[EvidencePiece, ...]:
-    """Return the evidence of each hop: the passages of the first rule of which some hold the
-    answer, these alone. If no rule has such passages (a date may be written differently), they are
-    all of the first rule that found any, and the piece has no answer."""
+    """Return the evidence of each hop. It is the passages with the answer, by the first rule that
+    finds any. If no rule does (a date may be written differently), it is all passages of the first
+    rule that found any, and the piece has no answer."""
     return tuple(_resolve_hop(hop, passages) for hop in question.hops)
 
 

@@ -23,8 +23,9 @@ _FEW = 20
 
 @dataclass(frozen=True, slots=True)
 class RunDifference:
-    """A run beside the first one by a measure: the ``means`` of both over ``questions``, and what
-    that of the run has more. Wins are questions on which the run is better than the first."""
+    """A run beside the first one by a measure. ``means`` are the means of both over ``questions``,
+    and ``difference`` is how much more the run has. Wins are questions on which the run is better
+    than the first."""
 
     measure: str
     unit: Unit
@@ -36,8 +37,8 @@ class RunDifference:
 
 @dataclass(frozen=True, slots=True)
 class RunDifferences:
-    """The scores of runs by name, and how the others differ from the first one. ``level`` is that
-    of a single interval."""
+    """The scores of runs by name, and how the others differ from the first one. ``level`` is the
+    level of a single interval."""
 
     scores: Mapping[str, Score]
     level: float

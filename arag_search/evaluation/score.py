@@ -48,14 +48,16 @@ _OUR_FACTUALITY = (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Means over the questions of one type, or all.
+    """Means over the questions of one type, or all. None if there is nothing to average.
 
-    Quality is over all ``questions``, evidence recall over those with gold titles,
-    ``grounded_accuracy`` and ``memory_share`` (right by Contain-Acc, grounded or not) over those
-    with a rule; tokens, steps and seconds are over those with a record. None if there is nothing to
-    average. ``failed`` and
-    ``missing`` count questions, ``refused`` answers that say there is none, ``without_search``
-    replies before which no search ran, ``by_mark`` exact matches that rest on a mark.
+    Quality is over all ``questions``, and evidence recall over questions with gold titles.
+    ``grounded_accuracy`` and ``memory_share`` (right by Contain-Acc, grounded or not) are over
+    questions with a rule. Tokens, steps and seconds are over questions with a record.
+
+    - ``failed``, ``missing``: the number of such questions.
+    - ``refused``: the number of answers that say there is none.
+    - ``without_search``: the number of replies before which no search ran.
+    - ``by_mark``: the number of exact matches that rest on a mark.
     """
 
     type: str
@@ -106,11 +108,11 @@ class Score:
     """All measures of a run. ``rows`` begin with all questions; types follow in order of their
     names. ``notes`` tell readers of the figures what to keep in mind.
 
-    ``failures`` are the categories of the wrong answers to questions that have one, by question;
-    wrong is what the judge finds so or, without one, what Contain-Acc does. ``values`` are the
-    requested ``measures``, by question, and ``means`` their means over the same groups as rows.
-    ``judged`` and ``factuality`` are the results of judges, if there were any. ``located`` is the
-    evidence in the index that was given, None without one.
+    ``failures`` are the categories of wrong answers, by question, if an answer has one. The judge
+    says which are wrong or, without a judge, Contain-Acc. ``values`` are the requested
+    ``measures``, by question, and ``means`` their means over the same groups as rows. ``judged``
+    and ``factuality`` are the results of judges, if there were any. ``located`` is the evidence in
+    the index that was given, None without one.
     """
 
     run: RunDescription
@@ -196,11 +198,11 @@ def score(
     index: Index | None = None,
     judges: Judges = NO_JUDGES,
 ) -> Score:
-    """Score the run in a folder, or a file of predictions in A-RAG's form, against the questions
-    that it was given, or those of another file with the same ids, as ``score_run`` does.
+    """Score the run in a folder, or a file of predictions in A-RAG's form, as ``score_run`` does.
+    The questions are its own, or are in another file with the same ids.
 
-    Raises RunError if there is no run, or the questions are not its own or unknown;
-    QuestionsError, ArgumentError for a measure without what it needs, ModelError of the judge.
+    Raises RunError if there is no run, or the questions are not its own or unknown. Raises
+    QuestionsError, ArgumentError for a measure without what it needs, and ModelError of the judge.
     """
     path = Path(folder)
     run = (load_predictions if path.is_file() else load_run)(path, questions_file)
@@ -279,7 +281,7 @@ def _is_searched_index(run: RunDescription, index: Index) -> bool:
 def _measurable(
     measures: Sequence[Measure], index: Index | None, judges: Judges
 ) -> tuple[Measure, ...]:
-    """Return the measures, with those of the given judges. Raises ArgumentError."""
+    """Return the measures, and the measures that the given judges add. Raises ArgumentError."""
     given = {
         "index": index is not None,
         "judge": judges.verdicts is not None,
@@ -336,7 +338,7 @@ def _failures(outcomes: Sequence[Outcome]) -> dict[str, Failure]:
 
 
 def rows_of(scores: Sequence[QuestionScore]) -> tuple[Row, ...]:
-    """Return all questions, then those of each type if there are types."""
+    """Return a row of all questions, then a row for each type if there are types."""
     return tuple(_row(name, group) for name, group in groups_of(scores))
 
 

@@ -101,8 +101,8 @@ def contains(answer: str, golds: Sequence[str]) -> float:
 
 
 def evidence_recall(question: Question, shown_titles: Iterable[str]) -> float | None:
-    """Return the share of the question's gold titles that were shown, of the best set of titles
-    if there are several; None if it has none.
+    """Return the share of the question's gold titles that were shown, None if it has none. If there
+    are several sets of titles, the best one counts.
 
     Titles are the same if they are equal after ``normalise``. Subjects of evidence are names,
     not titles: a title also matches them if it adds something in brackets ("Camille" by

@@ -1,6 +1,6 @@
-"""How a model searched: the overlap of consecutive searches, what followed a search without hits,
-and which arguments it gave. All of this is computed from the records alone; only a model could say
-whether two searches meant the same, and whether a search was a success."""
+"""How a model searched: the overlap of consecutive searches, the call after a search without hits,
+and its arguments. All of this is computed from the records alone. Only a model could say whether
+two searches meant the same, and whether a search was a success."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _QUERIES = ("query", "queries", "keywords")
 class Overlap:
     """The overlap of the results of consecutive searches.
 
-    Means over the ``pairs`` of which at least one found something, of the shared passages: divided
-    by the larger of the two results, by all passages of both (Jaccard), and by the number of
-    passages that the later search asked for. None if there is no pair. ``empty_pairs`` are pairs of
-    searches without hits. They are counted separately, because they would lower the means if
-    counted as sharing nothing, or raise them if counted as sharing everything.
+    Shared passages are divided by the larger of the two results, by all passages of both (Jaccard),
+    and by the number of passages that the later search asked for. Each value is a mean over the
+    ``pairs`` of which at least one found something; None if there is no pair. Pairs without hits,
+    ``empty_pairs``, are counted apart. They would lower the means if counted as sharing nothing,
+    and raise them if counted as sharing everything.
     """
 
     pairs: int

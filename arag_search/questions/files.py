@@ -7,8 +7,8 @@ judgements.
 Folders of BEIR and MTEB have queries with documents that were judged, instead of answers. The
 judgements are ``qrels/*.tsv`` (BEIR), or JSON lines in ``qrels.jsonl`` (MTEB). A grade of 0 is
 irrelevant; one below 0 says that the query excludes the document. A query may name documents that
-are left out of its rankings, as those of BRIGHT do: ``{"_id", "text", "metadata":
-{"excluded_ids": [...]}}``.
+are left out of its rankings, as the queries of BRIGHT do:
+``{"_id", "text", "metadata": {"excluded_ids": [...]}}``.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ __all__ = [
 ]
 
 UNANSWERABLE_SUFFIX = "__unanswerable"
-"""What is added to the id of an unanswerable question whose answerable twin has the same one."""
+"""The ending of an unanswerable question's id if its answerable twin has the same id."""
 
 _TEXTS = ("query", "question", "text")
 _NEEDS = f"queries in UTF-8, one a line; {ALLOWED}"
@@ -207,16 +207,16 @@ class QuestionFile:
 def load_questions(path: Path | str) -> tuple[Question, ...]:
     """Return the questions of a file or of a folder of BEIR, in the order of the file.
 
-    Raises QuestionsError naming file and line (in an array: the number of the record) for what
-    cannot be read, for two questions with one id, and for a file without questions.
+    Raises QuestionsError for text that cannot be read, for two questions with one id, and for a
+    file without questions. The error names file and line (in an array: the number of the record).
     """
     return read_questions(path).questions
 
 
 def read_needs(path: Path | str) -> tuple[Question, ...]:
-    """Return the questions of a file as ``load_questions`` does, or queries without answers: one a
-    line of text, or JSON lines of ``{"query"}`` (also ``question`` or ``text``). Raises
-    QuestionsError."""
+    """Return the questions of a file as ``load_questions`` does, or queries without answers.
+    Queries are lines of text, or JSON lines of ``{"query"}`` (also ``question`` or ``text``).
+    Raises QuestionsError."""
     path = Path(path)
     if is_beir(path):
         return load_questions(path)

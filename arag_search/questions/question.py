@@ -11,12 +11,12 @@ Triple = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """One step of a chain of facts; what the data does not name is None.
+    """One step of a chain of facts. Values that the data lacks are None.
 
-    ``question`` is MuSiQue's sub-question as published: ``#k`` in it stands for the answer of hop
-    ``k`` (from 1), ``>>`` is between a name and a relation. ``subject`` and ``relation`` are those
-    of a triple. ``answer`` is the result of the hop (the object of a triple). ``title`` and
-    ``text`` are those of the passage that holds it, as published.
+    ``question`` is MuSiQue's sub-question as published. In it, ``#k`` stands for the answer of hop
+    ``k`` (from 1), and ``>>`` is between a name and a relation. ``subject`` and ``relation`` are
+    parts of a triple, whose object is the ``answer``. The passage that holds the answer has this
+    ``title`` and ``text``, as published.
     """
 
     question: str | None
@@ -39,18 +39,16 @@ class GoldPassage:
 class Question:
     """One question.
 
-    ``answers`` are the gold answer and its aliases, in this order; empty only if a data set has
-    judged documents instead. ``type`` is None if the file has none. ``supporting_titles`` are
-    those of the passages that hold the answer, ``evidence`` is a chain of facts, in hop order;
-    ``alternative_titles`` are other sets of titles, each of which would do as well.
-
-    ``hops`` are the steps of the chain, ``supporting_passages`` what the data names beside the
-    titles, ``relevant_documents`` ids with their grades, 0 being irrelevant; ``excluded_documents``
-    are left out of rankings before they are measured (BRIGHT). All of these are empty if the file
-    has none.
-
-    For a question that is not ``answerable``, the right answer is that there is no answer; its
-    ``answers`` are those that it would have otherwise.
+    - ``answers``: the gold answer, then its aliases. Empty only if a data set has judged documents
+      instead. If the question is not ``answerable``, the right answer is that there is none, and
+      these are the answers that it would have otherwise.
+    - ``type``: None if the file has none.
+    - ``supporting_titles``: the titles of the passages that hold the answer. Each of the
+      ``alternative_titles`` is another set that would do as well.
+    - ``evidence``: a chain of facts, in hop order. ``hops``: its steps.
+    - ``supporting_passages``: the passages that the data names beside the titles.
+    - ``relevant_documents``: ids with their grades; 0 is irrelevant.
+    - ``excluded_documents``: left out of rankings before they are measured (BRIGHT).
     """
 
     id: str
@@ -79,6 +77,5 @@ class Question:
         return tuple(id for id, grade in self.relevant_documents if grade > 0)
 
     def ranked(self, documents: Iterable[str]) -> list[str]:
-        """Return documents each once, in their order, without those that are left out of
-        rankings."""
+        """Return documents each once, in their order, but not the ``excluded_documents``."""
         return [id for id in dict.fromkeys(documents) if id not in self.excluded_documents]

@@ -227,8 +227,8 @@ def _browsecomp_plus(fields: Fields) -> Question:
 
 
 def _kilt(fields: Fields) -> Question:
-    """Return answers and evidence of KILT. Every output is an answer, or the pages that hold
-    one, or both; the pages of an output are one set of evidence, and each set is sufficient."""
+    """Return answers and evidence of KILT. Every output is an answer, or the pages that hold one,
+    or both. The pages of an output are one set of evidence, and each set is sufficient."""
     fields.check((("input",), ("output",)), ALLOWED)
     answers: list[str] = []
     sets: list[tuple[str, ...]] = []

@@ -4,8 +4,8 @@
     DIR/records.jsonl  one line per question, in the order in which they finished
 
 A record is one write of a whole line, on disk before the next one is written. The last record of a
-question is the one that counts, so that a failed question can be retried. An incomplete line that a
-crash left at the end of the file is dropped; nothing else ever is.
+question counts, so that a failed question can be retried. An incomplete line that a crash left at
+the end of the file is dropped; nothing else ever is.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ class RunDescription(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class StoredRecords:
-    """The content of a file of records: all of them, in the order in which they were written, and
-    the size of an incomplete last line, which is left out."""
+    """The content of a file of records: all of them, in the order in which they were written. The
+    size of an incomplete last line, which is left out, is ``torn_bytes``."""
 
     records: Sequence[Record]
     torn_bytes: int
@@ -110,7 +110,8 @@ class StoredRecords:
         return sum(max(record.total_cost or 0.0, 0.0) for record in self.records)
 
     def of_run(self, run: RunDescription, questions: Mapping[str, str]) -> RunRecords:
-        """Separate the records of a run from those of others that none of its own replaced.
+        """Separate the records of a run from records of others. Records that its own replaced are
+        left out.
 
         ``questions`` are the texts that the run asks, by id.
         """

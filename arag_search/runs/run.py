@@ -64,11 +64,11 @@ class RunOptions:
 class Tally:
     """The progress of a run.
 
-    ``total`` questions are to be answered; ``answered`` and ``failed`` have a record, including
-    those of earlier runs into the folder, unless they are retried. ``asked`` were recorded by this
-    run, in ``seconds``. Tokens are of model calls of this run, ``full_price_tokens`` those that the
-    endpoint had in its cache and that have no price of their own; ``cost_usd`` is of the whole
-    folder, None if there are no prices.
+    ``total`` questions are to be answered; ``answered`` and ``failed`` have a record, also of
+    earlier runs into the folder, unless they are retried. ``asked`` were recorded by this run, in
+    ``seconds``. Tokens are of model calls of this run. ``full_price_tokens`` are tokens in the
+    endpoint's cache that have no price of their own. ``cost_usd`` is of the whole folder, None if
+    there are no prices.
     """
 
     total: int
@@ -137,13 +137,13 @@ def run(
     """Answer the questions that have no record in the folder ``out`` yet, or a failed one, by the
     agent or another ``answerer`` of its kind.
 
-    In the main thread, the first Ctrl-C starts no more questions and waits for those in
-    progress; the second one raises KeyboardInterrupt and abandons them. A failure of the model
-    is a failed record, and the run continues; but if the model refuses access before its first
-    reply, nothing is recorded and its ModelAccessError is raised. Raises ArgumentError without
-    questions and for options out of bounds; RunError for a folder of another run, in use, or
-    full; ConfigError for a cost limit without prices; NotServedError if the index cannot serve a
-    tool of the preset.
+    In the main thread, the first Ctrl-C starts no more questions and waits for those in progress;
+    the second one raises KeyboardInterrupt and abandons them. A failure of the model is a failed
+    record, and the run continues. But if the model refuses access before its first reply, nothing
+    is recorded and its ModelAccessError is raised. Raises ArgumentError without questions and for
+    options out of bounds, and RunError for a folder of another run, in use, or full. Raises
+    ConfigError for a cost limit without prices, and NotServedError if the index cannot serve a tool
+    of the preset.
     """
     options = options or RunOptions()
     options.check()

@@ -1,8 +1,7 @@
 """A language model that scores how factual answers are (WixQA, AgenticRAG): how much of the gold
-answer they state without contradicting it. WixQA's own definition and prompt were not available:
-the prompt ``judge_factuality.md`` and its scale are ours, and scores are not comparable with those
-of papers.
-"""
+answer they state without contradicting it. WixQA's own definition and prompt were not available.
+The prompt ``judge_factuality.md`` and its scale are ours, and scores are not comparable with scores
+in papers."""
 
 from __future__ import annotations
 
@@ -30,8 +29,9 @@ _AGAIN = (
 
 @dataclass(frozen=True, slots=True)
 class FactualityScores:
-    """The scores of one answer, from 0 to 1: those of the repeats, None for an invalid one, and
-    their mean, None if no score is valid. ``refused`` is as in Judgement."""
+    """The scores of one answer, from 0 to 1. ``scores`` are the scores of the repeats, None for an
+    invalid one. ``mean`` is their mean, None if no score is valid. ``refused`` is as in
+    Judgement."""
 
     mean: float | None
     scores: tuple[float | None, ...]
@@ -63,9 +63,9 @@ def means_of(answers: Mapping[str, FactualityScores]) -> dict[str, float | None]
 
 
 def read_score(reply: str) -> str | None:
-    """Return the score, from 0 to 1, on the last line that begins with "Score:"; None if there is
-    no such line, or no score on it. Percentages and shares (8/10) count. An earlier line, which may
-    quote the candidate, never does."""
+    """Return the score, from 0 to 1, on the last line that begins with "Score:". Return None if
+    there is no such line, or no score on it. Percentages and shares (8/10) count. An earlier line,
+    which may quote the candidate, never does."""
     match = _SCORE.match(last_value(reply, "score") or "")
     if match is None:
         return None

@@ -199,8 +199,8 @@ class Judgement:
     """The judge's opinion of one answer.
 
     ``verdict`` is the one with the most votes; None (not judged) if there is a tie or no valid
-    vote. ``votes`` are those of the repeats; None is an invalid vote. ``refused`` are the words in
-    which the last one was refused, if one was.
+    vote. ``votes`` are the votes of the repeats; None is an invalid vote. ``refused`` are the words
+    in which the last one was refused, if one was.
     """
 
     verdict: Verdict | None

@@ -17,7 +17,7 @@ from arag_search.system.progress import counted
 
 @dataclass(frozen=True, slots=True)
 class Judges:
-    """Judges of correctness and of factuality; None for one that is not needed. ``tell`` takes
+    """Judges of correctness and of factuality; None if no measure needs the judge. ``tell`` takes
     what users should know before the model is asked."""
 
     verdicts: Judge | None = None

@@ -1,4 +1,5 @@
-"""What a judge's reply says behind a label, such as "Verdict: correct"; its last such line decides.
+"""Read what stands behind a label in a judge's reply, such as "Verdict: correct". The last such
+line decides.
 
 A labelled line begins with the label, in any Markdown and numbering, and a colon of any kind; or it
 is JSON with the label as a key. A label within a sentence, or in quotes within one, never counts:
@@ -21,12 +22,12 @@ _BEFORE = rf"[{_MARKS}]*+(?:[0-9]{{1,3}}[.)][{_MARKS}]*+)?([{_QUOTES}]?)[*_]*+"
 _BEHIND = rf"[\s*_`\])]*+(?:{_COLON})(.*)$"
 _REMOVED = str.maketrans("", "", '*_`"“”„«»「」')
 LEAD = r"[\s'‘(\[{<|=:：✅❌✔✘️]*+"
-"""What may stand between the colon and the value."""
+"""The signs that may stand between the colon and the value."""
 
 
 def last_value(reply: str, label: str) -> str | None:
-    """Return the text behind the label on the last line that has it, without quotes and emphasis;
-    if that is empty, as below a heading, the next line. None without such a line."""
+    """Return the text behind the label on the last line that has it, without quotes and emphasis.
+    If that is empty, as below a heading, return the next line. Return None without such a line."""
     key = re.compile(_WHICH + label, re.IGNORECASE)
     labelled = re.compile(_BEFORE + _WHICH + label + _BEHIND, re.IGNORECASE)
     below = ""
