@@ -36,7 +36,8 @@ _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _FORM = "HASH: FILTER, or HASH: {filter: FILTER, name: NAME}; a hash has 64 hexadecimal digits"
 _HASH_IT = 'Make the hash of a token with: printf %s "${SEARCH_TOKEN:?is not set}" | sha256sum'
 _OF_NOTHING = frozenset(sha256(text).hexdigest() for text in (b"", b" ", b"\n", b"\r\n"))
-"""What the command makes of a variable that is not set: everybody knows these tokens."""
+"""The digests of texts that the command makes of a variable that is not set. Everybody knows these
+tokens."""
 _SETTLED_NS = 2_000_000_000
 """The age from which a file is identified by its times: a later change would have another time."""
 _logger = logging.getLogger(__name__)
@@ -44,8 +45,8 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a token grants: the ``digest`` of the token, the filter of its part, and the name that
-    operators read, by default the beginning of the digest."""
+    """The rights of a token: its ``digest``, the filter of its part, and the name that operators
+    read. The name is by default the beginning of the digest."""
 
     digest: str
     filter: str
@@ -55,7 +56,7 @@ class Grant:
 class AccessFile:
     """The grants of a file, which is read again when it has changed.
 
-    While the file is absent or has problems, it grants nothing: its last good content might still
+    While the file is absent or has problems, it grants nothing. Its last good content might still
     admit somebody whose token the change was meant to revoke.
     """
 

@@ -30,8 +30,8 @@ def template_of(index: str, kind: AddressKind) -> str:
 def read_address(address: str, served: Mapping[str, Index]) -> str:
     """Read the text at an address, of indexes by name.
 
-    Raises ArgumentError for an address that is not one of the served indexes, UnknownChunkError and
-    UnknownDocumentError for ids that they do not hold, or not in their scope.
+    Raises ArgumentError for an address that belongs to no served index. Raises UnknownChunkError
+    and UnknownDocumentError for ids that an index does not hold, or not in its scope.
     """
     for name, index in served.items():
         for kind in KINDS:

@@ -43,7 +43,8 @@ class ServedCall(Call):
 
 
 def served_call() -> ServedCall:
-    """Return the call that is being answered; outside of one over HTTP, one that nobody reads."""
+    """Return the call that is being answered. Outside of a call over HTTP, return a call that
+    nobody reads."""
     call = current_call.get()
     return call if isinstance(call, ServedCall) else ServedCall("")
 

@@ -24,9 +24,9 @@ _READ_ONLY = types.ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
 )
 FOREIGN = {"untrustedContentHint": True}
-"""What the ``_meta`` of tools and of their results says to a client, and to no model: the text is
-that of documents, whoever wrote them. The protocol itself has no word for it (its open world is
-what a tool reaches, not who wrote what it returns); this is WebMCP's."""
+"""The ``_meta`` of tools and of their results, for clients and not for models. It says that the
+text comes from documents, whoever wrote them. The protocol itself has no word for it (its open
+world is what a tool reaches, not who wrote what it returns); this is WebMCP's."""
 
 
 def chosen_index(
@@ -80,8 +80,8 @@ def _offered(name: str, tools: Mapping[str, Tool], about: str) -> types.Tool:
 
 
 def merged_description(descriptions: Mapping[str, str]) -> str:
-    """Merge the descriptions of a tool over several indexes: the lines that all share, and those of
-    each index after its name, above if they come first, else below."""
+    """Merge the descriptions of a tool over several indexes. Lines that all share stand once. Other
+    lines follow the name of their index: first lines above the shared lines, the rest below."""
     lines = {of: text.splitlines() for of, text in descriptions.items()}
     first = next(iter(lines.values()))
     shared = [line for line in first if all(line in others for others in lines.values())]

@@ -18,8 +18,8 @@ from arag_search.system.progress import PlainProgress
 from index_jobs.updates.folder_index import FolderIndex, KeptIndex
 
 END_S = 2.0
-"""Seconds that a synchronisation may take to end with the server. One that is cut off is repeated
-by the next watcher."""
+"""Seconds that a synchronisation may take to end with the server. The next watcher repeats a
+synchronisation that is cut off."""
 
 _LOOK_S = 0.1
 _AGAIN_S = 2.0

@@ -80,8 +80,9 @@ def listen(
     ``token_env`` names the variable with the token; with ``_FILE`` added, it names the variable
     with the path of the token's file. ``allowed_hosts`` are names or IP addresses by which clients
     may reach the server. ``has_access_file`` says that a file names the tokens of clients. Raises
-    ArgumentError for a host of either kind that is not loopback without a token, for an invalid
-    name, for a variable without a good token, and for a port that is not available.
+    ArgumentError for a host of either kind that is not loopback without a token, and for an invalid
+    name. It is also raised for a variable without a good token, and for a port that is not
+    available.
     """
     names = [_name(host) for host in allowed_hosts]
     if token_env is None and not has_access_file:
@@ -155,8 +156,8 @@ def _not_listening(host: str, port: int, error: OSError) -> ArgumentError:
 
 
 def _canonical(host: str) -> str | None:
-    """Return the name or address in lower case, an IPv6 address in its short form and in brackets
-    (which ``host`` may lack); None for anything else."""
+    """Return the name or address in lower case; None for anything else. An IPv6 address is in its
+    short form and in brackets, which ``host`` may lack."""
     name = host.lower()
     if _NAME.fullmatch(name):
         return name

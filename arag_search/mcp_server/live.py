@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 class Session(defaultdict[str, ReadSet]):
     """What one conversation was shown, by index. Two sessions share nothing. A conversation
-    ``is_held`` here until the next call, or ends with this one, and then its further pages are
-    those of any conversation.
+    ``is_held`` here until the next call. Otherwise it ends with this call, and its further pages
+    are the pages of any conversation.
 
     A call that was cancelled before its reply was made has shown nothing, and a reply that was lost
     in transit counts as shown.
@@ -51,8 +51,8 @@ class Availability(NamedTuple):
 class LiveIndexes:
     """The served indexes under their names; threads may share it.
 
-    Those of ``folders`` follow their files. One that is being built may have no state yet: until
-    ``coming`` returns None, tools are ``offered`` and not called.
+    The indexes of ``folders`` follow their files. An index that is being built may have no state
+    yet: until ``coming`` returns None, tools are ``offered`` and not called.
     """
 
     def __init__(

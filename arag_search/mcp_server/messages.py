@@ -1,6 +1,6 @@
 """Bytes of clients: a JSON-RPC message, or the error that answers them.
 
-The SDK drops a line that it cannot read, and answers a body that it cannot read without an id, so
+The SDK drops a line that it cannot read. It answers a body that it cannot read without an id, so
 that the sender would wait.
 """
 
@@ -50,7 +50,7 @@ _NOT_A_MESSAGE = ArgumentError(
 
 @dataclass(frozen=True, slots=True)
 class BadMessage:
-    """What is wrong with bytes that are no message; ``id`` is None if none can be read."""
+    """The fault of bytes that are no message. ``id`` is None if none can be read."""
 
     id: RequestId | None
     code: int
@@ -66,8 +66,8 @@ class BadMessage:
 
 def read_message(data: bytes) -> JSONRPCMessage | BadMessage:
     """Read one message. A byte order mark before it is passed over, and half of a pair of escapes
-    is U+FFFD. An id that is neither a string nor a whole number is an error: otherwise
-    the SDK would treat the request as a notification, and its sender would wait for an answer."""
+    is U+FFFD. An id that is neither a string nor a whole number is an error. Otherwise the SDK
+    would treat the request as a notification, and its sender would wait for an answer."""
     try:
         data = data.removeprefix(b"\xef\xbb\xbf")
         loaded: object = from_json(

@@ -25,7 +25,7 @@ _ROUND_TRIPS = (0, 1, 2, 3, 4, 6, 8, 12, 24)
 
 
 class Metrics(Collector):
-    """What is counted of calls, and what is true when somebody asks."""
+    """The counts of calls, and the values at the time when somebody asks."""
 
     def __init__(self, live: LiveIndexes, workers: Workers) -> None:
         self._live, self._workers = live, workers

@@ -75,9 +75,9 @@ LIST_LIFETIME_MS = 300_000
 _FAILURES = {
     BUSY: ("busy", 429), UNAVAILABLE: ("unavailable", 503), types.INTERNAL_ERROR: ("broken", 500)
 }  # fmt: skip
-"""The outcomes of calls, and the statuses of requests that stand alone. In a session, the status
-of an error is 200: at any other, clients of 2025 in Python end it, and those in TypeScript lose the
-code."""
+"""The outcomes of calls, and the statuses of requests that stand alone. In a session, the status of
+an error is 200. At any other status, clients of 2025 in Python end the session, and clients in
+TypeScript lose the code."""
 PATIENCE_S = 10.0
 """Seconds for which a request waits for an index that is being built."""
 LARGE_FILES = 300
@@ -183,8 +183,8 @@ class _Answers:
         return self.session_of(id_) if id_ else Session(is_held=False)
 
     def _client(self, context: _Context) -> Hashable:
-        """Return whose call it is: of a token of the access file, else of a session, else of an
-        address. The single client over stdio is None."""
+        """Return the client of a call: a token of the access file, else a session, else an address.
+        The single client over stdio is None."""
         if context.request is None:
             return None
         grant, address = grant_of(context.request), context.request.client

@@ -85,7 +85,7 @@ class _EngineToCome:
 
 
 def index_to_come(name: str) -> Index:
-    """Return an index of files that is not there yet, for the descriptions of its tools: it has the
+    """Return an index of files that is not there yet, for the descriptions of its tools. It has the
     fields of files, and neither titles nor values."""
     return Index(cast("SearchEngine", _EngineToCome()), name)
 
@@ -133,9 +133,8 @@ def check_count(preset: Preset, locations: Mapping[str, str]) -> None:
 def descriptions(texts: Sequence[str], names: Collection[str]) -> dict[str, str]:
     """Return the descriptions from ``--describe`` by name of the index: TEXT for a single index,
     else NAME=TEXT. Line breaks become spaces. Raises ArgumentError for a text that is empty or too
-    long, for a name that no index has or that two texts have, and, with several indexes, for a text
-    without a name.
-    """
+    long, and for a name that no index has or that two texts have. With several indexes, a text
+    without a name raises it too."""
     described: dict[str, str] = {}
     for given in texts:
         match = _NAMED.fullmatch(given)
@@ -167,8 +166,8 @@ def descriptions(texts: Sequence[str], names: Collection[str]) -> dict[str, str]
 
 
 def _name_of(location: str, taken: Collection[str]) -> str:
-    """Return the name of a location: its last part without accents or, if no Latin letter or digit
-    is in it, the first free one of folder-1, folder-2 and so on."""
+    """Return the name of a location: its last part, without accents. If no Latin letter or digit is
+    in it, return the first free name of folder-1, folder-2 and so on."""
     last = parse_address(location).name if is_address(location) else Path(location).resolve().name
     letters = (sign for sign in unicodedata.normalize("NFKD", last) if not combining(sign))
     name = _NOT_OF_NAMES.sub("-", "".join(letters)).strip("-._")[:64]

@@ -1,10 +1,10 @@
 """The protocol over standard input and output, which nothing else may touch.
 
 A client reads every byte of this process's standard output as protocol. Therefore, before anything
-else happens, the two descriptors are set aside, and whatever libraries, Java or warnings print goes
-to standard error. The SDK serves; it gets the messages of the client from here, because it would
-leave what is no message unanswered, read a line of any length, and pass each message on through
-four tasks.
+else happens, the two descriptors are set aside. Whatever libraries, Java or warnings print goes to
+standard error. The SDK serves, and gets the messages of the client from here. By itself, it would
+leave bytes that are no message unanswered, read a line of any length, and pass each message on
+through four tasks.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def claim_stdio() -> Channel:
 
 
 async def serve_stdio(server: Server[Session], channel: Channel, stopping: anyio.Event) -> None:
-    """Serve the one client until its input has ended and its requests are answered, or until
-    ``stopping`` is set; then a thread may still wait for a line."""
+    """Serve the one client until its input has ended and its requests are answered. If ``stopping``
+    is set, end at once; a thread may then still wait for a line."""
     messages = _Messages(channel)
     async with anyio.create_task_group() as group:
 
@@ -149,7 +149,7 @@ class _Messages(ObjectStream[SessionMessage]):
         raise anyio.EndOfStream
 
     async def send(self, item: SessionMessage) -> None:
-        """Write a message on a line. One that was begun is finished when the server ends."""
+        """Write a message on a line. A message that was begun is finished when the server ends."""
         message = item.message
         text = message.model_dump_json(by_alias=True, exclude_unset=True)
         is_answer = isinstance(message, JSONRPCResponse | JSONRPCError)

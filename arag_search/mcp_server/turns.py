@@ -13,9 +13,9 @@ class Turns(Generic[_Call]):
     """The calls of clients that wait and run, in ``places`` places.
 
     Clients are served in turn, and the calls of one in their order. No client starts a call while
-    one that waits has fewer running. The last ``kept`` free places are for clients with no call
-    running, so that another client's first call never waits for long ones. Nothing here blocks or
-    knows the time, and threads may not share it.
+    another client that waits has fewer running. The last ``kept`` free places are for clients with
+    no call running, so that another client's first call never waits for long ones. Nothing here
+    blocks or knows the time, and threads may not share it.
     """
 
     def __init__(self, places: int, *, kept: int) -> None:

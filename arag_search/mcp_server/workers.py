@@ -35,7 +35,7 @@ class Workers:
     share them, one of eight is kept for clients without a running call.
 
     A query ends by itself (``--search-timeout-s``), and cannot be stopped from outside. If a call
-    was cancelled or took too long, nobody waits for it any more, but it keeps its place until the
+    was cancelled or took too long, nobody waits for it any more. It keeps its place until the
     engine is done with it. A call that has not started releases its place at once.
     """
 
@@ -82,8 +82,8 @@ class Workers:
         return await self._result(self._beside.submit(copy_context().run, call))
 
     def close(self, grace_s: float = GRACE_S) -> bool:
-        """Accept no more calls, drop those that wait, and wait at most ``grace_s`` seconds for
-        the others; return whether all are done."""
+        """Accept no more calls and drop the calls that wait. Wait at most ``grace_s`` seconds for
+        the others, and return whether all are done."""
         for future in list(self._calls):
             future.cancel()  # those that run go on
         for threads in (self._threads, self._beside):

@@ -50,12 +50,12 @@ def read_plain(path: Path, most_bytes: int = -1) -> bytes:
 
 @contextmanager
 def replacing(path: Path, *, shared: bool = False) -> Generator[Path]:
-    """Replace a file by the one that the block writes at the yielded path, once that is on disk.
+    """Replace a file by the file that the block writes at the yielded path, once it is on disk.
 
-    The yielded path is ``<name>.new`` in the same folder; ``shared`` makes it unique, for files
-    that several threads or processes may write at the same time. A crash leaves it behind, and an
-    exception too. Until ``sync`` is called on the folder, a crash of the machine may bring the old
-    file back, but never a part of the new one. Raises OSError that names the file.
+    The yielded path is ``<name>.new`` in the same folder. With ``shared`` it is unique, for files
+    that several threads or processes may write at the same time. A crash or an exception leaves it
+    behind. Until ``sync`` is called on the folder, a crash of the computer may bring the old file
+    back, but never a part of the new one. Raises OSError that names the file.
     """
     suffix = f".{os.getpid()}-{threading.get_ident()}.new" if shared else ".new"
     temporary = path.with_name(path.name + suffix)

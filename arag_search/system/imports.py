@@ -1,4 +1,4 @@
-"""Packages of others that are imported without their code, or without that of ``__init__``."""
+"""Packages of others that are imported without their code, or without the code of ``__init__``."""
 
 from __future__ import annotations
 
@@ -49,9 +49,10 @@ def import_building_late(name: str) -> None:
 
 
 def import_without(name: str, *packages: str) -> None:
-    """Import a module, and leave the code of other packages, whose names it imports, unread until a
-    name is called, or asked for an attribute or instances. Packages that are imported already are
-    left alone, and a module that does more with a name during its import gets them read."""
+    """Import a module, but not the code of other packages whose names it imports. This code is read
+    when a name is called, or asked for an attribute or instances. Packages that are imported
+    already are left alone. If the module does more with a name during its import, they are read at
+    once."""
     later = _Later(tuple(f"{package}." for package in packages if package not in sys.modules))
     sys.meta_path.insert(0, later)
     try:

@@ -28,8 +28,8 @@ _BLOCK_BYTES = 65_536
 
 @dataclass(frozen=True, slots=True)
 class LineKind(Generic[T_co]):
-    """A kind of lines: its ``noun`` in messages, and how a line is read, which raises
-    JSONDecodeError or RunError for one that is not of the kind."""
+    """A kind of lines. ``noun`` is its word in messages. ``read`` reads a line, and raises
+    JSONDecodeError or RunError for a line of another kind."""
 
     noun: str
     read: Callable[[bytes], T_co]
@@ -130,7 +130,7 @@ class JsonLinesFile:
             yield
 
     def _cut_torn_line(self) -> int:
-        """Cut off a torn last line, or complete a whole one that lacks its line end."""
+        """Cut off a torn last line, or complete a whole line that lacks its line end."""
         size, start, tail = self.size, self.size, b""
         while start > 0 and b"\n" not in tail:
             start = max(0, start - max(len(tail), _BLOCK_BYTES))  # twice as much each time

@@ -1,7 +1,7 @@
 """Locks on files, which end with the process that took them, and queues before locks of any kind.
 
-All locks but those on bytes are ``flock`` locks: they belong to an open file, so that two openings
-in one process exclude each other too.
+All locks except locks on bytes are ``flock`` locks. They belong to an open file, so that two
+openings in one process exclude each other too.
 """
 
 from __future__ import annotations

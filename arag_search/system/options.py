@@ -25,10 +25,10 @@ from arag_search.errors import ArgumentError
 
 
 class Option(NamedTuple):
-    """What is said of an option.
+    """The description of an option.
 
-    ``help``: what it does in one sentence, then the default. Empty: Python alone has the option.
-    ``metavar``: what help calls its value.
+    ``help``: its effect in one sentence, then the default. Empty: Python alone has the option.
+    ``metavar``: the name of its value in help.
     ``least``, ``most``: the bounds of a number.
     ``known``: all names that a text, or each text of a tuple, may be.
     ``read``: the function that reads the value from a text of the command line.
@@ -75,7 +75,7 @@ def options_of(kind: Any) -> Mapping[str, Option]:
 
 
 def values_of(options: Any) -> dict[str, Any]:
-    """Return the values of all options by name, those of nested classes too."""
+    """Return the values of all options by name, including the options of nested classes."""
     kind, values = cast(Any, type(options)), dict[str, Any]()
     for field in dataclasses.fields(options):
         value = getattr(options, field.name)

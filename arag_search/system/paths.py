@@ -18,8 +18,8 @@ def given_path(text: str, where: str) -> str:
     """Return a path with the home folder in place of ``~`` or ``~user``, and anything else,
     addresses too, as it is. ``where`` names the option or variable.
 
-    Raises ArgumentError for a path with a variable that nothing has expanded, or with a user that
-    is not known, unless there is such a file.
+    Raises ArgumentError for a path with an unknown user, or with a variable that nothing has
+    expanded, unless there is such a file.
     """
     if "://" in text or (text.split("/")[0] != "~" and os.path.exists(text)):
         return text

@@ -1,5 +1,5 @@
-"""Processor cores, processes and signals: how many cores there are and how libraries use them,
-whether a process is still running, ending with a parent, and Ctrl-C deferred to a safe moment."""
+"""Processor cores, processes and signals. It counts cores, bounds the threads of libraries, says
+whether a process still runs, ends with a parent, and defers Ctrl-C to a safe moment."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _SLEEP_WHEN_IDLE = {
     "OPENBLAS_THREAD_TIMEOUT": "4",  # the least: 2^4 ticks
 }
 """For the OpenMP runtimes of GCC and LLVM, and for numpy's OpenBLAS. Otherwise idle threads spin on
-their core, and slow down whatever else runs on it, in this process or another, far beyond their
-share of the cores."""
+their core. They slow down any other work on it, in this process or another, far beyond their share
+of the cores."""
 
 _THREAD_BOUNDS = (
     "OMP_NUM_THREADS",

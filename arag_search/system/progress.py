@@ -1,8 +1,8 @@
 """The progress of long work: a bar on a terminal, plain lines elsewhere, always on stderr.
 
-A job counts two things: units of work, of which it knows how many there are (bytes of the sources,
-questions), and what a reader wants to see counted (documents, questions), which it names. Shares
-and times left come from the units, rates from the count.
+A job counts units of work and things. It knows the number of units, such as bytes of the sources or
+questions. It names the things that a reader wants to see counted, such as documents. Shares and
+times left come from the units, rates from the count.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Progress:
         """
 
     def update(self, done: int, count: int, details: str = "") -> None:
-        """Show that ``done`` units are done and ``count`` things counted, with those of earlier
-        runs. ``details`` are more figures in words."""
+        """Show that ``done`` units are done and ``count`` things counted, including earlier runs.
+        ``details`` are more figures in words."""
 
     def read(self, read_bytes: int, count: int, details: str = "") -> None:
         """Show how much of the sources is read, where the units are their bytes."""
@@ -198,7 +198,7 @@ class TerminalProgress(Progress):
 class ProgressEvent:
     """What happened in long work.
 
-    ``done`` of ``total`` units are done (bytes of the sources, or steps of the stage ``name``), and
+    ``done`` of ``total`` units are done (bytes of the sources, or steps of the stage ``name``).
     ``count`` things of the kind ``name`` are counted ("documents"). ``text`` is a note, or more
     figures in words. All but one are empty for a note; ``total`` is None if it is not known.
     """

@@ -11,6 +11,6 @@ K = TypeVar("K")
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
 def value(kind: type[K]) -> type[K]:
-    """Make a class a dataclass whose attributes only the type checker protects. One that is frozen
-    at run time takes three times as long to construct."""
+    """Make a class a dataclass whose attributes only the type checker protects. A class that is
+    frozen at run time takes three times as long to construct."""
     return dataclass(slots=True, unsafe_hash=True)(kind)

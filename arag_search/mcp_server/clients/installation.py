@@ -183,8 +183,8 @@ class Installation:
 
 def installation(client: Client, location: str) -> Installation:
     """Return the entry for an index, a folder of files or an address, or ``NAME=`` one of them. The
-    name is that of the entry that serves it or, if there is none, that of the folder. A number is
-    added to it if another entry has it.
+    name is the name of the entry that serves the place or, if there is none, of the folder. A
+    number is added to it if another entry has it.
 
     Raises ArgumentError for a folder that is absent, for a chosen name that another entry has, and
     where the program may vanish, and MissingExtraError.

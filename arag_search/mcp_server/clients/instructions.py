@@ -1,5 +1,5 @@
-"""Lines that tell an assistant to search before it reads files: a marked block in the file of
-instructions of a project, and for Claude Code a sub-agent.
+"""Lines that tell an assistant to search before it reads files. They are a marked block in a
+project's file of instructions, and for Claude Code a sub-agent.
 
 Assistants rarely reach for a tool that no instructions name.
 """
@@ -25,8 +25,8 @@ _PROGRAM = "arag-search install"
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
-    """What is written for a server called ``name`` that serves ``location``: a block in ``file``,
-    and a sub-agent in the folder ``agents``, if the client has them."""
+    """The lines for a server called ``name`` that serves ``location``. They are a block in
+    ``file``, and a sub-agent in the folder ``agents``, if the client has them."""
 
     name: str
     location: str
@@ -130,6 +130,6 @@ class Instructions:
 
 
 def _gap(text: str) -> str:
-    """Return the line end between a text and a block below it: a blank line, or the end of the last
-    line, if it has none."""
+    """Return the line end between a text and a block below it. It makes a blank line or, if the
+    last line of the text has no end, ends it."""
     return ("\r\n" if "\r\n" in text else "\n") if text else ""

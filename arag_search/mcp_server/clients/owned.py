@@ -13,8 +13,8 @@ MARK = "<!-- Written by arag-search install"
 
 
 def write_owned(path: Path, text: str, what: str, *, dry_run: bool) -> str:
-    """Write a file, unless there is one that is not ours, and return what was done, or with
-    ``dry_run`` what would be. ``what`` names the file, such as "skill"."""
+    """Write a file, unless somebody else's file is there, and return what was done. With
+    ``dry_run``, return what would be done. ``what`` names the file, such as "skill"."""
     if os.path.lexists(path) and not _is_ours(path):
         return f"{path} was written by somebody else, and stays."
     if not dry_run:
@@ -24,8 +24,8 @@ def write_owned(path: Path, text: str, what: str, *, dry_run: bool) -> str:
 
 
 def remove_owned(path: Path, what: str, *, dry_run: bool) -> Iterator[str]:
-    """Remove a file of ours, and the folders above it in which nothing else is; yield what was
-    done, nothing if there is no such file."""
+    """Remove a file of ours, and the folders above it that are then empty. Yield what was done, or
+    nothing if there is no such file."""
     if not _is_ours(path):
         return
     if not dry_run:

@@ -20,8 +20,9 @@ _REMOVE = ("mcp", "remove", "--scope", "user")
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """The commands of a client: ``add`` makes the one that adds a server, from its name and the
-    line that starts it, ``remove`` the one that removes it, if the client has one."""
+    """The commands of a client. ``add`` makes the command that adds a server, from its name and the
+    line that starts it. ``remove`` makes the command that removes a server, if the client has
+    one."""
 
     add: Callable[[str, Sequence[str]], list[str]]
     remove: Callable[[str], list[str]] | None = None
@@ -42,7 +43,7 @@ class Client:
     agents: Path | None = None
 
     def entries(self) -> Mapping[str, object]:
-        """Return the servers by name. If the settings cannot be parsed, for example for comments,
+        """Return the servers by name. If the settings cannot be parsed (they may have comments),
         return each of their words with None, since each may be the name of a server."""
         try:
             text = self.settings.read_text("utf-8-sig") if self.settings.is_file() else ""
