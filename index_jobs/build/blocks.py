@@ -20,8 +20,8 @@ BLOCK_BYTES = 16 << 20
 
 
 class BlockPart(NamedTuple):
-    """What another process needs of a block. ``metadata`` is that of the source, in one pickle with
-    it."""
+    """What another process needs of a block. ``metadata`` is the reader of the source, in one
+    pickle with it."""
 
     shard: int
     part: SourcePart
@@ -30,8 +30,8 @@ class BlockPart(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part of the sources, in corpus order; ``read_bytes`` counts what is read of all after
-    it."""
+    """A part of the sources, in corpus order. ``read_bytes`` counts the bytes of all sources that
+    are read after it."""
 
     payload: BlockPart
     read_bytes: int

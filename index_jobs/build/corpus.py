@@ -139,8 +139,8 @@ _FULL_REASONS = ("No space left", "File too large", "quota exceeded")
 def explained_stops(
     where: str, next_run: Callable[[], str], note: Callable[[str], None], what: str = "index"
 ) -> Generator[None]:
-    """Say how to resume after Ctrl-C and after the loss of a worker, and turn a full disk, a quota
-    or a file-size limit into a BuildError.
+    """Say how to resume after Ctrl-C and after the loss of a worker. Turn a full disk, a quota or a
+    file-size limit into a BuildError.
 
     ``next_run`` says what running the same command again does, such as "it starts over"; ``what``
     names the files that are written.

@@ -19,7 +19,7 @@ def record_of(document: IndexDocument, manifest: Manifest) -> dict[str, Any]:
     """Return a record of the format ``documents``, or ``pre-chunked`` if the index is.
 
     The record gives the ends of sentences only if they could not be found again from the text, as
-    with a source that has its own sentences, and the passages only if they have an outline.
+    with a source that has its own sentences. It gives the passages only if they have an outline.
     Metadata cannot have the names of other keys, which are reserved.
     """
     text = document.text

@@ -30,7 +30,7 @@ _OF_LEMMAS = {"no": "nb", "bs": "hbs", "hr": "hbs", "sr": "hbs"}
 """The languages that the detector calls otherwise than the lemmas do."""
 
 _OTHER = "zxx"
-"""What the detector says of a text in no language."""
+"""The detector's word for a text in no language."""
 
 # Names, words and numbers in rows or lists have the letters of any language, and no full stop.
 _SENTENCES = regex.compile(r"^.*[\p{L}\p{M}]{2}[\p{P} ]*\p{STerm}(?![^\s\p{P}])", regex.MULTILINE)
@@ -39,7 +39,7 @@ _SENTENCES = regex.compile(r"^.*[\p{L}\p{M}]{2}[\p{P} ]*\p{STerm}(?![^\s\p{P}])"
 @dataclass(frozen=True, slots=True)
 class Detected:
     """The language that is used, and the languages of the running text in the sample with their
-    shares, the commonest first; none if there was too little."""
+    shares. The commonest comes first; there are none if there was too little text."""
 
     language: str
     shares: tuple[tuple[str, float], ...] = ()
@@ -53,8 +53,8 @@ class Detected:
 
 def detected(sources: Sequence[Source], metadata: MetadataReader) -> Detected:
     """Detect the language of the running text in the first batch of some sources, spread evenly
-    over all: English if there are fewer than _LEAST_WORDS, NONE below MARGIN and for a language
-    without lemmas. Raises SourceError."""
+    over all. It is English if there are fewer than _LEAST_WORDS, and NONE below MARGIN and for a
+    language without lemmas. Raises SourceError."""
     words: Counter[str] = Counter()
     count = min(_SAMPLED_SOURCES, len(sources))
     for place in range(count):
@@ -81,7 +81,7 @@ def detected(sources: Sequence[Source], metadata: MetadataReader) -> Detected:
 
 
 def _count_running(text: str, words: Counter[str]) -> None:
-    """Add the words in the sentences at the beginning of a text to those of their language."""
+    """Add the words in the sentences at the beginning of a text to the count of their language."""
     classify: Any = import_module("py3langid").classify
     sentences = [
         (sentence, count)

@@ -70,11 +70,11 @@ def build_index(
     warnings of the report. An error that the iterable raises passes through.
 
     The index appears, or replaces the earlier one, when it is finished. An interrupted build is
-    resumed from its last checkpoint if the sources and the options are unchanged, with Ray or
-    without; otherwise it starts over, with records always. Raises IndexExistsError,
-    IndexLockedError, SourceError, BuildError, EngineError, ArgumentError for an invalid address or
-    options that do not apply to the location; with Ray also what ``Cluster`` raises, and
-    DuplicateIdError for an id in two blocks even if bad records are skipped. After a
+    resumed from its last checkpoint, with Ray or without, if the sources and the options are
+    unchanged. Otherwise it starts over; with records it always does. Raises IndexExistsError,
+    IndexLockedError, SourceError, BuildError, EngineError, and ArgumentError for an invalid address
+    or options that do not apply to the location. With Ray, it also raises what ``Cluster`` raises,
+    and DuplicateIdError for an id in two blocks even if bad records are skipped. After a
     KeyboardInterrupt, a checkpoint is written and the interrupt is raised again.
     """
     options = options or BuildOptions()
@@ -268,7 +268,7 @@ class _Build:
 
     def _add_block(self, block: Block, written: WrittenBlock) -> None:
         """Add a block. Raises DuplicateIdError if a document of an earlier block has one of its
-        ids: what a cluster has written is not taken back."""
+        ids, because a cluster does not take back what it has written."""
         for id in written.ids:
             if self._ids.add(id) and self._writer.has_document(id):
                 do = "Remove or rename one of them"
@@ -310,7 +310,7 @@ class _Build:
         self._saved_documents = self._state.counts.documents
 
     def _verify(self) -> None:
-        """Compare the counts with those of the new index."""
+        """Compare the counts with the new index."""
         chunks, counted_sentences = self._writer.counts()
         counts = self._state.counts
         sentences = counts.sentences if counted_sentences is None else counted_sentences

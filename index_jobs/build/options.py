@@ -70,8 +70,8 @@ class ReadingOptions:
         check(self)
 
     def in_manifest(self, names: Sequence[str], root: str | None) -> dict[str, Any]:
-        """Return what a manifest keeps of sources, so that they can be read in the same way again:
-        their absolute paths, and how they are read, with the ``root`` of all."""
+        """Return what a manifest keeps of sources, so that they can be read in the same way again.
+        It has their absolute paths, how they are read, and the ``root`` of all."""
         values = values_of(self)
         paths = [name if name == STDIN else os.path.abspath(name) for name in names]
         kept = {name: values[name] for name in KEPT_READING}

@@ -96,9 +96,9 @@ class IndexReport(Report):
 class SourcesReport(IndexReport):
     """A report on sources that were read, of which something may have been left out.
 
-    ``skipped_file_examples`` has the first KEPT_FILES bad files, ``large_files`` the first
-    SHOWN_LARGE_FILES that were too large, and ``unread`` is that of Position. ``front_fields`` are
-    the fields that the index gets from keys of front matter.
+    ``skipped_file_examples`` has the first KEPT_FILES bad files, and ``large_files`` the first
+    SHOWN_LARGE_FILES that were too large. ``unread`` is as in Position. ``front_fields`` are the
+    fields that the index gets from keys of front matter.
     """
 
     sources: tuple[tuple[str, str], ...]
@@ -150,13 +150,13 @@ class SourcesReport(IndexReport):
 
 @dataclass(frozen=True, slots=True)
 class BuildReport(SourcesReport):
-    """The result of a build: what was built, from what, how fast, and what was left out.
+    """The result of a build: the index and its sources, the speed, and what was left out.
 
     ``sources`` has the name and the format of each source. ``seconds`` includes the runs before a
     resume; ``run_seconds`` and ``documents_per_second`` are of this run only. ``continued`` is the
     number of documents written by earlier runs; ``why`` says why this run resumed or started over.
-    ``rejected`` counts documents that a server rejected and that were sent again, ``retries``
-    counts repeated requests, both in this run; they are 0 for a local index.
+    ``rejected`` counts documents that a server rejected and that were sent again, and ``retries``
+    repeated requests. Both are of this run, and 0 for a local index.
     """
 
     generation: str
@@ -196,12 +196,12 @@ class AddReport(SourcesReport):
     afterwards.
 
     ``kept`` counts the documents that a source no longer shows, but that may be in a part of it
-    that could not be read. ``others`` counts the documents of the index that came from none of the
-    sources, by source, in a synchronisation; those whose source is not known have an empty name.
-    ``changes`` has the ids of a ``dry_run``, by "added", "replaced" and "deleted".
-    ``finished_before`` is true if the same command had already done this before it was interrupted.
-    ``rebuild`` is the command of a new build; it is empty if the index has records of a program.
-    ``vectors`` says in words whether the vectors of the index fit it. Empty: there are none.
+    that could not be read. ``others`` counts, in a synchronisation, the documents of the index that
+    came from other sources, by source. An empty name stands for unknown sources. ``changes`` has
+    the ids of a ``dry_run``, by "added", "replaced" and "deleted". ``finished_before`` is true if
+    the same command had already done this before it was interrupted. ``rebuild`` is the command of
+    a new build; it is empty if the index has records of a program. ``vectors`` says in words
+    whether the vectors of the index fit it. Empty: there are none.
     """
 
     rebuild: str
@@ -294,7 +294,7 @@ def unread_lines(unread: Unread) -> list[str]:
 
 
 def left_out_kinds(left_out: Mapping[str, int]) -> list[str]:
-    """Describe what is left out of folders: files that an extra would read, those that no converter
+    """Describe what is left out of folders: files that an extra would read, files that no converter
     reads, and the rest."""
     types = {name: file_type_of(f"x{name}") for name in left_out if name not in NOT_READ}
     unread = {name: left_out[name] for name, type in types.items() if type is None}

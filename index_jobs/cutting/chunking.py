@@ -1,5 +1,5 @@
 """Cutting documents into chunks of whole sentences, of about a given number of tokens, without
-losing any text, and packing batches of documents: cutting, counting and preparing for the writer.
+losing any text. Batches of documents are also cut, counted and prepared for the writer here.
 
 This is the expensive part of a build. It needs only the documents themselves, neither Java nor a
 connection, so that worker processes can do it (see ``index_jobs/workers/pool.py``).
@@ -83,9 +83,9 @@ def cut(
 
     ``shard`` and ``number`` (from 0) are the place of the document in the corpus. The contents of
     the chunks, joined, are the NFC text of the document. A chunk holds whole sentences and at most
-    ``chunk_tokens`` o200k tokens; a longer sentence is cut at a blank, or within a word if it must
-    be. A ``whole`` document becomes one chunk with the id of the document. Raises SourceError for
-    a document with more than MAX_PASSAGES, BuildError for one that an ordinal cannot number.
+    ``chunk_tokens`` o200k tokens. A longer sentence is cut at a blank, or within a word if it must
+    be. A ``whole`` document becomes one chunk with the id of the document. Raises SourceError for a
+    document with more than MAX_PASSAGES, and BuildError if an ordinal cannot number it.
     """
     text = nfc(document.text)
     passages = _passages(text, document, chunk_tokens)
@@ -116,7 +116,7 @@ def cut(
 
 
 def cut_up(document: Document, chunk_tokens: int) -> Document:
-    """Return the document as one that is cut already. Raises SourceError as ``cut`` does."""
+    """Return the document, already cut. Raises SourceError as ``cut`` does."""
     text = nfc(document.text)
     passages = _passages(text, document, chunk_tokens)
     return replace(

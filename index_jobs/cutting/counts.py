@@ -1,4 +1,4 @@
-"""The counts of documents and their chunks: those of a batch, of a build and of an index."""
+"""The counts of documents and their chunks, of a batch, of a build and of an index."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
 """Finding the ends of the sentences of a text.
 
 ``sentencex`` knows abbreviations, initials and quotations. But it treats an unbalanced quote or
-parenthesis as the start of a quotation that may run for pages, and its time then grows faster than
-the text. Therefore it gets one bounded window at a time, and an implausibly long sentence is split
-again: first with quotes and parentheses hidden, then at plain full stops and line ends.
+parenthesis as the start of a quotation that may run for pages. Its time then grows faster than the
+text. Therefore it gets one bounded window at a time. An implausibly long sentence is split again:
+first with quotes and parentheses hidden, then at plain full stops and line ends.
 
 Then the ends are corrected. No sentence ends inside a title or a parenthesis, before a lower-case
-word, at initials or abbreviations before a name, or where no space follows the period.
-``sentencex`` does not separate sentences in Khmer, Thai and Lao: in Khmer they are cut at its full
-stop, in Thai and Lao, which have none, at spaces. Most ends are obvious, and one comparison settles
-these; only the others are examined closely.
+word, or at initials or abbreviations before a name. Nor does one end where no space follows the
+period. ``sentencex`` does not separate sentences in Khmer, Thai and Lao. In Khmer they are cut at
+its full stop; Thai and Lao have none, and are cut at spaces. Most ends are obvious, and one
+comparison settles these; only the others are examined closely.
 """
 
 from __future__ import annotations

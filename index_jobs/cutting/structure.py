@@ -2,7 +2,7 @@
 where a passage stands.
 
 Units are made of lines, passages of sentences. So a sentence also ends where a unit begins or ends,
-and after the line with its name, and in code and blocks after each line with a letter or digit.
+and after the line with its name. In code and blocks it ends after each line with a letter or digit.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Piece(NamedTuple):
 def ends_of_lines(
     text: str, starts: Sequence[int], outline: Outline, ends: Sequence[int], code: bool
 ) -> list[int]:
-    """Return the ends of sentences, which were found without the outline, with those that it adds.
-    In blocks, and everywhere in ``code``, sentences are lines, and so is a heading. ``starts`` are
-    those of the lines."""
+    """Return the ends of sentences with the ends that the outline adds. ``ends`` were found without
+    it. In blocks, and everywhere in ``code``, sentences are lines, and so is a heading. ``starts``
+    are the starts of the lines."""
     starts = [*starts, len(text)]
     last = len(starts) - 1
     verbatim = [(0, len(text))] if code else []
@@ -131,8 +131,8 @@ class Structure:
     def groups(self, target: int, most: int) -> Iterator[list[Piece]]:
         """Yield the pieces of each stretch of text that no passage reaches over, in order.
 
-        A unit of at most ``target`` tokens is one piece, and so is an entry or a block of at most
-        ``most`` without entries in it. What follows in one group may be joined.
+        A unit of at most ``target`` tokens is one piece. So is an entry or a block of at most
+        ``most`` tokens without entries in it. What follows in one group may be joined.
         """
         yield from self._groups(self._root, 0, target, most)
 

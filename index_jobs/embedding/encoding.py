@@ -51,8 +51,9 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """The vectors of a piece by an encoder, which cut so many of its texts, and refused those at
-    these places with these words; of no texts, those of PROBE_TEXTS."""
+    """The vectors of a piece by an encoder, which ``cut`` so many of its texts. ``refused`` has its
+    words by the places of the texts that it refused. A piece without texts stands for
+    PROBE_TEXTS."""
 
     encoder: EncoderIdentity
     vectors: FloatArray
@@ -64,8 +65,8 @@ class Encoding:
     """The encoders of a job, open during a block; see ``EmbedOptions``.
 
     There are ``encoders`` of one ``identity``; ``probes`` are their vectors of PROBE_TEXTS.
-    Entering raises what opening an encoder raises, ArgumentError for an open encoder with workers
-    or Ray, BuildError if the encoders of the machines differ, and what ``Cluster`` raises.
+    Entering raises what opening an encoder and ``Cluster`` raise. It raises ArgumentError for an
+    open encoder with workers or Ray, and BuildError if the encoders of the machines differ.
     """
 
     def __init__(self, encoder: str | Encoder | EncoderIdentity, options: EmbedOptions) -> None:
@@ -101,7 +102,7 @@ class Encoding:
         yield from filter(None, self._executor.results(pieces))
 
     def _open(self, opened: ExitStack) -> list[Encoded]:
-        """Open the encoders, and return the vectors of PROBE_TEXTS by that of each machine."""
+        """Open the encoders, and return the vectors of PROBE_TEXTS of each machine."""
         options, encoder = self._options, self._encoder
         workers = options.workers or 0
         self._executor: Executor[Piece, Encoded]
@@ -145,8 +146,8 @@ def _encoder_of(encoder: str | EncoderIdentity, options: EmbedOptions) -> Encode
 
 
 class _Work:
-    """Encodes texts, in whatever process, with an encoder that it opens at the first piece; of no
-    texts, it encodes those by which an encoder is known."""
+    """A function that encodes texts, in whatever process. It opens its encoder at the first piece.
+    For a piece without texts, it encodes the texts by which an encoder is known."""
 
     def __init__(self, open: Callable[[], Encoder]) -> None:
         self._open = open
@@ -179,8 +180,8 @@ read."""
 class TextRows:
     """The rows of the texts of an index, whose chunks are added in order.
 
-    ``store`` is the one that is continued, None until there is a row; ``encoded`` of its rows were
-    made here. Texts that the encoder ``refused`` have none.
+    ``store`` is the store that is continued, None until there is a row. ``encoded`` of its rows
+    were made here. Texts that the encoder ``refused`` have none.
     """
 
     def __init__(
@@ -195,8 +196,8 @@ class TextRows:
         on_piece: Callable[[int, int], None],
     ) -> None:
         """``create`` makes a store for the first row; rows are appended in ``writing``.
-        ``on_piece`` is called after each piece with the numbers of texts that have a vector and of
-        those that were encoded, and may raise."""
+        ``on_piece`` is called after each piece, and may raise. It gets two numbers of texts: with a
+        vector, and encoded."""
         self.store = store
         self.encoded = self._found = 0
         self.refused = RefusedTexts()

@@ -1,5 +1,5 @@
-"""Embedding an index: texts that no row of a store has are encoded and appended piece by piece, and
-a state says which text of the index has which row.
+"""Embedding an index: a text without a row in a store is encoded and appended, piece by piece. A
+state says which text of the index has which row.
 
 A job that is killed has lost at most a piece: the next one finds all other rows by the keys of
 their texts.
@@ -76,12 +76,13 @@ def embed_index(
     """Make vectors of the text of an index, and publish which text has which.
 
     ``encoder`` is a name that ``open_encoder`` accepts, or an open encoder if neither workers nor
-    Ray are used. None chooses the encoder of the vectors that fit the index, else that of all
-    others in the folder, else the default one. Texts that have a row already are not encoded, even
+    Ray are used. None chooses the encoder of the vectors that fit the index, else the encoder of
+    all vectors in the folder, else the default. Texts that have a row already are not encoded, even
     if an interrupted embedding made it or the text has moved. Raises what ``open_index`` and
-    ``open_encoder`` raise, MissingExtraError, ArgumentError, VectorsMismatchError if there are
-    vectors made with other options or by another model, VectorsDamagedError, VectorsLockedError,
-    SourceError for an index that has no text or changes in the meantime, BuildError.
+    ``open_encoder`` raise, MissingExtraError and ArgumentError. Raises VectorsMismatchError if
+    there are vectors made with other options or by another model, and VectorsDamagedError,
+    VectorsLockedError or BuildError. An index without text, or that changes meanwhile, raises
+    SourceError.
     """
     check_extra("vectors", "numpy")
     options, shown = options or EmbedOptions(), progress or Progress()
@@ -170,8 +171,8 @@ class _Embedding:
     # What there is
 
     def _fitting(self) -> State | None:
-        """Return the state of the index as it is. One that cannot be read is an error unless it is
-        to be overwritten."""
+        """Return the state of the index as it is. An unreadable state is an error unless it is to
+        be overwritten."""
         from arag_search.vectors.state import fitting_state
 
         try:
@@ -190,8 +191,9 @@ class _Embedding:
     def _chosen(
         self, encoder: str | Encoder | None, fitting: State | None
     ) -> str | Encoder | EncoderIdentity:
-        """Return the encoder that is given, else that of the vectors that fit, else that of all in
-        the folder, else the default. Raises ArgumentError if several made these."""
+        """Return the encoder that is given, else the maker of the vectors that fit, else the maker
+        of all vectors in the folder, else the default. Raises ArgumentError if several made
+        these."""
         made_by = {
             record.encoder
             for path, record in stores(self.root)
@@ -212,8 +214,8 @@ class _Embedding:
         return chosen
 
     def _continued(self, fitting: State | None) -> list[tuple[Path, StoreRecord]]:
-        """Return the stores that may be continued: that of the state that fits, those of other
-        states, the newest first, and those that an interrupted embedding has left."""
+        """Return the stores that may be continued: first the store of the state that fits, then
+        stores of other states, the newest first. Last come stores of an interrupted embedding."""
         records = {path.name: (path, record) for path, record in stores(self.root)}
         named = [] if fitting is None else [fitting.record.store]
         named += [own.store for _, own in states(self.root) if isinstance(own, StateRecord)]
@@ -224,7 +226,7 @@ class _Embedding:
         """Return the record that the vectors must have, and the store to continue, if there is one.
         Options that are not given are as in existing vectors by the same encoder. Raises
         VectorsMismatchError if the vectors that fit the index are others, or another model is
-        behind the name of the encoder, unless they are to be overwritten."""
+        behind the encoder's name. It does not if they are to be overwritten."""
         from arag_search.vectors.store import Store
 
         options, known = self.options, self._continued(fitting)
@@ -330,8 +332,8 @@ class _Embedding:
 
 
 def _has_all(fitting: State | None, store: Store, units: Collection[VectorUnit]) -> bool:
-    """Return whether the state that fits gives all texts of these units a row of a store, and none
-    was refused, for which the endpoint is asked again."""
+    """Return whether the state that fits gives all texts of these units a row of a store. False if
+    a text was refused, for which the endpoint is asked again."""
     return (
         fitting is not None
         and fitting.record.store == store.folder.name

@@ -16,11 +16,11 @@ from index_jobs.build.options import MAX_WORKERS, RAY_HELP
 from index_jobs.build.report import Report
 
 ENCODER_OPTIONS = ("device", "batch_size", "query_prefix", "document_prefix")
-"""Those that are options of encoders."""
+"""The fields of EmbedOptions that are options of encoders."""
 
 BATCHES_A_PIECE = 32
-"""How many encoder batches are encoded at once: enough that sorting the texts by length is
-worthwhile, few enough that the workers finish at about the same time, and little is lost."""
+"""How many encoder batches are encoded at once. They are enough for a worthwhile sort by length.
+They are few enough for workers to finish at about the same time, and for a small loss."""
 
 
 @dataclass(frozen=True, slots=True)

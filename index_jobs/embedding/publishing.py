@@ -1,5 +1,5 @@
-"""Publishing which text of an index has which row: rows without a text are left out, FAISS indexes
-made where they are due, and what the new state replaces is removed."""
+"""Publishing which text of an index has which row. Rows without a text are left out, FAISS indexes
+made if they are due, and what the new state replaces is removed."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ def publish(
     refused: RefusedTexts,
 ) -> Published:
     """Publish the rows of the texts of an index in place of the state ``before``. Without texts
-    (None), those of that state stay. This process has locked the folder.
+    (None), its texts stay. This process has locked the folder.
 
     The states that were ``left`` behind are removed. Rows that no text of any other state has are
     left out if they are more than a tenth, or if ``all_dead`` must go. ``refused`` are texts
-    without a row, None for those of the state before. ``faiss`` is that of ``build``. An
+    without a row; None for the refused texts of the state before. ``faiss`` is as in ``build``. An
     interruption leaves the states before. Raises what ``build`` raises, VectorsDamagedError,
     OSError.
     """
@@ -124,8 +124,8 @@ def publish(
 def _live(
     root: Path, store: Store, texts: Texts, gone: Collection[Path]
 ) -> tuple[dict[VectorUnit, Rows], int]:
-    """Return the rows of a store that these texts have, or those of a state that is not gone, and
-    how many other rows there are."""
+    """Return the rows of a store that have a text, of these texts or of a state that is not gone.
+    Return also how many other rows there are."""
     states = states_of(root, store.folder.name, gone)
     live = live_rows(store, [texts, *(state.texts for state in states)])
     return live, sum(store.rows(unit) - len(rows) for unit, rows in live.items())
@@ -133,8 +133,8 @@ def _live(
 
 def leave_out_dead(root: Path, location: str, index: Manifest, progress: Progress) -> int:
     """Leave out all rows without a text of the vectors that fit an index, and return how many they
-    were; make their FAISS index anew if it is due. Raises VectorsLockedError and what ``publish``
-    raises."""
+    were. If the FAISS index of the vectors is due, make it anew. Raises VectorsLockedError and what
+    ``publish`` raises."""
     with lock(root):
         state = fitting_state(root, index.placement)
         if state is None:

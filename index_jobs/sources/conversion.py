@@ -1,8 +1,8 @@
-"""Converting files of strangers in child processes, which are watched: a file that takes too long,
+"""Converting files of strangers in child processes, which are watched. A file that takes too long,
 or too much memory, cannot be read, and everything else goes on.
 
-Time for which a child waits for a free core does not count, so that no file is too slow only
-because other programs are busy.
+The time that a child waits for a free core does not count. So no file is too slow only because
+other programs are busy.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _KEPT_SHARE = 4
 
 
 class FileLimits(NamedTuple):
-    """What the conversion of a file may take: seconds, and bytes of memory."""
+    """The most that the conversion of a file may take: seconds, and bytes of memory."""
 
     seconds: float = 60.0
     memory: int = 1 << 30
@@ -94,8 +94,8 @@ class Conversions:
         return Conversions, (self._limits, self._within_s)
 
     def begin(self, request: Request, at_once: int = 1) -> Conversion:
-        """Let a file be converted as soon as one of ``at_once`` children has time for it. What was
-        begun must be read in this order, or be dropped."""
+        """Let a file be converted as soon as one of ``at_once`` children has time for it.
+        Conversions must be read in the order in which they began, or be dropped."""
         self._most = at_once
         conversion = Conversion(request)
         self._waiting.append(conversion)
@@ -248,8 +248,8 @@ class _Child:
         return self.limit_s < self._limits.seconds
 
     def begin(self, request: Request, most_s: float = math.inf, usual_s: float = math.inf) -> None:
-        """Let the process convert a file within its limits, of which the usual time is at most
-        ``usual_s``, and within ``most_s``, to which documents add nothing."""
+        """Let the process convert a file within its limits. The usual time in them is at most
+        ``usual_s``, and all time at most ``most_s``, to which documents add nothing."""
         self.is_idle = False
         self._where = request.where
         self._more_s = request.size * BYTE_S

@@ -28,14 +28,14 @@ so rare that a wrong guess is more likely than a right one."""
 _WITHOUT_C1 = ("iso8859-2", "iso8859-5", "iso8859-6", "iso8859-13", "iso8859-15")
 _WITH_C1 = ("cp437", "cp850", "cp852", "mac-roman")
 _C1 = bytes(range(0x80, 0xA0))
-"""Bytes that are controls in ISO 8859, signs in Windows, and letters in DOS and Mac OS: without any
-of them, text is hardly of DOS, and with one it is not in ISO 8859."""
+"""Bytes that are controls in ISO 8859, signs in Windows, and letters in DOS and Mac OS. Text
+without any of them is hardly of DOS, and text with one is not in ISO 8859."""
 
 _WESTERN = "cp1252"
 _LATIN = {_WESTERN, "cp1250", "cp1254", "cp1257", "cp1258", "iso8859-2", "iso8859-13", "iso8859-15"}
 _WESTERN_LEAD = 1.1
-"""Among Latin alphabets, the Western European is by far the most common: it wins over one that is
-more likely by at most this."""
+"""Among Latin alphabets, the Western European is by far the most common. It wins unless another is
+more likely by more than this factor."""
 
 _LATIN_SHARE = 0.25
 """Text in a Latin alphabet has at most this share of special letters, and most of them are single
@@ -109,7 +109,7 @@ class Decoded(NamedTuple):
 
     @property
     def unread(self) -> dict[str, int]:
-        """What a report counts of the file."""
+        """Return the counts of the file for a report."""
         return {"damaged characters": self.damaged} if self.damaged else {}
 
 
@@ -117,9 +117,9 @@ def decoded(data: bytes, where: str, declared: str = "") -> Decoded:
     """Decode a whole file, without its byte order mark, and with blanks in place of NUL.
 
     ``declared`` is the encoding that the file itself names, if any, by a label of the WHATWG
-    Encoding Standard; a byte order mark outranks it, and so does the content if it cannot be in it,
-    but for a few damaged characters, which are replaced. Raises SourceError that names
-    ``where`` if the data is binary, or has much damage, or fits no encoding.
+    Encoding Standard. A byte order mark outranks it. So does the content if it cannot be in it, but
+    for a few damaged characters, which are replaced. Raises SourceError that names ``where`` if the
+    data is binary, or has much damage, or fits no encoding.
     """
     encoding = mark_encoding(data)
     if not encoding and b"\0" in data:
@@ -181,9 +181,9 @@ def stream_encoding(stream: IO[bytes], where: str) -> str:
 
 
 def _encoding_with_nul(data: bytes, where: str, offset: int = 0) -> str:
-    """Return the codec of data in which NUL occurs: that of UTF-16, or an empty text where NUL
-    stands for a blank. ``offset`` counts the bytes before it. Raises SourceError for binary data.
-    """
+    """Return the codec of data in which NUL occurs. It is a codec of UTF-16, or an empty text if
+    NUL stands for a blank. ``offset`` counts the bytes before it. Raises SourceError for binary
+    data."""
     sample = _NULS.sub(b"\0", data[:_PIECE_BYTES])
     controls = len(sample.translate(None, _TEXT_BYTES))
     needed = _BYTES_TO_FEW if controls <= _FEW_CONTROLS else _BYTES_TO_CONTROL
@@ -203,8 +203,8 @@ def _encoding_with_nul(data: bytes, where: str, offset: int = 0) -> str:
 
 
 def _wide_encoding(sample: bytes) -> str:
-    """Return the codec of UTF-16 without a mark, which has other bytes at even places than at odd
-    ones, among them NUL; empty for other data."""
+    """Return the codec of UTF-16 without a mark, or an empty text for other data. UTF-16 has other
+    bytes at even places than at odd ones, among them NUL."""
     even, odd = (Counter(sample[first::2]) for first in (0, 1))
     nuls, units = max(even[0], odd[0]), even.total()
     is_short = units < _SHORT_UNITS and 2 * nuls < units
@@ -217,8 +217,8 @@ def _wide_encoding(sample: bytes) -> str:
 
 
 def _is_damaged_utf_8(data: bytes) -> bool:
-    """Return whether text is UTF-8 but for damage: most of its special characters are good, or as
-    many as are damaged, and these are one in 200 characters or a single one."""
+    """Return whether text is UTF-8 but for damage. Most of its special characters are then good. Or
+    as many are good as are damaged, and these are one in 200 characters or a single one."""
     read = _read(data, "utf-8")
     special = Counter(_ASCII.sub("", read.text)).items()
     good = sum(number for character, number in special if not _is_accident(character))
@@ -301,8 +301,8 @@ def _sample(data: bytes) -> bytes:
 
 
 def _codec(label: str) -> str:
-    """Return the codec for a label of the Encoding Standard; empty for another one, and for UTF-16,
-    which a file that was searched for its label is not in."""
+    """Return the codec for a label of the Encoding Standard, or an empty text for another label. A
+    file that was searched for its label is not in UTF-16: UTF-8 stands for it."""
     import webencodings
 
     encoding = webencodings.lookup(label) if label else None

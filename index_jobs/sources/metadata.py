@@ -22,10 +22,10 @@ FILE_FIELDS: Mapping[str, MetadataType] = {
     "modified": "date",
     "passage_kind": "keyword",
 }
-"""The fields that documents from files have without a declaration: the name of the file, its
-ending, its path below the root of ids and the folders in this path (``notes/``, ``notes/old/``),
-the second (UTC) of its last modification, and in pages with long lists of links whether a passage
-is such an "index" or "text"."""
+"""The fields that documents from files have without a declaration. ``file`` is the name of the
+file, and ``type`` its ending. ``path`` is its path below the root of ids, with the folders in it
+(``notes/``, ``notes/old/``). ``modified`` is the second (UTC) of its last modification. In pages
+with long lists of links, ``passage_kind`` is "index" or "text"."""
 
 EXTRA = "extra"
 """The keyword field with the values of front matter, as ``key: value``, that no other field
@@ -100,12 +100,12 @@ def check_metadata(declared: Mapping[str, MetadataType]) -> None:
 class MetadataReader:
     """A reader that takes the declared values from records, and counts the other keys.
 
-    ``undeclared`` maps each ignored key to its number of occurrences; ``seen`` holds the declared
-    names that had a value. Both may be set to resume from an earlier run. ``file_fields`` are the
-    fields that the index has without a declaration, those in FILE_FIELDS and those of front matter:
-    records cannot set them. ``new_fields`` are those that this run adds for front matter; ``codes``
-    has the type of those of them that are keywords because it would not keep all values. If
-    ``skips_values``, a value of a record that does not fit its field is left out alone.
+    - ``undeclared``: the number of occurrences of each ignored key.
+    - ``seen``: the declared names that had a value. Both may be set to resume from an earlier run.
+    - ``file_fields``: the fields of FILE_FIELDS and of front matter, which records cannot set.
+    - ``new_fields``: the fields that this run adds for front matter.
+    - ``codes``: the types of new fields that are keywords because these would not keep all values.
+    - ``skips_values``: whether a value of a record that does not fit its field is left out alone.
     """
 
     skips_values = False
@@ -127,11 +127,11 @@ class MetadataReader:
 
     @property
     def fields(self) -> dict[str, MetadataType]:
-        """All fields of the index and their types, those of files last."""
+        """All fields of the index and their types; the fields of files come last."""
         return dict(self.declared) | self.file_fields
 
     def expect_files(self) -> None:
-        """Give a new index the fields of files, except those that are declared."""
+        """Give a new index the fields of files that are not declared."""
         if self._is_new:
             for name, kind in FILE_FIELDS.items():
                 if name not in self.declared:
@@ -139,8 +139,8 @@ class MetadataReader:
 
     def expect_front_matter(self, matters: Iterable[Mapping[str, tuple[str, ...]]]) -> None:
         """Give the index a field for each key of front matter that has none, as far as there is
-        room for it. Its type is the one that nearly all values have, else keyword; keyword too if
-        a value would be written otherwise, such as 01234.
+        room for it. Its type is the type of nearly all values. It is keyword if there is no such
+        type, or if a value would be written otherwise, such as 01234.
 
         ``matters`` are the values of each document. The field EXTRA is added if one needs it.
         """
@@ -234,8 +234,8 @@ class MetadataReader:
         return value if is_kept else None
 
     def _types_of(self, text: str, name: str, *, is_known: bool) -> Iterable[str]:
-        """Yield the types of which a text is a value, with a mark those that would not keep it. For
-        a field whose type is not known, digits alone are no date."""
+        """Yield the types of which a text is a value. A type that would not keep the text has a
+        mark. For a field whose type is not known, digits alone are no date."""
         for kind in FIELD_TYPES.values():
             if (is_known or kind.is_likely(text)) and _read(text, kind.name) is not None:
                 kept = self._front_value(text, name, kind.name) is not None
@@ -245,8 +245,8 @@ class MetadataReader:
                     yield f"{_UNKEPT} {kind.name}"
 
     def _front_name(self, key: str) -> str:
-        """Return the name of the field for a key of front matter: in small letters, and with an
-        underscore for what a name cannot have; empty if there can be none."""
+        """Return the name of the field for a key of front matter, or an empty text if there can be
+        none. It is in small letters, with underscores for characters that a name cannot have."""
         name = _NO_NAME.sub("_", nfc(key).lower()).strip("_-")
         for declared in self.declared:
             if declared.lower() in (name, key.lower()):

@@ -24,14 +24,14 @@ from index_jobs.sources.lines.files import SKIP
 from index_jobs.sources.metadata import MetadataReader
 
 Entry = tuple[int, Document | SourceError | None]
-"""The position after a record, and its document or its error; or None if only time has passed, so
-that the caller can look after other things. A position is a number that grows; the source resumes
-after it."""
+"""The position after a record, and its document or its error. None stands for time that has passed,
+so that the caller can look after other things. A position is a number that grows; the source
+resumes after it."""
 
 
 FileState = tuple[int, str]
-"""The size of a file, and its times of change and inode in a text, which is empty for a file that
-may change again without a trace."""
+"""The size of a file, and its times of change and inode in a text. The text is empty for a file
+that may change again without a trace."""
 
 
 class Source(Protocol):
@@ -68,12 +68,12 @@ class Source(Protocol):
 
     states: Mapping[str, FileState] | None
     """The state in which each file was when the source was opened, by its path below the root of
-    ids; None for a source of records."""
+    ids. None for a source of records."""
 
     @property
     def damaged(self) -> Collection[str]:
-        """What could not be read of the source so far: the ids of files and folders, or an empty
-        text for bad records, which may be any document of it."""
+        """What could not be read of the source so far: the ids of files and folders. An empty text
+        stands for bad records, which may be any document of it."""
         ...
 
     @property
@@ -83,7 +83,7 @@ class Source(Protocol):
 
     @property
     def over_limits(self) -> Mapping[str, FileLimitError]:
-        """Those of ``damaged`` for which there was no time, or that need more than they may take.
+        """The ``damaged`` files for which there was no time, or that need more than they may take.
         They are not tried again."""
         ...
 
@@ -233,11 +233,11 @@ def count_unread(total: Unread, more: Mapping[str, Sequence[Any]]) -> None:
 class Position:
     """The progress of reading, and what was left out so far.
 
-    ``shard`` is the number of the source being read, ``records`` is the position in it (see
-    ``source.Entry``), and ``shard_entries`` counts its records and files before it, good or bad:
-    the number of the next document. ``skipped`` counts bad records, and ``skipped_files`` bad
-    files. ``undeclared`` and ``seen`` are those of MetadataReader. ``unread`` has, for each kind of
-    part that was not read, its number and the ids of the first documents.
+    ``shard`` is the number of the source being read, and ``records`` is the position in it (see
+    ``source.Entry``). ``shard_entries`` counts its records and files before it, good or bad: the
+    number of the next document. ``skipped`` counts bad records, and ``skipped_files`` bad files.
+    ``undeclared`` and ``seen`` are as in MetadataReader. ``unread`` has, for each kind of part that
+    was not read, its number and the ids of the first documents.
     """
 
     shard: int = 0
@@ -276,8 +276,8 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Documents, each with its shard and its number in the shard; with the reading position after
-    them, and ``read_bytes``, the bytes read so far from all sources."""
+    """Documents, each with its shard and its number in the shard, and the reading position after
+    them. ``read_bytes`` are the bytes read so far from all sources."""
 
     documents: list[tuple[int, int, Document]]
     position: Position
@@ -308,7 +308,7 @@ class CorpusReader:
         skip_bad_lines: bool,
         skip_bad_files: bool = False,
     ) -> None:
-        """``ids`` are those of the documents before ``start``. ``is_taken`` is called with an id
+        """``ids`` are the ids of the documents before ``start``. ``is_taken`` is called with an id
         that may be a duplicate, and returns whether a batch already yielded, or an earlier run, has
         it. ``first_shard`` is the number of the first source."""
         self._sources = sources
@@ -358,7 +358,7 @@ class CorpusReader:
     def _take(self, document: Document, source: Source) -> SourceError | None:
         """Add a document to the batch, or return its error if it is a duplicate or too long.
 
-        Its number counts all records before it, bad ones too, so that it depends neither on other
+        Its number counts all records before it, bad ones too. So it depends neither on other
         sources nor on the content of the records, and a process that reads only a part knows it.
         """
         if self._ids.add(document.id) and self._is_duplicate(document.id):

@@ -1,5 +1,5 @@
 """Text that was written for a terminal, as people read it there: without codes of colours, links
-and movements, and with what was struck over another sign, as in manual pages, in its place."""
+and movements. Signs struck over other signs, as in manual pages, take their place."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Adding documents to an existing index.
 
-A document whose id is in the index is compared with the earlier one: it is left alone if it is the
+A document whose id is in the index is compared with the earlier one. It is left alone if it is the
 same, and replaced otherwise.
 """
 
@@ -64,12 +64,12 @@ def add_documents(
 
     ``sources`` and ``source`` are as in ``build_index``; a synchronisation of other sources leaves
     the documents of records alone. Documents are cut and stored with the options with which the
-    index was built. One whose id is in the index replaces the earlier document, unless both are the
-    same: then, and if only the metadata field ``modified`` differs, the earlier one stays. Readers
+    index was built. A document whose id is in the index replaces the earlier one, unless both are
+    the same. The earlier one also stays if only the metadata field ``modified`` differs. Readers
     see the whole update or no part of it. Updates of one process queue. Raises IndexNotFoundError,
-    IndexLockedError if a build or another update still runs after ``wait_s`` seconds, SourceError,
-    ArgumentError for options that contradict those of the index, BuildError, EngineError. After a
-    KeyboardInterrupt, the update is undone.
+    SourceError, BuildError, EngineError, and IndexLockedError if a build or another update still
+    runs after ``wait_s`` seconds. Raises ArgumentError for options that contradict the index. After
+    a KeyboardInterrupt, the update is undone.
     """
     return updated(Addition, sources, to, options or AddOptions(), progress, source, wait_s)
 
@@ -236,8 +236,8 @@ class Addition:
                 interrupts.check()
 
     def _write(self, cuts: Sequence[Cut], position: Position) -> None:
-        """Write the documents of a batch that are new or changed, and delete those that they
-        replace."""
+        """Write the documents of a batch that are new or changed, and delete the documents that
+        they replace."""
         self._ids.update(chunks[0].doc_id for chunks, _ in cuts)
         previous = self._previous(cuts)
         written: list[Cut] = []

@@ -69,9 +69,9 @@ def delete_documents(
 
     Vectors in the folder ``vectors`` (see ``vectors_root``) that fit the index fit it afterwards
     too. Deletes none of the documents if one is unknown, unless ``missing_ok``. Raises
-    UnknownDocumentError, ArgumentError if there are no ids or they are the ids of all documents,
-    IndexNotFoundError, IndexLockedError if a build or another update still runs after ``wait_s``
-    seconds, BuildError, EngineError.
+    UnknownDocumentError, IndexNotFoundError, BuildError, EngineError, and ArgumentError if there
+    are no ids or they are the ids of all documents. Raises IndexLockedError if a build or another
+    update still runs after ``wait_s`` seconds.
     """
     began = time.monotonic()
     progress = progress or Progress()

@@ -1,10 +1,10 @@
-"""The index of a folder of files, kept in the user's cache: built on first use, found by the real
-path of the folder, and removed when the cache grows too large.
+"""The index of a folder of files, kept in the user's cache. It is built on first use, found by the
+real path of the folder, and removed when the cache grows too large.
 
 ``<cache>/folders/<digest>-<program>/`` has ``index``, ``folder`` (the path) and ``in_use.lock``,
 which those who use the index hold together, and whoever removes it holds alone. ``program`` stands
-for the versions of all that decides what an index holds and who can read it, so that two versions
-of the program do not undo each other's indexes.
+for the versions of all that decides what an index holds and who can read it. So two versions of the
+program do not undo each other's indexes.
 """
 
 from __future__ import annotations
@@ -173,8 +173,8 @@ class FolderIndex:
 
 
 class KeptIndex:
-    """The index of a folder as searches and servers keep it: built if there is none, in step with
-    the files, and built again where it is damaged or of another version.
+    """The index of a folder as searches and servers keep it. It is built if there is none, updated
+    with the files, and built again if it is damaged or of another version.
 
     ``progress`` shows builds and, in notes, what they leave out. ``watcher`` keeps the index in
     step with the folder.
@@ -266,7 +266,7 @@ class KeptIndex:
 
 
 def folder_indexes() -> Iterator[FolderIndex]:
-    """Yield the indexes of folders, the one that was unused for the longest time first."""
+    """Yield the indexes of folders, the longest unused first."""
     used: list[tuple[float, FolderIndex]] = []
     for entry in _indexes().glob(f"*/{_FOLDER}"):
         with suppress(OSError):

@@ -47,9 +47,9 @@ def compact_index(
     *,
     vectors: str | Path | None = None,
 ) -> CompactReport:
-    """Merge each shard of an index into one segment, so that scores and order are the same as in a
-    new build of the same documents. Of vectors in the folder ``vectors`` (see ``vectors_root``)
-    that fit the index, only the rows of its texts stay.
+    """Merge each shard of an index into one segment. Scores and order are then the same as in a new
+    build of the same documents. Of vectors in the folder ``vectors`` (see ``vectors_root``) that
+    fit the index, only the rows of its texts stay.
 
     First finishes or undoes an interrupted update. Raises IndexNotFoundError, IndexLockedError,
     VectorsLockedError, VectorsDamagedError, BuildError, EngineError.

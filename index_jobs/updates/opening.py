@@ -1,4 +1,4 @@
-"""Opening an index by its location, or a folder of files by that of its index in the cache."""
+"""Opening an index by its location, or a folder of files by its index in the cache."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _T = TypeVar("_T")
 
 @made_of(FilesOpening)
 def open_index(opening: FilesOpening) -> Index:
-    """Open the index in a folder, or at the address of a server (``https://host:9200/name``), or
-    that of a folder of files.
+    """Open the index in a folder, at the address of a server (``https://host:9200/name``), or of a
+    folder of files.
 
     The index of a folder of files is kept in the user's cache. It is built if there is none, and
     otherwise compared with the files: few and small changes are read first, and with ``fresh`` all.
-    One that is damaged or of another version is built again. ``progress`` shows builds (default:
-    nothing). A folder that holds all files of a user is taken only with ``yes``.
+    An index that is damaged or of another version is built again. ``progress`` shows builds
+    (default: nothing). A folder that holds all files of a user is taken only with ``yes``.
 
     ``filter`` is data (``{"lang": ["en", "de"], "year": {"gte": 2000}, "not": {"draft": True}}``)
     or a query of metadata clauses (``lang:en AND year:>=2000``, NOTs alone allowed) that every
     search, count and read obeys. For a server, user and password are taken from
-    ``OPENSEARCH_USERNAME`` and ``OPENSEARCH_PASSWORD``; ``ca_certs`` is a file of trusted
-    authorities (default: ``OPENSEARCH_CA_CERTS``, else the usual ones), ``client_cert`` and
+    ``OPENSEARCH_USERNAME`` and ``OPENSEARCH_PASSWORD``. ``ca_certs`` is a file of trusted
+    authorities (default: ``OPENSEARCH_CA_CERTS``, else the usual ones). ``client_cert`` and
     ``client_key`` are files for a server that asks for a certificate (default:
     ``OPENSEARCH_CLIENT_CERT`` and ``OPENSEARCH_CLIENT_KEY``).
 
@@ -44,7 +44,7 @@ def open_index(opening: FilesOpening) -> Index:
     ``vectors`` in the folder of the index). If it is named, the vectors are opened and compared
     with the index at once, otherwise by the first search that needs them. ``encoder`` is an open
     encoder or a name (default: the encoder that made the vectors). ``nprobe`` is the number of
-    lists that a search of approximate vectors probes (default: that of the vectors). A query that
+    lists that a search of approximate vectors probes (default: as the vectors say). A query that
     takes the engine longer than ``search_timeout_s`` seconds is stopped with QueryTimeoutError;
     None is no limit.
 
@@ -52,9 +52,9 @@ def open_index(opening: FilesOpening) -> Index:
     updates, on a server within a second. Every call is then answered from one state of the index,
     the newest. Further pages of a result (``offset``, ``after``) come from the state of its first.
 
-    Raises IndexNotFoundError, IndexVersionError, IndexDamagedError, QueryError for the filter,
-    JvmError, VectorsError, and for a server ArgumentError, AccessError, UnavailableError,
-    EngineError; for a folder of files also ArgumentError and what building raises.
+    Raises IndexNotFoundError, IndexVersionError, IndexDamagedError, JvmError, VectorsError, and
+    QueryError for the filter. A server adds ArgumentError, AccessError, UnavailableError and
+    EngineError. A folder of files adds ArgumentError and what building raises.
     """
 
     def opened(location: str) -> Index:
@@ -76,9 +76,9 @@ def located(
     fresh: bool = False,
     yes: bool = False,
 ) -> Generator[_T]:
-    """Yield what ``open`` opens at the location of an index: for a folder of files, at that of its
-    index, built if there is none or it cannot be used, and if ``fresh`` brought in step. Raises
-    what opening and building raise, and as ``folder_of``."""
+    """Yield what ``open`` opens at the location of an index. For a folder of files this is the
+    location of its index. That index is built if there is none or it cannot be used, and with
+    ``fresh`` it is updated. Raises what opening and building raise, and as ``folder_of``."""
     folder = folder_of(str(location), fresh=fresh, yes=yes)
     if folder is None:
         yield open(str(location))

@@ -1,4 +1,4 @@
-"""What an update may ask for, and what of it the index must already have."""
+"""The options of updates, and which of them the index must already have."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from index_jobs.sources.source import Source
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """What a watcher of folders knows, for one of the synchronisations by which an index follows
-    them.
+    """The knowledge of a watcher of folders, for one of the synchronisations by which an index
+    follows them.
 
     ``paths`` are absolute paths: only documents of these files, and of those below them, can have
     changed; None if any can. ``peak`` is the largest number of documents that the index
@@ -46,8 +46,7 @@ class Followed:
 class AddOptions(ReadingOptions):
     """The options of an addition, each said at its field.
 
-    ``encoder``: the one that encodes new texts, open or by name. None: by the name that the vectors
-    have.
+    ``encoder``: the encoder of new texts, open or by name. None: by the name that the vectors have.
     """
 
     dry_run: bool = option(False, "Show which documents would change, and change nothing.")
@@ -65,9 +64,9 @@ class AddOptions(ReadingOptions):
 
 @dataclass(frozen=True, slots=True)
 class SyncOptions(AddOptions):
-    """The options of a synchronisation, with those of an addition.
+    """The options of a synchronisation, and of the addition in it.
 
-    ``followed``: what a watcher knows, if the synchronisation is one of its own.
+    ``followed``: the watcher's knowledge, if the synchronisation is one of its own.
     """
 
     allow_deletes: bool = option(

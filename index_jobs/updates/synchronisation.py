@@ -1,6 +1,5 @@
-"""Bringing an index in line with its sources: an addition that also deletes what they no longer
-have, and that reads only the files that have changed where the index knows them.
-"""
+"""Bringing an index in line with its sources: an addition that also deletes documents that the
+sources no longer have. If the index knows which files have changed, only these are read."""
 
 from __future__ import annotations
 
@@ -42,31 +41,31 @@ def sync_documents(
     *,
     wait_s: float = WAIT_S,
 ) -> AddReport:
-    """Make the index at ``location`` equal to ``sources`` as they are now; if none are named, to
-    those that it was built from, which are read as they were read then.
+    """Make the index at ``location`` equal to ``sources`` as they are now. If none are named, it is
+    made equal to the sources of its build, which are read as they were read then.
 
-    New and changed documents are added as in ``add_documents``; those that came from one of these
-    sources and are no longer in it are deleted. Documents of other sources are left alone, and
-    counted in the report. Of a file or folder that cannot be read and is skipped, no document is
-    deleted; nor of a whole file of records in which bad records are skipped. A source is what its
-    name stands for, made absolute. A source of the index that is the same file or folder under
-    another name, or that is gone while one of these sources has documents of its ids, counts as
-    this one from then on. With ``allow_deletes``, the documents of a source that is gone are
-    deleted.
+    New and changed documents are added as in ``add_documents``. Documents that came from one of
+    these sources and are no longer in it are deleted. Documents of other sources are left alone,
+    and counted in the report. If a file or folder cannot be read and is skipped, none of its
+    documents is deleted. Nor is one of a whole file of records in which bad records are skipped. A
+    source is what its name stands for, made absolute. A source of the index counts as one of these
+    from then on if it is the same file or folder under another name. So does a source that is gone
+    while one of these has documents of its ids. With ``allow_deletes``, the documents of a source
+    that is gone are deleted.
 
     Reads every passage of the index once, unless a watcher names the changed paths; memory grows
-    with the number of documents of the sources. Raises what ``add_documents`` raises; ArgumentError
-    if it would delete all documents, MassDeletionError if more than half of those of a source
-    without ``allow_deletes``; SourceError for a document whose id belongs to another source, and
-    for a source that is gone without ``allow_deletes``.
+    with the number of documents of the sources. Raises what ``add_documents`` raises, and
+    ArgumentError if it would delete all documents. Without ``allow_deletes``, raises
+    MassDeletionError if it would delete more than half of a source's documents, and SourceError for
+    a source that is gone. SourceError is also for a document whose id belongs to another source.
     """
     how = options or SyncOptions()
     return updated(Synchronisation, sources, location, how, progress, None, wait_s)
 
 
 class Synchronisation(Addition):
-    """A synchronisation. ``_paths`` are those of the files that can have changed, None if any can:
-    only they are read."""
+    """A synchronisation. ``_paths`` are the files that can have changed, and only they are read.
+    None if any can."""
 
     @staticmethod
     def command(names: Iterable[str], where: str) -> str:
@@ -128,8 +127,8 @@ class Synchronisation(Addition):
         return () if self._is_as_built else super()._new_names()
 
     def _selected(self, names: Sequence[str]) -> FileSelection:
-        """Return the files that have changed since the index read them, as its table says; all if
-        there is none, if the index was changed otherwise, or if ids do not tell files."""
+        """Return the files that have changed since the index read them, as its table says. Return
+        all without a table, if the index was changed otherwise, or if ids do not tell files."""
         options, manifest = self._options, self._target.manifest
         self._following = Following.of(names, options.format, options.fields, options.files)
         within = None if self._followed is None else self._followed.paths
@@ -220,8 +219,9 @@ class Synchronisation(Addition):
         return previous
 
     def _rename(self, owner: str, source: str, doc_id: str) -> None:
-        """Treat ``owner``, a source of the index that no longer exists, as ``source``, a source of
-        this command that has a document with one of its ids. Raises SourceError if it exists."""
+        """Treat ``owner``, a source of the index that no longer exists, as ``source``. That source
+        of this command has a document with one of its ids. Raises SourceError if ``owner``
+        exists."""
         if not os.path.isabs(owner) or os.path.lexists(owner):
             raise SourceError(
                 f'Document "{doc_id}" of these sources is in the index from another source.',
@@ -301,9 +301,9 @@ class Synchronisation(Addition):
     def _check_deletions(
         self, vanished: Mapping[str, Collection[str]], had: Mapping[str, int]
     ) -> None:
-        """Raise MassDeletionError if too many documents of a source are gone. For a watcher, those
-        that others replace do not count, because files were moved; those that its last updates
-        deleted do. A document has to be left."""
+        """Raise MassDeletionError if too many documents of a source are gone. For a watcher,
+        documents that others replace do not count, because files were moved. Documents that its
+        last updates deleted do. A document has to be left."""
         followed = self._followed or Followed()
         added = len(self._changes["added"]) if self._followed is not None else 0
         moved = added + followed.coming

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 class VectorUpdate:
     """The vectors of an index during one update.
 
-    Added texts are encoded before the index publishes them, and the state of the new placement is
+    Added texts are encoded before the index publishes them. The state of the new placement is
     written just before, so that vectors and index change at once. The next update finds the rows
     that an interrupted one has encoded.
     """
@@ -58,7 +58,7 @@ class VectorUpdate:
         check: Callable[[], None] = lambda: None,
     ) -> None:
         """Find the vectors of the index, which has this placement before the update. Vectors that
-        do not fit it then are left alone. ``encoder`` is that of AddOptions. ``check`` is called
+        do not fit it then are left alone. ``encoder`` is as in AddOptions. ``check`` is called
         between texts that are encoded, and may raise. Raises MissingExtraError."""
         self._location = location
         self._embeds = embeds

@@ -1,8 +1,8 @@
 """Watching folders: an index follows its sources, by one synchronisation after another.
 
-The system reports the paths that change; only their documents are read again. As reports can be
-lost, and network file systems make none of the changes of other machines, the sizes and times of
-all files are compared from time to time too.
+The system reports the paths that change; only their documents are read again. Reports can be lost,
+and network file systems make none of the changes of other machines. So the sizes and times of all
+files are compared from time to time too.
 """
 
 from __future__ import annotations
@@ -72,10 +72,9 @@ class Watcher:
     """A watcher, which keeps an index in step with folders and files until it is stopped.
 
     An index has one at a time. With options of a build, the watcher builds the index if there is
-    none. It skips bad files
-    and records. It does not follow a mass deletion: the index keeps the documents and follows all
-    other changes, and the problem stays noted until the files are back, or somebody synchronises
-    the index with ``allow_deletes``.
+    none. It skips bad files and records. It does not follow a mass deletion: the index keeps the
+    documents and follows all other changes. The problem stays noted until the files are back, or
+    somebody synchronises the index with ``allow_deletes``.
     """
 
     def __init__(
@@ -88,7 +87,7 @@ class Watcher:
         report: Callable[[AddReport | BuildReport], object] = lambda report: None,
         withdraw: Callable[[AragError, bytes | None], bool] = lambda error, state: False,
     ) -> None:
-        """Take the options of a first build, which updates follow, or those of updates alone.
+        """Take the options of a first build, which updates follow, or the options of updates alone.
         ``progress`` shows the build and gets new problems as notes, ``report`` gets the report of
         each change, and of files that cannot be read. ``withdraw`` is asked whether an index in
         which an error shows has been taken back, to be built again (default: never)."""
@@ -238,8 +237,8 @@ class Watcher:
             return 0.0 if is_done and len(left) < len(files.changed) else RETRY_S
 
     def _compared(self, paths: set[str] | None) -> Comparison | None:
-        """Compare all files, or those at and below paths, with those that the index has read; None
-        if that is not known."""
+        """Compare all files, or the files at and below paths, with the files that the index has
+        read. None if these are not known."""
         look = self._following.look(paths)
         table = FileTable.read(self._location, self._following.digest())
         if look is None or table is None or _published(self._location) is None:
@@ -261,7 +260,7 @@ class Watcher:
         return True
 
     def _settled(self, files: Comparison, began: str, *, is_done: bool) -> set[str]:
-        """Note how the index stands after changed files were read, and return the paths of those
+        """Note how the index stands after changed files were read, and return the paths of files
         that are still to be read. ``is_done`` says that no update failed."""
         after = self._compared(files.changed)
         if after is None:
@@ -297,8 +296,8 @@ class Watcher:
             note_standing(known.now_in_step(moment))
 
     def _is_known(self, files: Comparison) -> bool:
-        """Return whether nothing has changed but the files that are gone and held, and nobody else
-        has changed the index meanwhile, who may have deleted their documents."""
+        """Return whether nothing has changed but the files that are gone and held. False if
+        somebody else has changed the index meanwhile, who may have deleted their documents."""
         if not self._held:
             return not files.changed
         is_same = files.changed == self._held and files.changed.isdisjoint(files.look.files)
@@ -376,8 +375,8 @@ class Watcher:
 class _Changes:
     """The changes below folders, as the system reports them to a thread.
 
-    It reports none of those that other machines make on a network, none of single files, which
-    editors replace, and none if it cannot watch so many folders.
+    It reports no changes that other machines make on a network, and none of single files, which
+    editors replace. It reports none at all if it cannot watch so many folders.
     """
 
     def __init__(self, sources: Sequence[str], stop: threading.Event, *, no_ignore: bool) -> None:
@@ -451,7 +450,7 @@ class _Changes:
         return None if is_any or not paths.isdisjoint(self._roots) else paths
 
     def _is_of_interest(self, change: object, path: str) -> bool:
-        """Return whether a path may be that of a file that is indexed, or of rules for them."""
+        """Return whether a path may belong to a file that is indexed, or to rules for files."""
         del change
         root = next((root for root in self._roots if path.startswith(f"{root}/")), None)
         if root is None or self._no_ignore:

@@ -36,9 +36,9 @@ _ACTION_BYTES = 256
 
 
 class Cluster:
-    """A Ray cluster, entered for the time of a job: the one to which this process is connected,
-    else the one at an address: ``auto`` (RAY_ADDRESS, or the one that runs on this machine),
-    ``local`` (started here, and ended afterwards) or ``HOST:PORT``.
+    """A Ray cluster, entered for the time of a job. It is the cluster to which this process is
+    connected, else the cluster at an address. An address is ``auto`` (RAY_ADDRESS, or the cluster
+    that runs on this machine), ``local`` (started here, and ended afterwards) or ``HOST:PORT``.
 
     Entering raises MissingExtraError, UnavailableError if there is no cluster, and ArgumentError if
     its machines have another version of Ray or of this program, or none.
@@ -100,8 +100,8 @@ class Cluster:
             ) from error
 
     def check(self, needs: Mapping[str, bytes | None]) -> None:
-        """Compare the program on all machines with the one here, and raise ArgumentError if one of
-        them does not see a file or folder of ``needs`` (with this content, unless it is None)."""
+        """Compare the program on all machines with this one. Raise ArgumentError if a machine does
+        not see a file or folder of ``needs`` (with this content, unless it is None)."""
         version = program_version()
 
         # Ray sends a function inside of another by its code: the program may be missing there.
@@ -154,8 +154,8 @@ class Cluster:
     def everywhere(
         self, function: Callable[[], Done], workers: int | None = None, *, gpus: bool = False
     ) -> list[Done]:
-        """Call a function on each machine, at once, or as one of ``workers``: then on those that
-        have GPUs, if they work with these."""
+        """Call a function on each machine, at once, or as one of ``workers``. If these work with
+        GPUs, only machines that have some are called."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         needs = {"num_cpus": 0} if workers is None else self._needs(workers, gpus)

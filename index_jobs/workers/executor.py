@@ -1,7 +1,7 @@
 """Work on items, at once or one after the other, whose results come back in the order of the items.
 
-The item itself (a batch of a build, a block of its sources, a piece of an embedding) stays in this
-process: a worker gets its payload and returns the result.
+The item itself, such as a batch of a build, a block of its sources or a piece of an embedding,
+stays in this process. A worker gets its payload and returns the result.
 """
 
 from __future__ import annotations

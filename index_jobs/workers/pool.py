@@ -1,8 +1,8 @@
 """Worker processes of a build or an embedding, on this machine.
 
 Workers are new Python processes, not forks, because a Java virtual machine does not survive a fork.
-Each has its own process group, so that Ctrl-C in a terminal reaches only the build, and each ends
-when its input is closed, however the build ends.
+Each has its own process group, so that Ctrl-C in a terminal reaches only the build. Each ends when
+its input is closed, however the build ends.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ main(int(connection))
 
 
 def default_workers(source_bytes: int, cores: int | None = None) -> int:
-    """Return how many worker processes to use for sources of this size on disk: none for a small
-    corpus, else one for each core except the one that reads and writes."""
+    """Return how many worker processes to use for sources of this size on disk. A small corpus
+    needs none. Otherwise each core has one, except the core that reads and writes."""
     if source_bytes < WORTHWHILE_BYTES:
         return 0
     if cores is None:

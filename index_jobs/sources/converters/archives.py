@@ -1,7 +1,7 @@
 """Archives that hold XML: files of Office, and books.
 
-Nothing outside of an archive is read: external entities, links and macros are ignored. What it may
-unpack to is bounded by the process that converts it.
+Nothing outside of an archive is read: external entities, links and macros are ignored. The process
+that converts an archive bounds the size of its content.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _USUAL_FORMS = (
         b"vnd.%spresentationml.presentation.main+xml" % _OFFICE,
     ),
 )
-"""What libraries do not read, and what they read instead: names of Strict Open XML, relations to
-nothing, which some programs write, and types of templates, slide shows and files with macros."""
+"""Forms that libraries do not read, each with the form to read instead. They are names of Strict
+Open XML, relations to nothing, and types of templates, slide shows and files with macros."""
 
 _ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -139,7 +139,7 @@ def converter(kind: str, document_of: Callable[[IO[bytes]], ConvertedDocument]) 
 def document_of_parts(
     title: str, text: str, parts: Iterable[Part], roots: Iterable[Element] = ()
 ) -> ConvertedDocument:
-    """Return a document; what is not read is counted below ``roots``, by its name for reports."""
+    """Return a document. Elements below ``roots`` that are not read are counted, by their names."""
     unread = Counter(
         shown for root in roots for name, shown in _UNREAD.items() for _ in root.iter(name)
     )

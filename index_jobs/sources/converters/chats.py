@@ -66,7 +66,7 @@ def _turns(chat: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _texts(content: Any) -> Iterator[str]:
-    """Yield the texts of a message that its reader sees, and those of attached files."""
+    """Yield the texts of a message that its reader sees, and the texts of attached files."""
     match content:
         case str(text) | {"text": str(text)} | {"extracted_content": str(text)}:
             yield text

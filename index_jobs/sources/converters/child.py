@@ -2,8 +2,8 @@
 the files to its output.
 
 Libraries read files of strangers here, within limits of time and memory, so that no file stops or
-fills the process that needs it (see ``conversion.py``, which starts and watches this one). It ends
-with its parent, and ignores Ctrl-C, which its parent handles.
+fills the process that needs it. ``conversion.py`` starts and watches this process. It ends with its
+parent, and ignores Ctrl-C, which its parent handles.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _BATCH_CHARACTERS = 1 << 18
 _BATCH_S = 0.1
 _SPARE_S = 5
 _SPARE_MEMORY = 2
-"""The limits of the system are behind those that the parent keeps, which can name them."""
+"""The system's limits are above the parent's, which can name the limit that a file broke."""
 
 
 class Request(NamedTuple):

@@ -107,8 +107,8 @@ _LANGUAGES = {
     )
     for ending in endings.split()
 }
-"""For each ending: comments, and then strings, which are hidden; and the beginning of a definition,
-which has a keyword and a name, or a name alone."""
+"""For each ending: comments and strings, which are hidden, and the beginning of a definition. A
+definition has a keyword and a name, or a name alone."""
 
 _CALLS_IN_CLASSES = (_JAVA, _JS)
 """Besides C: where a function may be a name before a bracket, here in classes only."""
@@ -132,8 +132,8 @@ def outline(text: str, ending: str) -> Outline:
 
 
 class _Open(NamedTuple):
-    """A definition whose end is not known: its indentation, its first line, the last line before
-    its body, what it is called, and whether it is a section."""
+    """A definition whose end is not known. It has its indentation, its first line, the last line
+    before its body, and its name. ``is_section`` is whether it is a section."""
 
     indent: int
     first: int

@@ -105,8 +105,8 @@ def _book(archive: ZipFile) -> _Book:
 
 
 def _names(archive: ZipFile) -> dict[str, str]:
-    """Return the names in a book by themselves, and by their lower case where no other name is
-    that: many books are made where upper and lower case are the same."""
+    """Return the names in a book by themselves, and by their lower case unless another name is the
+    same. Many books are made where upper and lower case are the same."""
     names = [name for name in archive.namelist() if not name.endswith("/")]
     return {name.lower(): name for name in names} | {name: name for name in names}
 

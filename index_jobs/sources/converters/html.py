@@ -190,10 +190,10 @@ def decoded_markup(data: bytes, where: str, label: str = "") -> Decoded:
 def page_of(markup: str) -> Page:
     """Return the title and the text of HTML or XHTML.
 
-    The title is that of ``<title>``, without the name of the site where the first ``<h1>`` is its
-    beginning; else the first ``<h1>``. Headings begin with ``#``, items of lists with ``-``, and
-    cells of a row are separated by ``|``. Elements that are hidden or that hold navigation, by
-    their tag, class or role, are left out.
+    The title is ``<title>`` or, if there is none, the first ``<h1>``. If the title begins with this
+    ``<h1>``, the name of the site behind it is left out. Headings begin with ``#``, items of lists
+    with ``-``, and cells of a row are separated by ``|``. Elements that are hidden or that hold
+    navigation, by their tag, class or role, are left out.
     """
     from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
@@ -319,8 +319,8 @@ def _qualified(term: str, id: str) -> str:
 
 
 class _Frame:
-    """An element that may be a unit, while it is open: its first piece of text, the place of its
-    part, and what the page held when it began."""
+    """An element that may be a unit, while it is open. It keeps its first piece of text, the place
+    of its part, and what the page held when it began."""
 
     def __init__(self, tag: str, text: _Text) -> None:
         self.tag = tag
@@ -377,7 +377,7 @@ class _Text:
         self._lists: list[_List] = []
         self._nested = defaultdict[str, int](int)  # how many elements are open, by their tags
         self.parts: list[Part | None] = []
-        """The parts in the order in which they begin; None for those that are not units."""
+        """The parts in the order in which they begin; None for a part that is not a unit."""
 
         self._frames: list[_Frame] = []
         self.lines = 0

@@ -114,10 +114,10 @@ def convert_mailbox(
 
 
 def _messages(file: CorpusFile) -> Iterator[bytes | None]:
-    """Yield the messages of a mailbox; None for one that is too long.
+    """Yield the messages of a mailbox; None for a message that is too long.
 
     A message begins, after an empty line, with a line ``From sender date`` (or, by Thunderbird, a
-    bare ``From ``): one with a date as in the standard, or that a header follows.
+    bare ``From ``). The line has a date as in the standard, or a header follows it.
 
     Raises SourceError if the file does not begin so.
     """
@@ -212,8 +212,8 @@ def _identity(message: EmailMessage) -> dict[str, Any]:
 
 
 def _shown_parts(message: EmailMessage, where: str, unread: Counter[str]) -> Iterator[str]:
-    """Yield the texts that a mail program shows of a message or of a part of it, in order: of
-    alternatives the plainest one that has as much to say, and messages that were forwarded."""
+    """Yield the texts that a mail program shows of a message or of a part of it, in order, also of
+    messages that were forwarded. Of alternatives this is the plainest that has as much to say."""
     kind, subtype = message.get_content_maintype(), message.get_content_subtype()
     if message.is_attachment() and kind != "message":
         return
@@ -255,8 +255,8 @@ def _text(part: EmailMessage, where: str, unread: Counter[str]) -> str:
 
 
 def _unflowed(lines: Iterable[str], blank: str) -> Iterator[str]:
-    """Return the paragraphs of a text of ``format=flowed`` (RFC 3676), whose lines end with a blank
-    where they go on; between two of them stands ``blank``."""
+    """Return the paragraphs of a text of ``format=flowed`` (RFC 3676). Its lines end with a blank
+    if they go on; ``blank`` joins two of them."""
     paragraphs: list[list[str]] = []
     depth, goes_on = "", False
     for line in lines:

@@ -18,7 +18,7 @@ _MOST = 3_999
 """Higher numbers are written in digits, as are those below 1."""
 
 _FORMS = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
-"""Forms of Word by those of pages and of OpenDocument."""
+"""The forms of numbers in Word, by their names in pages and in OpenDocument."""
 
 _ENDINGS = {1: "st", 2: "nd", 3: "rd"}
 _PLACE = re.compile(r"%([1-9])")
@@ -97,8 +97,8 @@ class NumberedList(NamedTuple):
 class Numbering:
     """The numbers of the paragraphs of a document, which are asked for in order.
 
-    ``definitions`` is the part of a document with its lists; ``chain`` yields a style and those
-    that it is based on.
+    ``definitions`` is the part of a document with its lists. ``chain`` yields a style and the
+    styles that it is based on.
     """
 
     def __init__(

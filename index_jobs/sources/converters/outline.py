@@ -20,8 +20,8 @@ _CUT = " ..."
 class Part(NamedTuple):
     """A unit as a converter sees it. See Unit.
 
-    One with a ``level`` above 0 is a heading, whose section ends before the next heading of this or
-    a lower level, or with the part that it is in; its ``end`` is not looked at.
+    A part with a ``level`` above 0 is a heading; its ``end`` is not looked at. Its section ends
+    before the next heading of this or a lower level, or with the part that it is in.
     """
 
     first: int
@@ -83,7 +83,7 @@ def name_of(words: str) -> str:
 
 
 def ends_by_indent(lines: list[str]) -> list[int]:
-    """Return, for each line, the next one that is not blank and not further indented than it."""
+    """Return, for each line, the next line that is not blank and not further indented than it."""
     ends = [len(lines)] * len(lines)
     open_lines: list[tuple[int, int]] = []
     for number, line in enumerate(lines):
@@ -96,8 +96,8 @@ def ends_by_indent(lines: list[str]) -> list[int]:
 
 
 def _text_lines(text: str) -> tuple[list[int], list[int]]:
-    """Return, for each line, the first line from there on that is not blank; and for each number of
-    lines, the end of the last of them that is not blank."""
+    """Return two lists. One has for each line the first line from there on that is not blank. The
+    other has for each number of lines the end of their last line that is not blank."""
     blank = [not line or line.isspace() for line in text.split("\n")]
     ends = [0]
     for number, is_blank in enumerate(blank, 1):

@@ -1,5 +1,5 @@
-"""Panels of web pages: hidden elements that a reader opens, by a tab, a button, a link to a note,
-or the search of the browser."""
+"""Panels of web pages: hidden elements that a reader opens. A tab, a button, a link to a note, or
+the search of the browser opens them."""
 
 from __future__ import annotations
 

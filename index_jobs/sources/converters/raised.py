@@ -1,8 +1,8 @@
 """Text that stands above, below or over other text: raised and lowered runs, fractions, roots, and
 readings of ruby text.
 
-A converter encloses such text in marks, which no format of text has, and ``written`` puts signs in
-their place, so that the words and numbers beside it stay what they are: ``10⁶`` and not ``106``.
+A converter encloses such text in marks, which no format of text has. ``written`` puts signs in
+their place, so that the words and numbers beside it stay as they are: ``10⁶`` and not ``106``.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ _RULES = [
     )
 ]  # fmt: skip
 """How text is written, by what stands before it, its mark, and what ends and follows it. The first
-rule that matches holds; those that need signs are passed over where there are not enough."""
+rule that matches holds. A rule that needs signs is passed over if there are not enough."""
 
 _CONTEXT = 40
 _LONGEST = 24
@@ -176,7 +176,7 @@ def _plain_fraction(fraction: re.Match[str]) -> str:
 
 
 def _with_readings_behind(ruby: re.Match[str]) -> str:
-    """Return a text whose readings stand behind it, so that its words are whole. Those of
+    """Return a text whose readings stand behind it, so that its words are whole. The readings of
     characters that stand side by side are joined."""
     pieces = cast("list[str]", _READING.split(ruby[0])[1:])
     readings = "".join(

@@ -29,8 +29,8 @@ MAX_FILE_BYTES = 1 << 28
 """The largest file that is read as a whole (256 MiB). Tables and mailboxes are streamed."""
 
 LARGE_BYTES = 1 << 17
-"""The size from which a file of any type is converted, and its text cut, within limits: whatever
-takes more than linear time takes no long time below."""
+"""The size from which a file of any type is converted, and its text cut, within limits. Below it,
+even work that takes more than linear time takes no long time."""
 
 PAGE = b"<doc id="
 """The beginning of a file of wikiextractor."""
@@ -59,7 +59,7 @@ class ConvertedDocument(NamedTuple):
     ``id`` is the whole id, if a column of the file has it, and empty otherwise. ``unread`` counts
     the parts of the document that were not read, by kind ("page without text"). ``outline`` numbers
     the lines of ``text``. ``front`` has the values of front matter, by their keys. A long text is
-    cut already: ``sentence_ends`` and ``passages`` are those of Document.
+    cut already: ``sentence_ends`` and ``passages`` are as in Document.
     """
 
     suffix: str
@@ -156,11 +156,11 @@ class FileType:
     ``endings`` are in lower case. ``summary`` describes the files, for help. ``function`` is the
     converter, as ``module:function`` in this room. ``packages`` maps the packages of the extra
     ``files`` that it needs to the modules by which they are imported. A file that ``has_many``
-    documents is a table or a mailbox; others are one document. What ``may_be_other`` than its name
-    says is left out if it is no text and, where a user names it as a source, looked at for records
-    first. Files of a folder with more than ``most_bytes`` are left out, and its language is not
-    detected by this type. A ``limited`` type is
-    converted in a process of its own, as those with packages are.
+    documents is a table or a mailbox; others are one document. A file that ``may_be_other`` than
+    its name says is left out if it is no text. If a user names it as a source, it is looked at for
+    records first. Files of a folder with more than ``most_bytes`` are left out, and its language is
+    not detected by this type. A ``limited`` type is converted in a process of its own, as those
+    with packages are.
     """
 
     name: str
@@ -194,7 +194,7 @@ class FileType:
 def _as_printed(
     convert: Converter, path: Path, where: str, fields: Fields
 ) -> Iterator[ConvertedDocument | SourceError]:
-    """Yield the documents of a file without what is meant for a terminal alone. See Converter."""
+    """Yield the documents of a file without the codes for a terminal alone. See Converter."""
     for entry in convert(path, where, fields):
         if isinstance(entry, ConvertedDocument):
             text, codes = as_printed(entry.text, is_code=is_code(where))
@@ -331,8 +331,8 @@ _IN_MAILDIR = re.compile(r"\d{9,11}\.[^.]+\.[^/]+")
 
 
 def ending_of(name: str) -> str:
-    """Return the ending of a name or path in lower case; that of ``a.log`` for ``a.log.1`` and
-    ``a.log-20240105``. It is empty without one, and for a message in a Maildir."""
+    """Return the ending of a name or path in lower case. For ``a.log.1`` and ``a.log-20240105`` it
+    is the ending of ``a.log``. It is empty without one, and for a message in a Maildir."""
     ending = os.path.splitext(name)[1].lower()
     if ending in _BY_ENDING:
         return ending

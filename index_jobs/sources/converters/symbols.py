@@ -1,4 +1,4 @@
-"""Fonts of symbols: what is seen where a text in them has other characters."""
+"""Fonts of symbols: the signs that a reader sees for other characters in a text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def symbol_font(name: str | None) -> str:
 
 def as_seen(text: str, font: str) -> str:
     """Return what is seen of a text in a font. Private characters in a font of letters are taken
-    for those of Symbol, as Word does."""
+    for characters of Symbol, as Word does."""
     if not font and text.isascii():
         return text
     table = _tables()[font or "symbol"]

@@ -89,8 +89,8 @@ def convert_if_text(
 
 
 def _has_json_lines(path: Path, where: str) -> bool:
-    """Return whether a file begins with objects of JSON on lines of their own, as files have that
-    many programs wrote together (``part-00000``, ``wiki_00``), or with a page of wikiextractor."""
+    """Return whether a file begins with objects of JSON on lines of their own, or with a page of
+    wikiextractor. Files of many programs at once have such lines (``part-00000``, ``wiki_00``)."""
     first: list[Any] = []
     with suppress(SourceError), CorpusFile(path, where) as file:
         beginning = file.first_bytes(_LOOKED_AT_BYTES)
@@ -157,8 +157,8 @@ def markdown(text: str) -> tuple[str, Outline, FrontMatter]:
     """Return the title, the outline and the front matter of a text of Markdown (CommonMark, with
     tables), in which no carriage return stands alone.
 
-    The title is that of the front matter, or else the first heading; a heading too long to be one
-    is passed over.
+    The title is the title of the front matter, or else the first heading. A heading too long for a
+    title is passed over.
     """
     whole = text.replace("\r\n", "\n")
     front = front_matter(whole)

@@ -28,8 +28,8 @@ def path_id(relative: str) -> str:
     different ids.
 
     Blanks at either end of a name, controls and bytes that are not UTF-8 are escaped by their bytes
-    (``caf\\xe9.txt``), and so is the backslash of what would be such an escape. Of a long path, the
-    beginning is kept, a digest, and the ending.
+    (``caf\\xe9.txt``). If a name looks like such an escape, its backslash is escaped. A long path
+    is cut: its beginning, a digest, and the ending stay.
     """
     identifier = nfc(_ODD.sub(_escaped, relative))
     data = identifier.encode()

@@ -106,8 +106,8 @@ def rules_of(
 
 
 def _excludes(repository: Path) -> Path:
-    """Return the file of excludes of a repository; one that is a file names the folder of a working
-    tree, which names the folder that all working trees share."""
+    """Return the file of excludes of a repository. If the repository is a file, it names the folder
+    of a working tree. That folder names the folder that all working trees share."""
     folder = repository
     for name, prefix in ((repository, "gitdir: "), ("commondir", "")):
         path = folder / name

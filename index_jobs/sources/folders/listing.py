@@ -121,12 +121,12 @@ def listed(files: Sequence[SourceFile], left_out: LeftOut) -> Iterator[SourceFil
 class FolderListing:
     """The files below a folder, sorted by path, one folder at a time.
 
-    Hidden entries (their names begin with a dot), IGNORED_FOLDERS, entries that .gitignore files
-    exclude, and generated files are left out, unless the selection says ``no_ignore``; indexes and
-    the files with which Office marks an open document (``~$report.docx``) always are. Links to
-    files of the folder count as files of it; other links are not followed. Raises SourceError if
-    the folder cannot be read; a file of the listing has the problem of one below it, or of its own
-    name, such as ``passwords.txt``.
+    These are left out unless the selection says ``no_ignore``: hidden entries (with a dot before
+    their names), IGNORED_FOLDERS, files that .gitignore excludes, and generated files. Always left
+    out are indexes, and the files with which Office marks an open document (``~$report.docx``).
+    Links to files of the folder count as files of it; other links are not followed. Raises
+    SourceError if the folder cannot be read. A file of the listing has the problem if a folder
+    below cannot be read, or if its name is such as ``passwords.txt``.
     """
 
     def __init__(self, name: str, files: FileSelection, *, only_text: bool = False) -> None:
@@ -215,8 +215,8 @@ class FolderListing:
                 yield relative, entry, problem
 
     def _folder(self, folder: str, prefix: str, rules: IgnoreRules | None) -> _Folder:
-        """Return the entries of a folder, whose path below the root is ``prefix``, in order, each
-        with its relative path; and the rules for them, given those of the folder above."""
+        """Return the entries of a folder in order, each with its relative path, and the rules for
+        them. ``prefix`` is the folder's path below the root; ``rules`` are of the folder above."""
         where = f"{self._name}/{prefix}"
         with readable(where), os.scandir(folder) as entries:
             shown = [
@@ -342,7 +342,7 @@ def _named_like_secrets(relative: str, where: str) -> SourceFile:
 
 
 def one_file(name: str, files: FileSelection, type: FileType | None = None) -> Listing:
-    """Return the listing of a file that is named as a source, which is read whatever its size, as
+    """Return the listing of a file that is named as a source. It is read whatever its size, and as
     text if its ending is not known. Secrets are left out as below a folder: a shell that writes out
     ``*.md`` names them too."""
     type = type or file_type_of(name) or PLAIN_TEXT

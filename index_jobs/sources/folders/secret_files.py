@@ -17,8 +17,8 @@ from arag_search.corpus import is_code, nfc
 from index_jobs.sources.converters.registry import FILE_TYPES, file_type_of
 
 Suspicion = Literal["none", "text", "note", "name", "key"]
-"""What leaves a file out: nothing, its text, also that this is no running text, its name, or its
-name even if its type is not known."""
+"""The reason to leave a file out. "text": its text. "note": its text, or that this is no running
+text. "name": its name. "key": its name, even if its type is not known."""
 
 NAMED = "named like passwords or keys"
 KEY_LINES = "lines with keys, left out of code"
@@ -136,8 +136,8 @@ def _seed_words() -> frozenset[str]:
 
 
 def _is_seed(text: str) -> bool:
-    """Return whether a text has twelve words for wallets in a row, and less than five others. Of a
-    seed, nearly all words are different."""
+    """Return whether a text has twelve words for wallets in a row, and less than five others.
+    Nearly all words of a seed are different."""
     row: list[str] = []
     is_seed, others = False, 0
     for match in _LETTERS.finditer(text.lower()):

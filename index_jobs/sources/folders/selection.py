@@ -175,7 +175,7 @@ class FileSelection:
         return "none" if is_wanted else suspicion_of(name)
 
     def signature(self) -> dict[str, Any]:
-        """Return the options by their names, except those that do not change what is indexed."""
+        """Return the options that change what is indexed, by their names."""
         values = values_of(self)
         del values["skip_bad_files"], values["file_limits"]
         return values

@@ -62,8 +62,8 @@ _AHEAD = 8
 class FileSource:
     """Files, which converters turn into documents.
 
-    A position in the source (see ``source.Entry``) is the number of the file, and the number of
-    entries read from it in the lower 32 bits: to resume, the files before it need not be read.
+    A position in the source (see ``source.Entry``) is the number of the file and, in the lower 32
+    bits, the number of entries read from it. To resume, the files before it need not be read.
     """
 
     def __init__(
@@ -137,8 +137,8 @@ class FileSource:
     def _look(self, left_out: LeftOut) -> tuple[dict[str, Any], dict[str, FileState]]:
         """List the files, and return their signature and their states.
 
-        A file that changed just now may change again at the same time: what is read later than a
-        tick of the clock is sure, and that tick is waited for where it is short.
+        A file that changed just now may change again at the same time. Files that are read later
+        than a tick of the clock are sure. A short tick is waited for.
         """
         digest = hashlib.sha256()
         states: dict[str, FileState] = {}
@@ -333,7 +333,7 @@ class FileSource:
     def _checked(
         self, file: SourceFile, begun: Conversion | None = None
     ) -> Iterator[ConvertedDocument | SourceError | None]:
-        """Yield the contents of a file only if all of it can be read: a skipped file must not leave
+        """Yield the contents of a file only if all of it can be read. A skipped file must not leave
         its first documents in the index.
 
         A file too large to be held in memory is read twice, and not in a hurry. Raises SourceError.
@@ -454,8 +454,7 @@ def bad_file(error: SourceError) -> BadFileError:
 
 
 def _moment(seconds: float) -> str:
-    """Return the second of a time stamp in UTC, empty for one that is not in the years 1 to
-    9999."""
+    """Return the second of a time stamp in UTC, empty if it is not in the years 1 to 9999."""
     try:
         moment = datetime.fromtimestamp(seconds // 1, UTC)
         return moment.replace(tzinfo=None).isoformat() + "Z"

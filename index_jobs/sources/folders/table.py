@@ -1,7 +1,7 @@
 """The table of the files that an index has read, by which it is known what changed since.
 
-Of each file it has the size, the times of its last write and of its last change of any kind, and
-the inode: the second time moves with every write and rename, and when the first is set back.
+For each file it has the size, the times of its last write and of its last change of any kind, and
+the inode. The second time moves with every write and rename, and when the first is set back.
 Comparing them costs a listing. The table belongs to the texts of an index: after an update from
 other sources it counts for nothing, and all files are read.
 """
@@ -52,14 +52,14 @@ MOST_FILES = 50_000
 """The number of files up to which they are compared before each answer."""
 SMALL_FILES = 20
 SMALL_BYTES = 1_000_000
-"""What is read before an answer of the files that no other process converts."""
+"""The bytes that are read before an answer, of files that no other process converts."""
 _MOST_KEPT = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Following:
-    """Sources of files and how they are read: what a table of their files belongs to. ``files`` has
-    the root of all sources."""
+    """Sources of files and how they are read, to which a table of their files belongs. ``files``
+    has the root of all sources."""
 
     names: tuple[str, ...]
     format: Format | None
@@ -117,8 +117,8 @@ class Following:
 
 
 class Look(NamedTuple):
-    """Files as they are, by their absolute paths; the paths of the same files below the root of
-    ids; and what is left out, as in a Source."""
+    """Files as they are, by their absolute paths. ``relative`` has their paths below the root of
+    ids. Files that were left out are as in a Source."""
 
     files: dict[str, FileState]
     relative: Mapping[str, str]
@@ -126,8 +126,8 @@ class Look(NamedTuple):
     large_files: Sequence[str]
 
     def not_read(self, unread: Iterable[str]) -> dict[str, int]:
-        """Return how many files could hold text and are not in an index, by kind; ``unread`` are
-        those that could not be read."""
+        """Return how many files could hold text and are not in an index, by kind. ``unread`` are
+        the paths of files that could not be read."""
         counts = Counter(
             {
                 kind.lstrip("."): count
@@ -175,9 +175,9 @@ def unread_of(look: Look, sources: Iterable[Source]) -> dict[str, str]:
 @dataclass(frozen=True, slots=True)
 class FileTable:
     """The files of ``how`` (see Following.digest) that the index with this fingerprint has read.
-    ``unread`` are those that could not be, or that were left out with these words. ``slow`` are
-    those, as they were, that were broken off because one alone takes longer than an answer may
-    wait, or that need more than a file may take, and then are in ``unread`` too."""
+    ``unread`` could not be read, or were left out with these words. ``slow`` has the states of
+    files that alone take longer than an answer may wait, and were broken off. It also has files
+    that need more than a file may take, which are ``unread`` too."""
 
     how: str
     fingerprint: str
@@ -254,8 +254,8 @@ def _same(before: FileState | None, now: FileState) -> bool:
 
 
 class Comparison(NamedTuple):
-    """The files as they are at a look, the table of an index, and the paths of the files that are
-    new, changed or gone since: of all if it ``is_whole``, else of some."""
+    """The files as they are at a look, the table of an index, and the paths of changed files. These
+    are new, changed or gone since. If it ``is_whole``, all files were compared, else some."""
 
     look: Look
     table: FileTable
@@ -263,8 +263,8 @@ class Comparison(NamedTuple):
     is_whole: bool
 
     def by_cost(self) -> tuple[list[str], list[str], list[str]]:
-        """Return the changed files that are there by what reading them costs: little, those that
-        another process converts, and those that take long."""
+        """Return the changed files that are there in three lists, by the cost of reading them. The
+        first cost little, another process converts the second, and the third take long."""
         costs: tuple[list[str], list[str], list[str]] = [], [], []
         for path in sorted(self.changed & self.look.files.keys()):
             state, type = self.look.files[path], file_type_of(path)

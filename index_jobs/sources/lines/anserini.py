@@ -74,7 +74,7 @@ class LuceneIndexFolder(RecordSource):
     """The documents that a Lucene index stores, in index order.
 
     The id is the field ``id``. The text comes from ``raw`` (an object or plain text) or from
-    ``contents``; the title and the metadata come from the object or from stored fields. Raises
+    ``contents``. The title and the metadata come from the object or from stored fields. Raises
     SourceError if the first documents store no text.
     """
 

@@ -18,8 +18,8 @@ class Kilt(RecordFormat):
 
     The text is the paragraphs in order, each on separate lines; the first is the title. A heading
     (``Section::::History.``) becomes ``# History.``, and a list item (``BULLET::::- ...``) loses
-    the word before the dash: these are markers of the dump, which would match as words in nearly
-    every article. ``categories`` are split at commas.
+    the word before the dash. These markers of the dump would match as words in nearly every
+    article. ``categories`` are split at commas.
     """
 
     usual = Fields(id_field="wikipedia_id", title_field="wikipedia_title")

@@ -37,8 +37,8 @@ PRE_CHUNKED_MARK = "pre_chunked"
 class RecordFormat(ABC):
     """A reader that turns the records of one file into documents.
 
-    If neither the user nor ``usual`` names the field of the id, a record without a field "id" gets
-    an id made of ``stem`` and the number of the record.
+    A record without a field "id" gets an id made of ``stem`` and the number of the record. It does
+    not if the user or ``usual`` names the field of the id.
     """
 
     layout: ClassVar[Layout | None] = None
@@ -48,7 +48,7 @@ class RecordFormat(ABC):
     """The names of fields, where they are not id, title and text."""
 
     others: ClassVar[frozenset[str]] = frozenset()
-    """The keys that are no metadata, besides those of id, title and text."""
+    """The keys that are no metadata, besides id, title and text."""
 
     whole: ClassVar[bool] = False
     """Whether documents are passages, which are not cut."""
@@ -342,7 +342,7 @@ def clean(text: str, name: str, where: str) -> str:
 
 
 def checked_id(identifier: str, where: str) -> str:
-    """Return the id in NFC. Raises SourceError for one that could not be shown or looked up."""
+    """Return the id in NFC. Raises SourceError if it could not be shown or looked up."""
     if identifier.isascii() and identifier.isprintable() and 0 < len(identifier) <= MAX_ID_BYTES:
         if identifier[0] != " " != identifier[-1]:
             return identifier

@@ -22,7 +22,7 @@ from index_jobs.sources.source import RecordSource, SourcePart
 
 if TYPE_CHECKING:
     Given = Sequence[str] | Iterable[Document | Mapping[str, Any]]
-    """What a job reads: the names of folders and files, or records."""
+    """The sources of a job: the names of folders and files, or records."""
 else:
     Given = Any  # ``named`` checks it: it must not look at all records
 
@@ -66,8 +66,8 @@ def named(given: Any, source: str | None) -> list[str] | Records:
 
 
 class RecordStream(RecordSource):
-    """The source of records that a program gives: of the format ``documents``, unless another one
-    is named. A record needs an id of its own."""
+    """The source of records that a program gives. Their format is ``documents``, unless another is
+    named. A record needs an id of its own."""
 
     size = bytes_read = 0
     recognised = False

@@ -1,4 +1,4 @@
-"""OpenDocument files: texts, slides and sheets, whose elements become those of Word."""
+"""OpenDocument files: texts, slides and sheets, whose elements become elements of Word."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def _text(text: str, outer: Any) -> Any:
 
 
 class _File(Styles):
-    """The styles of a file, and what is read with them. Styles have their family before their name,
-    and lists share numbers if one continues another one."""
+    """The styles of a file, and the parts that are read with them. Styles have their family before
+    their name, and lists share numbers if one continues another one."""
 
     def __init__(self, archive: ZipFile) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class _File(Styles):
         self._numbers: dict[object, dict[int, int]] = {}
 
     def add(self, styles: Any) -> None:
-        """Add the named styles of a file, or after them those of single paragraphs."""
+        """Add the named styles of a file or, after them, the styles of single paragraphs."""
         for style in styles.iter("style"):
             family, name = style.get("family"), style.get("name")
             id, base = f"{family} {name}", f"{family} {style.get('parent-style-name')}"
@@ -96,7 +96,7 @@ class _File(Styles):
             self._levels[name] = dict(map(_level, style))
 
     def _as_word(self, root: Any) -> Any:
-        """Turn an element and all below it into those of Word, and return it."""
+        """Turn an element and all below it into elements of Word, and return it."""
         for element in list(root.iter("*")):
             name, outer = element.tag, element.getparent()
             usual = "del" if name.endswith("-source") else name

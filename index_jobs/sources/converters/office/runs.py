@@ -91,7 +91,7 @@ class Styles:
         return self._looks[id]
 
     def chain(self, id: str) -> Iterator[Element]:
-        """Yield a style and those that it is based on."""
+        """Yield a style and the styles that it is based on."""
         for _ in range(_MOST_STYLES):
             if (style := self._styles.get(id)) is None:
                 return

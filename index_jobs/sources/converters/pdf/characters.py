@@ -1,7 +1,7 @@
-"""The characters of a page of PDF by their sizes and places: accents that are drawn by themselves,
-as by the default fonts of LaTeX, go into their letters, and raised and lowered text gets marks.
+"""The characters of a page of PDF by their sizes and places. Accents that are drawn by themselves,
+as by the default fonts of LaTeX, go into their letters. Raised and lowered text gets marks.
 
-PDFium ends a line where the base line changes, also in the middle of one that a reader sees.
+PDFium ends a line where the base line changes, also in the middle of a line that a reader sees.
 """
 
 from __future__ import annotations
@@ -123,12 +123,12 @@ class Characters:
         return ""
 
     def _seen(self, places: Iterable[int]) -> Iterator[int]:
-        """Yield those of these places that have a visible character."""
+        """Yield the places with a visible character."""
         return (at for at in places if 0 <= at < len(self.text) and not self.text[at].isspace())
 
     def _blank(self, at: int) -> str | None:
-        """Return what to write for the line end at ``at``: a blank or nothing where the characters
-        on both sides stand on the same line of the page. Return None for a real line end."""
+        """Return what to write for the line end at ``at``; None for a real line end. It is a blank
+        or nothing if the characters on both sides stand on the same line of the page."""
         if at < 1 or self.text[at : at + 2] != _LINE_END or at + 2 == len(self.text):
             return None
         last, following = self._place(at - 1), self._place(at + 2)

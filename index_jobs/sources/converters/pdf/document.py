@@ -98,8 +98,8 @@ def _converted(pdf: PdfDocument, where: str) -> ConvertedDocument:
 
 
 def _shown_page(pdf: PdfDocument, number: int) -> Any:
-    """Return a page with the values of its form fields and its notes as part of its text, in the
-    direction in which its text is written."""
+    """Return a page in the direction in which its text is written. The values of its form fields
+    and its notes are part of its text."""
     from pypdfium2.raw import FLAT_NORMALDISPLAY, FLATTEN_SUCCESS, FPDFPage_Flatten
 
     page: Any = pdf[number]

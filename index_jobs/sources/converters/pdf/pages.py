@@ -1,7 +1,7 @@
 """The pages of a PDF as one text, in which sentences and words go on over the end of a page.
 
-The line ``[page N]`` and what a book repeats at the top or foot of its pages stand between
-sentences: before the first sentence that begins on the page.
+The line ``[page N]``, and the lines that a book repeats at the top or foot of its pages, stand
+between sentences. They are before the first sentence that begins on the page.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _HYPHEN = "\u2010"
 
 _EDGE_LINES = 3
 _LEAST_PAGES = {True: 3, False: 2}
-"""A line with words, or a page number alone, that is among the first or last lines of so many pages
-is no part of their text."""
+"""A line that is among the first or last lines of so many pages is no part of their text. True: it
+has words. False: it is a page number alone."""
 
 _NUMBER = re.compile(r"\d{1,9}")
 _PAGE_NUMBER = re.compile(r"\W*(?:\d{1,9}|[ivxlcdm]{1,9})\W*", re.IGNORECASE)
@@ -31,7 +31,7 @@ _LAST_CUT = re.compile(rf"(?<=[^\W\d_])(?:{CUT}|[-\u2010\u00ad])\Z")
 _ENDED = re.compile(r"[.!?:\u2026\u3002\uff01\uff1f\uff1a]\W{0,4}\Z")
 _ITEM = re.compile(r"[^\w(\"'\u201c\u00ab\u201e\u2018]|\(?(?:[\d.]{1,9}|[A-Za-z]|[ivx]{1,4})[.)]\s")
 _FULL_LINE = 0.75
-"""Prose reaches over a page from a line to one that both have this part of the usual length."""
+"""Prose reaches over a page between lines that both have this part of the usual length."""
 
 _TAIL_CHARACTERS = 400
 _HEAD_CHARACTERS = 800
@@ -71,8 +71,8 @@ def joined_pages(texts: Sequence[str]) -> str:
 
 def whole_words(text: str) -> str:
     """Return a text with the words that were cut at the end of a line. A hyphen stays before a
-    capital or a digit, and in a compound: one with several hyphens, one that stands elsewhere in
-    the text with it, or whose parts do and it does not, or with a part such as self."""
+    capital or a digit, and in a compound. This has several hyphens, or a part such as self. Or it
+    stands elsewhere in the text with a hyphen, or its parts do and the joined word does not."""
     if CUT not in text:
         return text
     words = {word.lower() for word in _WORD.findall(_CUT_WORD.sub(" ", text))}
@@ -100,7 +100,7 @@ def whole_words(text: str) -> str:
 
 def _end_of_sentence(tail: str, text: str) -> int:
     """Return where a sentence ends that began on the page before, as a place in the ``text`` of a
-    page; 0 if no sentence goes on. ``tail`` is the text of the page before."""
+    page. Return 0 if no sentence goes on. ``tail`` is the text of the page before."""
     lines, below = tail.rsplit("\n", 30)[-30:], text.split("\n", 30)[:30]
     last, first = lines[-1].rstrip(), below[0].strip()
     if not last or not first or _ENDED.search(last) or _ITEM.match(first):
