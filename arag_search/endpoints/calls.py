@@ -34,8 +34,7 @@ SHORTEST_HIDDEN_KEY = 8  # in replies: keys of local servers may be words such a
 NO_KEY = "none"  # sent to a local server that requires no key
 
 _PHASES = {"ConnectTimeout": "accept the connection", "WriteTimeout": "take the request"}
-"""The work that an endpoint did not do in time, by the name of the error; else it did not
-answer."""
+"""The work that was not done in time, by the name of the error; else there was no answer."""
 
 T = TypeVar("T")
 

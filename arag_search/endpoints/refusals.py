@@ -79,13 +79,11 @@ class Refusal:
     """The reason why there is no reply.
 
     - ``status``: 0 if the endpoint did not answer.
-    - ``retryable``: whether another attempt may succeed.
+    - ``retryable``: whether another attempt may succeed, after ``retry_after_s`` seconds if given.
     - ``codes``: all names that the endpoint gives the error.
-    - ``retry_after_s``: the seconds to wait, if the endpoint says so.
     - ``param``: the argument that the endpoint finds wrong. ``whole``: all of its text.
-    - ``is_too_long``: whether the request does not fit.
+    - ``is_too_long``: the request does not fit. ``is_not_finite``: the model computed no number.
     - ``unread_call``: the text of the model if the server could not read it as a call, or empty.
-    - ``is_not_finite``: whether the model computed no number for the request.
     """
 
     words: str

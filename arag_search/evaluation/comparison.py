@@ -1,14 +1,10 @@
 """Compare the query interfaces of an index on questions: the first k passages of one search, and
 the cost of the reply.
 
-The first rule that a question allows says what counts as found.
-
-- ``passage``: the passage of a known item.
-- ``documents``: documents that were judged relevant.
-- ``evidence``: the titles of gold passages.
-- ``answer``: the words of the answer in the passages, where they may be by chance.
-
-Questions that allow none of these say only where the interfaces differ.
+The first rule that a question allows says what counts as found. For ``passage`` it is the passage
+of a known item, for ``documents`` judged ones, for ``evidence`` titles of gold passages. For
+``answer`` it is the answer's words, which may stand in the passages by chance. Without a rule,
+questions say only where the interfaces differ.
 """
 
 from __future__ import annotations

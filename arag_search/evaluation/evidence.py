@@ -46,10 +46,9 @@ def shown_titles(record: Record) -> set[str]:
 def sightings_of(
     question: Question, record: Record, sets: Sequence[Sequence[EvidencePiece]] | None
 ) -> list[list[Sighting]]:
-    """Return when each piece of evidence was shown, for every sufficient set. With ``sets``, the
-    pieces are in an index, and any passage of a piece shows it; a piece without passages is never
-    shown. Otherwise they are gold titles. If there are hops, the answer of a title's hop must be
-    visible."""
+    """Return when each piece of evidence was shown, for every sufficient set. With ``sets``, any
+    passage of a piece shows it; a piece without passages is never shown. Otherwise the pieces are
+    gold titles. If there are hops, the answer of a title's hop must be visible."""
     sights = _sights(record)
     if sets is not None:
         return [

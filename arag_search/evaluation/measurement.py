@@ -160,8 +160,7 @@ def _rankings(
 def means_by_type(
     scores: Sequence[QuestionScore], values: Mapping[str, Values], measures: Sequence[Measure]
 ) -> tuple[Means, ...]:
-    """Return means over all questions, then over the questions of each type, like the rows of a
-    score."""
+    """Return means over all questions, then over the questions of each type, as rows of a score."""
     return tuple(
         _means(name, [(score, values[score.id]) for score in group], measures)
         for name, group in groups_of(scores)

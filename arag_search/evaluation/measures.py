@@ -111,8 +111,7 @@ ToolValue = Callable[[Outcome, str], float | None]
 class Kind:
     """A kind of measure.
 
-    - ``missing``: the score of a question that failed or has no record. None: the mean is without
-      it.
+    - ``missing``: the score of a question that failed or has no record. None: it is left out.
     - ``needs``: the needs without which the value is None. A question may need gold answers, no
       answer in the corpus, evidence, a rule of grounding, or judged documents. The caller may need
       a judge or an index.
@@ -120,8 +119,7 @@ class Kind:
     - ``meaning``: one line for people.
     - ``value``: the value for the outcome of a question. Rankings are measured together instead.
     - ``value_of_tool``: the value of one tool, given as ``name:tool``. None: it has no such form.
-    - ``per_right``: whether the sum of values is divided by the number of right answers, instead of
-      the number of questions.
+    - ``per_right``: whether the sum of values is divided by the number of right answers.
     """
 
     name: str

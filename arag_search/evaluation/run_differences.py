@@ -24,8 +24,7 @@ _FEW = 20
 @dataclass(frozen=True, slots=True)
 class RunDifference:
     """A run beside the first one by a measure. ``means`` are the means of both over ``questions``,
-    and ``difference`` is how much more the run has. Wins are questions on which the run is better
-    than the first."""
+    and ``difference`` is what the run has more. Wins are questions on which the run is better."""
 
     measure: str
     unit: Unit

@@ -36,8 +36,7 @@ _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _FORM = "HASH: FILTER, or HASH: {filter: FILTER, name: NAME}; a hash has 64 hexadecimal digits"
 _HASH_IT = 'Make the hash of a token with: printf %s "${SEARCH_TOKEN:?is not set}" | sha256sum'
 _OF_NOTHING = frozenset(sha256(text).hexdigest() for text in (b"", b" ", b"\n", b"\r\n"))
-"""The digests of texts that the command makes of a variable that is not set. Everybody knows these
-tokens."""
+"""The digests of texts that the command makes of a variable that is not set. All know them."""
 _SETTLED_NS = 2_000_000_000
 """The age from which a file is identified by its times: a later change would have another time."""
 _logger = logging.getLogger(__name__)

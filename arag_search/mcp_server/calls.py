@@ -43,8 +43,7 @@ class ServedCall(Call):
 
 
 def served_call() -> ServedCall:
-    """Return the call that is being answered. Outside of a call over HTTP, return a call that
-    nobody reads."""
+    """Return the call that is being answered or, outside of HTTP, a call that nobody reads."""
     call = current_call.get()
     return call if isinstance(call, ServedCall) else ServedCall("")
 

@@ -81,8 +81,7 @@ def listen(
     with the path of the token's file. ``allowed_hosts`` are names or IP addresses by which clients
     may reach the server. ``has_access_file`` says that a file names the tokens of clients. Raises
     ArgumentError for a host of either kind that is not loopback without a token, and for an invalid
-    name. It is also raised for a variable without a good token, and for a port that is not
-    available.
+    name. A variable without a good token and a port that is not available raise it too.
     """
     names = [_name(host) for host in allowed_hosts]
     if token_env is None and not has_access_file:

@@ -110,8 +110,7 @@ class StoredRecords:
         return sum(max(record.total_cost or 0.0, 0.0) for record in self.records)
 
     def of_run(self, run: RunDescription, questions: Mapping[str, str]) -> RunRecords:
-        """Separate the records of a run from records of others. Records that its own replaced are
-        left out.
+        """Separate the records of a run from records of others that the run did not replace.
 
         ``questions`` are the texts that the run asks, by id.
         """

@@ -56,8 +56,7 @@ def made_of(kind: Callable[_P, _A]) -> Callable[[Callable[[_A], _R]], Callable[_
 
 
 def _taking(kind: Callable[..., Any], function: Callable[..., Any], own: int) -> Any:
-    """Return a function that takes ``own`` arguments, then the arguments of a class instead of a
-    value."""
+    """Return a function of ``own`` arguments and a value that takes a class's arguments instead."""
     made = _checked(kind, function, 1)
 
     @functools.wraps(function)

@@ -51,8 +51,7 @@ def import_building_late(name: str) -> None:
 def import_without(name: str, *packages: str) -> None:
     """Import a module, but not the code of other packages whose names it imports. This code is read
     when a name is called, or asked for an attribute or instances. Packages that are imported
-    already are left alone. If the module does more with a name during its import, they are read at
-    once."""
+    already are left alone, and the module gets them read if it does more with a name."""
     later = _Later(tuple(f"{package}." for package in packages if package not in sys.modules))
     sys.meta_path.insert(0, later)
     try:

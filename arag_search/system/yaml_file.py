@@ -19,9 +19,9 @@ def read_mapping(file: Path, what: str, *, holds: str, allowed: str) -> dict[obj
     """Read the keys and values of a file.
 
     ``what`` is the file's name in errors, and ``holds`` what it should hold. Raises ConfigError if
-    the file cannot be read, is not YAML, contains an alias, or is not a non-empty mapping. It is
-    also raised for a duplicate key, of which loading would keep only one; a key further down is
-    named ``key.field``.
+    the file cannot be read, is not YAML, contains an alias, or is not a non-empty mapping. A
+    duplicate key, of which loading would keep only one, raises it too; further down it is named
+    ``key.field``.
     """
     import yaml
 

@@ -129,9 +129,8 @@ OTHER_NAMES = {"read_chunk": "chunk_read"}
 
 
 def meant_tool(name: str, offered: Collection[str]) -> str:
-    """Return the offered tool that a name stands for: its own or another name of it, with or
-    without a wrapper such as ``functions.``. Return the name itself unless it stands for exactly
-    one tool."""
+    """Return the offered tool that a name stands for: its own or another name of it, also in a
+    wrapper such as ``functions.``. Return the name itself if it is not exactly one tool."""
     if name in offered:
         return name
     names = {tool: tool for tool in offered}

@@ -52,9 +52,9 @@ class Toolbox:
     the same index, preset and filter costs next to nothing: make one for each conversation.
     Threads may share it. If the index follows updates, each call is answered from one state of it.
 
-    Raises ConfigError for a preset that does not exist, is wrong or has no tools, and
-    NotServedError if the index cannot serve a tool. Raises QueryError for the filter, and what
-    opening vectors raises.
+    Raises ConfigError for a preset that does not exist, is wrong or has no tools, and QueryError
+    for the filter. Raises NotServedError if the index cannot serve a tool, and what opening vectors
+    raises.
     """
 
     def __init__(

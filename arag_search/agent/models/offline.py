@@ -118,8 +118,8 @@ class _Reading:
         return any(_mentions(passage, name) for passage in self.passages)
 
     def _best(self) -> list[_Passage]:
-        """Return passages that together mention all names that were shown. Passages that mention
-        several, or have one as their title, come first. Without names, return the passage with most
+        """Return passages that together mention all names that were shown. Passages of several
+        names, or with one as title, come first. Without names, return the passage with most
         words."""
         if not self.names and self.passages:
             return [max(self.passages, key=partial(self._rank, ()))]

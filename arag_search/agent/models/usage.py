@@ -20,8 +20,8 @@ _GROWN_TOKENS = 300
 _READ_SHARE = 0.6  # of our count; tokenizers and templates of tools differ by less
 _CACHE_NAMES = ("cached_tokens", "cache_read_input_tokens", "prompt_cache_hit_tokens")
 _APART_NAMES = ("cache_read_input_tokens", "cache_creation_input_tokens")
-"""Anthropic's names for prompt tokens that are read from the cache or written to it. Its number of
-prompt tokens leaves these out."""
+"""Anthropic's names for prompt tokens of the cache. Its number of prompt tokens leaves these
+out."""
 
 
 @dataclass(frozen=True, slots=True)

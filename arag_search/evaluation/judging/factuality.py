@@ -30,8 +30,7 @@ _AGAIN = (
 @dataclass(frozen=True, slots=True)
 class FactualityScores:
     """The scores of one answer, from 0 to 1. ``scores`` are the scores of the repeats, None for an
-    invalid one. ``mean`` is their mean, None if no score is valid. ``refused`` is as in
-    Judgement."""
+    invalid one, and ``mean`` is None if no score is valid. ``refused`` is as in Judgement."""
 
     mean: float | None
     scores: tuple[float | None, ...]

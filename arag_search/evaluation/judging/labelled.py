@@ -1,7 +1,7 @@
-"""Read what stands behind a label in a judge's reply, such as "Verdict: correct". The last such
-line decides.
+"""Read the value behind a label in a judge's reply ("Verdict: correct"); the last such line
+decides.
 
-A labelled line begins with the label, in any Markdown and numbering, and a colon of any kind; or it
+A labelled line begins with the label, in any Markdown and numbering, and a colon of any kind. Or it
 is JSON with the label as a key. A label within a sentence, or in quotes within one, never counts:
 the judge may quote the candidate there.
 """

@@ -21,8 +21,7 @@ _REMOVE = ("mcp", "remove", "--scope", "user")
 @dataclass(frozen=True, slots=True)
 class Commands:
     """The commands of a client. ``add`` makes the command that adds a server, from its name and the
-    line that starts it. ``remove`` makes the command that removes a server, if the client has
-    one."""
+    line that starts it. ``remove`` makes the command that removes it, if there is one."""
 
     add: Callable[[str, Sequence[str]], list[str]]
     remove: Callable[[str], list[str]] | None = None

@@ -63,9 +63,8 @@ def documents_of(index: Index) -> str:
 
 
 def fields_within(fields: Sequence[FieldSummary], max_tokens: int) -> str:
-    """Return as many fields as fit on one line, with their types and values. If there is no room
-    for any, return only the number of fields. O(fields), apart from the search for the number of
-    them."""
+    """Return as many fields as fit on one line, with their types and values. If none fits, return
+    only the number of fields. O(fields), apart from the search for the number that fits."""
     fields = [field for field in fields if field.name not in _OF_FILES] or fields
     named = [field for field in fields if len(field.name) <= _MAX_CHARACTERS]
     for values in range(MAX_VALUES, -1, -1):

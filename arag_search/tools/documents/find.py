@@ -156,9 +156,9 @@ def matches_of(
     places: int,
     context: int,
 ) -> list[PatternMatches]:
-    """Return the matches of patterns, each with its windows to show. ``occurrences`` are the places
-    of each pattern in the document. A pattern has at most ``places`` windows, of different text,
-    that share no line.
+    """Return the matches of patterns, each with its windows to show. ``occurrences`` are each
+    pattern's places. A pattern has at most ``places`` windows of different text, which share no
+    line.
 
     Windows that hold matches of the most patterns come first, then the earlier ones. O(patterns x
     (length of the document + matches x patterns x log matches)).

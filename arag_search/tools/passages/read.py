@@ -57,8 +57,7 @@ class ChunkRead(Tool):
 
     The reply says for every chunk what is left out, and leaves out sentences that are still
     visible. ``near`` shows the sentences of a chunk around words, or from a sentence on. Tools of
-    papers have ``from_sentence`` instead; with ``replies``, they show whole chunks, as their paper
-    does.
+    papers have ``from_sentence`` or, with ``replies``, show whole chunks as their paper does.
     """
 
     name = "chunk_read"

@@ -53,9 +53,9 @@ _PRONOUNS = frozenset({
 
 
 class Passage(NamedTuple):
-    """A hit with its sentences. ``fits`` is whether it is short enough to be shown whole, and
-    ``is_brief`` whether only its best sentence is shown. ``copies`` are its near copies; None if it
-    is itself a near copy."""
+    """A hit with its sentences. ``fits`` is whether it is short enough to be shown whole,
+    ``is_brief`` whether only its best sentence is shown. ``copies`` are its near copies; None: it
+    is one itself."""
 
     hit: Hit
     sentences: Sequence[str]
@@ -70,8 +70,7 @@ def nothing_of_a_copy(passage: Passage) -> list[int] | None:
 
 
 def sentences_that_match(passage: Passage) -> list[int] | None:
-    """Show the matching sentences of a search at sentence granularity, whose hits have no other
-    text."""
+    """Show the matching sentences in a search of sentences, whose hits have no other text."""
     return None if all(passage.sentences) else sorted(set(passage.hit.sentences))
 
 
@@ -114,8 +113,7 @@ def first_if_named(passage: Passage, chosen: Collection[int]) -> Iterable[int]:
 
 def led_to(passage: Passage, chosen: Collection[int]) -> Iterable[int]:
     """Add the text that chosen sentences lead to, LED_TOKENS at most. A colon or the beginning of
-    an example leads to a list, or to the text up to an empty line. A term leads to its
-    definition."""
+    an example leads to a list, or to the text up to an empty line, and a term to its definition."""
     sentences, unit_of = passage.sentences, passage.hit.outline.unit_of
     added: set[int] = set()
     for number in chosen:

@@ -4,8 +4,8 @@
 
 So an agent that reads a name need not ask for it. A name is the whole title of a document, or a
 link to it, in a sentence that the query asks for. There is no pointer for a part of the passage's
-own title, or for a name that is too frequent. Nor is there one for a name in the query whose
-passage is shown.
+own title, or a name that is too frequent. Nor is there one for a name in the query whose passage is
+shown.
 """
 
 from __future__ import annotations
@@ -169,9 +169,9 @@ def _meant(name: Name, documents: list[Hit], sentence: str, offset: int) -> list
 def _longest(
     names: Sequence[Name], by_name: _ByName, titles: Sequence[str]
 ) -> Iterator[tuple[Name, list[Hit]]]:
-    """Yield the names in a text that stand for documents that were found, in order. They are links
-    and, if names overlap, the longest, which may be one of the ``titles``. Names of more than
-    MOST_DOCUMENTS documents are left out."""
+    """Yield the names in a text that stand for documents that were found, in order: links and, of
+    names that overlap, the longest, also of ``titles``. Names of too many documents are left
+    out."""
     taken: list[Name] = []
     known = [name for name in names if name.name in by_name or name.name in titles]
     for name in sorted(known, key=lambda name: (not name.surely, name.start - name.end)):
