@@ -290,7 +290,7 @@ def _wait(condition: Callable[[], bool]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a client got: the ``text`` of a tool or an error; ``status`` is 0 if the connection
+    """The reply to a client: the ``text`` of a tool or an error. ``status`` is 0 if the connection
     broke."""
 
     began: float

@@ -1,8 +1,8 @@
 """The data that benches read: a folder of data sets, one data set, or any folder of files.
 
-A data set is a folder with a corpus and questions under the names of one of ``FORMS``, or with an
-index of its own in ``index``, or with the queries and judgements of BEIR. The sample of the package
-is one.
+A data set is a folder with a corpus and questions under the names of one of ``FORMS``, with an
+index of its own in ``index``, or with queries and judgements of BEIR. The sample of the package is
+one.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ CORPUS = Path("2wikimultihopqa") / "corpus.jsonl"
 SETS = ("2wikimultihopqa", "musique", "hotpotqa")
 QUESTIONS = "questions.jsonl"
 INDEX = "index"
-"""The folder, in a data set, of an index of its own, which is searched instead of one that a bench
-builds from the corpus."""
+"""The folder, in a data set, of an index of its own. It is searched, and no bench builds an index
+from the corpus."""
 
 CORPUS_LINES = "corpus.jsonl"
 FORMS = (
@@ -37,7 +37,7 @@ FORMS = (
     ("{name}_corpus.json", "{name}.json"),
     ("Corpus/{name}.json", "Questions/{name}_questions.json"),
 )
-"""The names of corpus and questions in published folders: those of this project, of A-RAG and
+"""The names of corpus and questions in published folders. They are of this project, of A-RAG and
 LinearRAG, of HippoRAG, and of GraphRAG-Bench, whose folders hold several sets by name."""
 _MANIFEST = "manifest.json"
 _GUIDE = "bench/README.md says which public files belong there."
@@ -49,15 +49,15 @@ def default_data() -> Path:
 
 
 def corpus_file(folder: Path, name: str | None = None) -> Path:
-    """Return the corpus file of a data set, the first of ``FORMS`` that the folder has; the name
-    in published folders is that of the folder unless another is passed. If there is none, the path
-    is that of corpus.jsonl."""
+    """Return the corpus file of a data set, the first of ``FORMS`` that the folder has. ``name`` is
+    its name in published folders, by default the name of the folder. If there is none, return the
+    path of corpus.jsonl."""
     return _file_in(folder, name, 0) or folder / CORPUS_LINES
 
 
 def questions_in(folder: Path, name: str | None = None) -> Path:
-    """Return the source of a data set's questions: its file of questions, as in ``corpus_file``, or
-    the folder itself if it is a folder of BEIR."""
+    """Return the source of a data set's questions. It is its file of questions, as in
+    ``corpus_file``, or the folder itself if it is a folder of BEIR."""
     file = _file_in(folder, name, 1)
     if file is None and (folder / QUERIES_FILE).is_file():
         return folder
@@ -76,8 +76,8 @@ def own_index(folder: Path) -> Path | None:
 
 
 def corpus_in(data: Path) -> Path:
-    """Return the corpus that a bench of a single one reads: ``CORPUS`` in a folder of data sets,
-    the corpus of a data set, or any other folder as a whole.
+    """Return the corpus that a bench of a single one reads. It is ``CORPUS`` in a folder of data
+    sets, the corpus of a data set, or any other folder as a whole.
 
     Raises BenchError if there is no such folder.
     """
@@ -119,9 +119,9 @@ def is_set(folder: Path, name: str) -> bool:
 class Folders:
     """The folders of an experiment.
 
-    ``data`` has a folder for each data set, ``kept`` has the indexes and vectors that all suites
-    share (a folder for each data set), ``work`` has the files of this suite. ``index`` is the place
-    of an index that is searched for all data sets, in which nothing is ever built.
+    ``data`` has a folder for each data set. ``kept`` has the indexes and vectors that all suites
+    share, in a folder for each data set. ``work`` has the files of this suite. ``index`` is the
+    place of an index that is searched for all data sets, in which nothing is ever built.
     """
 
     data: Path
@@ -130,8 +130,8 @@ class Folders:
     index: str | None = None
 
     def folder(self, name: str) -> Path:
-        """Return the folder of a data set: that of its questions alone, if an index is given.
-        Raises BenchError if there is none."""
+        """Return the folder of a data set or, if an index is given, a folder with its questions
+        alone. Raises BenchError if there is none."""
         folder = self.data / name
         has_questions = self.index is not None and questions_in(folder, name).exists()
         return folder if has_questions else set_folder(self.data, name)
@@ -156,7 +156,7 @@ def sets_in(data: Path, names: Sequence[str]) -> dict[str, Path]:
 
 
 def drawn(questions: Sequence[Question], count: int | None, name: str) -> list[Question]:
-    """Draw ``count`` of the questions, in their order and always the same ones for a name; return
+    """Draw ``count`` of the questions, in their order and always the same ones for a name. Return
     all if there are no more or ``count`` is None."""
     if count is None or count >= len(questions):
         return list(questions)

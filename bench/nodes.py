@@ -40,8 +40,8 @@ from bench import BenchError
 OPENSEARCH_VERSION = "3.9.0"
 HEAP = "512m"
 SHORT_LIVED = "-XX:TieredStopAtLevel=1"
-"""Compiles the code of a node once and quickly: half the processor time of a start, and searches
-that are slower than those of others once they are warm."""
+"""Compiles the code of a node once and quickly. A start takes half the processor time, and searches
+are slower than on other nodes once they are warm."""
 
 MODULES = (
     "org.opensearch.transport.Netty4ModulePlugin",
@@ -106,8 +106,8 @@ class Node:
         return process.pid if process.runs else None
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to its process, if it runs. One that this process started has ended when
-        SIGKILL returns, so that it can be started again."""
+        """Send a signal to its process, if it runs. If this process started the node, it has ended
+        when SIGKILL returns, so that it can be started again."""
         if (pid := self.pid) is not None:
             with contextlib.suppress(ProcessLookupError, ChildProcessError):
                 os.kill(pid, number)
@@ -140,7 +140,8 @@ def up(
 
     ``count`` is how many there are, by default as in the folder, or else 1; ``flags`` are for Java.
     ``owned`` nodes end with this process. Raises BenchError, and kills what it started, if a node
-    ends, if the cluster is not ready after 180 s, or if the folder has another number of nodes.
+    ends or the cluster is not ready after 180 s. Another number of nodes in the folder raises it
+    too.
     """
     data.mkdir(parents=True, exist_ok=True)
     nodes = nodes_of(data) or _new_nodes(data, count or 1)
@@ -251,8 +252,8 @@ def _settings(data: Path, node: Node, nodes: Sequence[Node]) -> dict[str, str | 
 
 
 def _start(node: Node, *, owned: bool) -> subprocess.Popen[bytes]:
-    """Start a node in a session of its own, which Ctrl-C does not reach. One that is owned ends
-    with this process, however that ends: with the other end of its standard input."""
+    """Start a node in a session of its own, which Ctrl-C does not reach. An owned node ends with
+    this process, however that ends: with the other end of its standard input."""
     command = [sys.executable, "-m", "bench.nodes", "run", str(node.folder.absolute())]
     input_, _ = os.pipe() if owned else (subprocess.DEVNULL, 0)
     with node.log.open("ab") as log:
@@ -312,8 +313,9 @@ def prepare(
 
 
 def run(folder: Path, *, owned: bool) -> NoReturn:
-    """Run the node that ``folder`` was prepared for, and end this process with it: at SIGTERM or
-    SIGINT and, if it is ``owned``, with its standard input, so that no node outlives its test."""
+    """Run the node that ``folder`` was prepared for, and end this process with it. It ends at
+    SIGTERM or SIGINT and, if it is ``owned``, with its standard input, so that no node outlives its
+    test."""
     write_atomically(folder / "process.json", json.dumps(astuple(this_process())).encode())
     # Threads of Java inherit that the signals are blocked, so that they wait for the main thread.
     signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)

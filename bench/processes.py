@@ -22,8 +22,8 @@ _POLL_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a command has cost, with its children. ``peak_bytes`` is the most memory of itself: the
-    maximum that a process is said to have had when it has ended is at least that of its parent."""
+    """The cost of a command with its children. ``peak_bytes`` is the most memory of the command
+    itself: the maximum told of a process that has ended is at least its parent's."""
 
     seconds: float
     processor_s: float
@@ -101,7 +101,7 @@ class Process:
 
 
 def processor_time(process: int) -> float:
-    """Return the processor time in seconds of a process that runs, with that of its children that
+    """Return the processor time in seconds of a process that runs, and of its children that
     ended."""
     if sys.platform != "linux":
         shown = subprocess.check_output(("ps", "-o", "time=", "-p", str(process)), text=True)

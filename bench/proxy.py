@@ -14,7 +14,7 @@ _LOOPBACK = "127.0.0.1"
 
 
 class Exchange(NamedTuple):
-    """A request with its answer: what was asked, bytes both ways, when it came and was answered."""
+    """A request with its answer: the request, bytes both ways, when it came and was answered."""
 
     asked: str
     sent: int
@@ -24,9 +24,8 @@ class Exchange(NamedTuple):
 
 
 class Proxy:
-    """What passed the proxy so far. ``before`` is called with what is asked, such as "GET /a", and
-    the body, before a request is passed on, and may hold it back; ``delay_s`` holds back all
-    answers."""
+    """What passed the proxy so far. ``before`` is called with a request, such as "GET /a", and its
+    body, before it is passed on, and may hold it back. ``delay_s`` holds back all answers."""
 
     def __init__(self, url: str, delay_s: float) -> None:
         self.url, self.delay_s = url, delay_s
@@ -40,8 +39,8 @@ class Proxy:
 
 
 def steps(exchanges: Sequence[Exchange]) -> int:
-    """Return how many of the exchanges took place one after another, as the longest chain of them
-    in which each came after the answer before it."""
+    """Return how many of the exchanges took place one after another. They are the longest chain in
+    which each came after the answer before it."""
     count, ended_s = 0, 0.0
     for exchange in sorted(exchanges, key=lambda exchange: exchange.ended_s):
         if exchange.begun_s >= ended_s:

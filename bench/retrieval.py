@@ -93,7 +93,7 @@ Values = dict[str, dict[str, list[float]]]
 @dataclass(frozen=True, slots=True)
 class Measured:
     """The values of a data set. ``refused`` are queries that a search refused; such a query counts
-    as one that finds nothing."""
+    as finding nothing."""
 
     name: str
     values: Values
@@ -102,8 +102,8 @@ class Measured:
     about: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def columns(self) -> dict[str, Sequence[float]]:
-        """Return the values of each search and measure, and the paired differences of the searches
-        from the one for all words of the question, if it was measured."""
+        """Return the values of each search and measure. If the search for all words of the question
+        was measured, add the paired differences of the others from it."""
         table: dict[str, Sequence[float]] = {
             f"{search}, {measure}": values
             for search, by_measure in self.values.items()
@@ -262,8 +262,8 @@ def evidence(
 def evidence_of(
     question: Question, hits: Sequence[Hit], tokens: dict[str, int]
 ) -> dict[str, float]:
-    """Return the evidence recall and the tokens of the first passages; ``tokens`` keeps those of
-    single passages by id."""
+    """Return the evidence recall and the tokens of the first passages. ``tokens`` keeps the number
+    for each passage by its id."""
     for hit in hits:
         if hit.id not in tokens:
             tokens[hit.id] = count_tokens(hit.title) + count_tokens(hit.content)

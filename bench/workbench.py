@@ -29,8 +29,8 @@ from index_jobs.embedding.options import EmbedOptions
 
 
 def kept_index(corpus: Path, folder: Path) -> Path:
-    """Return the index of a corpus that is kept in ``folder``; build it if it is missing, or was
-    built from another file, or from a folder whose files have changed, or by another program.
+    """Return the index of a corpus that is kept in ``folder``. Build it if it is missing, or was
+    built from another file, from a folder whose files have changed, or by another program.
 
     Raises what ``build_index`` raises.
     """
@@ -47,7 +47,7 @@ def kept_index(corpus: Path, folder: Path) -> Path:
 
 
 def _content(corpus: Path) -> bytes:
-    """Return the bytes of a file; of a folder the names, sizes and times of its files."""
+    """Return the bytes of a file or, for a folder, the names, sizes and times of its files."""
     if corpus.is_file():
         return corpus.read_bytes()
     files = [(path, path.stat()) for path in sorted(corpus.rglob("*")) if path.is_file()]
@@ -56,8 +56,8 @@ def _content(corpus: Path) -> bytes:
 
 
 def open_kept(corpus: Path, folder: Path, encoder: str | None, own: Path | None = None) -> Index:
-    """Open the ``kept_index`` of a corpus, or the index that its data set has of its ``own``; with
-    vectors of both units, which are kept in ``folder``, if an encoder is named."""
+    """Open the ``kept_index`` of a corpus, or the index that its data set has of its ``own``. If an
+    encoder is named, it has vectors of both units, which are kept in ``folder``."""
     location = own or kept_index(corpus, folder)
     vectors: Path | None = None
     if encoder is not None:
@@ -76,8 +76,8 @@ def open_kept(corpus: Path, folder: Path, encoder: str | None, own: Path | None 
 
 @dataclass(frozen=True, slots=True)
 class Building:
-    """What a system took before the first question: calls of models and their tokens, seconds, and
-    the bytes that it keeps."""
+    """The cost of a system before the first question: calls of models and their tokens, seconds,
+    and the bytes that it keeps."""
 
     calls: int = 0
     tokens: int = 0
@@ -86,8 +86,8 @@ class Building:
 
 
 def built_once(folder: Path, build: Callable[[], tuple[int, int]]) -> Building:
-    """Build in a folder, unless that was finished before, and return what it took; what was killed
-    is built again. ``build`` returns its calls of models and their tokens."""
+    """Build in a folder, unless a build was finished before, and return its cost. A build that was
+    killed starts again. ``build`` returns its calls of models and their tokens."""
     noted = folder / "building.json"
     if not noted.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -101,8 +101,8 @@ def built_once(folder: Path, build: Callable[[], tuple[int, int]]) -> Building:
 
 @contextmanager
 def without_query_cache() -> Generator[None]:
-    """Switch off the query cache of all searchers that are created in the block; the setting is
-    that of the process."""
+    """Switch off the query cache of all searchers that are created in the block. The setting
+    belongs to the process."""
     searcher = java("org.apache.lucene.search.IndexSearcher")
     before = searcher.getDefaultQueryCache()
     searcher.setDefaultQueryCache(None)

@@ -69,7 +69,7 @@ def named_model(entry: ModelEntry, seed: int | None) -> ChatModel:
 
 
 def unasked_model(entry: ModelEntry, seed: int | None) -> ChatModel:
-    """Return a model in place of one that nothing is asked of, for which no key is needed."""
+    """Return a model that needs no key, in place of a model that nothing is asked of."""
     return OfflineModel()
 
 
@@ -224,8 +224,8 @@ class AgentExperiment:
         return asked
 
     def _load_candidates(self, name: str) -> Sequence[Question]:
-        """Return the questions that are asked, as far as their file tells: where evidence is
-        withheld, the index may lack the evidence of some, which others then replace."""
+        """Return the questions that are asked, as far as their file tells. If evidence is withheld,
+        the index may lack the evidence of some, which others then replace."""
         questions = load_questions(self._folders.questions(name))
         if self._runs.withheld:
             questions = [question for question in questions if must_be_read(question)]
@@ -270,8 +270,8 @@ class AgentExperiment:
         return LocatedEvidence.of(self._asked(name), Passages(self._index(name).scan()))
 
     def _shown(self, name: str, records: Mapping[str, Record]) -> LocatedEvidence:
-        """Return the passages that the records show, of an index with too many to read them all;
-        evidence that is named by title or text is then not measured."""
+        """Return the passages that the records show, for an index with too many to read them all.
+        Evidence that is named by title or text is then not measured."""
         ids = {id for r in records.values() for step in r.trajectory for id in step.hit_ids}
         shown = Passages(filter(None, self._index(name).read(sorted(ids))))
         return LocatedEvidence(shown, {question.id: () for question in self._asked(name)})

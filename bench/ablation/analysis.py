@@ -1,8 +1,8 @@
 """From cells to figures: every condition estimated, the declared contrasts tested.
 
-Intervals are percentiles of resampled questions (paired bootstrap, ``evaluation/bootstrap.py``);
-those of contrasts are at a level that is corrected for the number of declared ones. Two conditions
-are never called equal: they are "not told apart".
+Intervals are percentiles of resampled questions (paired bootstrap, ``evaluation/bootstrap.py``).
+Intervals of contrasts are at a level that is corrected for the number of declared ones. Two
+conditions are never called equal: they are "not told apart".
 """
 
 from __future__ import annotations
@@ -37,12 +37,13 @@ Table = NDArray[np.float64]
 class Analysis:
     """The content of a report: cells by data set and condition, and what they show.
 
-    ``estimates`` are by measure, data set (or MACRO) and condition, at LEVEL, of the questions with
-    a value in all conditions that are compared, in the scale of the measure (logarithms for a
-    ratio); ``means`` are arithmetic means of measures that are compared by ratios of geometric
-    means, at LEVEL too; ``differences`` are by contrast and data set (or MACRO), in the scale of
-    the measure. What a condition costs per right answer has no estimate without a right answer, or
-    if its interval has no bound.
+    - ``estimates``: by measure, data set (or MACRO) and condition, at LEVEL. They are of the
+      questions with a value in all conditions that are compared, in the scale of the measure
+      (logarithms for a ratio). A cost per right answer has none without a right answer or a bound
+      of its interval.
+    - ``means``: arithmetic means of measures that are compared by ratios of geometric means, at
+      LEVEL.
+    - ``differences``: by contrast and data set (or MACRO), in the scale of the measure.
     """
 
     suite: Suite
@@ -91,8 +92,8 @@ def analyse(suite: Suite, measures: Sequence[str], cells: Iterable[Cell]) -> Ana
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """The questions of a data set with a value in all conditions: a row each, with its type, and
-    how far its answers are ``right`` if values are divided by that."""
+    """The questions of a data set with a value in all conditions, a row each, with its type. If
+    values are divided by right answers, ``right`` says how far its answers are right."""
 
     name: str
     types: Sequence[str | None]
@@ -188,6 +189,6 @@ def _is_finite(of: Interval) -> bool:
 
 
 def _macro_means(parts: Sequence[_Part]) -> list[float]:
-    """Return the value of each condition: over the questions of each data set first, then over data
-    sets, so that each data set counts the same."""
+    """Return the value of each condition. It is over the questions of each data set first, then
+    over data sets, so that each data set counts the same."""
     return np.mean([part.means() for part in parts], axis=0).tolist()

@@ -20,7 +20,7 @@ class CellRow:
     ``values`` are by measure, as it prints ("TokensToEvidence", "EM"); None is what could not be
     measured. ``failed`` says whether the question failed, ``unresolved`` whether its evidence is in
     no passage of the index. ``failure`` is why the answer is wrong by its record, and ``verdict``
-    by a model, which may also have found the ``intents`` of its searches (None if it did not).
+    by a model. ``intents`` are the intents of its searches, None if no model found them.
     """
 
     question_id: str
@@ -47,7 +47,7 @@ class Cell:
 
 class Experiment(Protocol):
     """Something that can be measured under several conditions, one by one in the order of the keys
-    of its suite; it keeps what several of them share, and what was paid for."""
+    of its suite. It keeps what several of them share, and what was paid for."""
 
     def measure(self, key: Key) -> Cell:
         """Return the cell, with every question in the denominator; build what is missing for it,

@@ -1,4 +1,4 @@
-"""What a suite would ask of models: calls, tokens and cost, estimated before anything runs.
+"""The requests of a suite to models: calls, tokens and cost, estimated before anything runs.
 
 The usual question takes five searches or reads, whose replies have 1,000 tokens each. (LogicalRAG
 states 3.8 searches a question and AgenticRAG 4.8 calls; a strong model's recorded runs over short
@@ -55,8 +55,9 @@ def estimate_rival(requests: int, shown: int, model: str, answers: int) -> Estim
 
 
 def estimate_judge(preset: Preset, judge: str, answers: int, *, trajectories: bool) -> Estimate:
-    """Estimate the judging of the answers of a run; with ``trajectories``, also of grouping their
-    searches, of judging each of them, and of the reasons of half of the answers."""
+    """Estimate the judging of the answers of a run. With ``trajectories``, also estimate the
+    grouping of their searches, the judging of each search, and the reasons of half of the
+    answers."""
     searches = min(preset.max_loops, USUAL_CALLS) if preset.tools and trajectories else 0
     cases = min(answers, MAX_CASES) // 2 if trajectories else 0
     requests = answers * (1 + bool(searches) + searches) + cases

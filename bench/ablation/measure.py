@@ -1,4 +1,4 @@
-"""The measures of ablations and their scales: those of runs, and those of benches."""
+"""The measures of ablations and their scales: measures of runs, and measures of benches."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from arag_search.evaluation.measures import KINDS, Kind, Measure, Outcome, Unit,
 
 
 def _fixed(record: Record) -> float | None:
-    """Return the prompt tokens but for the replies of tools, and the calls (which take as much as
-    any output), as often as later requests repeat them."""
+    """Return the tokens of prompts without the replies of tools and without calls. Each is taken
+    off as often as later requests repeat it, a call with as many tokens as any output."""
     asked = len(record.requests) or record.loops + (record.status == "forced")
     is_repeated = "system" not in record.fingerprints  # others begin each request anew
     if not asked or record.usage.source == "counted" or not is_repeated:
@@ -47,12 +47,12 @@ OWN = {
         _kind("FailedTokens", "tokens", "tokens of its replies without a passage"),
     )
 }
-"""Measures of benches, which are averaged arithmetically: what is paid is a sum."""
+"""Measures of benches, which are averaged arithmetically, because payments add up."""
 COSTS = ("TotalTokens", "FixedTokens", "CachedTokens")
 """Cost as it is paid, which every report of a model's runs shows."""
 ALWAYS = (*(Measure(kind) for kind in KINDS if not kind.is_ranking), *OWN.values())
-"""The measures of every row; a suite may show others too, such as those of rankings and of single
-tools."""
+"""The measures of every row. A suite may also show others, such as rankings and measures of a
+tool."""
 
 
 @cache
@@ -68,8 +68,8 @@ def measure_of(name: str) -> Measure:
 
 
 def is_ratio(name: str) -> bool:
-    """Return whether a measure is averaged as a geometric mean, with values below 1 counted as 1,
-    and two conditions are compared by the ratio of these means: costs of the agent. Others are
-    averaged arithmetically and compared by their difference."""
+    """Return whether a measure is averaged as a geometric mean, with values below 1 counted as 1.
+    Such measures are costs of the agent, and two conditions are compared by the ratio of these
+    means. Others are averaged arithmetically and compared by their difference."""
     kind = measure_of(name).kind
     return name not in OWN and not kind.per_right and kind.unit in ("tokens", "seconds")

@@ -12,7 +12,7 @@ from bench.report.markdown import table
 
 FILE = Path(__file__).parents[1] / "papers.yaml"
 MEAN = "mean of "
-"""What the name of a data set begins with that stands for several."""
+"""The beginning of the name of a data set that stands for several."""
 Figures = Sequence[tuple[str, str, str, str, float]]
 """System, model, data set, measure and value."""
 
@@ -25,7 +25,7 @@ def all_tables() -> list[dict[str, Any]]:
 
 
 def figures_of(paper: dict[str, Any], sets: Collection[str]) -> Figures:
-    """Return the figures of some data sets, and those that are of none alone."""
+    """Return the figures of some data sets, and the figures that are of no single set."""
     others = {name for name in paper["passages"] if not name.startswith(MEAN)} - set(sets)
     return [tuple(figure) for figure in paper["figures"] if figure[2] not in others]
 

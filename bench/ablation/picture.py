@@ -15,7 +15,7 @@ _WIDTH, _HEIGHT, _MARGIN = 420, 300, 50
 
 def picture(analysis: Analysis) -> str | None:
     """Return the plane of all levels over all data sets, with a panel for each stratum and bars for
-    the intervals; None if the suite measured no such figures."""
+    the intervals. Return None if the suite measured no such figures."""
     suite, group = analysis.suite, analysis.groups[-1]
     across, up = (next((m for m in of if m in analysis.measures), None) for of in (ACROSS, UP))
     points = {

@@ -56,7 +56,7 @@ class RecordedExperiment:
             raise ConfigError(said, do="Name their folder with --data.")
 
     def measure(self, key: Key) -> Cell:
-        """See Experiment. A question without a record counts as one that failed."""
+        """See Experiment. A question without a record counts as failed."""
         name, label = key["set"], key["run"]
         asked = self._asked[name]
         if name not in self._located:

@@ -25,8 +25,8 @@ def rows_of(
     passages: Sequence[IndexedPassage] = (),
 ) -> list[CellRow]:
     """Return a row for each question; one without a record has failed. ``shown`` are names of
-    measures in addition to those of every row, ``passages`` those of the corpus, if they are known.
-    Raises ModelError of the judges."""
+    measures in addition to the measures of every row. ``passages`` are all passages of the corpus,
+    if they are known. Raises ModelError of the judges."""
     judging.answers.tell_cost(asked, records)
     verdicts, factuality = judging.answers.verdicts, judging.answers.factuality
     _, values = measure_questions(

@@ -1,7 +1,7 @@
 """A suite: the conditions to measure and the questions to answer, read strictly from YAML.
 
-What is compared (``Comparison``) is declared before anything is measured: only this is tested, and
-the correction counts all of it.
+A ``Comparison`` is declared before anything is measured. Only this is tested, and the correction
+counts all of it.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class RivalEntry(Part):
 
 
 class Decoding(Part):
-    """How a model decodes; what is None is left to the endpoint."""
+    """How a model decodes. The endpoint chooses values that are None."""
 
     reasoning_effort: str | None = None
     temperature: float | None = Field(None, ge=0)
@@ -135,7 +135,7 @@ class AgentRuns(Conditions):
     """Presets x question sets x models x seeds, through the agent.
 
     ``withheld``: a scope leaves out the documents with any evidence of the questions. ``nprobe`` is
-    the number of lists that searches of approximate vectors probe, if not that of the vectors.
+    the number of lists that searches of approximate vectors probe (default: as the vectors say).
     ``judge`` is the decoding of the model that judges. ``rivals`` are levels of the factor "preset"
     as well.
     """
@@ -197,8 +197,8 @@ class GoldChain(Conditions):
 
 class Comparison(Part):
     """The declared questions: pairs of levels of a factor, compared by a primary measure and by
-    secondary ones, separately for every combination of levels of the factors in ``apart``. Without
-    pairs, values are shown and nothing is compared."""
+    secondary ones. They are compared separately for every combination of levels of the factors in
+    ``apart``. Without pairs, values are shown and nothing is compared."""
 
     factor: str
     pairs: tuple[tuple[Level, Level], ...]
@@ -260,8 +260,8 @@ class Suite(Part):
 
     @cached_property
     def contrasts(self) -> list[Contrast]:
-        """What is tested: by the primary measure, then by the secondary ones. The levels of the
-        intervals are such that each of the two families holds as a whole at 1 - ALPHA
+        """The contrasts to test: by the primary measure, then by the secondary ones. The levels of
+        the intervals are such that each of the two families holds as a whole at 1 - ALPHA
         (Bonferroni)."""
         made: list[Contrast] = []
         for measures in ((self.comparison.primary,), self.comparison.secondary):
@@ -326,7 +326,7 @@ _WORDS = {
     "less_than_equal": "must be {le} or less",
     "string_pattern_mismatch": "must contain {{set}}",
 }
-"""What is said of a wrong value, by the type of the error."""
+"""The words about a wrong value, by the type of the error."""
 _QUESTIONS = f'must be a number from 1, "{FIRST}N", or null for all'
 _TAGS = ("agent", "gold_chain", "recorded")
 

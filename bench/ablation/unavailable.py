@@ -37,8 +37,9 @@ def take_away(
     chunks: Iterable[Chunk],
     choose: Callable[[Sequence[Question]], Sequence[Question]] = tuple,
 ) -> TakenAway:
-    """Choose among the questions whose answer must be read, and stands in no document without their
-    evidence (by default all), and leave out the documents that hold any of their evidence.
+    """Choose questions, and leave out the documents that hold any of their evidence. ``choose``
+    takes the questions whose answer must be read and stands in no document without their evidence;
+    by default it chooses all.
 
     Raises QuestionsError if no question can be chosen, or no passage is left.
     """

@@ -38,8 +38,8 @@ class Token(NamedTuple):
 
 
 class Text(NamedTuple):
-    """A text with its words, and the positions of those that stay whatever they are part of: names
-    of kept.yaml, awards, numbers."""
+    """A text with its words. ``stays`` are the positions of words that stay whatever they are part
+    of: names of kept.yaml, awards, numbers."""
 
     text: str
     tokens: Sequence[Token]
@@ -47,14 +47,14 @@ class Text(NamedTuple):
     stays: frozenset[int]
 
     def replaceable(self, span: Iterable[int]) -> set[int]:
-        """Return which words of a name are replaced: those that are its own, else those of its
-        kind, else all that do not stay."""
+        """Return which words of a name are replaced: its own words, else words of its kind, else
+        all words that do not stay."""
         open_ = {at for at in span if at not in self.stays}
         own = {at for at in open_ if len(self.keys[at]) > 1 and not of_a_kind(self.keys[at])}
         return own or {at for at in open_ if _list_of((self.keys[at],)) != "small"} or open_
 
     def is_kept(self) -> bool:
-        """Return whether it is a name that stays: words of a kind and at least one that stays."""
+        """Return whether it is a name that stays: a word stays, and all others are of a kind."""
         left = [key for at, key in enumerate(self.keys) if at not in self.stays]
         return bool(self.stays) and all(map(of_a_kind, left))
 
@@ -134,7 +134,7 @@ def bare(name: str) -> tuple[str, ...]:
 
 
 class Names:
-    """What a corpus and its questions call by name. ``words`` are all of their words."""
+    """The names in a corpus and its questions. ``words`` are all of their words."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self.words: set[str] = set()
@@ -146,7 +146,7 @@ class Names:
             self.add(name)
 
     def add(self, name: str) -> None:
-        """Add a name with and without its article, but for one that stays."""
+        """Add a name with and without its article, unless the name stays."""
         text = read(without_brackets(name))
         self.words.update(text.keys)
         if not text.is_kept():
@@ -178,8 +178,8 @@ class Names:
             self.add(title)
 
     def spans(self, text: Text, *, any_case: bool = False) -> Iterator[range]:
-        """Yield where names stand, the longest of those that begin at a word, and none within
-        another. With ``any_case``, those of several words need no capitals."""
+        """Yield where names stand: the longest name that begins at a word, and none within another.
+        With ``any_case``, names of several words need no capitals."""
         at = 0
         while at < len(text.keys):
             end = min(len(text.keys), at + self._longest.get(text.keys[at], 0))
@@ -193,9 +193,8 @@ class Names:
             at = max(end, at + 1)
 
     def is_proper(self, key: str, times: float = 9) -> bool:
-        """Return whether a word is a name wherever it has a capital: within sentences it has one
-        more than ``times`` as often as none or, if it does not stand there, no dictionary has it.
-        """
+        """Return whether a word is a name wherever it has a capital. Within sentences, it has one
+        more than ``times`` as often as none. If it does not stand there, no dictionary has it."""
         low, capital = self._low[key], self._capital[key]
         is_known = lemmas("en").get(key, "A").islower()
         return (

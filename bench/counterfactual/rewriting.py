@@ -48,8 +48,8 @@ class Invented:
         self._letters = dict(zip(letters, letters[1:] + letters[:1], strict=True))
 
     def written(self, token: Token) -> str:
-        """Return the invented word with the capitals of a mention; of an initial, the first letter
-        of the words that stand for those with this one."""
+        """Return the invented word with the capitals of a mention. For an initial, return the first
+        letter of the words that stand for words with this initial."""
         if len(token.text) == 1 and token.key in self._letters:
             return self._letters[token.key].upper()
         new = self._word(token.key)
@@ -136,7 +136,7 @@ class Rewriting:
         return "".join((*parts, text.text[end:]))
 
     def _replaced(self, text: Text, any_case: bool) -> set[int]:
-        """Return which words of a text are replaced: those of names, and words that are a name
+        """Return which words of a text are replaced: words of names, and words that are a name
         wherever they have a capital. With ``any_case``, names need none."""
         keys = text.keys
         replaced: set[int] = set()
@@ -169,8 +169,8 @@ class Rewriting:
 
 
 def _is_meant(text: Text, at: int, any_case: bool) -> bool:
-    """Return whether a word is meant as a name of one word: it is the whole text, stands in quotes,
-    or in a question with a capital."""
+    """Return whether a word is meant as a name of one word. It then is the whole text, stands in
+    quotes, or has a capital in a question."""
     token = text.tokens[at]
     if any_case and token.is_capital and not of_a_kind(token.key) and text.is_within(at):
         return True

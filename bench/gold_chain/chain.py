@@ -29,8 +29,8 @@ Chain = tuple[Link, ...]
 
 
 def evidence_of(answer: str, passages: Sequence[Chunk]) -> Evidence:
-    """Return the texts that show a hop in the passages that hold it: the sentences with the answer,
-    or the whole text of a passage without such a sentence."""
+    """Return the texts that show a hop in the passages that hold it. They are the sentences with
+    the answer, or the whole text of a passage without such a sentence."""
     texts = dict.fromkeys(text for chunk in passages for text in telling(chunk, answer))
     return {chunk.id: tuple(text for text in texts if text in chunk.content) for chunk in passages}
 

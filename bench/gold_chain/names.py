@@ -23,7 +23,7 @@ class Known:
     """A hop as the searcher knows it before the search.
 
     ``canonical`` is the name as the data has it, ``surface`` as it was revealed: in the question,
-    else as the answer of an earlier hop. ``relation`` is what is asked about it, in words. None of
+    else as the answer of an earlier hop. ``relation`` is the question about it, in words. None of
     them holds the answer of the hop, but where the name that was revealed does.
     """
 
@@ -68,9 +68,10 @@ def _of_triple(hop: Hop, question: str, previous: Sequence[str]) -> Known:
 
 
 def _revealed(subject: str, question: str, previous: Sequence[str]) -> str:
-    """Return the name under which a subject was revealed if it was not its own: the first of the
-    earlier answers (the last one first) and the names in the question that shares the most words
-    with it, apart from small words. If none shares any, return the longest name in the question."""
+    """Return the name under which a subject was revealed if it was not its own. Candidates are the
+    earlier answers (the last one first), then the names in the question. Return the first that
+    shares the most words with the subject, apart from small words. If none shares any, return the
+    longest name in the question."""
     words = set(analysis.terms(subject)) - JOINS
     spans = capitalised_spans(question)
     candidates = [*map(_bare, reversed(previous)), *spans]

@@ -1,7 +1,7 @@
 """The policy: the next call, given all replies so far.
 
 A searcher follows the hops in order. For each hop it searches up to four times and reads results
-from top to bottom, until the evidence of the hop has been shown or its budget is spent.
+from top to bottom. It stops when the evidence of the hop has been shown or its budget is spent.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from bench.gold_chain.chain import Chain, Link
 from bench.gold_chain.queries import Wording, wordings
 
 POLICY_VERSION = "1"
-"""Increase it with every change of what is asked or of what counts as found, and measure all
-interfaces again."""
+"""Increase it with every change of the calls or of what counts as found, and measure all interfaces
+again."""
 PASSAGES_A_SEARCH = 5
 HOP_TOKENS = 4_000
 """The budget of a hop, after which no call is made."""
@@ -86,7 +86,7 @@ def walk(
 
 @dataclass(slots=True)
 class _Walker:
-    """The state of a walk; the last outcome is that of the hop that is followed."""
+    """The state of a walk. The last outcome belongs to the hop that is followed."""
 
     chain: Chain
     interface: Interface

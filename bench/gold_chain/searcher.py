@@ -38,7 +38,7 @@ class RememberedIndex(Index):
 
 
 class Searcher:
-    """Walks chains at one interface. The replies are those of the tools themselves, with full
+    """Walks chains at one interface. The replies come from the tools themselves, with full
     passages. Not safe for several threads."""
 
     def __init__(self, index: Index, interface: Interface) -> None:

@@ -1,10 +1,10 @@
 """BRIGHT (Su et al., 2024, arXiv:2407.12883), long documents: questions of StackExchange.
 
-The format is that of the data set ``xlangai/BRIGHT`` on the Hugging Face hub, as its card describes
-it and as its own program reads it (run.py of xlang-ai/BRIGHT at 5ec4cb3):
-``examples/DOMAIN-*.parquet`` with ``id``, ``query``, ``gold_ids_long`` and ``excluded_ids``, and
-``long_documents/DOMAIN-*.parquet`` with ``id`` and ``content``. Documents that a question excludes
-are left out of its ranking before it is measured, and none of them is relevant; the id "N/A" means
+The format is as in the data set ``xlangai/BRIGHT`` on the Hugging Face hub, as its card describes
+it and its own program reads it (run.py of xlang-ai/BRIGHT at 5ec4cb3).
+``examples/DOMAIN-*.parquet`` has ``id``, ``query``, ``gold_ids_long`` and ``excluded_ids``, and
+``long_documents/DOMAIN-*.parquet`` has ``id`` and ``content``. Documents that a question excludes
+are left out of its ranking before it is measured. None of them is relevant; the id "N/A" means
 none. The files themselves could not be read here.
 """
 
@@ -37,7 +37,7 @@ def make(folder: Path, data: Path) -> Iterator[str]:
     """Make a data set of each domain that was downloaded, ``bright_biology`` and so on: a folder of
     BEIR with an index of its own.
 
-    A document has no title; the last part of its id is its ``file``, because the folder in the id
+    A document has no title. The last part of its id is its ``file``, because the folder in the id
     reveals the question for which it was collected. Raises BenchError if files are missing or a row
     is not as published, and what building an index raises.
     """

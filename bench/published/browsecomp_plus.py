@@ -1,6 +1,6 @@
 """BrowseComp-Plus (Chen et al., 2025, arXiv:2508.06600): hard questions over 100,195 web pages.
 
-The format is that of the data sets ``Tevatron/browsecomp-plus`` and ``-corpus`` on the Hugging Face
+The format is as in the data sets ``Tevatron/browsecomp-plus`` and ``-corpus`` on the Hugging Face
 hub, as public programs that read their files show it. Questions are Parquet with ``query_id``,
 ``query``, ``answer``, and ``gold_docs``, ``evidence_docs`` and ``negative_docs`` of ``docid``,
 ``url`` and ``text``. Every string but ``query_id`` is encrypted: base64 of its UTF-8 bytes, XORed
@@ -45,9 +45,9 @@ _OPTIONS = BuildOptions(overwrite=True, metadata={"url": "keyword"})
 def make(folder: Path, data: Path) -> Iterator[str]:
     """Make the data set: the index of all pages, and the questions with the ids of their documents.
 
-    The title of a page is that of its front matter, which stays in the text. Raises BenchError if
-    files are missing, the canary is another one or a row is not as published, and what building an
-    index raises.
+    The title of a page is the title of its front matter, which stays in the text. Raises BenchError
+    if files are missing, the canary is another one or a row is not as published, and what building
+    an index raises.
     """
     downloaded = Downloaded(folder, GET)
     key = hashlib.sha256(downloaded.file(CANARY).read_text("utf-8").strip().encode()).digest()

@@ -1,6 +1,6 @@
 """FinanceBench (Islam et al., 2023, arXiv:2311.11944): 150 questions on reports in PDF files.
 
-The format is that of the repository patronus-ai/financebench at cc39aeb: questions in
+The format is as in the repository patronus-ai/financebench at cc39aeb: questions in
 ``data/financebench_open_source.jsonl``, which are read unchanged, and ``pdfs/NAME.pdf`` for each
 ``doc_name``.
 """

@@ -88,8 +88,8 @@ def made_set(
     folder: Path, sources: Sequence[Path], options: BuildOptions, asked: Path | None = None
 ) -> str:
     """Build the index of a data set, and describe it for people, with the problems of its
-    questions: those in the file ``asked``, or in its folder already. An existing index is replaced.
-    Raises what building an index and reading questions raise."""
+    questions. The questions are in the file ``asked``, or in its folder already. An existing index
+    is replaced. Raises what building an index and reading questions raise."""
     folder.mkdir(parents=True, exist_ok=True)
     if asked is not None:
         write_atomically(folder / QUESTIONS, asked.read_bytes())

@@ -22,8 +22,8 @@ MAKERS: Mapping[str, Callable[[Path, Path], Iterator[str]]] = {
     "financebench": financebench.make,
     "wixqa": wixqa.make,
 }
-"""The makers of the data sets by name, called with the downloaded folder and the folder of data
-sets, which yield a description of each set."""
+"""The makers of the data sets by name. They are called with the downloaded folder and the folder of
+data sets, and yield a description of each set."""
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -11,8 +11,8 @@ from arag_search.questions.files import QuestionFile
 
 
 def problems_of(file: QuestionFile, chunks: Iterable[Chunk]) -> list[str]:
-    """Return the notes on a file, and the problems of its questions and of its evidence in the
-    index of these chunks, each with its number of questions."""
+    """Return the notes on a file, and the problems of its questions and of their evidence in the
+    index of these chunks. A problem has its number of questions."""
     asked, indexed = file.questions, list(chunks)
     located = LocatedEvidence.of(asked, Passages(indexed)).sets
     lost = [all(any(not piece.chunk_ids for piece in pieces) for pieces in sets)

@@ -1,10 +1,10 @@
 """WixQA (Cohen et al., 2025, arXiv:2505.08643): articles of a help centre, and long answers.
 
-The format is that of the data set ``Wix/WixQA`` on the Hugging Face hub at d662dc4, as public
-programs that read its files check it: ``wix_kb_corpus/wix_kb_corpus.jsonl`` has ``id``, ``url``,
+The format is as in the data set ``Wix/WixQA`` on the Hugging Face hub at d662dc4, as public
+programs that read its files check it. ``wix_kb_corpus/wix_kb_corpus.jsonl`` has ``id``, ``url``,
 ``title``, ``contents``, ``html_content`` and ``article_type`` (article, feature_request,
-known_issue), and ``wixqa_NAME/test.jsonl`` has ``question``, ``answer`` and ``article_ids``. The
-files themselves could not be read here.
+known_issue). ``wixqa_NAME/test.jsonl`` has ``question``, ``answer`` and ``article_ids``. The files
+themselves could not be read here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OPTIONS = BuildOptions(
 
 
 def make(folder: Path, data: Path) -> Iterator[str]:
-    """Make a data set of each part that was downloaded, ``wixqa_expertwritten`` and so on: each has
+    """Make a data set of each part that was downloaded, ``wixqa_expertwritten`` and so on. Each has
     the index of all articles, and the file of questions as published.
 
     Raises BenchError if files are missing, and what building an index raises.

@@ -5,11 +5,11 @@
     python -m bench code pydantic --peers bm25s,tantivy,fts5,ripgrep,ripgrep-3
 
 The queries are made from the code: names, their words, and what docstrings say. Relevant are the
-files that define a name and, less, those that use it. A file of judged queries, JSON that maps each
-query to the grades of its files, is asked instead. Printed are nDCG@10 of files as the first ten
-hits show them and with one hit a file, and how often a file that defines the name comes first. With
-peers, printed is how often a reply shows the line that defines the name of a query, and what that
-costs, as in the bench of lookups.
+files that define a name and, less, the files that use it. A file of judged queries, JSON that maps
+each query to the grades of its files, is asked instead. The command prints nDCG@10 of files as the
+first ten hits show them and with one hit a file. It also prints how often a file that defines the
+name comes first. With peers, it prints how often a reply shows the line that defines the name of a
+query. It prints what that costs, too, as in the bench of lookups.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _measured(options: argparse.Namespace, command: str) -> int:
 def _board(
     index: Index, folder: Path, kinds: Mapping[str, Sequence[Judged]], options: argparse.Namespace
 ) -> Iterator[Figure]:
-    """Yield which definitions replies show: ours, and those of peers."""
+    """Yield which definitions our replies and the replies of peers show."""
     lookups = {
         f"{kind}: {judged.query}": {"keywords": judged.query, "name": judged.name, "asked_by": kind}
         for kind, queries in kinds.items()

@@ -40,7 +40,7 @@ class Judged(NamedTuple):
 
 
 class _Named(NamedTuple):
-    """What is known of a name: the files that define it, and the first sentence on it."""
+    """The definitions of a name: the files with them, and the first sentence on it."""
 
     files: list[str]
     sentences: list[str]
@@ -48,7 +48,7 @@ class _Named(NamedTuple):
 
 def judged_queries(folder: Path) -> dict[str, list[Judged]]:
     """Return up to DRAWN queries of each kind on the code in a folder, the same at each call. Names
-    are those that are defined once or twice and begin with no underscore and not with "test"."""
+    are defined once or twice, and begin with no underscore and not with "test"."""
     named: dict[str, _Named] = defaultdict(lambda: _Named([], []))
     users: dict[str, set[str]] = defaultdict(set)
     for path in sorted(folder.rglob("*")):

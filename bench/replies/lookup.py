@@ -5,10 +5,10 @@
     python -m bench lookup unpacked/usr/share/doc
     python -m bench lookup unpacked/usr/share/doc --peers bm25s,tantivy,fts5,ripgrep,ripgrep-3
 
-Each lookup is one call of logical_search in a conversation of its own, as a model makes it: with
-keywords, with a logical query, and with the question as it was typed. Printed are the lookups whose
-answer stands in the reply, those whose answer stands only in a passage that the reply names, and
-the tokens of replies. Peers get the keywords, and return passages; our own command is timed beside
+Each lookup is one call of logical_search in a conversation of its own, as a model makes it. It is
+made with keywords, with a logical query, and with the question as it was typed. The command prints
+the lookups whose answer stands in the reply or only in a passage that the reply names, and the
+tokens of replies. Peers get the keywords, and return passages; our own command is timed beside
 them.
 """
 
@@ -85,7 +85,7 @@ def _measured(options: argparse.Namespace, command: str) -> int:
 
 
 def read_lookups(file: Path, manuals: Path) -> dict[str, dict[str, Any]]:
-    """Read lookups by question. Raises BenchError for those that their pages do not answer."""
+    """Read lookups by question. Raises BenchError for lookups that their pages do not answer."""
     content = read_mapping(file, "lookups", holds="question", allowed="questions")
     lookups = cast("dict[str, dict[str, Any]]", content)
     pages = {of["page"]: manuals / of["page"] for of in lookups.values()}

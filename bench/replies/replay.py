@@ -117,8 +117,8 @@ def _place(
 
 
 def _source(data: Path, file: Path) -> tuple[Path, Path]:
-    """Return the questions and the corpus of a run: in the folder of its set beside it, or those of
-    the data sets."""
+    """Return the questions and the corpus of a run. They are in the folder of its set beside it, or
+    else among the data sets."""
     name = file.name.partition(".")[0]
     if (own := file.parent / name).is_dir():
         return own / "questions.jsonl", own / "corpus.jsonl"

@@ -16,8 +16,9 @@ def mean_rows(
     level: Callable[[str], float] = lambda column: LEVEL,
 ) -> tuple[Row, ...]:
     """Return the mean of each column over the questions of each data set, and of the average of
-    several, in which each counts the same. Tables have the same columns; questions are drawn again
-    within their type, the same ones for all columns; ``level`` is that of a column's interval."""
+    several, in which each counts the same. Tables have the same columns. Questions are drawn again
+    within their type, the same ones for all columns. ``level`` is the level of a column's
+    interval."""
     values: dict[str, list[float]] = {}
     draws: dict[str, np.ndarray] = {}
     for name, columns in tables.items():

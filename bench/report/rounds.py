@@ -18,7 +18,7 @@ from typing import NamedTuple
 from arag_search.evaluation.bootstrap import Interval
 
 Side = Callable[[], float]
-"""Does its work once and returns its seconds, without those of preparation."""
+"""Does its work once and returns its seconds, without the time of preparation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class Timings:
         return statistics.median(self.seconds[side])
 
     def ratio(self, numerator: str, denominator: str) -> Interval:
-        """Return the median over the rounds of the time of one side over that of another, with its
-        interval at 95 %: above 1 the denominator is faster."""
+        """Return the median over the rounds of the time of one side over another's, with its
+        interval at 95 %. Above 1 the denominator is faster."""
         pairs = zip(self.seconds[numerator], self.seconds[denominator], strict=True)
         ratios = [above / below for above, below in pairs]
         return Interval(statistics.median(ratios), *median_interval(ratios))
@@ -44,7 +44,7 @@ def interleaved(sides: Mapping[str, Side], rounds: int, *, warm_up: int = 1) -> 
 
     The order of the sides alternates between rounds, so that no side is always the first. Garbage
     is collected before a side begins, because it may come from the side before. Objects from before
-    the first round are frozen: JPype collects Python's garbage whenever Java has collected its own,
+    the first round are frozen. JPype collects Python's garbage whenever Java has collected its own,
     and a side would otherwise pay for objects of the bench.
     """
     if rounds < 1:
@@ -66,8 +66,8 @@ def interleaved(sides: Mapping[str, Side], rounds: int, *, warm_up: int = 1) -> 
 
 
 def median_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float]:
-    """Return an interval of the median: the closest pair of order statistics that contains it with
-    a probability of at least ``level`` for any distribution; with few values, their range."""
+    """Return an interval of the median. It is the closest pair of order statistics that contains it
+    with a probability of at least ``level`` for any distribution; with few values, their range."""
     ordered, count = sorted(values), len(values)
     outside, rank = 2 * 0.5**count, 0
     while rank + 1 <= (count - 1) // 2:

@@ -93,8 +93,8 @@ def _verified(options: argparse.Namespace, _: str) -> int:
 
 
 def verified(expectation: Expectation) -> list[str]:
-    """Run a command and return a line for each value that is off, which all are if it fails; then
-    its last lines go to stderr."""
+    """Run a command and return a line for each value that is off. If it fails, all are off, and its
+    last lines go to stderr."""
     with tempfile.TemporaryDirectory(prefix="arag-verify-") as folder:
         results = Path(folder) / "results.json"
         command = ["bench", *shlex.split(expectation.command), "--json", str(results)]

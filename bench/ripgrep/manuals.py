@@ -1,5 +1,5 @@
 """The HTML manuals of Debian packages, and needs over them: the default of a setting of PostgreSQL,
-and what a name of Python does, asked by the name and by words of its first sentence."""
+and what a name of Python does. A need is asked by the name and by words of its first sentence."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def python_needs(folder: Path, count: int, seed: int) -> list[Need]:
 
 
 def copy_pages(pages: Path, folder: Path) -> None:
-    """Copy the pages as they are, but for those that list all others."""
+    """Copy the pages as they are, but no page that lists all others."""
     folder.mkdir(parents=True)
     for page in sorted(pages.glob("*.html")):
         if page.stem not in _INDEXES:

@@ -1,5 +1,5 @@
-"""Made notes of projects, a file each, and needs whose answers stand in them: with as many notes as
-wanted, so that the cost of a search can be seen to grow. They are labelled as made."""
+"""Made notes of projects, a file each, and needs whose answers stand in them. There are as many
+notes as wanted, so that the cost of a search can be seen to grow. They are labelled as made."""
 
 from __future__ import annotations
 

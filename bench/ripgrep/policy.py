@@ -1,7 +1,7 @@
 """A scripted agent: one policy for every tool, so that only the tools differ.
 
 It looks for each name of the question beside the other words, then for the name alone, and goes on
-to the names in what it read, until all words of the question were in what it read, one of them in a
+to the names in what it read. It stops when it has read all words of the question, one of them in a
 sentence with the name, or its calls are spent. It cannot judge an answer, which a model can; a
 model would stop earlier, with either tool.
 """
@@ -25,7 +25,7 @@ _IDENTIFIER = re.compile(r"\w+(?:[._]\w+)+")
 
 @dataclass(slots=True)
 class Reading:
-    """What was read for a question: the calls, and the texts of their replies with their tokens."""
+    """The calls made for a question, and the texts of their replies with their tokens."""
 
     calls: int = 0
     tokens: int = 0

@@ -3,10 +3,10 @@
     python -m bench ripgrep --notes 1000,10000
     python -m bench ripgrep --postgresql FOLDER --python FOLDER --notes 1000
 
-A script with one policy has either tool in its hands, and no model is asked. Measured are the share
-of needs of which all evidence was read, calls, tokens of their output, and seconds. --postgresql
-and --python are the folders html of Debian's postgresql-doc-NN, and html/library of python3.NN-doc.
-See bench/studies/ripgrep.md.
+A script with one policy has either tool in its hands, and no model is asked. The command measures
+the share of needs of which all evidence was read, calls, tokens of their output, and seconds.
+--postgresql and --python are the folders html of Debian's postgresql-doc-NN, and html/library of
+python3.NN-doc. See bench/studies/ripgrep.md.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from index_jobs.build.options import BuildOptions
 
 NAME = "ripgrep"
 FILE_BYTES = 8 << 10
-"""What a note takes on the disk with its share of the index, about."""
+"""The bytes of a note on the disk with its share of the index, about."""
 
 
 def main(arguments: Sequence[str]) -> int:

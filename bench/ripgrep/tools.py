@@ -1,4 +1,4 @@
-"""Ripgrep and reads of lines as tools that a model calls, over a folder; and ripgrep, and
+"""Ripgrep and reads of lines as tools that a model calls, over a folder. Also ripgrep, and
 logical_search over an index of the same files, in the hands of the scripted agent."""
 
 from __future__ import annotations
@@ -223,8 +223,8 @@ class RipgrepHands:
         return f"{best[1]}\n{self._around(_literal(name), best[0], reading)}"
 
     def about(self, words: Sequence[str], reading: Reading) -> str:
-        """Narrow the files by one word after the other, the longest first, and read around the
-        words in the first of those that are left."""
+        """Narrow the files by one word after the other, the longest first. Read around the words in
+        the first of the files that are left."""
         files: list[str] = []
         for word in sorted(words, key=len, reverse=True):
             listed = self._run(reading, _literal(stem(word)), names_only=True, files=files)
@@ -292,5 +292,5 @@ class LogicalHands:
 
 
 def _literal(text: str) -> str:
-    """Escape the signs of a pattern; ripgrep refuses other escapes, such as that of a blank."""
+    """Escape the signs of a pattern. Ripgrep refuses other escapes, such as an escaped blank."""
     return _SIGNS.sub(r"\\\1", text)

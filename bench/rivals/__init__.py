@@ -15,8 +15,9 @@ OUR_READING = "our reading, not the authors' code"
 
 
 class Rival(NamedTuple):
-    """The class of a system, what the name of its row says of the code and, for --dry-run, what a
-    question usually takes with k passages: requests, and the passages that they show."""
+    """The class of a system, and what the name of its row says of the code. ``usual`` is for
+    --dry-run: with k passages, the requests of a usual question, and the passages that they
+    show."""
 
     answerer: str
     row: str

@@ -1,12 +1,12 @@
 """The seam: a system that answers a question over an index, with a record of our agent's kind.
 
 A system has no tool calls of a model but a fixed course: it asks the model in roles, and searches
-by itself. Both are steps of the record, named by the role or by the search, so that a run is
-scored, shown, priced and resumed as every run is. ``loops`` counts the requests to the model.
+by itself. Both are steps of the record, named by the role or by the search. So a run is scored,
+shown, priced and resumed as every run is. ``loops`` counts the requests to the model.
 
-What a request repeats of earlier replies is cut to MAX_SAID_TOKENS. A role that replies twice with
-nothing to read is a step with status "error", and the system goes on without it; without a last
-answer, the question has failed.
+Text of earlier replies that a request repeats is cut to MAX_SAID_TOKENS. If a role replies twice
+with nothing to read, its step has the status "error", and the system goes on without it. Without a
+last answer, the question has failed.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ class Settings(BaseModel):
 
 
 class Built:
-    """What a system builds before the first question, and all questions share."""
+    """The parts of a system that are built before the first question, and that all questions
+    share."""
 
     building: Building | None = None
 
@@ -78,8 +79,9 @@ class Built:
 class Answerer(Agent):
     """A system over one index and one model. Threads may share it.
 
-    ``searches`` are those of the index that it makes. ``roles`` are the prompts of its requests,
-    that of the answer last; for those that are ``scored``, log-probabilities are asked for.
+    ``searches`` are the searches of the index that it makes. ``roles`` are the prompts of its
+    requests; the prompt of the answer is last. Log-probabilities are asked for in the roles that
+    are ``scored``.
     """
 
     searches: ClassVar[tuple[str, ...]] = (DENSE,)
@@ -127,9 +129,9 @@ class Answerer(Agent):
     def say(
         self, state: State, role: str, passages: Sequence[ShownPassage] = (), **said: str
     ) -> ModelReply:
-        """Ask the model in a role as a step, by a request of its own: what is ``said`` comes under
-        its names, cut to MAX_SAID_TOKENS, then the passages. A reply with nothing to read is
-        empty."""
+        """Ask the model in a role as a step, by a request of its own. The texts of ``said`` come
+        under their names, cut to MAX_SAID_TOKENS, then the passages. A reply with nothing to read
+        is empty."""
         began = time.perf_counter()
         asked: dict[str, Any] = {name: cut_to(text, MAX_SAID_TOKENS) for name, text in said.items()}
         parts = [f"{name.replace('_', ' ').capitalize()}:\n{text}" for name, text in asked.items()]
@@ -161,8 +163,8 @@ class Answerer(Agent):
         self, state: State, search: str, arguments: Mapping[str, Any],
         shown: Mapping[str, Sequence[int] | None], began: float,
     ) -> list[ShownPassage]:  # fmt: skip
-        """Return passages as the step of a search that found them: ids, best first, with the
-        numbers of the sentences that are shown of each, None for all."""
+        """Return passages as the step of a search that found them. ``shown`` has their ids, best
+        first, each with the numbers of the sentences that are shown, None for all."""
         chunks = filter(None, self.index.read(list(shown)))
         blocks = [paper_block(chunk, "LogicalRAG", shown.get(chunk.id)) for chunk in chunks]
         text, kept, spans = fit(lambda _: ("", ""), blocks, _MAX_RESULT_TOKENS, whole=True)
@@ -177,7 +179,7 @@ class Answerer(Agent):
 
 @functools.cache
 def prompt(role: str) -> str:
-    """Return the prompt of a role; one that answers says in which form."""
+    """Return the prompt of a role. If the role answers, the prompt says in which form."""
     text = (_PROMPTS / f"{role}.md").read_text("utf-8").strip()
     return text.replace("{answer_form}", (_PROMPTS / "answer_form.md").read_text("utf-8").strip())
 

@@ -41,7 +41,7 @@ class EntityGraph(Built):
 
     ``ids`` and ``passages`` are ids and ordinals of passages, ``sentences`` ordinals of sentences.
     ``mentions`` are the entities in each sentence, ``edges`` rows of an entity, a passage, and how
-    often the one is in the other. ``vectors`` are those of the names.
+    often the one is in the other. ``vectors`` are the vectors of the names.
     """
 
     names: Sequence[str]
@@ -100,7 +100,7 @@ class EntityGraph(Built):
         return places
 
     def nearest(self, asked: FloatArray) -> dict[int, Active]:
-        """Return the nearest entity of each of those of the question, with its cosine."""
+        """Return the nearest entity of each entity of the question, with its cosine."""
         seeds: dict[int, Active] = {}
         for row in asked @ self.vectors.T:
             entity = int(row.argmax())
@@ -110,8 +110,9 @@ class EntityGraph(Built):
     def activated(
         self, seeds: Mapping[int, Active], cosines: Weights, rounds: int, best: int, least: float
     ) -> dict[int, Active]:
-        """Return the seeds and the entities that scores above ``least`` reach, in so many rounds,
-        through so many ``best`` sentences of each, which are read once."""
+        """Return the seeds, and the entities that they reach in so many ``rounds`` with scores
+        above ``least``. A round goes through so many ``best`` sentences of each, which are read
+        once."""
         active, front = dict(seeds), dict(seeds)
         read: set[int] = set()
         for number in range(2, rounds + 2):
@@ -137,7 +138,7 @@ class EntityGraph(Built):
         return ratio * (dense - dense.min()) / (np.ptp(dense) or 1.0) + np.log1p(sums)
 
     def page_rank(self, active: Mapping[int, Active], weights: Weights, damping: float) -> Weights:
-        """Return the rank of each passage by a PageRank that starts from entities by their scores
+        """Return the rank of each passage by a PageRank. It starts from entities by their scores
         and from passages by their weights, and follows edges by their counts, both ways."""
         start = np.concatenate((np.zeros(first := len(self.names)), weights))
         start[list(active)] = [of.score for of in active.values()]

@@ -1,15 +1,15 @@
-"""FaithfulRAG (Zhang et al., 2025), as we read it: what the model believes is set against what the
-corpus says, fact by fact.
+"""FaithfulRAG (Zhang et al., 2025), as we read it. It sets the model's beliefs against the corpus,
+fact by fact.
 
-Known: self-fact mining in three calls, of the knowledge that the question needs, a context that
-the model writes from memory, and the facts of that context; contextual alignment, which takes the
-pieces of the retrieved passages that are nearest to these facts; self-think, an answer from both
-that checks where they conflict. A-RAG ran it with three steps of mining and chunk_topk 5.
+Known: self-fact mining takes three calls. They are for the knowledge that the question needs, for a
+context that the model writes from memory, and for the facts of that context. Contextual alignment
+takes the pieces of the retrieved passages that are nearest to these facts. Self-think is an answer
+from both that checks where they conflict. A-RAG ran it with three steps of mining and chunk_topk 5.
 
-Chosen: our prompts; passages by the vector of the question, as many as ``passages``; pieces of
-``sentences`` sentences of one passage; of all of them, the ``pieces`` with the greatest cosine with
-any fact, or with the question without a fact; at most ``facts`` facts; self-think is one request.
-Only the pieces are shown, so only they count as retrieved.
+Chosen: our prompts. As many as ``passages`` passages come by the vector of the question. A piece
+has ``sentences`` sentences of one passage. The ``pieces`` with the greatest cosine with any fact,
+or with the question without a fact, are shown, and only they count as retrieved. There are at most
+``facts`` facts, and self-think is one request.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SEARCH = "fact_alignment"
 
 
 class FaithfulRagSettings(Settings):
-    """``sentences`` are those of a piece, ``pieces`` those that are shown."""
+    """The sizes of a run: ``facts`` at most, ``sentences`` of a piece, and ``pieces`` shown."""
 
     facts: int = Field(10, ge=1, le=50)
     sentences: int = Field(3, ge=1, le=20)

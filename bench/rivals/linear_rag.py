@@ -8,11 +8,11 @@ above a threshold. A passage weighs ratio x its scaled dense score + log(1 + the
 entities of score x log(1 + count) / round). One personalised PageRank over entities and passages
 starts from these weights; its first passages are shown. Without an entity: dense retrieval.
 
-Chosen: entities are runs of capitalised words, and titles; the encoder and the vectors of the
-index; an entity keeps the best score of the round that reached it, and seeds are of round 1; dense
-scores are scaled from 0 to 1; PageRank starts from entities by their scores, and from passages by
-``share`` of their weight, or all passages together would hide the entities; an edge weighs the
-count; the values of all settings.
+Chosen: entities are runs of capitalised words, and titles. The encoder and the vectors are the
+index's. An entity keeps the best score of the round that reached it, and seeds are of round 1.
+Dense scores are scaled from 0 to 1. PageRank starts from entities by their scores, and from
+passages by ``share`` of their weight, or all passages together would hide the entities. An edge
+weighs the count. The values of all settings are chosen too.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class LinearRag(Answerer):
         asked = encoder.encode_queries([question])
 
         def cosines(unit: VectorUnit, ordinals: Sequence[int]) -> Weights:
-            """Return the cosine of each text with the question, 0 for one that is not found."""
+            """Return the cosine of each text with the question, 0 if it is not found."""
             nearest = vectors.nearest(unit, asked, len(ordinals))[0]
             score_of = {text.ordinal: text.score for text in nearest}
             return np.array([score_of.get(ordinal, 0.0) for ordinal in ordinals])

@@ -1,13 +1,13 @@
 """MA-RAG (Nguyen et al., 2025), as we read it: agents with a role each, and no training.
 
 Known: a planner takes the question apart once. For each step of the plan a step definer writes a
-query from the step and what earlier steps found; passages are retrieved by cosine; an extractor
-takes from them what helps; a question-answering agent answers the step. The answer comes from all
-steps. A-RAG ran it with a plan agent, a plan executor, and five passages.
+query from the step and what earlier steps found. Passages are retrieved by cosine. An extractor
+takes from them what helps, and a question-answering agent answers the step. The answer comes from
+all steps. A-RAG ran it with a plan agent, a plan executor, and five passages.
 
-Chosen: our prompts; the plan is lines, at most ``steps`` of them, and the question itself if there
-is no line; the extractor is asked once for all passages of a step; without a query of the
-definer the step is searched for, and without an extract the passages' answerer sees none.
+Chosen: our prompts. The plan is lines, at most ``steps`` of them, or the question itself if there
+is no line. The extractor is asked once for all passages of a step. Without a query of the definer
+the step is searched for; without an extract the passages' answerer sees none.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Systems as their authors publish them: each in a process of its own that speaks JSON lines.
 
-``uv run --script`` makes an environment for a script beside this module from the requirements that
-stand in it, so that its pins never meet ours; ``scripts/lines.py`` says what the lines hold. The
-system asks model and encoder by itself, at the endpoint that our variables name. Of ours it gets
-the question and, where it takes one, the form of the answer. Questions wait for each other.
+``uv run --script`` makes an environment for a script beside this module from the requirements in
+it, so that its pins never meet ours. ``scripts/lines.py`` says what the lines hold. The system asks
+model and encoder by itself, at the endpoint that our variables name. Of ours it gets the question
+and, where it takes one, the form of the answer. Questions wait for each other.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
 """RAGentA (Besrour et al., 2025), as we read it: four agents that filter passages, answer with
 citations, and search once more for what is missing.
 
-Known: hybrid retrieval with a dense weight (alpha .65) of the top 20; the Predictor writes a
-candidate answer from each passage; the Judge scores each passage, with question and candidate, by
-the log-probabilities of yes and no, and those above mean - n x deviation are kept; the
-Final-Predictor answers with citations; the Claim Judge takes the answer apart, and where a part of
-the question is open asks a follow-up question, whose passages lead to one more answer.
+Known: hybrid retrieval with a dense weight (alpha .65) of the top 20. The Predictor writes a
+candidate answer from each passage. The Judge scores each passage, with question and candidate, by
+the log-probabilities of yes and no, and keeps scores above mean - n x deviation. The
+Final-Predictor answers with citations. The Claim Judge takes the answer apart. If a part of the
+question is open, it asks a follow-up question, whose passages lead to one more answer.
 
-Chosen: our prompts; the weight applies to cosine and BM25, each scaled from 0 to 1 over the first
-20 of its ranking; the score is log P(yes) - log P(no) where the endpoint gives both, else 1, -1, or
-0 for another word; n is ``deviations``; kept passages come best first; claims and the follow-up
-question are one request; follow-up passages are not judged; "none" ends with the first answer.
+Chosen: our prompts. The weight applies to cosine and BM25, each scaled from 0 to 1 over the first
+20 of its ranking. The score is log P(yes) - log P(no) if the endpoint gives both, else 1, -1, or 0
+for another word; n is ``deviations``. Kept passages come best first. Claims and the follow-up
+question are one request, follow-up passages are not judged, and "none" ends with the first answer.
 A question takes 2 k + 3 requests: 13 with A-RAG's five passages, 43 with the paper's twenty.
 """
 
@@ -40,7 +40,7 @@ _VERDICTS = {"yes": 1.0, "no": -1.0}
 
 
 class RagentaSettings(Settings):
-    """``dense_weight`` is that of cosines beside BM25."""
+    """The weight of cosines beside BM25 (``dense_weight``), and n of the bound (``deviations``)."""
 
     dense_weight: float = Field(0.65, ge=0, le=1)
     deviations: float = Field(0.5, ge=0)

@@ -1,7 +1,7 @@
 """An agent as ours, with ripgrep and reads of lines in place of searches of an index.
 
-Its files are the passages of the index, each under its id, its title in the first line: what it
-finds, reads and cites is counted as it is with an index. Budgets are those of logical_read.
+Its files are the passages of the index, each under its id, with its title in the first line. So
+finds, reads and citations are counted as with an index. Budgets are as in logical_read.
 """
 
 from __future__ import annotations

@@ -54,14 +54,14 @@ REPLY_CLIENTS = (1, 16)
 REPLIES = 700
 """The replies that are timed, of all classes alike."""
 ROUNDS = 3
-"""Each class is asked so many times; its quietest round, that of the least median, counts."""
+"""Each class is asked so many times. Its quietest round counts, which has the least median."""
 SEARCHES_BEFORE = 6_000
 """The searches until Java has compiled the code of queries."""
 CHANGED_SHARE = 100
 """One passage of so many is deleted, and as many new ones are added."""
 SAMPLE = 2_000
 SEEDS = (1607, 1714)
-"""The seeds of the queries of the warm-up, and of those that count."""
+"""The seeds of the queries of the warm-up, and of the queries that count."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -161,7 +161,8 @@ def measured(side: Side, passages: int, queries: int, folder: Path) -> Iterator[
 
 
 def _bytes_of(location: str) -> int:
-    """Return the bytes of an index: of a folder, or of the primary shards on a server."""
+    """Return the bytes of an index in a folder, or of the primary shards of an index on a
+    server."""
     url, _, name = location.rpartition("/")
     if not url.startswith("http"):
         return size_of(Path(location))

@@ -1,10 +1,10 @@
 """Synthetic corpora of any size: words by Zipf's law, with a vocabulary that never ends.
 
 Passages have 100 words, and four of them in a row share a title, as Wikipedia is cut for KILT. Word
-ranks follow a power law with a knee: frequent words follow one slope, those beyond the knee a
-steeper one that never ends, so that the vocabulary grows by Heaps' law. Pairs of words that stay
-together give phrases, and the words of an article recur in it. The passages of a corpus are the
-first ones of every larger corpus.
+ranks follow a power law with a knee. Frequent words follow one slope; words beyond the knee follow
+a steeper slope that never ends, so that the vocabulary grows by Heaps' law. Pairs of words that
+stay together give phrases, and the words of an article recur in it. The passages of a corpus are
+the first ones of every larger corpus.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ WORDS = 100
 TOPICAL = 0.03
 """The probability of a word to be one of its article."""
 PAIRED = 0.74
-"""That of being one of those that often follow the word before it, the first of them most often."""
+"""The probability of a word to be a follower of the word before it, most often the first one."""
 MOST = 0.013
-"""That of being the most frequent of all words."""
+"""The probability of a word to be the most frequent of all words."""
 SENTENCE, SPREAD = 21.0, 0.5
 """The median length of sentences in words, and the standard deviation of its logarithm."""
 

@@ -1,5 +1,5 @@
-"""What finds a set: each interface with the words of a need alone and, as the ceiling of logic, the
-query that has its structure, too. A document is one passage here."""
+"""The searches that may find a set: each interface with the words of a need alone. The query that
+has its structure too is the ceiling of logic. A document is one passage here."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ LINES: Mapping[str, Callable[[Need], Search | Keywords | Meaning]] = {
 
 
 def values(hits: Sequence[str], need: Need, tokens: Mapping[str, int]) -> dict[str, float]:
-    """Return the values of a ranking, of all of it as a set, of the best of its beginnings as one
-    ("best"), and of the pages until the set is whole ("held"): when it is, no more are read."""
+    """Return the values of a ranking, of all of it as a set, and of the best of its beginnings as a
+    set ("best"). Return also the pages until the set is whole ("held"); then no more are read."""
     relevant = len(need.relevant)
     is_relevant = np.array([0, *(id in need.relevant for id in hits)])
     counts = np.cumsum(is_relevant)

@@ -1,5 +1,5 @@
-"""Needs whose answer is a set of made people: their logic, their wording, the query that says the
-same, and the people that they are about."""
+"""Needs whose answer is a set of made people. They have their logic, their wording, the query that
+says the same, and the people that they are about."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ MOST = 200
 """The most people that a need is about."""
 DEPTHS = (1, 2, 3, 4)
 KINDS = ("plain", "metadata", "hidden")
-"""The classes of needs: in the words of the documents alone, also about year of birth or district,
-and with an attribute for which documents have other words."""
+"""The classes of needs. Their words are in the documents ("plain"), are also about year of birth or
+district ("metadata"), or have an attribute for which documents have other words ("hidden")."""
 
 _SIZES = ((1, 9), (10, 49), (50, MOST))
 _TRIES = 6_000
@@ -32,8 +32,8 @@ Logic = int | Sequence[Any]
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A need, the query that has its structure and words, and the ids of the people that it is
-    about, and of those that it excludes."""
+    """A need, and the query that has its structure and words. ``relevant`` are the ids of the
+    people that it is about, ``excluded`` the ids of the people that it excludes."""
 
     id: str
     text: str
@@ -47,7 +47,7 @@ class Need:
 
 
 def needs(holders: Holders, of_depth: int, seed: int = SEED) -> list[Need]:
-    """Draw as many different needs of each depth, or as there are: a third each of the three
+    """Draw as many different needs of each depth, or as there are. A third each is of the three
     classes, and about few, some and many people."""
     random = Random(f"{seed} needs")
     drawn: dict[str, Need] = {}

@@ -1,8 +1,8 @@
 """Made people: attributes by a seed, and a text for each that states, paraphrases or implies them.
 
-A value of an attribute is about half as frequent as the one before it, so that there are rare ones
-in a corpus of any size. The people of a corpus are the first ones of every larger corpus of the
-same seed, and each is made without the others.
+A value of an attribute is about half as frequent as the one before it. So there are rare ones in a
+corpus of any size. The people of a corpus are the first ones of every larger corpus of the same
+seed, and each is made without the others.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def words() -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """What may be true of a person. A need ``says`` it, and ``query`` is the same in its words.
-    Documents have one of ``texts``: of hidden attributes a synonym, and a sentence that implies it.
-    ``years`` are the first and the last year of birth."""
+    """A fact that may be true of a person. A need ``says`` it, and ``query`` is the same in its
+    words. Documents have one of ``texts``: of hidden attributes a synonym, and a sentence that
+    implies it. ``years`` are the first and the last year of birth."""
 
     kind: str
     query: str

@@ -12,8 +12,8 @@ from bench.sets.lines import BROKEN, KNOWN
 from bench.sets.needs import DEPTHS, KINDS, Need
 
 SHORT = ("nDCG@10", "F1", "best F1", "exact")
-"""The measures of groups of needs. Of all needs there are all measures but BROKEN, which is that of
-the needs with an exclusion."""
+"""The measures of groups of needs. For all needs there are all measures; BROKEN is over the needs
+with an exclusion."""
 EXCLUDES = "but not"
 
 _COLOURS = ("#3b82f6", "#8b949e", "#16a34a", "#d97706", "#a855f7", "#ef4444")

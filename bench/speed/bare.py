@@ -1,8 +1,8 @@
 """Bare loops over Lucene and over plain strings: what our own code is measured against.
 
-They do the essential work of a search system and nothing else, and are written as a JPype expert
-would write them: class handles and bound methods are looked up once, strings that are used twice
-cross to Java once, byte strings are passed unchanged.
+They do the essential work of a search system and nothing else, as a JPype expert would write them.
+Class handles and bound methods are looked up once, strings that are used twice cross to Java once,
+and byte strings are passed unchanged.
 """
 
 from __future__ import annotations

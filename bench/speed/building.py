@@ -3,7 +3,7 @@
 Beside Anserini, each build is a command in processes of its own. Both read the same passages from
 JSON lines, store them, and index words with their positions by two threads or processes. Ours makes
 normal forms and the words as written, counts tokens, and, unless that is left out, indexes each
-sentence; Anserini stems and drops stop words.
+sentence. Anserini stems and drops stop words.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ COPIES = 8
 """The copies of the corpus that are built beside Anserini."""
 THREADS = "2"
 TARGETS = {"sentences": Target("at most", 2.2), "no sentences": Target("at most", 1.6)}
-"""The time of ours over that of Anserini."""
+"""The time of ours over the time of Anserini."""
 SEED = 1741
 
 
 def beside_bare(passages: Passages, rounds: int, *, warm_up: int = WARM_UP) -> Figure:
-    """Measure the rate of our build and that of a loop that adds passages, cut beforehand, to
-    Lucene. Raises BenchError if both do not index the same passages and words."""
+    """Measure the rates of our build and of a loop that adds passages, cut beforehand, to Lucene.
+    Raises BenchError if both do not index the same passages and words."""
     ready = list(passages.index.scan())
     say(f"building: {len(ready):,} passages, {warm_up} + {rounds} rounds")
     source, room = str(passages.source), passages.folder / "building"
@@ -76,8 +76,8 @@ def _fresh(folder: Path, build: Callable[[Path], object]) -> Side:
 
 
 def beside_anserini(passages: Passages, rounds: int, jar: Path) -> Figure:
-    """Build ``COPIES`` copies of the corpus by all three commands in interleaved rounds, after one
-    that does not count. ``jar`` is the fat jar of Anserini; the Java of ``JAVA_HOME`` runs it."""
+    """Build ``COPIES`` copies of the corpus by all three commands in interleaved rounds. A first
+    round does not count. ``jar`` is the fat jar of Anserini; the Java of ``JAVA_HOME`` runs it."""
     room, home = passages.folder / "anserini", os.environ.get("JAVA_HOME")
     java = Path(home or "", "bin", "java")
     if not java.exists() or not jar.exists():

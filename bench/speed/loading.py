@@ -1,9 +1,9 @@
 """Our whole build on an OpenSearch node, beside ``parallel_bulk`` of opensearch-py.
 
 Ours reads the corpus, cuts it, counts tokens, sends, checks what arrived and publishes. The rival
-has the same documents in memory as ready actions, and sends them into indexes with the same
-mapping, in bulks of as many bytes, as many at a time. Both end with a refresh, and hold the same
-documents. The processor time of each is told apart: that of the client and that of the node.
+has the same documents in memory as ready actions. It sends them into indexes with the same mapping,
+in bulks of as many bytes, as many at a time. Both end with a refresh, and hold the same documents.
+The processor times of the client and of the node are told apart.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ OURS, BULK = "ours", "parallel_bulk"
 _NAME, _BARE = "load", "bare"
 _HEAP = "1g"
 TARGET = Target("at most", 1.25)
-"""The processor time of ours over that of parallel_bulk."""
+"""The processor time of ours over the time of parallel_bulk."""
 _WORK = {
     "indexing": ("indexing", "index_time_in_millis"),
     "merging": ("merges", "total_time_in_millis"),
     "refreshing": ("refresh", "total_time_in_millis"),
     "flushing": ("flush", "total_time_in_millis"),
 }
-"""What a node spends its time on, by the names of its statistics."""
+"""The work of a node, by the names of its statistics."""
 _KEPT_SETTINGS = ("number_of_shards", "number_of_replicas", "similarity", "analysis")
 
 
@@ -96,8 +96,8 @@ def _costed(
     node: int,
     spent: list[tuple[float, float]],
 ) -> Side:
-    """Return a side that notes the processor time of this process, with that of its workers, and of
-    the node."""
+    """Return a side that notes the processor time of this process and its workers, and of the
+    node."""
 
     def run() -> float:
         library.delete(name)
@@ -124,7 +124,7 @@ class _Library:
 
         self.actions: list[dict[str, Any]] = []
         self.work: dict[str, list[dict[str, float]]] = {}
-        """What the node did in each round by part, in seconds of its threads."""
+        """The work of the node in each round by part, in seconds of its threads."""
         self._client = OpenSearch(url, timeout=BULK_TIMEOUT_S)
         self._bodies: dict[str, Any] = {}
 

@@ -1,4 +1,4 @@
-"""The sides of the rates: ours and, after each, those that get the same input.
+"""The sides of the rates: ours and, after each, the rivals that get the same input.
 
 A rival gets what it can take: the query as recorded, its words, or its parts as keywords. Bare
 clients get their queries compiled beforehand; Pyserini, bm25s and the scan get words, keywords and
@@ -67,14 +67,14 @@ class Passages:
     folder: Path
 
     def plans(self, *, operators: bool) -> list[ResolvedPlan]:
-        """Return the queries as plans, or those of their words."""
+        """Return the queries as plans, or plans of their words."""
         texts = [query.text if operators else query.words_query for query in self.queries]
         schema = self.index.manifest.query_schema
         parsed = [parse(text, schema, operators=operators) for text in texts]
         return [ResolvedPlan(lower(query.tree, query.language)) for query in parsed]
 
     def words(self) -> Sequence[tuple[str, list[str]]]:
-        """Return id and words of each passage, those of its title first."""
+        """Return id and words of each passage, beginning with the words of its title."""
         terms = analysis.terms
         return [(of.id, [*terms(of.title), *terms(of.content)]) for of in self.index.scan()]
 
@@ -92,9 +92,9 @@ class Setup:
 class Side:
     """One side. It is made, which fails if a library is missing, before anything is built.
 
-    ``beside`` is the side of ours that gets the same input, ``option`` the name by which it is left
-    out, ``aims`` the rate of ours over its own by clients, and ``same_work`` whether both must find
-    the same. ``measured`` has what else was measured while it was built.
+    ``beside`` is the side of ours that gets the same input, and ``option`` the name by which this
+    side is left out. ``aims`` has the rate of ours over its own by clients. ``same_work`` is
+    whether both must find the same. ``measured`` has what else was measured while it was built.
     """
 
     name: ClassVar[str]

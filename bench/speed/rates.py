@@ -1,4 +1,4 @@
-"""Rates of searches beside those of rivals, on the same passages, in rounds that alternate."""
+"""Rates of our searches and of rivals, on the same passages, in rounds that alternate."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Rates:
     """The sides that are not left out, made before anything is built."""
 
     def __init__(self, stack: ExitStack, setup: Setup, names: Sequence[str]) -> None:
-        """Raises BenchError for one that is missing."""
+        """Raises BenchError for a rival that is missing."""
         self.names, self._stack = names, stack
         self.sides: dict[type[Side], Side] = {}
         for kind in SIDES:
@@ -42,7 +42,7 @@ class Rates:
     ) -> Figure:
         """Measure all sides with each number of clients.
 
-        Raises BenchError if one that does the same work finds other passages than ours.
+        Raises BenchError if a side that does the same work finds other passages than ours.
         """
         self._stack.enter_context(without_query_cache())
         built_s: dict[str, float] = {}

@@ -24,8 +24,9 @@ from bench.scale.queries import CLASSES, drawn_queries
 
 @dataclass(frozen=True, slots=True)
 class RecordedQuery:
-    """A query of a model, and the input of searches without operators: the ``words`` of all parts
-    that are not excluded, in order, and these parts themselves as ``keywords``, phrases whole."""
+    """A query of a model, and the input of searches without operators. ``words`` are the words of
+    all parts that are not excluded, in order. ``keywords`` are these parts themselves, phrases
+    whole."""
 
     text: str
     words: tuple[str, ...]
@@ -39,7 +40,7 @@ class RecordedQuery:
 
 def read_queries(folders: Iterable[Path], index: Index) -> list[RecordedQuery]:
     """Read the queries of all searches in run folders, as the index understands them, in their
-    order; those that are refused or have no word are left out.
+    order. Queries that are refused or have no word are left out.
 
     Raises RunError for a folder without a run, BenchError if there is no query at all.
     """
@@ -64,7 +65,7 @@ def read_queries(folders: Iterable[Path], index: Index) -> list[RecordedQuery]:
 def recorded(text: str, index: Index) -> list[RecordedQuery]:
     """Return a query as the index understands it, or nothing if it has no word to search for.
 
-    Raises QueryError for one that is refused.
+    Raises QueryError if it is refused.
     """
     query = parse(text, index.manifest.query_schema)
     plan = ResolvedPlan(lower(query.tree, query.language))

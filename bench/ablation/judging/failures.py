@@ -22,7 +22,7 @@ from bench.ablation.unavailable import is_in_texts, texts_of
 MAX_CASES = 100
 """The wrong answers that are judged: the first ones in the order of the questions."""
 MAX_STEP_TOKENS = 3_000
-"""What the model sees of a tool's reply."""
+"""The most tokens of a tool's reply that the model sees."""
 
 REASONING = "Reasoning Chain Error"
 CATEGORIES = (REASONING, "Judge Error", "Model Gave Up", "Corpus Missing")
@@ -40,9 +40,9 @@ _AGAIN = "Your reply does not end with a category. End with a line of its own: C
 
 
 class FailureJudge(AnswerJudge[str]):
-    """A judge of why answers are wrong: the category that most of its verdicts give, with its kind
-    if it is a REASONING error ("category: kind"), or NOT_JUDGED. Right answers are looked for in
-    the texts of the corpus, if they are known."""
+    """A judge of why answers are wrong. The judgement is the category of most of its verdicts, with
+    its kind if it is a REASONING error ("category: kind"), or NOT_JUDGED. Right answers are looked
+    for in the texts of the corpus, if they are known."""
 
     def __init__(
         self, model: ChatModel, *, repeats: int = 1, cache: VerdictCache | None = None
@@ -57,8 +57,8 @@ class FailureJudge(AnswerJudge[str]):
         passages: Iterable[IndexedPassage],
     ) -> dict[str, str]:
         """Return the verdicts on the first MAX_CASES of these wrong answers, by question.
-        ``passages`` are those of the corpus; none if they are not known. Raises the errors of
-        ``judge_all``."""
+        ``passages`` are all passages of the corpus, or none if they are not known. Raises the
+        errors of ``judge_all``."""
         wrong, texts = questions[:MAX_CASES], texts_of(passages)
         self._in_corpus = {item.id: is_in_texts(item, texts) for item in wrong if texts}
         return self.judge_all(wrong, records)
@@ -95,8 +95,8 @@ class FailureJudge(AnswerJudge[str]):
 
 
 def read_failure(reply: str, allowed: Sequence[str]) -> str | None:
-    """Return the last category in a reply, with its kind if it is a REASONING error; None if there
-    is none, or if that error has no kind."""
+    """Return the last category in a reply, with its kind if it is a REASONING error. Return None if
+    there is none, or if that error has no kind."""
     category = last_word(reply, "category", allowed)
     if category != REASONING:
         return category

@@ -1,11 +1,11 @@
 """How searches for the same fact overlap, and whether a failed one is made up for (LogicalRAG,
-Figure 1): a language model groups the searches of a record by intent, seeing their queries alone,
+Figure 1). A language model groups the searches of a record by intent, seeing their queries alone,
 and says which found something relevant to its query.
 
-The paper prints neither prompts nor every rule. Our choices: all passages that a reply shows are
-its top K; the overlap of two results is over the larger one, and a pair of two empty results is
-left out; a search that was refused or shows nothing has failed; a group counts in recovery if its
-verdicts decide it.
+The paper prints neither prompts nor every rule. These are our choices. All passages that a reply
+shows are its top K. The overlap of two results is over the larger one; a pair of two empty results
+is left out. A search that was refused or shows nothing has failed. A group counts in recovery if
+its verdicts decide it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from arag_search.tokens import cut_to
 from bench.ablation.judging.prompts import prompt_text
 
 MAX_PASSAGE_TOKENS = 1_500
-"""What the model sees of a passage."""
+"""The most tokens of a passage that the model sees."""
 _GROUP = re.compile(r"^[\s>#*_`-]*group[*_`]*\s*:[\s*_`]*([\d,\s]*\d)[\s*_`.]*$", re.I | re.M)
 _GROUPS_AGAIN = "Your reply has no groups. End with a line for each group, such as: Group: 1, 2"
 _SEARCH_AGAIN = (
@@ -36,9 +36,10 @@ _SEARCH_AGAIN = (
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """The searches of a record for the same fact, in order: their numbers among its searches, from
-    1, the ids of the passages that each showed, and whether each was a success, None if that was
-    not judged. Successes of an intent with one search are not judged."""
+    """The searches of a record for the same fact, in order. ``searches`` are their numbers among
+    its searches, from 1, and ``results`` the ids of the passages that each showed. ``successes``
+    says whether each was a success, None if that was not judged. Successes of an intent with one
+    search are not judged."""
 
     searches: tuple[int, ...]
     results: tuple[tuple[str, ...], ...]
@@ -58,8 +59,8 @@ class Intent:
 
     @property
     def is_recovered(self) -> bool | None:
-        """Whether a later search succeeded after the first one failed; None if there is no later
-        one, if the first one did not fail, or if verdicts are missing that would decide it."""
+        """Whether a later search succeeded after the first one failed. None if there is no later
+        one, if the first did not fail, or if verdicts are missing that would decide it."""
         first, *later = self.successes
         if first is not False or not later:
             return None
@@ -77,8 +78,8 @@ def repeated(records: Iterable[Intents]) -> list[Intent]:
 
 
 class IntentJudge(AnswerJudge[Intents]):
-    """A judge of searches: it groups those of a record, and judges those that share a group, by the
-    majority of its verdicts."""
+    """A judge of searches. It groups the searches of a record, and judges the searches in a group
+    of several, by the majority of its verdicts."""
 
     def judges(self, question: Question) -> bool:
         """See AnswerJudge. No gold answer is needed."""
@@ -124,8 +125,9 @@ class IntentJudge(AnswerJudge[Intents]):
 
 
 def grouped(verdict: str, searches: int) -> tuple[tuple[int, ...], ...]:
-    """Return the groups of a verdict such as "1,3;2", with every search in exactly one: the first
-    group that names it, or one of its own. They are in the order of their first searches."""
+    """Return the groups of a verdict such as "1,3;2", with every search in exactly one. This is the
+    first group that names the search, or a group of its own. They are in the order of their first
+    searches."""
     left = set(range(1, searches + 1))
     groups: list[tuple[int, ...]] = []
     for group in verdict.split(";"):

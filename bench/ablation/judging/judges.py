@@ -1,4 +1,4 @@
-"""What a model judges of a run: its answers, the intents of searches, and why answers are wrong."""
+"""The judging of a run by a model: answers, intents of searches, and causes of wrong answers."""
 
 from __future__ import annotations
 

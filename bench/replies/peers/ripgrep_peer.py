@@ -3,7 +3,7 @@
 # dependencies = []
 # ///
 """ripgrep as a model calls it: lines with the two longest words of the query, in any order. With
-CALLS above 1, a reply also has those of other pairs of long words. Each call shows the first 20
+CALLS above 1, a reply also has lines with other pairs of long words. Each call shows the first 20
 lines, each cut at 300 signs."""
 
 from __future__ import annotations

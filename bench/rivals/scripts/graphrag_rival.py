@@ -2,8 +2,8 @@
 # requires-python = ">=3.11,<3.14"
 # dependencies = ["graphrag>=3.3,<4"]
 # ///
-"""GraphRAG (Edge et al., 2024) as Microsoft publishes it: its standard index and its local search
-with its defaults, which are A-RAG's settings (chunks of 1,200 tokens, ten entities)."""
+"""GraphRAG (Edge et al., 2024) as Microsoft publishes it. Its standard index and its local search
+have its defaults, which are A-RAG's settings (chunks of 1,200 tokens, ten entities)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""What the scripts share: JSON lines with ``bench/rivals/process.py``. It needs nothing but Python.
+"""The shared part of the scripts, which speak JSON lines with ``bench/rivals/process.py``. It needs
+nothing but Python.
 
-The first line has the folder for what is built, model, settings and passages (id, title, text), and
+The first line has the folder for what is built, model, settings and passages (id, title, text). It
 is replied to when the system is open. Each further line is a question, replied to with an answer
 and the ids of the passages that were shown for it. Every reply has the calls of models that it took
-and their tokens; one that failed, an error.
+and their tokens; a failed reply has an error.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ def count(usage: Any) -> None:
 
 
 def counted(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a call like those of OpenAI's client that counts what it used; of a stream, at the
-    end."""
+    """Return a call like the calls of OpenAI's client that counts what it used. A stream is counted
+    at its end."""
 
     async def pieces(stream: Any) -> Any:
         usage = None
