@@ -139,8 +139,8 @@ class ItemRefusals:
 def refusal_of(status: int, body: str, headers: Mapping[str, str], secrets: Secrets) -> Refusal:
     """Return the refusal in a response, in the endpoint's words without the secrets.
 
-    If the body holds an error with its own status, as gateways wrap them, that status counts. If a
-    status is good, the name of an error in the body decides.
+    If the status is good, an error in the body decides: its own status, as gateways wrap them, or
+    its name.
     """
     try:
         content: object = json.loads(body.removeprefix("\ufeff"))

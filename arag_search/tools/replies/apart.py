@@ -28,7 +28,7 @@ _UNSEEN = re.compile(
     "\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff\U000133fc\U0001bca0-\U0001bca3\U0001d159"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
 )
-"""The code points to skip: the default ignorable ones of Unicode, accents, blanks of braille,
+"""The code points to skip: default ignorable ones (Unicode), accents, blanks of braille,
 hieroglyphs and music, and signs for text that cannot be shown."""
 _ALIKE = str.maketrans("АВЕЅІЈКМНОРСТХаеіјорсухԁΑΒΕΖΗΙΚΜΝΟΡΤΥΧον꞉ːː։׃∶【】〔〕❲❳⟦⟧⁅⁆❨❩",
                        "ABESIJKMHOPCTXaeijopcyxdABEZHIKMNOPTYXov::::::[][][][][]()")  # fmt: skip

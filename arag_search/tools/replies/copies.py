@@ -77,7 +77,7 @@ def near_copies(
     has them, unless a later one has more of what was typed (``typed_in``).
 
     Texts are compared by their words alone, so that other markup of a page is no difference. A few
-    words that different pages share are no copy: a short text is compared only with texts of the
+    words that different pages share are no copy. So a short text is compared only with texts of the
     same page, by its title and the name of its file. O(hits^2) comparisons of sets of at most as
     many runs as a text has words.
     """

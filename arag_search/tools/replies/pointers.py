@@ -169,9 +169,9 @@ def _meant(name: Name, documents: list[Hit], sentence: str, offset: int) -> list
 def _longest(
     names: Sequence[Name], by_name: _ByName, titles: Sequence[str]
 ) -> Iterator[tuple[Name, list[Hit]]]:
-    """Yield the names in a text that stand for documents that were found, in order: links and, of
-    names that overlap, the longest, also of ``titles``. Names of too many documents are left
-    out."""
+    """Yield the names in a text that stand for documents that were found, in order. If names
+    overlap, a link or the longest counts, even one of ``titles`` alone. Names of too many documents
+    are out."""
     taken: list[Name] = []
     known = [name for name in names if name.name in by_name or name.name in titles]
     for name in sorted(known, key=lambda name: (not name.surely, name.start - name.end)):
