@@ -611,6 +611,7 @@ class _Reader:
             self._end(lexeme.end, lexeme.suffix)
         else:
             self.reject(lexeme.start, lexeme.end, ProblemKind.UNOPENED_GROUP)
+            self.findings.mendable &= lexeme.end - lexeme.start <= MAX_PIECE
 
     def _end(self, end: int, suffix: str) -> None:
         """Take the innermost group off the stack and add it as a clause to the group around it."""

@@ -425,6 +425,7 @@ def _words_of(text: str) -> set[str]:
 @example(["opera", "NOT (", "born", "PREFER (", *["opera"] * 9, "Vivaldi"], " ")
 @example(["opera", "DEMOTE", "author:drawn^0born"], " ")
 @example(["opera", ")^2é", "Vivaldi"], " ")
+@example(["opera", ")^2é", *["opera"] * 9, "author:born"], "")
 def test_a_corrected_query_holds_every_word_that_no_problem_names(
     pieces: list[str], between: str
 ) -> None:
