@@ -34,8 +34,8 @@ class PageOptions(NamedTuple):
     preset: Annotated[
         list[str] | None,
         typer.Option(
-            help="Of an index: a preset of yours, the path of a .yaml file, which comes first in "
-            "the menu; may be repeated.",
+            help="For an index: a preset that comes first in the menu, a name or the path of a .yaml "
+            "file; may be repeated.",
             metavar="PRESET",
             autocompletion=suggest_presets,
         ),
@@ -43,13 +43,15 @@ class PageOptions(NamedTuple):
     port: Annotated[
         int,
         typer.Option(
-            help="Of an index: the port of the page on 127.0.0.1; 0 takes any.", metavar="N",
+            help="For an index: the port of the page on 127.0.0.1; 0 takes any.", metavar="N",
             min=0, max=65_535,
         ),
     ] = 0  # fmt: skip
     no_browser: Annotated[
         bool,
-        typer.Option("--no-browser", help="Of an index: print the address of the page alone."),
+        typer.Option(
+            "--no-browser", help="For an index: print the address of the page, and open no browser."
+        ),
     ] = False
 
 
@@ -72,7 +74,7 @@ def view_command(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="The file of the page.  [default: view.html in DIR]", metavar="FILE"),
+        typer.Option(help="The file of the page.  [default: view.html in FOLDER]", metavar="FILE"),
     ] = None,
     questions: Annotated[
         Path | None,

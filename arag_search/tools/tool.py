@@ -42,15 +42,17 @@ _SHOWN_CHARACTERS = 80
 class ToolResult:
     """The result of a tool call.
 
-    ``text`` is what the model sees. ``ids`` are the chunks shown. ``total`` is None if there is
-    none (reads, errors). ``is_absent`` says that something that was asked for occurs nowhere,
-    ``is_of_names`` that the query was a name alone, or several.
-    ``retrieved_tokens`` counts o200k tokens of corpus text in ``text``, ``tokens`` those of all of
-    it. ``passages`` say where each passage is in the text, in order. ``structured`` is the
-    object whose JSON is the text; only the tools of connectors have it. ``references`` are the
-    documents that a document tool shows, ``kept`` the references that summarize keeps; both are
-    None for other tools. ``found`` is the result of the search for passages that the text words;
-    None for other tools.
+    ``text``: what the model sees, of ``tokens`` o200k tokens.
+    ``ids``: the chunks shown.
+    ``total``: how many passages match; None for reads and errors.
+    ``is_absent``: whether something that was asked for occurs nowhere.
+    ``is_of_names``: whether the query was a name alone, or several.
+    ``retrieved_tokens``: the tokens of corpus text in ``text``.
+    ``passages``: where each passage is in the text, in order.
+    ``structured``: the object whose JSON is the text; only the tools of connectors have it.
+    ``references``: the documents that a document tool shows.
+    ``kept``: the references that summarize keeps; None for other tools.
+    ``search_result``: what the one search found that the text words; None for other tools.
     """
 
     text: str
@@ -65,7 +67,7 @@ class ToolResult:
     references: tuple[ShownReference, ...] = ()
     kept: tuple[str, ...] | None = None
     is_of_names: bool = False
-    found: SearchResult | None = field(default=None, compare=False, repr=False)
+    search_result: SearchResult | None = field(default=None, compare=False, repr=False)
     tokens: int = field(init=False)
 
     def __post_init__(self) -> None:

@@ -56,20 +56,21 @@ class PageServer:
         self._listening = listening
         self._token = secrets.token_urlsafe(32)
         self._ticket = secrets.token_urlsafe(32)
+        self._limiter = anyio.CapacityLimiter(AT_ONCE)
         self._origin = re.compile(listening.origin_pattern)
         self.address = f"{listening.address}/#token={self._token}"
         self.ticket_address = f"{listening.address}/#token={self._ticket}"
 
     async def serve(self, stopping: anyio.Event) -> None:
         """Serve until ``stopping`` is set."""
-        self._limiter = anyio.CapacityLimiter(AT_ONCE)
-        web = WebServer(self._application())
+        web = WebServer(self.application())
         async with anyio.create_task_group() as group:
             group.start_soon(partial(web.serve, [self._listening.socket]))
             await stopping.wait()
             web.should_exit = True
 
-    def _application(self) -> Starlette:
+    def application(self) -> Starlette:
+        """Return the application, which a test can ask without a socket."""
         names = ["about", *QUESTIONS]
         routes = [
             Route("/", self._html),
@@ -110,8 +111,9 @@ class PageServer:
     def _answered(self, question: str, body: bytes) -> bytes:
         """Return the answer, or the problem in its place, as JSON."""
         try:
-            answer = {"token": self._token, **self._page.about()}
-            if question != "about":
+            if question == "about":
+                answer = {"token": self._token, **self._page.about()}
+            else:
                 answer = self._page.answer(question, Asked.model_validate_json(body))
         except AragError as error:
             answer = {"problem": str(error)}

@@ -170,13 +170,13 @@ class SearchPage:
         result = self._result(call)
         milliseconds = (time.perf_counter() - began) * 1000
         shown = {span.id for span in result.passages}.union(result.ids)
-        found: dict[str, Any] = {"hits": _hits_of_spans(result), "offset": 0, "total": None}
-        if result.found is not None:
-            found = result.found.to_dict()
-        for hit in [*found["hits"], *found.get("nearest", ()), *found.get("unrepresented", ())]:
+        values: dict[str, Any] = {"hits": _hits_of_spans(result), "offset": 0, "total": None}
+        if result.search_result is not None:
+            values = result.search_result.to_dict()
+        for hit in [*values["hits"], *values.get("nearest", ()), *values.get("unrepresented", ())]:
             self._prepare(hit, shown)
         return {
-            **found,
+            **values,
             "reading": reading_dict(self._reading(call)[0]),
             "status": result.status,
             "text": result.text,
@@ -189,12 +189,12 @@ class SearchPage:
     def why(self, asked: Asked) -> dict[str, Any]:
         """Return the counts of each part of a query, and the scores of its hits."""
         call = asked.call
-        found = self._result(call).found
-        if found is None:
+        result = self._result(call).search_result
+        if result is None:
             return {"parts": [], "hits": []}
-        search = found.asked
+        search = result.asked
         if not isinstance(search, Search | Keywords):
-            return {"parts": [], "hits": found.to_dict()["hits"]}
+            return {"parts": [], "hits": result.to_dict()["hits"]}
         explained = self._index.search(replace(search, explain=True))
         texts = [quoted(word) for word in search.keywords] if isinstance(search, Keywords) else []
         parsed = self._reading(call)[1]
@@ -245,13 +245,13 @@ class SearchPage:
                 where=self._location,
                 do="Search again: the index has changed.",
             )
-        found = self._result(asked.call).found
+        result = self._result(asked.call).search_result
         if at is None:
-            hits = found.hits if found is not None else ()
+            hits = result.hits if result is not None else ()
             sentences = next((hit.sentences for hit in hits if hit.id == asked.passage), ())
             place = lines.lines_of_sentences(asked.passage, sentences)
             at = 0 if place is None else place[0]
-        return _window(lines, at, found)
+        return _window(lines, at, result)
 
     def compare(self, asked: Asked) -> dict[str, Any]:
         """Return two calls, what they have in common, and where their orders differ first."""
@@ -369,9 +369,9 @@ class SearchPage:
             f"    print(tools.call({call.tool!r}, {arguments!r}).text)",
         }
         tool = _COMMANDS.get(self._tools[call.preset, call.tool])
-        if tool is None or result.found is None:
+        if tool is None or result.search_result is None:
             return commands
-        options = {"tool": tool, **call.arguments, "top_k": result.found.asked.top_k}
+        options = {"tool": tool, **call.arguments, "top_k": result.search_result.asked.top_k}
         if page := _NUMBER.fullmatch(str(options.get("after", ""))):
             options |= {"offset": page[1], "after": None}
         options.pop("max_results", None)
@@ -420,11 +420,11 @@ def _next_page(result: ToolResult) -> dict[str, Any] | None:
     return {match[1]: int(match[2]) if match[1] == "offset" else match[2]}
 
 
-def _window(lines: DocumentLines, at: int, found: SearchResult | None) -> dict[str, Any]:
+def _window(lines: DocumentLines, at: int, result: SearchResult | None) -> dict[str, Any]:
     """Return the lines of a document around one, and the numbers of those with a match."""
     first = max(min(at - WINDOW_LINES // 4, len(lines) - WINDOW_LINES), 0)
     text, marks = lines.text, list[tuple[int, int]]()
-    highlighter = None if found is None else found.highlighter
+    highlighter = None if result is None else result.highlighter
     if highlighter is not None and len(text) <= MAX_MARKED_CHARACTERS:
         blanks = len(text) - len(text.lstrip())
         for start, end in highlighter.highlights("", text, (len(text),), (0,)).snippet:

@@ -89,7 +89,7 @@ def test_without_arguments_the_commands_are_listed(
             " 'hybrid', 'naive'.",
             " search",
         ),
-        (["view"], "Missing argument 'DIR'.", " view"),
+        (["view"], "Missing argument 'FOLDER'.", " view"),
         (["check", "a", "b"], "Got unexpected extra argument(s) (b).", " check"),
     ],
 )

@@ -47,6 +47,8 @@ MARKS: Mapping[tuple[str, str], str] = {
     ("README.md", "uv tool install '.[mcp,files]'"):
         "it installs a tool for its user; tests/mcp/test_folders.py does so in an empty home",
     ("README.md", "arag-search search ~/reports"): "it needs a folder of yours",
+    ("README.md", "arag-search view sample-index"):
+        "it serves until Ctrl-C; tests/viewer/test_search_page.py does so",
     ("README.md", f"pip install uv && {TESTS}"): "it is what runs the tests",
     ("arag_search/README.md", "uv run python -m arag_search.engines.lucene.java"):
         "it rewrites a file of the repository; a test rebuilds the jar in another folder",
@@ -61,6 +63,8 @@ MARKS: Mapping[tuple[str, str], str] = {
     ("arag_search/mcp_server/README.md", "arag-search mcp /path/to/my-index --preset connector"):
         "a server runs until it is stopped; tests/mcp starts servers",
     ("arag_search/mcp_server/README.md", "2026-11-29"): "a line of a server that runs",
+    ("arag_search/search/README.md", "arag-search view sample-index"):
+        "it serves until Ctrl-C; tests/viewer/test_search_page.py does so",
     ("arag_search/search/README.md", "arag-search --install-completion"):
         "it changes the start-up file of a shell",
     ("configs/README.md", "arag-search ask sample-index 'Who wrote Evangeline?' --model gpt"):

@@ -27,11 +27,11 @@ def served_page(*arguments: str) -> Iterator[str]:
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None
-            told = ""
-            while (match := _ADDRESS.search(told)) is None:
+            text = ""
+            while (match := _ADDRESS.search(text)) is None:
                 line = process.stderr.readline()
-                assert line, told
-                told += line
+                assert line, text
+                text += line
             yield match[1]
         finally:
             process.send_signal(signal.SIGTERM)
@@ -80,3 +80,12 @@ def search(page: Page, query: str) -> None:
 def titles(page: Page) -> list[str]:
     """Return the titles of the hits."""
     return page.locator(".hit h3 button").all_inner_texts()
+
+
+def tab(page: Page, name: str) -> None:
+    """Choose what is shown beside the hits, and wait until it is there."""
+    from playwright.sync_api import expect
+
+    page.get_by_role("tab", name=name).click()
+    expect(page.get_by_role("tabpanel", name=name)).to_be_visible()
+    expect(page.get_by_text("Asking.")).to_have_count(0)

@@ -170,7 +170,7 @@ def _tool_result(fitted: Fitted, result: SearchResult) -> ToolResult:
         retrieved_tokens=retrieved_tokens(kept),
         passages=spans,
         is_of_names=_is_of_names(result),
-        found=result,
+        search_result=result,
     )
 
 

@@ -11,6 +11,7 @@ from arag_search.engines.base import FieldsPage, FieldsRequest, ValueCount
 from arag_search.errors import ArgumentError
 from arag_search.query.field_types import MetadataType
 from arag_search.query.filters import parse_filter
+from arag_search.query.problems import QueryError
 from arag_search.search.advice.values import nearest_values
 from arag_search.search.counting.fields import FieldSummary
 from arag_search.search.index import Index
@@ -45,6 +46,16 @@ def test_every_field_has_its_passages_and_metadata_has_its_values(index: Index) 
         FieldSummary("year", "number", 4, least="1678", greatest="1735"),
         FieldSummary("lang", "keyword", 2, 2, (ValueCount("en", 2), ValueCount("it", 2))),
     )
+
+
+def test_only_passages_that_match_a_query_are_counted(index: Index) -> None:
+    by_hand = index.logical_search("griselda OR vivald*", top_k=10)
+    result = index.fields("year", where="griselda OR vivald*")
+    assert result.passages == by_hand.total
+    assert result.fields[0].passages == sum("year" in hit.metadata for hit in by_hand.hits)
+    assert index.fields("year", where="griselda AND nowhere").passages == 0
+    with pytest.raises(QueryError):
+        index.fields("year", where="griselda AND (")
 
 
 def test_only_passages_in_scope_are_counted() -> None:

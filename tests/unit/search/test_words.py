@@ -33,6 +33,13 @@ def test_a_word_is_counted_in_title_and_text_with_the_forms_that_occur() -> None
     )
 
 
+def test_words_as_written_count_only_what_is_written_so() -> None:
+    index = index_of(*PASSAGES)
+    assert [count.passages for count in index.words("film", "films")] == [3, 3]
+    written = index.words("film", "films", as_written=True)
+    assert [count.passages for count in written] == [1, 2]
+
+
 def test_the_nearest_words_are_named_where_a_word_occurs_nowhere() -> None:
     (missing,) = index_of(*PASSAGES).words("vivladi")
     assert missing == WordSummary("vivladi", 0, 0, 0, nearest={"vivaldi": 1})

@@ -22,9 +22,10 @@ from arag_search.query.fields import ANY_SCHEMA
 from arag_search.runs.folder import RECORDS_FILE, StoredRecords, read_records
 from arag_search.tools.documents.open import OpenLines
 from arag_search.tools.preset_files import changed_preset, load_preset
+from arag_search.viewer.frame import SCRIPTS, json_in_html, page
 from arag_search.viewer.questions import Steps, Texts, utf16_places
 from arag_search.viewer.reading import reading_of
-from arag_search.viewer.view import SCRIPTS, json_in_html, page, view
+from arag_search.viewer.view import view
 from tests.support.asking import call, calls
 from tests.support.commands import Command
 from tests.support.long_documents import index_of_documents, long_document, report
