@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("commands_folder")
     ("arguments", "message"),
     [
         (["nowhere"], "There is no index.\nWhere: nowhere\n"),
-        (["my-index", "--out", "x"], "--out has no effect here.\nAllowed: --out with the folder of"),
+        (["my-index", "--out", "x"], "--out has no effect here.\nAllowed: --out with the folder"),
         (["my-index", "--json"], "--json has no effect here.\nAllowed: --json with the id of a"),
         (["my-index", "--preset", "nowhere"], 'There is no preset "nowhere".'),
         (["my-index", "--filter", "x:1"], 'column 1, "x:": there is no field "x"'),

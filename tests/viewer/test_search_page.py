@@ -337,6 +337,32 @@ def test_a_long_passage_is_cut_on_the_page_and_read_in_parts(
         expect(page.locator(".lines [aria-current]")).to_contain_text("responsibilities")
 
 
+def test_a_hundred_thousand_passages_are_counted_paged_and_explained(
+    browser: Browser, tmp_path: Path
+) -> None:
+    index, rows = str(tmp_path / "index"), tmp_path / "rows.jsonl"
+    with rows.open("w") as file:
+        for number in range(100_000):
+            row = {"id": f"d{number}", "title": f"Opera {number}", "text": "It was given in Rome.",
+                   "year": 1600 + number % 300}  # fmt: skip
+            file.write(f"{json.dumps(row)}\n")
+    assert run(["index", str(rows), "--to", index, "--metadata", "year:number",
+                "--language", "en"]) == 0  # fmt: skip
+    with served_page(index) as address, shown_page(browser, address) as page:
+        expect(page.locator(".over")).to_contain_text("100,000 documents, 100,000 passages")
+        search(page, "opera AND rome AND year:>=1800")
+        expect(page.locator(".over")).to_contain_text("more than 1,000 passages, hits 1 to 5,")
+        tab(page, "Fields")
+        expect(page.get_by_role("tabpanel")).to_contain_text("match the query: 33,300")
+        tab(page, "Why")
+        rome = page.get_by_role("table", name="Each part alone").get_by_role("row").nth(2)
+        expect(rome).to_contain_text("rome100,0000100,000")
+        page.get_by_label("show", exact=True).select_option("titles")
+        expect(page.locator(".over")).to_contain_text("33,300 passages, hits 1 to")
+        page.get_by_role("button", name="Next page").click()
+        expect(page.locator(".hit").first).not_to_contain_text("Opera 200 ")
+
+
 def test_nothing_on_the_page_leaves_the_filter(browser: Browser, commands_folder: Path) -> None:
     narrowed = served_page("my-index", "--filter", "kind:person")
     with narrowed as address, shown_page(browser, address) as page:
