@@ -8,12 +8,13 @@ import json
 import os
 import re
 import shlex
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from arag_search import Toolbox
 from arag_search.cli.app import run
@@ -215,6 +216,59 @@ def test_the_history_and_links_open_queries_again(page: Page) -> None:
     expect(second.locator(".hit").first).to_contain_text("Goldoni")
     search(second, "scarlatti")
     expect(page.locator(".hit").first).to_contain_text("Goldoni")
+
+
+def test_a_newer_query_wins_over_one_that_is_still_searched(page: Page) -> None:
+    held: list[Route] = []
+
+    def hold_first(route: Route) -> None:
+        if not held:
+            held.append(route)
+        else:
+            route.continue_()
+
+    page.route("**/ask/call", hold_first)
+    field = page.get_by_role("searchbox", name="Query")
+    field.fill("vivaldi")
+    page.keyboard.press("Enter")
+    expect(page.locator("#news")).to_have_text("Searching.")
+    search(page, "brooklyn")
+    expect(page.locator(".hit").first).to_contain_text("Brooklyn")
+    held[0].continue_()
+    expect(page.locator(".hit").first).to_contain_text("Brooklyn")
+    expect(field).to_have_value("brooklyn")
+    expect(page.get_by_role("alert")).to_be_hidden()
+
+
+def test_a_server_that_has_ended_is_told_with_what_to_do(
+    browser: Browser, commands_folder: Path
+) -> None:
+    with served_page("my-index") as address:
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(address)
+        search(page, "vivaldi")
+    page.get_by_role("button", name="Search", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("Do: Start arag-search view again")
+    expect(page.locator(".hit")).to_have_count(5)
+    context.close()
+
+
+def test_vectors_bring_their_tools_with_conditions(
+    browser: Browser, commands_folder: Path, tmp_path: Path
+) -> None:
+    index = str(tmp_path / "index")
+    shutil.copytree("my-index", index)
+    assert run(["embed", index, "--encoder", "hashing"]) == 0
+    with served_page(index) as address, shown_page(browser, address) as page:
+        page.get_by_label("tool", exact=True).select_option("arag_logical/semantic_search")
+        search(page, "who built bridges")
+        tab(page, "Why")
+        expect(page.get_by_role("tabpanel")).to_contain_text("ranks all passages")
+        tab(page, "Fields")
+        page.get_by_role("tabpanel").get_by_role("button", name="person").click()
+        expect(page.get_by_label("filter", exact=True)).to_have_value("kind:person")
+        expect(page.get_by_text("kind: work")).to_have_count(0)
 
 
 def test_without_the_token_the_page_asks_for_the_printed_address(
