@@ -34,8 +34,8 @@ class PageOptions(NamedTuple):
     preset: Annotated[
         list[str] | None,
         typer.Option(
-            help="For an index: a preset that comes first in the menu, a name or the path of a .yaml "
-            "file; may be repeated.",
+            help="For an index: a preset that comes first in the menu, by its name or the path of "
+            "its file; may be repeated.",
             metavar="PRESET",
             autocompletion=suggest_presets,
         ),

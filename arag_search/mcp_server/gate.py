@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from arag_search.errors import AccessError, ArgumentError, UnavailableError
 from arag_search.mcp_server.access import AccessFile, note_grant
+from arag_search.mcp_server.callers import bearer, is_same, wrong_origin, wrong_token
 from arag_search.mcp_server.listening import Listening
 from arag_search.mcp_server.messages import (
     END_BYTES,
@@ -28,7 +29,6 @@ from arag_search.mcp_server.messages import (
     read_message,
     too_long,
 )
-from arag_search.mcp_server.web import bearer, is_same, wrong_origin, wrong_token
 
 FAILURE = "arag_search.failure"
 """The key in the scope of a request for the status of its failure."""

@@ -61,7 +61,9 @@ META = "arag_search"
 """The key of a result's ``_meta`` that holds the numbers of a ToolResult, which a model does not
 see."""
 _NUMBERS = [
-    part.name for part in fields(ToolResult) if part.name not in ("text", "passages", "structured")
+    part.name
+    for part in fields(ToolResult)
+    if part.name not in ("text", "passages", "structured", "search_result")
 ]
 STRUCTURED = "structuredContent"
 """The experimental capability of a client that reads structured content. The protocol has no word

@@ -1,26 +1,14 @@
-"""What every HTTP server of the project has: uvicorn as it is set up, and the checks of a request
-that need no protocol, its Origin and its token.
-
-An Origin keeps out web pages (a page in a browser on this machine could otherwise reach loopback),
-and a token keeps out other machines and other users of this one.
-"""
+"""The web server under all HTTP servers of the project."""
 
 from __future__ import annotations
 
 import contextlib
-import hmac
-import re
 from collections.abc import Generator
 
 import uvicorn
-from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp
 
-from arag_search.errors import AccessError
-
 _SHUTDOWN_S = 2
-_SHOWN_CHARACTERS = 80
 
 
 class WebServer(uvicorn.Server):
@@ -44,40 +32,3 @@ class WebServer(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
         yield
-
-
-def wrong_origin(request: Request, origin: re.Pattern[str], do: str) -> Response | None:
-    """Return the refusal of a request by a page whose Origin does not match, with what to ``do``;
-    None if it may pass. A request without an Origin comes from no page."""
-    # Duplicate headers are refused here and below: programs differ in which one they take.
-    origins = request.headers.getlist("origin")
-    if len(origins) <= 1 and all(map(origin.fullmatch, origins)):
-        return None
-    shown = origins[0][:_SHOWN_CHARACTERS]
-    error = AccessError(
-        "Pages of this origin may not use the server.",
-        where=f"Origin: {shown}{'...' if shown != origins[0] else ''}",
-        allowed="names of loopback, and those that the server was started with",
-        do=do,
-    )
-    return PlainTextResponse(str(error), 403)
-
-
-def bearer(request: Request) -> str:
-    """Return the token that a request sends; an empty text if it sends none, or several."""
-    headers = request.headers.getlist("authorization")
-    kind, _, shown = (headers[0] if len(headers) == 1 else "").partition(" ")
-    return shown.strip() if kind.lower() == "bearer" else ""
-
-
-def is_same(token: str, other: str) -> bool:
-    """Return whether two tokens are the same, in constant time."""
-    return hmac.compare_digest(token.encode("latin-1", "replace"), other.encode("latin-1"))
-
-
-def wrong_token(do: str) -> Response:
-    """Return the refusal of a request without the right token, with what to do."""
-    error = AccessError(
-        "The token is missing or wrong.", allowed="Authorization: Bearer TOKEN", do=do
-    )
-    return PlainTextResponse(str(error), 401, {"WWW-Authenticate": "Bearer"})

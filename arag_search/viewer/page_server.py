@@ -25,8 +25,9 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from arag_search.errors import AragError, ArgumentError
+from arag_search.mcp_server.callers import bearer, is_same, wrong_origin, wrong_token
 from arag_search.mcp_server.listening import Listening
-from arag_search.mcp_server.web import WebServer, bearer, is_same, wrong_origin, wrong_token
+from arag_search.mcp_server.web import WebServer
 from arag_search.viewer.frame import SEARCH_SCRIPTS, SEARCH_STYLES, asset, search_page
 from arag_search.viewer.search_page import QUESTIONS, Asked, SearchPage
 
