@@ -28,13 +28,9 @@
     asking.get(box)?.abort();
     const controller = new AbortController();
     asking.set(box, controller);
-    const response = await fetch(`ask/${question}`, {
-      method: "POST",
-      headers: { Authorization: `Bearer ${token}` },
-      body: JSON.stringify(body ?? {}),
-      signal: controller.signal,
-    });
-    if (response.status === 401) throw new Error(await response.text());
+    const sent = { method: "POST", headers: { Authorization: `Bearer ${token}` }, body: JSON.stringify(body ?? {}), signal: controller.signal };
+    const response = await fetch(`ask/${question}`, sent);
+    if (!response.ok) throw new Error(await response.text());
     const told = await response.json();
     if (told.problem) throw new Error(told.problem);
     return told;
@@ -42,17 +38,19 @@
 
   /** Do something with an answer, or tell why there is none; one that is no longer wanted is dropped. */
   async function during(question, use, place) {
+    let told;
     try {
-      const told = await question;
-      alert.hidden = true;
-      use(told);
+      told = await question;
     } catch (error) {
       if (error.name === "AbortError") return;
-      const isLost = error instanceof TypeError;
+      const text = error instanceof TypeError ? "The server does not answer.\nDo: Start arag-search view again, and open the address that it prints." : error.message;
       (place ?? alert).hidden = false;
-      const text = isLost ? "The server does not answer.\nDo: Start arag-search view again, and open the address that it prints." : error.message;
       (place ?? alert).replaceChildren(isolated(text));
+      news.textContent = "";
+      return;
     }
+    alert.hidden = true;
+    use(told);
   }
 
   const alert = element("p", { class: "alert", role: "alert", hidden: true });
