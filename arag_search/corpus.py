@@ -64,8 +64,8 @@ def ordinal_of(shard: int, document: int, part: int, sentence: int = 0) -> int:
     for name, value, bits in (
         ("source files", shard, SHARD_BITS),
         ("documents in one source", document, DOCUMENT_BITS),
-        ("chunks in one document", part, PART_BITS),
-        ("sentences in one chunk", sentence, SENTENCE_BITS),
+        ("passages in one document", part, PART_BITS),
+        ("sentences in one passage", sentence, SENTENCE_BITS),
     ):
         if value >= 1 << bits:
             raise BuildError(

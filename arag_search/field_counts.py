@@ -138,7 +138,7 @@ def _values_of(
         kind = metadata.get(name)
         values = value if isinstance(value, tuple | list) else (value,)
         if kind is not None and values:
-            where = f"chunk {chunk.id}, field {name}"
+            where = f"passage {chunk.id}, field {name}"
             yield name, [FIELD_TYPES[kind].compared(item, where) for item in values]
 
 

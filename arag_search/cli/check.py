@@ -100,7 +100,7 @@ def _described(node: dict[str, Any]) -> str:
         case {"kind": kind, "among": among}:
             operator = SPELLED[kind.upper()]
             factor = f", score x {node['factor']:g}" if "factor" in node else ""
-            return f"{operator.word}{factor}    {operator.effect} its matches among: {among}"
+            return f"{operator.word}{factor}    {operator.effect} what it matches among: {among}"
         case {"query": query, "tokens": spellings, "fields": fields}:
             tokens = " | ".join(" ".join(spelling) for spelling in spellings)
             return f"{query}    tokens: {tokens}; in {', '.join(fields)}"

@@ -196,7 +196,7 @@ def _check_passages(opened: Index) -> None:
 def check_counts(manifest: Manifest, statistics: Statistics, where: str) -> None:
     """Raise IndexDamagedError if the documents on disk are not those of the manifest."""
     for name, stated, part in (
-        ("chunks", manifest.chunks, statistics.chunks),
+        ("passages", manifest.chunks, statistics.chunks),
         ("sentences", manifest.sentences, statistics.sentences),
     ):
         if part is not None and stated != part.documents:
@@ -208,7 +208,7 @@ def check_counts(manifest: Manifest, statistics: Statistics, where: str) -> None
 
 
 def _manifest_rows(manifest: Manifest) -> Iterable[tuple[str, str]]:
-    serves = "chunks and sentences" if manifest.has_sentences else "chunks"
+    serves = "passages and sentences" if manifest.has_sentences else "passages"
     if "exact" in manifest.without:
         serves += ", no keyword search"
     chunking = f"cut at {manifest.chunk_tokens:,} tokens"
@@ -241,7 +241,7 @@ def _manifest_rows(manifest: Manifest) -> Iterable[tuple[str, str]]:
 
 
 def _part_rows(statistics: Statistics) -> Iterator[tuple[str, str]]:
-    for name, part in (("chunk", statistics.chunks), ("sentence", statistics.sentences)):
+    for name, part in (("passage", statistics.chunks), ("sentence", statistics.sentences)):
         if part is None:
             continue
         is_folder = isinstance(part, PartStatistics)
@@ -254,8 +254,8 @@ def _part_rows(statistics: Statistics) -> Iterator[tuple[str, str]]:
 
 def _standing_rows(standing: Standing) -> Iterator[tuple[str, str]]:
     sources = ", ".join(standing.sources) or "standard input"
-    yield "in step", f"{standing.in_step or 'never'}, with {sources}"
-    yield "not in step", standing.line()
+    yield "up to date", f"{standing.in_step or 'never'}, with {sources}"
+    yield "behind", standing.line()
     yield "problem", as_options(" ".join(standing.problem.split()))
     yield "not read", ", ".join(f"{count:,} {kind}" for kind, count in standing.not_read.items())
     for line in map(as_options, standing.left_out):

@@ -134,12 +134,12 @@ def mcp_command(
     """Serve indexes to models, over the Model Context Protocol.
 
     A client, such as a desktop assistant or an editor, starts this command itself (stdio) or
-    connects to it (http). The client gets the tools of the preset, chunks and documents by address
-    (arag://INDEX/chunk/ID), and the preset's instructions as a prompt. The preset connector has the
-    tools search and fetch, which connectors of ChatGPT need.
+    connects to it (http). The client gets the tools of the preset, passages and documents by
+    address (arag://INDEX/chunk/ID), and the preset's instructions as a prompt. The preset connector
+    has the tools search and fetch, which connectors of ChatGPT need.
 
-    Served indexes follow builds and updates. Of a folder of files, an index is built in the cache
-    on the first start; while the server runs, the index follows the files.
+    The server takes new builds and updates of its indexes without a restart. For a folder of files,
+    the first start builds an index in the cache, and the server keeps it up to date.
 
     Examples:
 

@@ -53,7 +53,7 @@ def read_command(
     index: IndexFolder,
     chunk_ids: Annotated[
         list[str] | None,
-        typer.Argument(help="Ids as searches show them in brackets.", metavar="CHUNK_ID"),
+        typer.Argument(help="Ids as searches show them in brackets.", metavar="PASSAGE_ID"),
     ] = None,
     document: Annotated[
         str | None,
@@ -111,7 +111,7 @@ def read_command(
         raise ArgumentError(
             "There is no id.",
             where="arag-search read",
-            allowed="CHUNK_ID..., --document ID or --all",
+            allowed="PASSAGE_ID..., --document ID or --all",
             do="Search first and copy an id, or list documents: arag-search read INDEX --all",
         )
     typed.check_one("chunk_ids", "document", "all_")

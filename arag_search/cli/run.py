@@ -195,7 +195,7 @@ def _index_of(arag: AragConfig | None, progress: Progress) -> str:
     with suppress(IndexExistsError):
         report = build_index([str(data.chunks_file)], place, BuildOptions(), progress)
         progress.note(
-            f"Indexed {counted(report.chunks, 'chunk')} of {data.chunks_file} in {place}."
+            f"Indexed {counted(report.chunks, 'passage')} of {data.chunks_file} in {place}."
         )
     return str(place)
 

@@ -284,7 +284,7 @@ def explanation_text(hits: tuple[Hit, ...]) -> str:
         lines.append(f"[{hit.id}] {hit.score:.4f}")
         for leaf in hit.explanation or ():
             parts = ", ".join(f"{name} {score:.4f}" for name, score in leaf.scores.items())
-            lines.append(f"  {leaf.leaf}: {parts or 'no match'}")
+            lines.append(f"  {leaf.leaf}: {parts or 'does not match'}")
         lines += [f"  score times {rule.factor:.3g}, because {rule.says}" for rule in hit.rules]
         lines += [f"  lowered by {clause}" for clause in hit.lowered]
     return "\n".join(lines)

@@ -58,8 +58,8 @@ def sync_command(
         bool,
         typer.Option(
             "--watch",
-            help="Keep the index equal to its sources until Ctrl-C. Bad files are skipped, and mass"
-            " deletions reported instead of followed.",
+            help="Keep the index up to date until Ctrl-C. Bad files are skipped, and mass deletions"
+            " reported, not made.",
         ),
     ] = False,
     json: Json = False,

@@ -69,7 +69,7 @@ def term_bytes(text: str, chunk: Chunk) -> bytes:
     if len(data) > MAX_TERM_BYTES:
         raise BuildError(
             f"An id or keyword has {len(data):,} bytes.",
-            where=f"chunk {chunk.id[:60]!r}",
+            where=f"passage {chunk.id[:60]!r}",
             allowed=f"at most {MAX_TERM_BYTES:,} bytes in UTF-8",
             do="Shorten it, or leave that metadata field undeclared.",
         )

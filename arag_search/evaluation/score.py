@@ -392,7 +392,7 @@ def _notes(scores: Sequence[QuestionScore], run: RunDescription) -> list[str]:
             f"text: {rules['answer']}; {len(scores) - rules.total()} have no rule and are left out."
         )
     if by_mark := [score for score in scores if score.by_mark]:
-        rests = counted(len(by_mark), "match of EM rests", "matches of EM rest")
+        rests = counted(len(by_mark), "right answer of EM rests", "right answers of EM rest")
         notes.append(
             f"{rests} on a mark, a sign or a decimal point alone, which SQuAD's rule "
             f"leaves out, such as that of {by_mark[0].id}."

@@ -38,15 +38,15 @@ class ProblemKind(StrEnum):
     The message on an impossible node says only what is wrong; ``NodeError`` adds what is allowed.
     """
 
-    EMPTY_QUERY = "the query is empty. Write at least one word, phrase or field clause."
+    EMPTY_QUERY = "the query is empty. Write at least one word, phrase or condition."
     EMPTY_QUESTION = "the query is empty. Write a question, or a few words."
     TOO_LONG = (
         "the query has {count:,} characters; at most {limit:,} are read. Write a shorter "
         "query, or several."
     )
     TOO_MANY_LEAVES = (
-        "the query has {count} words, phrases and clauses; at most {limit} are allowed. Leave out "
-        "the least telling ones, or write several queries."
+        "the query has {count} words, phrases and conditions; at most {limit} are allowed. Leave "
+        "out the least telling ones, or write several queries."
     )
     TOO_MANY_PREFIXES = (
         "the prefixes of the query count as {count}; at most {limit} are allowed (one of 3 "
@@ -76,15 +76,15 @@ class ProblemKind(StrEnum):
     )
     MODIFIER_ALTERNATIVE = (
         "PREFER and DEMOTE cannot be an alternative of OR. Write them after a space, for "
-        "everything in the parentheses, or after AND, for the clauses that it joins."
+        "everything in the parentheses, or after AND, for the conditions that it joins."
     )
     SEVERAL_MODIFIERS = (
-        "several of NOT, PREFER and DEMOTE before one clause. Each clause takes one; an option of "
-        'a command is a phrase, such as "--all".'
+        "several of NOT, PREFER and DEMOTE before one condition. Each condition takes one; an "
+        'option of a command is a phrase, such as "--all".'
     )
     ONLY_MODIFIERS = (
         "there is nothing to find here, only to exclude, prefer or demote. Add a word, phrase or "
-        "field clause of its own."
+        "condition to find."
     )
     SCORING_IN_CONDITION = (
         "a weight, PREFER or DEMOTE within {within}, where nothing is scored. Leave it out, or "
@@ -95,12 +95,12 @@ class ProblemKind(StrEnum):
         "DEMOTE the others."
     )
     NOTHING_LEFT = (
-        "{operator} has nothing on its left. It stands between two clauses; leave it out, or write "
-        "\\{operator} to search the word."
+        "{operator} has nothing on its left. It stands between two words or conditions; leave it "
+        "out, or write \\{operator} to search the word."
     )
     NOTHING_RIGHT = (
-        "{operator} has nothing on its right. It stands before a clause; leave it out, or write "
-        "\\{operator} to search the word."
+        "{operator} has nothing on its right. It stands before a word or condition; leave it out, "
+        "or write \\{operator} to search the word."
     )
     OPERATORS_OFF = (
         "operators are off here. Words, phrases, fields and weights are allowed; write them with "
@@ -116,7 +116,7 @@ class ProblemKind(StrEnum):
     )
     FIELD_IN_FIELD = (
         "a field inside the parentheses of {outer}:. These cover one field; write the "
-        "clause outside them."
+        "condition outside them."
     )
     BLANK_AFTER_FIELD = (
         "a blank after the colon. Write {name}:{value} to search the field, or {name}\\: for the "
@@ -127,8 +127,8 @@ class ProblemKind(StrEnum):
         "{name}\\: for the word."
     )
     SPACED_CLAUSE = (
-        "a clause of a field is written without blanks, and values are compared after its colon. "
-        "Write {clause}."
+        "a condition on a field is written without blanks, and values are compared after its "
+        "colon. Write {clause}."
     )
     SECOND_COLON = (
         "a second colon. A field takes one word, phrase or group; quote text with a colon."
@@ -144,7 +144,7 @@ class ProblemKind(StrEnum):
         "{pattern}, beside a word that narrows the search."
     )
     EMPTY_PHRASE = "an empty phrase. Write words between the quotes, or leave it out."
-    EMPTY_GROUP = "empty parentheses. Write clauses between them, or leave them out."
+    EMPTY_GROUP = "empty parentheses. Write words between them, or leave them out."
     UNCLOSED_QUOTE = 'a quote that is not closed. Write a second ", or \\" for the character.'
     UNCLOSED_GROUP = "a parenthesis that is not closed. Write ), or \\( for the character."
     UNOPENED_GROUP = (
@@ -152,9 +152,9 @@ class ProblemKind(StrEnum):
     )
 
     SUFFIX = (
-        f"^ takes a number from {MIN_WEIGHT:g} to {MAX_WEIGHT:g} after a clause, as in a^2, and ~ "
-        f'before it 1 or 2 after a word, 0 to {MAX_SLOP} after a phrase, as in "a b"~3^2; for the '
-        "characters write \\^ and \\~."
+        f"^ takes a number from {MIN_WEIGHT:g} to {MAX_WEIGHT:g} after a word, phrase or group, as "
+        f"in a^2, and ~ before it 1 or 2 after a word, 0 to {MAX_SLOP} after a phrase, as in "
+        '"a b"~3^2; for the characters write \\^ and \\~.'
     )
     NO_SCORE = (
         "a weight or ~ on what has no score: metadata and patterns only filter. Leave it out."
@@ -207,7 +207,7 @@ class ProblemKind(StrEnum):
         "its neighbours. Declare {name} as a keyword for ids, and build the index again."
     )
     TEXT_IN_SCOPE = (
-        "a filter searches no text. Metadata clauses are allowed, with AND, OR and NOT; "
+        "a filter searches no text. Conditions on metadata are allowed, with AND, OR and NOT; "
         "fields: {fields}."
     )
 
@@ -223,8 +223,8 @@ class ProblemKind(StrEnum):
     EMPTY_RANGE = "A range that holds nothing."
     FACTOR = "A DEMOTE by {factor:g}."
     WEIGHT = "A weight, multiplied along its path, of {weight:g}."
-    WEIGHT_OF_METADATA = "A weight on metadata clauses."
-    WEIGHT_OF_CONDITION = "A weight on a clause without a score."
+    WEIGHT_OF_METADATA = "A weight on metadata."
+    WEIGHT_OF_CONDITION = "A weight on a condition without a score."
     NOT_ALLOWED = "{what}"
     """All other problems, such as errors in data."""
 
@@ -235,7 +235,7 @@ class ProblemKind(StrEnum):
     )
     UNRANKED_DEMOTE = "a filter has no scores to lower. Write NOT, or leave it out."
     FACTOR_OF_PREFER = (
-        "PREFER takes no number. Write the weight after the clause, as in PREFER x^2."
+        "PREFER takes no number. Write the weight after what is preferred, as in PREFER x^2."
     )
     FACTOR_OF_DEMOTE = (
         "DEMOTE takes a number more than 0 and less than 1, as in DEMOTE^0.2 x; without, it is 0.5."

@@ -220,11 +220,11 @@ OPTIONS: Mapping[str, Option] = {
         MAX_TOOL_OFFSET,
     ),
     "filter": Option(
-        "Metadata clauses that every passage obeys, such as doc_id:a; empty for none."
+        "Conditions on metadata that every passage meets, such as doc_id:a; empty for none."
     ),
-    "default_operator": Option("What a space between clauses means."),
+    "default_operator": Option("What a space between words means."),
     "granularity": Option("", "Whether all conditions must match in one sentence."),
-    "explain": Option("", "Show the score of each hit by leaf and field."),
+    "explain": Option("", "Show the score of each hit by word and field."),
     "sort": Option(
         "FIELD:asc or FIELD:desc, of the metadata.",
         "Order by a metadata field, such as year:asc or year:desc, instead of by score. Passages "

@@ -92,7 +92,7 @@ class Standing:
             forms = [f"not compared since: {counted(self.not_compared, 'file')}"]
         else:
             return ""
-        lines = [f"Index in step as of {_shown_time(self.in_step)}; {form}." for form in forms]
+        lines = [f"Index up to date as of {_shown_time(self.in_step)}; {form}." for form in forms]
         return next((line for line in lines if count_tokens(line) <= LINE_TOKENS), lines[-1])
 
     def lines(self, *, is_absent: bool) -> list[str]:

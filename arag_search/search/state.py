@@ -21,9 +21,7 @@ from arag_search.query.filters import Data, parse_filter
 from arag_search.search.standing import Standing, read_standing, standing_file
 from arag_search.vectors.opening import OpenVectors, VectorSource
 
-NARROWING = (
-    "Write fewer clauses, shorter phrases and longer prefixes, or join with AND a rare word."
-)
+NARROWING = "Write fewer words, shorter phrases and longer prefixes, or join with AND a rare word."
 """The advice on a logical query that takes too long."""
 FEWER = "Name fewer of them, or narrow the scope with a filter."
 """The advice on counts that take too long."""

@@ -136,8 +136,8 @@ class Preset(BaseModel):
     replies: ReplyPaper | None = Field(
         default=None,
         description="The paper whose replies searches and chunk_read give: ids and text, without "
-        "counts, notes or mended queries, and only the paper's arguments; A-RAG asks for no form "
-        "of the answer; null for ours.",
+        "counts, notes or corrected queries, and only the paper's arguments; A-RAG asks for no "
+        "form of the answer; null for ours.",
     )
     search_backend: SearchBackend = Field(
         default="auto",

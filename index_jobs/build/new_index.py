@@ -317,7 +317,7 @@ class _Build:
         if (chunks, sentences) != (counts.chunks, counts.sentences):
             self._saved_documents = 0
             raise BuildError(
-                f"The index holds {chunks:,} chunks and {sentences:,} sentences, but"
+                f"The index holds {chunks:,} passages and {sentences:,} sentences, but"
                 f" {counts.chunks:,} and {counts.sentences:,} were written.",
                 where=str(self._location),
                 do="Run the same command again: it starts over.",

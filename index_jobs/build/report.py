@@ -173,7 +173,7 @@ class BuildReport(SourcesReport):
         """Return the report in words, one line for each item."""
         lines = [
             f"Built {self.location}: {counted(self.documents, 'document')} in"
-            f" {counted(self.chunks, 'chunk')}, {counted(self.sentences, 'sentence')},"
+            f" {counted(self.chunks, 'passage')}, {counted(self.sentences, 'sentence')},"
             f" {counted(self.tokens, 'token')}; {duration(self.run_seconds)},"
             f" {self.documents_per_second:,.0f} documents/s."
         ]
@@ -228,7 +228,7 @@ class AddReport(SourcesReport):
         counts = f"{counted(self.added, 'document')} added, {self.replaced:,} replaced"
         for count, what in ((self.unchanged, "unchanged"), (self.deleted, "deleted")):
             counts += f", {count:,} {what}" if count else ""
-        holds = f"{counted(self.documents, 'document')} in {counted(self.chunks, 'chunk')}"
+        holds = f"{counted(self.documents, 'document')} in {counted(self.chunks, 'passage')}"
         if self.dry_run:
             lines = [f"Would update {self.location}: {counts}; it would hold {holds}."]
             lines += [f"{what}: {shown_ids(ids)}" for what, ids in self.changes.items() if ids]

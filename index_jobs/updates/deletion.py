@@ -44,7 +44,7 @@ class DeleteReport(IndexReport):
         """Return the report in words, one line for each item."""
         lines = [
             f"Deleted {counted(self.deleted, 'document')} of {self.location}; it holds"
-            f" {counted(self.documents, 'document')} in {counted(self.chunks, 'chunk')}."
+            f" {counted(self.documents, 'document')} in {counted(self.chunks, 'passage')}."
         ]
         if self.missing:
             lines.append(f"not in the index: {shown_ids(self.missing)}")

@@ -111,6 +111,6 @@ def folder_of(location: str, *, fresh: bool, yes: bool) -> FolderIndex | None:
             "`fresh` is given for an index.",
             where=location,
             allowed="`fresh` with a folder of files, whose index is kept in the cache",
-            do="Synchronise it: arag-search sync INDEX",
+            do="Update it: arag-search sync INDEX",
         )
     return None

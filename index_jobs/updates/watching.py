@@ -128,7 +128,7 @@ class Watcher:
             except HeldError as error:
                 if not waits:
                     raise IndexLockedError(
-                        f"Another watcher keeps this index in step already ({error.holder}).",
+                        f"Another watcher keeps this index up to date already ({error.holder}).",
                         where=str(self._location),
                         do="Stop it first, or leave it to do so.",
                     ) from None
@@ -283,7 +283,7 @@ class Watcher:
             raise
         except Exception as error:  # nothing ends the watcher, such as an odd file
             if not isinstance(error, AragError):
-                _logger.exception("A synchronisation failed.")
+                _logger.exception("An update failed.")
             self._missed = changed
             self._note(problem=str(error) or type(error).__name__)
             return False
@@ -367,7 +367,7 @@ class Watcher:
         before = self._standing()
         problem = known.get("problem")
         if problem and problem != before.problem:
-            self._progress.note(f"The index is not in step. {problem}")
+            self._progress.note(f"The index is behind. {problem}")
         if (standing := replace(before, **known)) != before:
             note_standing(standing)
 

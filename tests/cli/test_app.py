@@ -150,7 +150,7 @@ def test_without_a_query_there_is_nothing_to_search(arag: Command) -> None:
     )
     assert arag("search", "my-index", "").err == (
         'Query not run: 1 problem.\n1. column 1, "": the query is empty. Write at least one word, '
-        "phrase or field clause.\n"
+        "phrase or condition.\n"
     )
 
 

@@ -44,7 +44,7 @@ def test_one_command_indexes_the_chunks_and_writes_predictions(arag: Command) ->
     ran = arag(*LIKE_A_RAG)
     assert ran.code == 0
     assert "llm.max_tokens (the endpoint's limit holds)" in ran.err
-    assert "Indexed 3 chunks of data/chunks.json in data/index/arag-search." in ran.err
+    assert "Indexed 3 passages of data/chunks.json in data/index/arag-search." in ran.err
     assert "There are no vectors" in ran.err
     lines = Path("results/predictions.jsonl").read_text().splitlines()
     predictions = [json.loads(line) for line in lines]

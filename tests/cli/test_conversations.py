@@ -79,7 +79,7 @@ def test_lines_of_a_document_are_printed_from_a_number_on(arag: Command) -> None
         (("vivaldi.1", "--lines", "3"), "--lines has no effect here.", 2),
         (("--document", "vivaldi", "--lines", "3"), "--lines has no effect here.", 2),
         (("vivaldi:999",), "Tool not run: line_number is 999.", 2),
-        (("vivaldy:1",), 'No chunk has the id "vivaldy:1"', 1),
+        (("vivaldy:1",), 'No passage has the id "vivaldy:1"', 1),
     ],
 )
 def test_wrong_options_for_lines_are_named(

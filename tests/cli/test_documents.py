@@ -171,7 +171,7 @@ def test_a_document_is_read_whole_with_the_ids_of_its_passages(arag: Command) ->
 
 @pytest.mark.parametrize(
     ("more", "named"),
-    [("vivaldi.1", "CHUNK_ID and --document"), ("--all", "--document and --all")],
+    [("vivaldi.1", "PASSAGE_ID and --document"), ("--all", "--document and --all")],
 )
 def test_read_takes_passages_or_a_document_or_all(arag: Command, more: str, named: str) -> None:
     both = arag("read", "my-index", more, "--document", "vivaldi")

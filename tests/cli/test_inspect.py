@@ -61,7 +61,7 @@ def test_unknown_ids_are_all_named(arag: Command) -> None:
     assert arag("read", "plain", "n0.1", "n7.1", "\udcff") == CommandResult(
         1,
         "",
-        'arag-search: No chunks have the ids "n7.1", "\\udcff".\nWhere: plain\n'
+        'arag-search: No passages have the ids "n7.1", "\\udcff".\nWhere: plain\n'
         "Allowed: ids as searches show them in brackets\nDo: Search first, and copy the id.\n",
     )
 
@@ -99,11 +99,11 @@ def test_check_says_how_far_a_prefer_and_a_demote_apply(arag: Command) -> None:
         "│   ├── a    tokens: a; in title, content\n"
         "│   └── AND\n"
         "│       ├── b    tokens: b; in title, content\n"
-        "│       └── PREFER    raises its matches among: b\n"
+        "│       └── PREFER    raises what it matches among: b\n"
         "│           └── c    tokens: c; in title, content\n"
         "├── NOT\n"
         "│   └── dd    tokens: dd; in title, content\n"
-        "└── DEMOTE, score x 0.2    lowers its matches among: ((a OR b) AND NOT dd)\n"
+        "└── DEMOTE, score x 0.2    lowers what it matches among: ((a OR b) AND NOT dd)\n"
         "    └── e    tokens: e; in title, content\n"
     )
     tree = arag("check", "--json", "a OR (b PREFER c) DEMOTE d").json["tree"]
@@ -193,19 +193,19 @@ def test_info_describes_an_index_in_words(arag: Command) -> None:
         "letters, points, particles, lemmas of en (simplemma 2.0.0), typed plain, endings, "
         "accents, identifiers, names within, cut names, texts beside, initials, marks, Han\n"
         "  lines        folded at 200 characters\n"
-        "  serves       chunks and sentences; fields title, content, doc_id, year (number), kind "
+        "  serves       passages and sentences; fields title, content, doc_id, year (number), kind "
         "(keyword)\n"
         "  titles       yes\n"
         "  ranking      BM25, k1 1.2, b 0.75; standard analyser\n"
         "  engine       lucene 10.5.1, format 8, update 1\n"
         "  fingerprint  FINGERPRINT\n"
         "  placement    FINGERPRINT\n"
-        "  on disk      chunk index: BYTES\n"
+        "  on disk      passage index: BYTES\n"
         "  on disk      sentence index: BYTES\n"
         "  verified     counts, checksums and passages agree\n"
     )
     lines = arag("info", "plain").lines
-    assert "  serves       chunks; fields title, content, doc_id" in lines
+    assert "  serves       passages; fields title, content, doc_id" in lines
     assert "  titles       none: title: finds nothing" in lines
     assert lines[-1] == (
         "  verified     counts agree; --checksums reads passages, vectors and files too"
@@ -257,8 +257,8 @@ def test_info_shows_all_that_is_known_of_the_files(arag: Command) -> None:
         ["/nowhere/notes"],
     ]
     lines = arag("info", "plain").lines
-    assert f"  in step      {standing.in_step}, with /nowhere/notes" in lines
-    assert f"  not in step  {standing.line()}" in lines
+    assert f"  up to date   {standing.in_step}, with /nowhere/notes" in lines
+    assert f"  behind       {standing.line()}" in lines
     assert "  problem      The synchronisation would delete 9 documents." in lines
     assert "  not read     2 pdf could not be read, 1 ipynb" in lines
 
@@ -297,7 +297,7 @@ def test_counts_that_do_not_agree_are_an_error() -> None:
     with pytest.raises(IndexDamagedError) as caught:
         check_counts(manifest, IndexStatistics(part, None), "my-index")
     assert str(caught.value) == (
-        "The manifest says 2,000 chunks, the index holds 1,999.\nWhere: my-index\n"
+        "The manifest says 2,000 passages, the index holds 1,999.\nWhere: my-index\n"
         "Do: Build the index again with --overwrite."
     )
 
@@ -321,7 +321,7 @@ def test_a_truncated_file_is_noticed_on_opening(
     done = arag(*command)
     assert (done.code, done.out) == (code, "")
     assert re.fullmatch(
-        r"arag-search: The chunks of the index cannot be opened: CorruptIndexException: .*\n"
+        r"arag-search: The passages of the index cannot be opened: CorruptIndexException: .*\n"
         r"Where: broken\n"
         r"Do: Build the index again with --overwrite\.\n",
         done.err,

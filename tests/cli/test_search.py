@@ -304,7 +304,7 @@ def test_each_keyword_is_an_argument(arag: Command) -> None:
         "Scores:\n"
         "[vivaldi.1] 30.0000\n"
         '  "Antonio Vivaldi": title 15.0000, content 15.0000\n'
-        '  "libretto": no match\n'
+        '  "libretto": does not match\n'
         "[griselda-vivaldi.1] 23.0000\n"
         '  "Antonio Vivaldi": content 15.0000\n'
         '  "libretto": content 8.0000\n'
@@ -367,7 +367,7 @@ def test_a_filter_is_obeyed_by_searches_counts_and_reads(arag: Command) -> None:
     )
     assert arag("read", "my-index", "griselda-vivaldi.1", *scope).code == 0
     assert arag("read", "my-index", "vivaldi.1", *scope).err == (
-        'arag-search: No chunk has the id "vivaldi.1".\nWhere: my-index\n'
+        'arag-search: No passage has the id "vivaldi.1".\nWhere: my-index\n'
         "Allowed: ids as searches show them in brackets\nDo: Search first, and copy the id.\n"
     )
 
@@ -376,11 +376,11 @@ def test_a_filter_is_obeyed_by_searches_counts_and_reads(arag: Command) -> None:
 @pytest.mark.parametrize(
     ("scope", "problem"),
     [
-        ("", 'column 1, "": the query is empty. Write at least one word, phrase or field clause.'),
+        ("", 'column 1, "": the query is empty. Write at least one word, phrase or condition.'),
         (
             "vivaldi",
-            'column 1, "vivaldi": a filter searches no text. Metadata clauses are allowed, with '
-            "AND, OR and NOT; fields: doc_id, year (number), kind (keyword).",
+            'column 1, "vivaldi": a filter searches no text. Conditions on metadata are allowed, '
+            "with AND, OR and NOT; fields: doc_id, year (number), kind (keyword).",
         ),
     ],
 )

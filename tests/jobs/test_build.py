@@ -190,7 +190,7 @@ def test_a_build_that_lost_passages_is_removed_and_never_searched(
     before = same_index("index"), sorted(os.listdir("index"))
     monkeypatch.setattr(LuceneWriter, "add_packed", lambda self, packed: None)
     assert refusal("new.jsonl", options=OVERWRITE) == (
-        "The index holds 0 chunks and 0 sentences, but 5 and 15 were written.\n"
+        "The index holds 0 passages and 0 sentences, but 5 and 15 were written.\n"
         "Where: index\nDo: Run the same command again: it starts over."
     )
     assert (same_index("index"), sorted(os.listdir("index"))) == before

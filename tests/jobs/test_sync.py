@@ -116,7 +116,7 @@ def test_a_dry_run_names_what_would_change_and_writes_nothing(arag: Command) -> 
     }  # fmt: skip
     assert arag("sync", INDEX, "notes", "--dry-run").lines[0] == (
         f"Would update {INDEX}: 1 document added, 1 replaced, 1 unchanged, 1 deleted;"
-        " it would hold 3 documents in 3 chunks."
+        " it would hold 3 documents in 3 passages."
     )
     assert set(texts()) == {"a.md", "b.md", "c.md"}
 

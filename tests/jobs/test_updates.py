@@ -241,7 +241,7 @@ def test_the_commands_read_ids_from_everywhere_and_report(
     give_input("\ufeffvivaldi\r\n\n  goldoni \n".encode())
     done = arag("delete", "index", "none", "-", "--missing-ok")
     assert done.lines == [
-        "Deleted 2 documents of index; it holds 61 documents in 61 chunks.",
+        "Deleted 2 documents of index; it holds 61 documents in 61 passages.",
         'not in the index: "none"',
     ]
     assert arag("delete", "index", "vivaldi", "--json").code == 1

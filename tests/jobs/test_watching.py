@@ -278,7 +278,7 @@ def test_an_index_has_one_watcher(notes: Path, tmp_path: Path) -> None:
     index = tmp_path / "i"
     with running(Watcher([str(notes)], index, OPTIONS)):
         eventually(lambda: index.exists() and standing_of(index) is not None)
-        with pytest.raises(IndexLockedError, match="keeps this index in step already"):
+        with pytest.raises(IndexLockedError, match="keeps this index up to date already"):
             Watcher([str(notes)], index, OPTIONS).run(threading.Event(), waits=False)
 
 

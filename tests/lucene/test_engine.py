@@ -216,7 +216,7 @@ def test_a_scope_of_thousands_of_clauses_is_obeyed(engine: LuceneEngine) -> None
 
 
 def test_explaining_an_unknown_chunk_is_refused(engine: LuceneEngine) -> None:
-    with pytest.raises(UnknownChunkError, match=r'^No chunk "d999\.1"\.$'):
+    with pytest.raises(UnknownChunkError, match=r'^No passage "d999\.1"\.$'):
         engine.explain(SearchRequest(written(Term("opera"))), ["d1.1", "d999.1"])
 
 
@@ -307,7 +307,7 @@ def test_a_folder_without_an_index_is_damaged(tmp_path: Path) -> None:
     with pytest.raises(IndexDamagedError) as caught:
         LuceneEngine.open(tmp_path, "my index")
     assert caught.value.what.startswith(
-        "The chunks of the index cannot be opened: IndexNotFoundException: no segments"
+        "The passages of the index cannot be opened: IndexNotFoundException: no segments"
     )
     assert (caught.value.where, caught.value.do) == (
         "my index",
@@ -315,17 +315,15 @@ def test_a_folder_without_an_index_is_damaged(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("folder", ["chunks", "sentences"])
+@pytest.mark.parametrize(("folder", "held"), [("chunks", "passages"), ("sentences", "sentences")])
 def test_a_file_that_is_missing_or_truncated_is_reported_at_opening(
-    folder: str, tmp_path: Path
+    folder: str, held: str, tmp_path: Path
 ) -> None:
     build(tmp_path, CHUNKS[:5]).close()
     largest = max((tmp_path / folder).iterdir(), key=lambda path: path.stat().st_size)
     for harm in (lambda: os.truncate(largest, 100), largest.unlink):
         harm()
-        with pytest.raises(
-            IndexDamagedError, match=f"^The {folder} of the index cannot be opened: "
-        ):
+        with pytest.raises(IndexDamagedError, match=f"^The {held} of the index cannot be opened: "):
             LuceneEngine.open(tmp_path, "my index")
 
 

@@ -123,7 +123,7 @@ def test_packing_needs_no_java_and_reports_whether_ordinals_grow() -> None:
 
 
 def test_text_that_is_not_unicode_is_not_packed() -> None:
-    with pytest.raises(BuildError, match="A chunk that cannot be stored"):
+    with pytest.raises(BuildError, match="A passage cannot be stored"):
         ChunkPacker({})([_chunk(1, "\ud800")])
 
 

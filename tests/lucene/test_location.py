@@ -131,12 +131,12 @@ def test_the_error_of_a_missing_index_names_the_next_command(tmp_path: Path) -> 
         (
             '{"format": "arag-index", "live": "../g1"}',
             IndexDamagedError,
-            "manifest.json names no generation.",
+            "manifest.json names no state.",
         ),
         (
             '{"format": "arag-index", "live": "g7"}',
             IndexDamagedError,
-            "manifest.json names the generation g7, which does not exist.",
+            "manifest.json names the state g7, which does not exist.",
         ),
     ],
 )

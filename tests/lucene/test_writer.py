@@ -162,7 +162,7 @@ def test_an_id_too_long_for_lucene_is_refused_before_it_is_written(tmp_path: Pat
     first = writer(tmp_path, resume=False)
     with pytest.raises(BuildError) as caught:
         first.add([chunk(1, "opera", doc_id="é" * 16_383)])
-    assert caught.value.where == f"chunk {'é' * 60!r}"
+    assert caught.value.where == f"passage {'é' * 60!r}"
     assert "32,768" in caught.value.what
     first.add([chunk(1, "opera", doc_id="é" * 16_380)])
     first.abort()
@@ -171,6 +171,6 @@ def test_an_id_too_long_for_lucene_is_refused_before_it_is_written(tmp_path: Pat
 def test_a_chunk_that_is_not_unicode_is_refused(tmp_path: Path) -> None:
     first = writer(tmp_path, resume=False)
     for malformed in (chunk(1, "opera", title="\ud800"), chunk(1, "opera \ud800")):
-        with pytest.raises(BuildError, match="A chunk that cannot be stored: "):
+        with pytest.raises(BuildError, match="A passage cannot be stored: "):
             first.add([malformed])
     first.abort()

@@ -264,7 +264,7 @@ def test_filters_as_data_show_each_user_what_has_exactly_their_name(tmp_path: Pa
                 shown = re.findall(r"\bd\d+(?=\.1)", text_of(reply) + offered)
                 assert set(shown) == ({wanted} if wanted else set())
                 hidden = await client.call_tool("chunk_read", {"chunk_ids": ["d1.1"]})
-                assert text_of(hidden).startswith('No chunk has the id "d1.1".')
+                assert text_of(hidden).startswith('No passage has the id "d1.1".')
 
     over_http(talk, served=server(file, index=index_of_documents(chunks)))
 

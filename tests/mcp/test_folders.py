@@ -81,7 +81,7 @@ def test_a_folder_is_served_from_nothing_and_follows_its_files_and_two_servers_s
             assert arag("forget", str(notes)).code == 1
 
     anyio.run(main)
-    assert "in step" in arag("info", str(notes)).out
+    assert "up to date" in arag("info", str(notes)).out
 
 
 @pytest.mark.server

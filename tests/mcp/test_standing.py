@@ -91,10 +91,10 @@ def test_a_served_index_by_name_says_that_its_source_is_gone_or_why_it_does_not_
 
     async def main() -> None:
         async with started(sys.executable, "-c", MAIN, "mcp", str(index)) as client:
-            assert "in step" not in await told(client, "word3")
+            assert "up to date" not in await told(client, "word3")
             notes.rename(tmp_path / "moved")
             assert (await told(client, "word3")).endswith("notes is gone.")
-            assert "in step" in (await told(client, "nowhere"))
+            assert "up to date" in (await told(client, "nowhere"))
             note(str(index), changed=False, problem="It would delete most of its documents. " * 3)
             assert (await told(client, "word3")).endswith("; not since: see arag-search info.")
 

@@ -263,7 +263,7 @@ def test_every_byte_of_standard_output_is_protocol_whatever_prints() -> None:
     messages = [jsonrpc_message_adapter.validate_json(line) for line in lines]
     answers = {message.id: message for message in messages}
     assert answers.keys() == {0, 1, 2, 5, "x", "\ufffd", None}
-    assert 'No chunk has the id "\ufffd"' in answers[2].result["content"][0]["text"]
+    assert 'No passage has the id "\ufffd"' in answers[2].result["content"][0]["text"]
     assert " passages\n" in answers[1].result["content"][0]["text"]
     assert answers["x"].error.message.startswith(
         "The message is not valid JSON-RPC 2.0.\nAllowed: "

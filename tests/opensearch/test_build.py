@@ -332,7 +332,7 @@ def test_the_command_builds_to_an_address(opensearch: Site, arag: Command) -> No
     result = arag("index", "c.jsonl", "--to", opensearch.address, "--shards", "2")
     assert (result.code, result.err) == (0, "c.jsonl: recognised as documents\n")
     assert result.out.startswith(
-        f"Built {opensearch.address}: 3 documents in 3 chunks, 9 sentences"
+        f"Built {opensearch.address}: 3 documents in 3 passages, 9 sentences"
     )
     second = arag("index", "c.jsonl", "--to", opensearch.address)
     assert second.code == 1
@@ -348,7 +348,7 @@ def test_info_describes_and_verifies_an_index_on_a_server(opensearch: Site, arag
     assert (result.code, result.err) == (0, "")
     assert result.lines[0] == f"Index {opensearch.address}"
     assert result.lines[5] == (
-        "  serves       chunks and sentences, no keyword search; fields title, content, doc_id"
+        "  serves       passages and sentences, no keyword search; fields title, content, doc_id"
     )
     verified = "  verified     counts agree; --checksums reads passages, vectors and files too"
     assert verified in result.lines
@@ -364,7 +364,7 @@ def test_info_describes_and_verifies_an_index_on_a_server(opensearch: Site, arag
     opensearch.client.call("POST", path, query, {"refresh": "true"}, attempt_timeout_s=60)
     damaged = arag("info", opensearch.address)
     assert damaged.code == 4
-    assert "The manifest says 3 chunks, the index holds 2." in damaged.err
+    assert "The manifest says 3 passages, the index holds 2." in damaged.err
 
 
 def test_an_invalid_address_is_rejected_before_anything_is_read() -> None:

@@ -222,7 +222,7 @@ def test_an_index_without_sentences_and_exact_fields_rejects_their_searches(serv
 def test_explaining_an_unknown_chunk_is_refused(engine: OpenSearchEngine) -> None:
     with pytest.raises(UnknownChunkError) as caught:
         engine.explain(SearchRequest(written(Term("opera"))), ["d0.1", "nowhere"])
-    assert str(caught.value) == 'No chunk "nowhere".'
+    assert str(caught.value) == 'No passage "nowhere".'
 
 
 # Statistics, damage and closing

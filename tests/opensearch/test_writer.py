@@ -175,8 +175,8 @@ def test_a_chunk_that_cannot_be_stored_is_named(opensearch: Site) -> None:
         "An id or keyword has 40,000 bytes."
     )
     assert refusal(opensearch, replace(CHUNKS[0], title="\ud800")) == (
-        "A chunk that cannot be stored: str is not valid UTF-8: surrogates not allowed.\n"
-        "Where: chunk 'd0.1'"
+        "A passage cannot be stored: str is not valid UTF-8: surrogates not allowed.\n"
+        "Where: passage 'd0.1'"
     )
 
 

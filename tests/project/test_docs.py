@@ -395,7 +395,9 @@ PUBLISHED_SUITES = [
 
 LIMITS: Mapping[str, Callable[[int], str]] = {
     "characters": lambda count: " " * (count - 1) + "a",
-    "words, phrases and clauses": lambda count: " ".join(f"a{number}" for number in range(count)),
+    "words, phrases and conditions": lambda count: " ".join(
+        f"a{number}" for number in range(count)
+    ),
     "words in all of its phrases": lambda count: f'"{"a " * count}"',
     "prefixes": lambda count: " ".join(f"abcd{number}*" for number in range(count)),
     "levels of parentheses": lambda count: "(" * count + "a OR b" + ")" * count,

@@ -12,7 +12,7 @@ from arag_search.tools.descriptions import with_features
 from arag_search.tools.preset import SYSTEM_PROMPTS, Preset
 from arag_search.tools.registry import TOOLS
 
-REPLIES_VERSION = 5
+REPLIES_VERSION = 6
 """The version of replies: increase it when tools answer the same call, or describe themselves,
 differently."""
 

@@ -49,9 +49,9 @@ ScopeFilter = Annotated[
     str | None,
     typer.Option(
         "--filter",
-        help="Metadata clauses that every passage must match, such as 'lang:en', or JSON, such as "
-        """'{"lang": ["en", "de"]}'.""",
-        metavar="CLAUSES",
+        help="Conditions on metadata that every passage must meet, such as 'lang:en', or JSON, "
+        """such as '{"lang": ["en", "de"]}'.""",
+        metavar="CONDITIONS",
     ),
 ]
 VectorsFolder = Annotated[
@@ -95,9 +95,7 @@ class Opening(NamedTuple):
     ] = None
     fresh: Annotated[
         bool,
-        typer.Option(
-            "--fresh", help="For a folder of files: bring its index in step with the files first."
-        ),
+        typer.Option("--fresh", help="For a folder of files: update its index first."),
     ] = False
     yes: Annotated[
         bool,

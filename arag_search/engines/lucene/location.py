@@ -126,7 +126,7 @@ def hold_live(location: Path) -> HeldGeneration:
             generation.release()
         time.sleep(_PAUSE_S)
     raise IndexDamagedError(
-        f"{_MANIFEST} names the generation {name}, which does not exist.",
+        f"{_MANIFEST} names the state {name}, which does not exist.",
         where=str(location),
         do=REBUILD,
     )
@@ -214,7 +214,7 @@ def _live_name(location: Path) -> str | None:
         )
     if not isinstance(live, str) or not _GENERATION.fullmatch(live):
         raise IndexDamagedError(
-            f"{_MANIFEST} names no generation.",
+            f"{_MANIFEST} names no state.",
             where=str(location),
             do=REBUILD,
         )

@@ -475,7 +475,7 @@ class LuceneEngine:
         hits = {hit.ordinal: hit for hit in self._existing_at(wanted, with_text)}
         if len(hits) < len(wanted):
             raise IndexDamagedError(
-                "There are sentences of chunks that do not exist.",
+                "There are sentences of passages that do not exist.",
                 where=self._calls.where,
                 do=REBUILD,
             )
@@ -498,7 +498,7 @@ class LuceneEngine:
         by_id = {hit.id: hit.ordinal for hit in page.hits}
         for chunk_id in ids:
             if chunk_id not in by_id:
-                raise UnknownChunkError(f'No chunk "{chunk_id}".')
+                raise UnknownChunkError(f'No passage "{chunk_id}".')
         return by_id
 
     def _best_sentences(self, request: SearchRequest, chunks: Mapping[str, int]) -> dict[str, int]:

@@ -166,7 +166,7 @@ class ChunkPacker:
                 _pack(chunk, self.metadata, self.language, parts)
             except (orjson.JSONEncodeError, UnicodeEncodeError) as error:
                 raise BuildError(
-                    f"A chunk that cannot be stored: {error}.", where=f"chunk {chunk.id!r}"
+                    f"A passage cannot be stored: {error}.", where=f"passage {chunk.id!r}"
                 ) from error
         return PackedChunks(b"".join(parts), len(chunks), _ordinals(chunks))
 

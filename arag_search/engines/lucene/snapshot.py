@@ -446,7 +446,8 @@ def _opening_error(error: Exception, folder: Path, where: str) -> Exception:
             allowed=f"formats that Lucene {jvm.LUCENE_VERSION} reads",
             do=f"Build the index again: arag-search index SOURCE --to {where} --overwrite",
         )
-    what = f"The {folder.name} of the index cannot be opened: {jvm.java_reason(error)}"
+    held = "passages" if folder.name == schema.CHUNKS_FOLDER else "sentences"
+    what = f"The {held} of the index cannot be opened: {jvm.java_reason(error)}"
     if jvm.is_a(error, *_NO_DAMAGE):
         return EngineError(what, where=where, do=jvm.advice(error))
     return IndexDamagedError(what, where=where, do=REBUILD)
@@ -535,7 +536,7 @@ def _manifest(chunks: Snapshot, where: str) -> Manifest:
 
 def _refusal(mixed: _MixedError, where: str) -> IndexDamagedError:
     return IndexDamagedError(
-        f"The sentences are of update {mixed.sentences}, the chunks of update {mixed.chunks}.",
+        f"The sentences are of update {mixed.sentences}, the passages of update {mixed.chunks}.",
         where=where,
         do=REBUILD,
     )

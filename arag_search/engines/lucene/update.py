@@ -161,7 +161,7 @@ class LuceneUpdate:
         expected = (manifest.chunks, manifest.sentences if manifest.has_sentences else None)
         if counted != expected:
             raise IndexDamagedError(
-                f"The index would hold {counted} chunks and sentences, but {expected} are due.",
+                f"The index would hold {counted} passages and sentences, but {expected} are due.",
                 where=self.where,
                 do=REBUILD,
             )

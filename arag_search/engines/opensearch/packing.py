@@ -50,7 +50,7 @@ class BulkPacker:
                 self._add(lines, chunk)
             except (orjson.JSONEncodeError, UnicodeEncodeError) as error:
                 raise BuildError(
-                    f"A chunk that cannot be stored: {error}.", where=f"chunk {chunk.id!r}"
+                    f"A passage cannot be stored: {error}.", where=f"passage {chunk.id!r}"
                 ) from error
         return BulkLines(lines, chunks[-1].ordinal if chunks else None)
 

@@ -426,7 +426,7 @@ class OpenSearchEngine:
             except _MovedError:
                 if time.monotonic() > until:
                     raise IndexDamagedError(
-                        "There are sentences whose chunks are missing.",
+                        "There are sentences whose passages are missing.",
                         where=self._calls.where,
                         do="Wait for a running update; run an interrupted one again, or "
                         f"arag-search compact {self._calls.where}. Otherwise: {REBUILD}",
@@ -582,7 +582,7 @@ class OpenSearchEngine:
         )
         for id in ids:
             if id not in ordinals:
-                raise UnknownChunkError(f'No chunk "{id}".')
+                raise UnknownChunkError(f'No passage "{id}".')
         return ordinals
 
     def _best_sentences(self, request: SearchRequest, ids: Sequence[str]) -> dict[str, int]:

@@ -79,8 +79,8 @@ REPLY_FORMS: Mapping[str, ReplyForm] = {
         reads_whole=True,
     ),
     "counts": ReplyForm(
-        "matches of each document",
-        "documents, each with the number of its matches, by their best passages",
+        "results by document",
+        "documents by their best passages, each with its number of results",
         in_corpus_order=False,
         reads_text=False,
         of_documents=True,
@@ -101,7 +101,7 @@ def shows(argument: str = "query") -> tuple[str, str]:
     help = ", ".join(f"{name} lists {form.help}" for name, form in lists.items())
     return (
         f"Lists of {LIST_HITS}: {says}.",
-        f"{help}. All count all matches; more than {MAX_REACH:,} titles or lines are in corpus "
+        f"{help}. All count all results; more than {MAX_REACH:,} titles or lines are in corpus "
         "order, with --tool logical.",
     )
 

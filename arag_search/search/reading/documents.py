@@ -241,7 +241,9 @@ def unknown_chunks(ids: Sequence[str], location: str) -> UnknownChunkError:
     """Return the error for ids that an index does not hold."""
     named = ", ".join(f'"{id_}"' for id_ in ids)
     return UnknownChunkError(
-        f"No chunk has the id {named}." if len(ids) == 1 else f"No chunks have the ids {named}.",
+        f"No passage has the id {named}."
+        if len(ids) == 1
+        else f"No passages have the ids {named}.",
         where=location,
         allowed="ids as searches show them in brackets",
         do="Search first, and copy the id.",

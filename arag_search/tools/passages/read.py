@@ -72,14 +72,14 @@ class ChunkRead(Tool):
         known, ids = self._read(list(dict.fromkeys(map(typed_id, arguments.chunk_ids))))
         if len(ids) > 1 and (part := _part_asked(arguments)):
             raise Mistake(
-                f"Tool not run: {part} with {len(ids)} chunk ids. It takes one id; read the "
-                "others in another call."
+                f"Tool not run: {part} with {len(ids)} ids. It takes one; read the others in "
+                "another call."
             )
         if (paper := self.preset.replies) is not None:
             return read_reply(ids, known, read_set, paper, self.max_result_tokens)
         unknown = [id for id in ids if id not in known]
         if len(unknown) == len(ids):
-            none = "No chunk has the id" if len(ids) == 1 else "No chunks have the ids"
+            none = "No passage has the id" if len(ids) == 1 else "No passages have the ids"
             named = names(unknown, self.max_result_tokens // 2)
             raise Mistake(f"{none} {named}. {IN_BRACKETS}")
         chunks = self.index.with_neighbours([known[id] for id in ids if id in known])
@@ -101,7 +101,7 @@ class ChunkRead(Tool):
         first = int(numbered[1]) if numbered else arguments.from_sentence
         if not 1 <= first <= max(sentences, 1):
             raise Mistake(
-                f'Tool not run: there is no sentence {first} in chunk "{chunk.id}", which has '
+                f'Tool not run: there is no sentence {first} in passage "{chunk.id}", which has '
                 f"{sentences}. Allowed: 1 to {max(sentences, 1)}."
             )
         return range(first - 1, sentences)
@@ -129,8 +129,8 @@ def _near(chunk: Chunk, words: str, language: str) -> range:
     best = best_sentence(words, text, language)
     if best is None:
         raise Mistake(
-            f'Tool not run: no sentence of chunk "{chunk.id}" has a word of near. Use words that '
-            "stand in it, or read it without near."
+            f'Tool not run: no sentence of passage "{chunk.id}" has a word of near. Use words '
+            "that stand in it, or read it without near."
         )
     room = NEAR_TOKENS - count_tokens(sentences[best])
     start, stop = best, best + 1

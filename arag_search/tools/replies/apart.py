@@ -47,7 +47,7 @@ _FORMS = (
     r"\([\w-]+: ",
     # 3 of 9 passages for opera; Only 3 passages match opera; No passage matches opera
     r"(?:No|(?:Only )?#?\d[\d,]*(?: of (?:more than )?\d[\d,]*)?)(?: nearest)? "
-    "(?:passage|sentence|document|chunk)",
+    "(?:passage|sentence|document)",
     r"(?:Nearest (?:passage|passages)|Passage|Passages) \d",
     r"\d[\d,]* (?:files? (?:is|are) not|quer(?:y|ies),) ",
     # 2: 5 for opera; #2: Alone: opera 3
@@ -56,7 +56,7 @@ _FORMS = (
     rf"(?:{_LABEL})[:.](?: |$)",
     # Best for opera AND rome:
     r"(?:Best for|Nearest, without) .*:$",
-    r"(?:Index in step|Shown up to sentence|This call was made|Viewing lines) ",
+    r"(?:Index up to date|Shown up to sentence|This call was made|Viewing lines) ",
     # "antonio vivaldi": 5 passages, died, buried in none.
     r"(?:title:\S|\").*?: \d[\d,]* passages?, ",
     # line 71: text; 1. column 12, "x": a problem

@@ -21,7 +21,7 @@ from arag_search.tools.tool import ReadSet
 WHOLE_DOCUMENT = "whole document"
 WHOLE_PART = "whole part"
 SHOWN_BEFORE = "shown before"
-MATCHES_BEFORE = "its matches were shown before"
+MATCHES_BEFORE = "what matches was shown before"
 PARTLY_SHOWN = "partly shown before"
 LEFT_OUT = "left out"
 ALL_SHOWN = "all shown now"

@@ -12,7 +12,7 @@ MAX_TITLE_TOKENS = 40
 _BRACKETS = {"[": "［", "]": "］"}
 _SHOWN_BRACKETS = str.maketrans(_BRACKETS)
 _LIKE_MARK = re.compile(
-    r"\((?=(?:whole|shown before|all shown|partly shown|its matches|no text|lowered|cosine)\b"
+    r"\((?=(?:whole|shown before|all shown|partly shown|what matches|no text|lowered|cosine)\b"
     r"[^()]*\)\s*$)"
 )
 _LIKE_NUMBER = re.compile(r"^(\d+):(?= )")

@@ -228,7 +228,7 @@ class AragChunks(RecordFormat):
             )
         identifier, colon, text = record.partition(":")
         if not colon:
-            raise SourceError("The chunk has no id.", where=where, allowed=allowed, do=SKIP)
+            raise SourceError("The passage has no id.", where=where, allowed=allowed, do=SKIP)
         text = clean(text, "text", where)
         if not text:
             raise SourceError("There is no text.", where=where, do=SKIP)

@@ -255,6 +255,6 @@ def _detect_record(record: Any, where: str, fields: Fields) -> Format:
     raise SourceError(
         f"The format is not recognised: {what}.",
         where=where,
-        allowed="a JSON array of chunks or of objects",
+        allowed="a JSON array of objects, or of passages of A-RAG",
         do=f"Name the format with `format`: {', '.join(FORMATS)}.",
     )

@@ -68,7 +68,7 @@ class Documents:
             for name, (field, kind) in columns(self._types).items():
                 value = values.get(field, ())
                 for single in value if isinstance(value, tuple) else (value,):
-                    compared = kind.compared(single, f"chunk {chunk.id}, field {name}")
+                    compared = kind.compared(single, f"passage {chunk.id}, field {name}")
                     self._columns[name].setdefault(compared, set()).add(document)
 
     def reading(self, language: str) -> Documents:

@@ -229,7 +229,7 @@ class MemoryEngine:
         result: list[list[LeafScore]] = []
         for chunk_id in ids:
             if chunk_id not in self._numbers:
-                raise UnknownChunkError(f'No chunk "{chunk_id}".')
+                raise UnknownChunkError(f'No passage "{chunk_id}".')
             document = best.get(self._numbers[chunk_id], -1)
             by_leaf = [
                 {name: scores[document] for name, scores in fields.items() if document in scores}

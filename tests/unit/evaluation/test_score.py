@@ -239,7 +239,7 @@ def test_matches_that_rest_on_a_mark_are_counted(tmp_path: Path) -> None:
     )
     assert [row.by_mark for row in scored.rows] == [2, 0, 2]
     assert scored.notes[-1] == (
-        "2 matches of EM rest on a mark, a sign or a decimal point alone, which SQuAD's rule "
+        "2 right answers of EM rest on a mark, a sign or a decimal point alone, which SQuAD's rule "
         "leaves out, such as that of a."
     )
 

@@ -467,7 +467,7 @@ def test_arag_chunks_keep_ids_and_order() -> None:
     assert [document.id for document in documents(source, skip=1)] == ["4"]
     example = f'Allowed: a string such as "17:text"\nDo: {FIX}'
     assert problems(source_of("c.json", '["no id", 3, "5:"]', "arag-chunks")) == [
-        f"The chunk has no id.\nWhere: c.json, item 1\n{example}",
+        f"The passage has no id.\nWhere: c.json, item 1\n{example}",
         f"The item is a number.\nWhere: c.json, item 2\n{example}",
         f"There is no text.\nWhere: c.json, item 3\nDo: {FIX}",
     ]
@@ -508,7 +508,7 @@ def test_an_array_of_documents_is_read_item_by_item() -> None:
             "n.json",
             "[1, 2]",
             "The format is not recognised: its items are neither strings nor objects.\n"
-            "Where: n.json\nAllowed: a JSON array of chunks or of objects\n"
+            "Where: n.json\nAllowed: a JSON array of objects, or of passages of A-RAG\n"
             f"Do: Name the format with `format`: {', '.join(FORMATS)}.",
         ),
         (

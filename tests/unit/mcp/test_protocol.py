@@ -181,10 +181,10 @@ def test_a_mistake_of_a_model_is_a_result_with_the_whole_message() -> None:
             "top_k, show, sort, after."
         )
         assert await error_text(client, "chunk_read", chunk_ids=["gone.1"]) == (
-            'No chunk has the id "gone.1". Ids stand in brackets in search replies.'
+            'No passage has the id "gone.1". Ids stand in brackets in search replies.'
         )
         assert await error_text(client, "read_chunk", chunk_ids=["gone.1"]) == (
-            'No chunk has the id "gone.1". Ids stand in brackets in search replies.'
+            'No passage has the id "gone.1". Ids stand in brackets in search replies.'
         )
         assert await error_text(client, "find") == (
             'Tool not run: there is no tool "find". Tools: logical_search, chunk_read.'
@@ -440,7 +440,7 @@ def test_an_address_without_a_chunk_or_document_is_a_clear_error() -> None:
         error = await resource_error(client, "arag://memory/chunk/gone.1")
         assert (error.code, error.message) == (
             types.INVALID_PARAMS,
-            'No chunk has the id "gone.1".\nWhere: memory\n'
+            'No passage has the id "gone.1".\nWhere: memory\n'
             "Allowed: ids as searches show them in brackets\nDo: Search first, and copy the id.",
         )
         error = await resource_error(client, "arag://memory/document/gone")

@@ -325,7 +325,7 @@ def test_queries_beyond_the_limits_are_rejected_with_the_numbers() -> None:
     cases = {
         "a" * 2_001: "the query has 2,001 characters; at most 2,000 are read. "
         "Write a shorter query, or several.",
-        " ".join(f"w{n}" for n in range(65)): "the query has 65 words, phrases and clauses; at "
+        " ".join(f"w{n}" for n in range(65)): "the query has 65 words, phrases and conditions; at "
         "most 64 are allowed. Leave out the least telling ones, or write several queries.",
         "aaa* bbb* ccc* ddd* eeeee*": "the prefixes of the query count as 17; at most 16 are "
         "allowed (one of 3 characters counts as 4, one of 4 as 2). Write longer ones, or whole "

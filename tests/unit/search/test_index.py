@@ -96,7 +96,7 @@ def test_a_filter_narrows_the_scope_of_every_call_and_never_widens_it(
 def test_what_is_read_under_a_filter_obeys_it_and_so_do_its_neighbours() -> None:
     index = index_of(*VIVALDI)
     assert index.chunk_read(["vivaldi.1"], filter="lang:en")[0].next_id == "vivaldi.2"
-    with pytest.raises(UnknownChunkError, match=r"No chunk has the id \"vivaldi\.1\""):
+    with pytest.raises(UnknownChunkError, match=r"No passage has the id \"vivaldi\.1\""):
         index.chunk_read(["griselda.1", "vivaldi.1"], filter="year:>1700")
     assert index.read(["vivaldi.1"], filter="year:>1700") == [None]
 

@@ -53,13 +53,13 @@ def test_a_person_gets_an_error_in_four_parts_and_a_model_one_with_advice() -> N
     assert str(caught.value) == (
         "The query took longer than 1e-09 s and was stopped.\nWhere: memory\n"
         "Allowed: 1e-09 s for a query (`search_timeout_s`)\n"
-        "Do: Write fewer clauses, shorter phrases and longer prefixes, or join with AND a "
+        "Do: Write fewer words, shorter phrases and longer prefixes, or join with AND a "
         "rare word."
     )
     result = LogicalSearch(index).run({"query": 'a "a b c"~7'})
     assert result.status == "error"
     assert result.text == (
-        "The query took longer than 1e-09 s and was stopped. Write fewer clauses, shorter "
+        "The query took longer than 1e-09 s and was stopped. Write fewer words, shorter "
         "phrases and longer prefixes, or join with AND a rare word."
     )
     by_substring = KeywordSearch(index, plain_preset(matching="substring")).run({"keywords": ["a"]})

@@ -34,7 +34,7 @@ def test_python_code_gets_result_objects_and_exceptions_instead_of_texts(index: 
     for call, message in (
         (lambda: index.chunk_read("page.1"), "ids is 'page.1'.\nWhere: Index.chunk_read\n"
          "Allowed: a list of strings\nDo: Write ['page.1']."),
-        (lambda: index.chunk_read(["page"]), 'No chunk has the id "page".\nWhere: memory\n'
+        (lambda: index.chunk_read(["page"]), 'No passage has the id "page".\nWhere: memory\n'
          "Allowed: ids as searches show them in brackets\nDo: Search first, and copy the id."),
     ):  # fmt: skip
         with pytest.raises(AragError) as caught:
@@ -68,10 +68,10 @@ def test_unknown_ids_are_named_and_are_an_error_only_if_all_ids_are_unknown(
     )
     assert result.status == "ok"
     result = read.run({"chunk_ids": ["page", "page"]})
-    assert result.text == 'No chunk has the id "page". Ids stand in brackets in search replies.'
+    assert result.text == 'No passage has the id "page". Ids stand in brackets in search replies.'
     assert result.status == "error"
     result = read.run({"chunk_ids": ["page", "z" * 100_000]})
-    assert result.text.startswith('No chunks have the ids "page", "zzzz')
+    assert result.text.startswith('No passages have the ids "page", "zzzz')
     assert result.text.endswith('z ...". Ids stand in brackets in search replies.')
     assert result.tokens < 100
 
@@ -118,10 +118,10 @@ def test_an_id_that_is_too_long_is_cut_before_it_is_looked_up(
     ("arguments", "message"),
     [
         ({"chunk_ids": ["griselda.1"], "from_sentence": 4},
-         'Tool not run: there is no sentence 4 in chunk "griselda.1", which has 3. '
+         'Tool not run: there is no sentence 4 in passage "griselda.1", which has 3. '
          "Allowed: 1 to 3."),
         ({"chunk_ids": ["griselda.1", "page.1"], "from_sentence": 2},
-         "Tool not run: from_sentence with 2 chunk ids. It takes one id; read the others in "
+         "Tool not run: from_sentence with 2 ids. It takes one; read the others in "
          "another call."),
     ],
 )  # fmt: skip

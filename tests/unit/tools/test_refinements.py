@@ -180,7 +180,7 @@ def test_after_stands_alone_and_names_a_passage(index: Index) -> None:
         with pytest.raises(ArgumentError, match="after goes on with a list in corpus order"):
             index.logical_search("vivaldi", show="titles", after="griselda.1", **more)
     unknown = tool.run({"query": "vivaldi", "show": "titles", "after": "x.1"})
-    assert 'No chunk has the id "x.1".' in unknown.text
+    assert 'No passage has the id "x.1".' in unknown.text
     hidden = LogicalSearch(index.within("lang:en"), plain_preset(loop_guards=True))
     assert hidden.run({"query": "vivaldi", "show": "titles", "after": "scarlatti.1"}).status == (
         "error"

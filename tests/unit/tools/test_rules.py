@@ -77,7 +77,7 @@ def test_what_is_visible_is_not_shown_again_sentence_by_sentence() -> None:
     assert first.passages[0].sentences == (33, 34)
     again = search(offered, "gondola AND 1562", read_set)
     assert again.text.splitlines()[1:] == [
-        "[canals.1] The canals (its matches were shown before)"
+        "[canals.1] The canals (what matches was shown before)"
     ]  # fmt: skip
     assert (again.passages[0].left_out, again.retrieved_tokens < 5) == ("shown", True)
     more = search(offered, "dug OR gondola", read_set)
@@ -167,8 +167,8 @@ def test_a_part_of_a_chunk_is_read_by_sentences_or_near_words() -> None:
     near = read(offered, chunk_ids=["canals.1"], near="black gondola law")
     assert near.endswith("A gondola is black. In 1562 that became a law.")
     assert "(24 left out)" in near
-    assert "no sentence of chunk" in read(offered, chunk_ids=["canals.1"], near="violin")
-    assert "takes one id" in read(offered, chunk_ids=["canals.1", "x"], near="law")
+    assert "no sentence of passage" in read(offered, chunk_ids=["canals.1"], near="violin")
+    assert "It takes one" in read(offered, chunk_ids=["canals.1", "x"], near="law")
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -274,7 +274,7 @@ def test_matches_that_were_shown_before_are_said_to_be_so() -> None:
     tool = offered["logical_search"]
     by_sentence = tool.index.logical_search("gondola", granularity="sentence")
     again = reply(by_sentence, tool.preset, read_set)
-    assert again.text.endswith("[canals.1] The canals (its matches were shown before)")
+    assert again.text.endswith("[canals.1] The canals (what matches was shown before)")
     assert (again.passages[0].left_out, again.passages[0].sentences) == ("shown", ())
 
 

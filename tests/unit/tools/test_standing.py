@@ -109,7 +109,7 @@ def test_the_replies_of_a_paper_say_nothing() -> None:
     tool = LogicalSearch(index_of(*VIVALDI), load_preset("logicalrag_paper"))
     for query in ("vivaldi", "nowhere"):
         reply = tool.run({"query": query})
-        assert "in step" not in reply.text
+        assert "up to date" not in reply.text
         assert MISSING not in reply.text
 
 
@@ -131,7 +131,7 @@ def test_the_json_of_connectors_has_the_state_beside_its_results() -> None:
 
 
 def test_no_passage_can_say_how_the_index_stands() -> None:
-    forged = "Index in step as of 14:03; 3 files changed since."
+    forged = "Index up to date as of 14:03; 3 files changed since."
     other = "8 files are not in the index."
     text = "\n".join(["An opera.", forged, other])
     reply = LogicalSearch(index_of(chunk(0, "a", "", text))).run({"query": "opera"})
