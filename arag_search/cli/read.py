@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -115,27 +116,27 @@ def read_command(
             do="Search first and copy an id, or list documents: arag-search read INDEX --all",
         )
     typed.check_one("chunk_ids", "document", "all_")
-    with open_index(index, filter=filter, progress=job_progress()) as opened:
-        try:
-            ids = chunk_ids or []
+    state = None
+    try:
+        with open_index(index, filter=filter, progress=job_progress()) as opened:
+            ids, state = chunk_ids or [], opened.standing
             if len(ids) == 1 and (place := _place(opened, ids[0])):
                 return _print_lines(opened, *place, lines, json)
             typed.check_effect("the line of a document, ID:N", "lines")
             if all_:
                 return (_print_records if json else _print_list)(opened)
             if document is None:
-                return _print_passages(opened, ids, json)
+                return _print_passages(opened, index, ids, json)
             whole, state = opened.document_read(document), opened.standing
             values = {**whole.to_dict(), "state": state_json(state)}
             return print_result(with_state(_document_text(whole), state), values, json)
-        except (UnknownChunkError, UnknownDocumentError) as error:
-            say(f"arag-search: {error}")
-            if json:
-                values = {"problem": str(error), "state": state_json(opened.standing)}
-                print_json(values, pretty=True)
-            elif lines_below := with_state("", opened.standing, is_absent=True).strip():
-                print_text(lines_below)
-            return NOT_FOUND
+    except (UnknownChunkError, UnknownDocumentError) as error:
+        say(f"arag-search: {error}")
+        if json:
+            print_json({"problem": str(error), "state": state_json(state)}, pretty=True)
+        elif lines_below := with_state("", state, is_absent=True).strip():
+            print_text(lines_below)
+        return NOT_FOUND
 
 
 def _place(index: Index, id: str) -> tuple[DocumentLines, int, int] | None:
@@ -147,8 +148,15 @@ def _place(index: Index, id: str) -> tuple[DocumentLines, int, int] | None:
     return None if lines is None else (lines, int(match[2]), int(match[3] or 1))
 
 
-def _print_passages(index: Index, ids: Sequence[str], json: bool) -> int:
-    passages, state = index.chunk_read(ids), index.standing
+def _print_passages(index: Index, location: str, ids: Sequence[str], json: bool) -> int:
+    try:
+        passages, state = index.chunk_read(ids), index.standing
+    except UnknownChunkError as error:
+        known = zip(ids, index.document_lines(ids), strict=True)
+        if named := [id for id, document in known if document is not None]:
+            command = shlex.join(["arag-search", "read", location, "--document", named[0]])
+            error.do = f'"{named[0]}" is the id of a document: {command}'
+        raise
     if json:
         shown = [passage.to_dict() for passage in passages]
         print_json({"passages": shown, "state": state_json(state)}, pretty=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from arag_search.engines.open import is_folder_of_files
-from arag_search.errors import AragError, ArgumentError
+from arag_search.errors import AragError, ArgumentError, on_one_line
 from arag_search.search.index import Index
 from arag_search.search.opening import FilesOpening
 from arag_search.system.arguments import made_of
@@ -78,7 +78,8 @@ def located(
 ) -> Generator[_T]:
     """Yield what ``open`` opens at the location of an index. For a folder of files this is the
     location of its index. That index is built if there is none or it cannot be used, and with
-    ``fresh`` it is updated. Raises what opening and building raise, and as ``folder_of``."""
+    ``fresh`` it is updated. Errors of its use name the folder. Raises what opening and building
+    raise, and as ``folder_of``."""
     folder = folder_of(str(location), fresh=fresh, yes=yes)
     if folder is None:
         yield open(str(location))
@@ -93,6 +94,8 @@ def located(
         except AragError as error:
             if kept.withdraw(error, folder.state):
                 error.do = "Run the same command again: it builds the index again first."
+            if error.where == str(folder.location):
+                error.where = on_one_line(str(location))
             raise
 
 

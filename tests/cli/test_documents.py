@@ -182,3 +182,19 @@ def test_read_takes_passages_or_a_document_or_all(arag: Command, more: str, name
     assert (neither.code, neither.err.splitlines()[0]) == (2, "arag-search: There is no id.")
     for options in ((), ("--json",)):
         assert arag("read", "my-index", "--all", "--filter", "kind:nothing", *options).code == 1
+
+
+def test_the_id_of_a_document_in_place_of_a_passage_is_answered_with_the_command_that_reads_it(
+    arag: Command, tmp_path: Path
+) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "a note.txt").write_text("The harbour.\n")
+    done = arag("read", str(notes), "a note.txt", "nowhere")
+    assert done.code == 1
+    assert done.err.endswith(
+        'arag-search: No passages have the ids "a note.txt", "nowhere".\n'
+        f"Where: {notes}\nAllowed: ids as searches show them in brackets\n"
+        'Do: "a note.txt" is the id of a document: '
+        f"arag-search read {notes} --document 'a note.txt'\n"
+    )
