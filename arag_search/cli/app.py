@@ -139,7 +139,7 @@ def _run(arguments: list[str], name: str, command: Callable[[], Any], failure: i
         from arag_search.query.problems import QueryError
 
         if isinstance(error, QueryError):
-            say(str(error))
+            say("\n".join([str(error), *getattr(error, "__notes__", ())]))
             return QUERY_PROBLEMS
         parameters = _command(arguments[0]).params if arguments[0] in COMMANDS else ()
         say(f"{name}: {in_options(error, [parameter.name for parameter in parameters])}")

@@ -236,7 +236,7 @@ def _manifest_rows(manifest: Manifest) -> Iterable[tuple[str, str]]:
         "fingerprint": manifest.fingerprint,
         "placement": manifest.placement,
         "left out": counted(skipped, "bad line") if skipped else "",
-        "ignored": f"metadata that was not declared: {ignored}" if ignored else "",
+        "ignored": f"metadata that --metadata does not declare: {ignored}" if ignored else "",
     }.items()
 
 

@@ -493,3 +493,20 @@ def test_no_command_prints_a_line_that_a_text_forged(arag: Command, tmp_path: Pa
             assert [line for line in done.lines if line.startswith(MARK)][: len(FORGED)] == [
                 f"{MARK}{line}" for line in FORGED
             ]
+
+
+def test_a_field_that_was_not_declared_is_named_with_the_option_that_declares_it(
+    arag: Command, tmp_path: Path
+) -> None:
+    source, place = tmp_path / "a.jsonl", str(tmp_path / "index")
+    source.write_text('{"id": "a", "text": "An opera.", "author": "Smith"}\n')
+    assert arag("index", str(source), "--to", place).code == 0
+    assert "  ignored      metadata that --metadata does not declare: author (1)" in (
+        arag("info", place).lines
+    )
+    assert arag("search", place, "author:smith OR nothing:x").err.endswith(
+        'Write: ("author smith" OR "nothing x")\n'
+        "Do: Declare the field when you build the index: "
+        "arag-search index SOURCE --to INDEX --metadata author:keyword\n"
+    )
+    assert "Do: " not in arag("search", place, "nothing:x").err

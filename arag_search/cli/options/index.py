@@ -107,12 +107,21 @@ class Opening(NamedTuple):
     @contextmanager
     def open(self, location: str, *, is_long: bool = False) -> Generator[Index]:
         """Open the index at a location, or that of a folder of files, which is built if there is
-        none; see ``opening``. Raises as ``open_index``, and what building raises."""
+        none; see ``opening``. Raises as ``open_index``, and what building raises. A QueryError gets
+        a note if it is about a field that could have been declared."""
+        from arag_search.cli.output.printing import undeclared_text
+        from arag_search.query.problems import QueryError
+
         with (
             self.located(location, lambda place: self.opening(place, is_long).open()) as opened,
             opened as index,
         ):
-            yield index
+            try:
+                yield index
+            except QueryError as error:
+                if text := undeclared_text(error, index.manifest.undeclared_metadata):
+                    error.add_note(text)
+                raise
 
     def opening(self, location: str, is_long: bool = False) -> IndexOpening:
         """Return how the index at a location is opened. ``is_long`` says that it may be searched

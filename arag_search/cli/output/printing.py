@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -117,6 +117,17 @@ def with_state(text: str, standing: Standing | None, *, is_absent: bool = False)
 def state_json(standing: Standing | None) -> dict[str, Any] | None:
     """Return a standing as values that JSON can hold; None if nothing is known."""
     return None if standing is None else standing.to_dict()
+
+
+def undeclared_text(error: QueryError, undeclared: Collection[str]) -> str:
+    """Return what to do about fields of a query that documents have and the index does not, because
+    they were not declared; empty if there are none."""
+    named = [problem.values["name"] for problem in error.problems if "name" in problem.values]
+    fields = dict.fromkeys(f"{name}:keyword" for name in named if name in undeclared)
+    if not fields:
+        return ""
+    build = f"arag-search index SOURCE --to INDEX --metadata {','.join(fields)}"
+    return f"Do: Declare the field when you build the index: {build}"
 
 
 def problem_list(error: QueryError) -> list[dict[str, Any]]:
