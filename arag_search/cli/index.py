@@ -24,11 +24,12 @@ _SMALL_BYTES = 64 << 20
 def _print_formats(wanted: bool) -> None:
     if wanted:
         print(
-            f"Sources, by the name that --format has for them:\n\n{formats_help('')}\n\n"
-            "Of a folder, these types are read; --include adds source code and other text. A star\n"
-            f'marks what needs the extra "files".\n\n{file_types_help("")}\n\n'
-            "Files of records may be packed with gzip. The id of a file is its path. Its name,\n"
-            "ending, path and time are the fields file, type, path and modified."
+            f"Sources, by the name that --format takes:\n\n{formats_help('')}\n\n"
+            "Records may be compressed (gzip, bzip2, xz, zip with one file).\n\n"
+            "Files in folders, by type, and what each becomes. A star needs the extra `files`;\n"
+            f"other endings need --include.\n\n{file_types_help('')}\n\n"
+            "The id of a file is its path below the folder that all sources share. Documents of\n"
+            "files have the fields file, type, path, modified and passage_kind."
         )
         raise typer.Exit
 

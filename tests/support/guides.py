@@ -32,6 +32,7 @@ _BLOCK = re.compile(
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _CODE = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
+_LINKED = re.compile(r"\[([^\]\[]+)\]\([^)\s]+\)")
 _COMMAND = re.compile(
     r"(?:^|&& )(?:[A-Z_]+=\S+ )*(?:uv run (?:--extra all )?)?"
     r"((?:arag-search|python -m bench)(?: |$))"
@@ -55,6 +56,11 @@ class Block:
 def guide_text(guide: str) -> str:
     """Return the text of a guide, named by its path from the root of the project."""
     return (ROOT / guide).read_text("utf-8")
+
+
+def plain_text(guide: str) -> str:
+    """Return the text of a guide without the marks of code and links."""
+    return _LINKED.sub(r"\1", guide_text(guide)).replace("`", "")
 
 
 def blocks_of(guide: str) -> list[Block]:

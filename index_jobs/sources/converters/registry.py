@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from arag_search.corpus import CutPassages, Outline, is_code
@@ -145,6 +146,9 @@ def sensible_title(title: object) -> str:
     return words if len(words) <= _MAX_TITLE_CHARACTERS else ""
 
 
+_WIDTH = 98
+"""The greatest length of a line of help."""
+
 EXTRA = "files"
 """The extra of this project that installs the packages of all file types."""
 
@@ -153,7 +157,7 @@ EXTRA = "files"
 class FileType:
     """One type of file.
 
-    ``endings`` are in lower case. ``summary`` describes the files, for help. ``function`` is the
+    ``endings`` are in lower case. ``summary`` says what they become, for help. ``function`` is the
     converter, as ``module:function`` in this room. ``packages`` maps the packages of the extra
     ``files`` that it needs to the modules by which they are imported. A file that ``has_many``
     documents is a table or a mailbox; others are one document. A file that ``may_be_other`` than
@@ -205,26 +209,26 @@ def _as_printed(
 
 _SELECTOLAX = {"selectolax": "selectolax"}
 
-_ROWS = "tables with {}, a document for each row"
+_ROWS = "a document for each row"
 
 _TYPES = (
     FileType(
         "text",
         (".txt", ".md", ".markdown", ".mdx", ".qmd", ".rmd"),
-        "plain text and Markdown",
+        "a document; its title is from front matter, the first heading, or the file name",
         "text:convert",
     ),
     FileType(
         "plain",
         (".text", ".org", ".tex", ".bib", ".adoc", ".asciidoc", ".srt", ".vtt"),
-        "other text; files without ending too",
+        "a document, as written, also without an ending (README)",
         "text:convert_if_text",
         may_be_other=True,
     ),
     FileType(
         "data",
         (".log", ".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf"),
-        "logs and data of at most 1 MB",
+        "a document, up to 1 MB",
         "text:convert_if_text",
         may_be_other=True,
         most_bytes=1_000_000,
@@ -237,7 +241,7 @@ _TYPES = (
             *(".pl", ".pm", ".ps1", ".py", ".pyi", ".pyx", ".r", ".rb", ".rs", ".scala", ".sh"),
             *(".sql", ".swift", ".ts", ".tsx", ".vue", ".zig"),
         ),
-        "source code of at most 1 MB",
+        "a document, up to 1 MB; the title is its path",
         "text:convert_if_text",
         may_be_other=True,
         most_bytes=1_000_000,
@@ -245,78 +249,106 @@ _TYPES = (
     FileType(
         "chats",
         ("conversations.json",),
-        "conversations with ChatGPT and Claude, as they export them",
+        "a document for each conversation with ChatGPT or Claude",
         "chats:convert",
         has_many=True,
         may_be_other=True,
         limited=True,
     ),
-    FileType("notebook", (".ipynb",), "cells of notebooks", "notebook:convert", limited=True),
-    FileType("rst", (".rst",), "reStructuredText, as it is written", "rst:convert"),
-    FileType("html", (".html", ".htm", ".xhtml"), "web pages", "html:convert", _SELECTOLAX),
-    FileType("archive", (".mht", ".mhtml"), "saved pages", "mail:convert_archive", _SELECTOLAX),
-    FileType("pdf", (".pdf",), "PDF with text", "pdf.document:convert", {"pypdfium2": "pypdfium2"}),
+    FileType(
+        "notebook", (".ipynb",), "the cells, without outputs", "notebook:convert", limited=True
+    ),
+    FileType("rst", (".rst",), "a document, as written", "rst:convert"),
+    FileType(
+        "html",
+        (".html", ".htm", ".xhtml"),
+        "a document: the visible text and panels that open, without navigation",
+        "html:convert",
+        _SELECTOLAX,
+    ),
+    FileType(
+        "archive",
+        (".mht", ".mhtml"),
+        "the saved page, as HTML",
+        "mail:convert_archive",
+        _SELECTOLAX,
+    ),
+    FileType(
+        "pdf",
+        (".pdf",),
+        "text, form values, notes; [page N] begins each page",
+        "pdf.document:convert",
+        {"pypdfium2": "pypdfium2"},
+    ),
     FileType(
         "word",
         (".docx", ".docm", ".dotx", ".dotm"),
-        "Word documents",
+        "headings, lists, tables, text boxes, notes",
         "office.word:convert",
         {"python-docx": "docx"},
     ),
     FileType(
         "slides",
         (".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm"),
-        "slide decks",
+        "[slide N], text, speaker's notes",
         "office.slides:convert",
         {"python-pptx": "pptx"},
     ),
     FileType(
         "workbook",
         (".xlsx", ".xlsm", ".xltx", ".xltm"),
-        "workbooks",
+        "[sheet Name], cells as shown, comments",
         "office.workbooks:convert",
         {"openpyxl": "openpyxl"},
     ),
     FileType(
         "opendocument",
         (".odt", ".ott", ".odp", ".otp", ".ods", ".ots"),
-        "texts, slides and sheets of OpenDocument",
+        "as Word, slides, workbooks; formulas, but no charts",
         "office.opendocument:convert",
         {"lxml": "lxml"} | _SELECTOLAX,
     ),
     FileType(
         "csv",
         (".csv",),
-        _ROWS.format("commas, semicolons or tabs"),
+        f"{_ROWS}, with any delimiter",
         "tables:convert_csv",
         has_many=True,
     ),
-    FileType("tsv", (".tsv", ".tab"), _ROWS.format("tabs"), "tables:convert_csv", has_many=True),
+    FileType("tsv", (".tsv", ".tab"), _ROWS, "tables:convert_csv", has_many=True),
     FileType(
         "lines",
         (".jsonl", ".ndjson"),
-        "JSON lines, a document for each line",
+        "a document for each line",
         "tables:convert_lines",
         has_many=True,
     ),
     FileType(
         "parquet",
         (".parquet",),
-        "tables, a document for each row",
+        f"{_ROWS}, without columns of bytes",
         "tables:convert_parquet",
         {"pyarrow": "pyarrow"},
         has_many=True,
     ),
-    FileType("message", (".eml", ".emlx"), "mail", "mail:convert_message", _SELECTOLAX),
+    FileType(
+        "message",
+        (".eml", ".emlx"),
+        "mail, also by content (Thunderbird, Maildir, MH)",
+        "mail:convert_message",
+        _SELECTOLAX,
+    ),
     FileType(
         "mailbox",
         (".mbox",),
-        "mail, a document for each message",
+        "a document for each message",
         "mail:convert_mailbox",
         _SELECTOLAX,
         has_many=True,
     ),
-    FileType("epub", (".epub",), "books", "epub:convert", {"lxml": "lxml"} | _SELECTOLAX),
+    FileType(
+        "epub", (".epub",), "[chapter N], text", "epub:convert", {"lxml": "lxml"} | _SELECTOLAX
+    ),
 )
 
 FILE_TYPES: dict[str, FileType] = {file_type.name: file_type for file_type in _TYPES}
@@ -349,10 +381,14 @@ def file_type_of(name: str) -> FileType | None:
 
 
 def file_types_help(indent: str) -> str:
-    """Return an indented line for each type of files, for the help of a command."""
-    endings = [
-        " ".join(file_type.endings) + " *" * bool(file_type.packages) for file_type in _TYPES
-    ]
-    width = max(map(len, endings))
-    lines = zip(endings, _TYPES, strict=True)
-    return "\n".join(f"{indent}  {shown:{width}}  {entry.summary}" for shown, entry in lines)
+    """Return indented lines for each type of files, for the help of a command: what they become,
+    and below it their endings."""
+    names = [entry.name + " *" * bool(entry.packages) for entry in _TYPES]
+    width = max(map(len, names))
+    lines: list[str] = []
+    for name, entry in zip(names, _TYPES, strict=True):
+        lines.append(f"{indent}  {name:{width}}  {entry.summary}")
+        below = f"{indent}  {'':{width}}  "
+        endings = " ".join(entry.endings)
+        lines += wrap(endings, _WIDTH, initial_indent=below, subsequent_indent=below)
+    return "\n".join(lines)

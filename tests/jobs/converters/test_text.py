@@ -19,6 +19,7 @@ from index_jobs.sources.converters.registry import (
 from index_jobs.sources.converters.text import front_values, markdown
 from index_jobs.sources.encodings import Decoded, decoded, stream_encoding
 from tests.support.converted import document_of, documents_of, refusal_of, written
+from tests.support.guides import plain_text
 from tests.support.odd_files import FOLDER
 
 JAPANESE = "これは日本語の文章です。東京は大きな都市です。"
@@ -142,11 +143,13 @@ def test_the_ending_says_the_type() -> None:
 
 def test_the_guide_and_the_help_list_every_type() -> None:
     help_text = file_types_help("")
-    guide = (Path(__file__).parents[3] / "index_jobs" / "README.md").read_text("utf-8")
+    guide = plain_text("index_jobs/README.md")
     for name, file_type in FILE_TYPES.items():
         endings = " ".join(file_type.endings)
-        assert f"| {name}{' *' * bool(file_type.packages)} | `{endings}` |" in guide
-        assert f" {' '.join(file_type.endings)} " in help_text
+        shown = f"{name}{' *' * bool(file_type.packages)}"
+        assert f"| {shown} | {endings} | {file_type.summary}" in guide
+        assert f"\n  {shown} " in f"\n{help_text}"
+        assert all(ending in help_text.split() for ending in file_type.endings)
 
 
 def test_a_type_whose_package_is_absent_names_the_extra() -> None:
