@@ -3,6 +3,7 @@ cost."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -24,8 +25,10 @@ from arag_search.search.asked import MAX_TOOL_TOP_K
 from arag_search.system.progress import counted, open_progress
 
 _KNOWN_ITEMS = (
-    "The needs are the words of passages of this corpus, so they favour searches by words: "
-    "questions of your own say more."
+    "The needs are the words of passages of this corpus, so they favour searches by words.\n"
+    "Questions of your own say more: arag-search measure {} questions.jsonl\n"
+    'Each line of the file has {{"question": "...", "answer": "..."}}; or write queries alone, one '
+    "a line."
 )
 
 
@@ -89,7 +92,8 @@ def measure_command(
             )  # fmt: skip
         finally:
             progress.end()
-    notes = [_KNOWN_ITEMS] if questions is None else judged_notes
+    own = _KNOWN_ITEMS.format(shlex.quote(index))
+    notes = own.splitlines() if questions is None else judged_notes
     if "vectors" not in interfaces:
         notes.append("The index has no vectors: arag-search embed makes them.")
     text = "\n\n".join([*(_text(group, top_k) for group in groups), "\n".join(notes)]).strip()

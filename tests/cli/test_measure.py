@@ -129,6 +129,7 @@ def test_without_questions_known_items_are_drawn_and_called_what_they_are(arag: 
     text = arag("measure", "my-index").out
     assert "Found: the passage that the need was made of." in text
     assert "so they favour searches by words" in text
+    assert "say more: arag-search measure my-index questions.jsonl\nEach line of the file" in text
     with open_index("my-index") as index:
         needs = known_items(index, count=4)
         assert needs == known_items(index, count=4)
