@@ -40,7 +40,7 @@ from bench.ablation.suite import (
     checked_suite,
     load_suite,
 )
-from bench.arguments import BenchParser
+from bench.arguments import BenchParser, tell_sample
 from bench.data import Folders
 from bench.report.rows import circumstances, write_results
 from bench.workbench import say
@@ -72,6 +72,7 @@ def _ablate(options: argparse.Namespace, command: str, choose: ChooseModel) -> i
         trajectories: bool = options.judge_trajectories
         judging = Judging.of(judge, suite.shown_measures, cache, trajectories=trajectories)
     experiment = open_experiment(suite, folders, options, choose, judging)
+    tell_sample(options.data)
     try:
         cells = measured(experiment, suite.keys, say)
     finally:
@@ -191,7 +192,7 @@ def _change(text: str) -> tuple[str, object]:
 
 def parser_of() -> BenchParser:
     """Return the parser of the command line."""
-    parser = BenchParser("ablate", __doc__, resumes=True)
+    parser = BenchParser("ablate", __doc__, resumes=True, tells_sample=True)
     add = parser.add_argument
     add("suite", type=Path, metavar="SUITE.yaml", help="the suite, such as those in bench/suites")
     parser.add_kept_work("indexes, records, cells and reports", "ablate")

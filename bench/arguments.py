@@ -21,10 +21,18 @@ Measure = Callable[[argparse.Namespace, str], int]
 class BenchParser(argparse.ArgumentParser):
     """The parser of one bench, described by the docstring of its module.
 
-    A bench that ``resumes`` keeps what it has measured when it is interrupted.
+    A bench that ``resumes`` keeps what it has measured when it is interrupted. One that first
+    checks which data it reads, ``tells_sample`` itself.
     """
 
-    def __init__(self, name: str, description: str | None, *, resumes: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        description: str | None,
+        *,
+        resumes: bool = False,
+        tells_sample: bool = False,
+    ) -> None:
         super().__init__(
             prog=f"python -m bench {name}",
             description=description,
@@ -32,6 +40,7 @@ class BenchParser(argparse.ArgumentParser):
         )
         self._name = name
         self._resumes = resumes
+        self._tells_sample = tells_sample
 
     def add_default(
         self, option: str, type: Callable[[str], Any], default: object, what: str
@@ -73,9 +82,8 @@ class BenchParser(argparse.ArgumentParser):
         An AragError is printed to stderr and becomes exit code 1; an interrupt becomes 130.
         """
         options = self.parse_args(arguments)
-        if SAMPLE in ((data := getattr(options, "data", None)), getattr(data, "parent", None)):
-            notice = "The data sets are not here: this measures the sample of 63 short articles."
-            print(notice, "bench/README.md says which public files to get.", file=sys.stderr)
+        if not self._tells_sample:
+            tell_sample(getattr(options, "data", None))
         try:
             return measure(options, command_line(self._name, arguments))
         except AragError as error:
@@ -86,6 +94,13 @@ class BenchParser(argparse.ArgumentParser):
             todo = f" Resume with: {again}" if self._resumes else ""
             print(f"Interrupted.{todo}", file=sys.stderr)
             return INTERRUPTED
+
+
+def tell_sample(data: Path | None) -> None:
+    """Tell a user whose bench reads the sample in place of data sets which ones to get."""
+    if data is not None and SAMPLE in (data, data.parent):
+        notice = "The data sets are not here: this measures the sample of 63 short articles."
+        print(notice, "bench/README.md says which public files to get.", file=sys.stderr)
 
 
 def whole_from(least: int) -> Callable[[str], int]:

@@ -17,6 +17,7 @@ from arag_search.agent.models.base import ChatModel, ModelReply, ModelRequest, T
 from arag_search.agent.models.offline import OfflineModel
 from bench.ablate import main
 from bench.ablation.suite import ModelEntry
+from bench.data import SAMPLE as SAMPLE_FOLDER
 from tests.support.ablations import read_cells, suite_values
 from tests.support.scripted_model import ScriptedModel
 
@@ -224,6 +225,19 @@ def test_trajectories_are_judged_where_they_are_asked_for_and_verdicts_are_kept(
         "Trajectories cannot be judged without a model that judges.\n"
         "Where: --judge\nDo: Name the model with --judge MODEL.\n"
     )
+
+
+def test_the_sample_is_named_once_it_is_known_that_a_suite_can_be_measured(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite = json.loads(json.dumps(AGENTS)) | {"name": "named"}
+    suite["experiment"] |= {"models": ["offline"], "seeds": [1], "questions": 1}
+    for sets, code in ((["musique"], 1), (["sample"], 0)):
+        suite["experiment"]["sets"] = sets
+        words = command(work, suite, "--data", str(SAMPLE_FOLDER))
+        assert main(words, SuiteModels()) == code
+        notice = "The data sets are not here: this measures the sample"
+        assert (notice in capsys.readouterr().err) is (code == 0)
 
 
 def test_factuality_is_judged_where_a_suite_rests_on_it_and_never_without_a_judge(
