@@ -161,7 +161,7 @@ def _serve(place: str, page: PageOptions, opening: Opening) -> int:
     from index_jobs.updates.opening import folder_of
 
     names = dict.fromkeys([*(page.preset or ()), DEFAULT_PRESET, *preset_names()])
-    presets = [load_preset(name) for name in names]
+    presets = {name: load_preset(name) for name in names}
     with ExitStack() as stack:
         opened: list[Index] = []
 

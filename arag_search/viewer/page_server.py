@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from contextlib import nullcontext, suppress
 from functools import partial
 
 import anyio
@@ -20,19 +21,20 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from arag_search.errors import AragError, ArgumentError
-from arag_search.mcp_server.callers import bearer, is_same, wrong_origin, wrong_token
+from arag_search.errors import AccessError, AragError, ArgumentError
+from arag_search.mcp_server.callers import bearer, is_same, wrong_origin
 from arag_search.mcp_server.listening import Listening
 from arag_search.mcp_server.web import WebServer
 from arag_search.viewer.frame import SEARCH_SCRIPTS, SEARCH_STYLES, asset, search_page
 from arag_search.viewer.search_page import QUESTIONS, Asked, SearchPage
 
 AT_ONCE = 4
-"""The number of questions of the page that are answered at once."""
+"""The number of searches that run at once."""
+SEARCHES = ("call", "why", "fields", "open")
 MAX_BODY_BYTES = 200_000
 _JSON = "application/json"
 _OWN_PAGE = "Use the page whose address arag-search view prints."
@@ -97,15 +99,18 @@ class PageServer:
         if refused is not None:
             return refused
         body = b""
-        async for piece in request.stream():
-            body += piece
-            if len(body) > MAX_BODY_BYTES:
-                error = ArgumentError("The question is too long.", allowed=f"{MAX_BODY_BYTES:,} B")
-                return PlainTextResponse(str(error), 413, _HEADERS)
-        async with self._limiter:
+        with suppress(ClientDisconnect):
+            async for piece in request.stream():
+                body += piece
+                if len(body) > MAX_BODY_BYTES:
+                    error = ArgumentError(
+                        "The question is too long.", allowed=f"{MAX_BODY_BYTES} B"
+                    )
+                    return PlainTextResponse(str(error), 413, _HEADERS)
+        question = request.url.path.rpartition("/")[2]
+        async with self._limiter if question in SEARCHES else nullcontext():
             if await request.is_disconnected():  # a newer question took its place
                 return Response(status_code=204)
-            question = request.url.path.rpartition("/")[2]
             answer = await anyio.to_thread.run_sync(self._answered, question, body)
         return Response(answer, 200, _HEADERS, _JSON)
 
@@ -129,7 +134,11 @@ class PageServer:
         if self._ticket and is_same(token, self._ticket) and request.url.path == "/ask/about":
             self._ticket = ""
             return None
-        return wrong_token("Open the address that arag-search view printed, in this browser.")
+        error = AccessError(
+            "The token is missing or wrong.",
+            do="Open the address that arag-search view printed, in this browser.",
+        )
+        return PlainTextResponse(str(error), 401, _HEADERS)
 
 
 async def _no_path(_: Request, __: Exception) -> Response:

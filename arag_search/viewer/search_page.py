@@ -7,10 +7,9 @@ import json
 import re
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -35,10 +34,10 @@ from arag_search.search.index import Index
 from arag_search.search.reading.lines import DocumentLines
 from arag_search.search.results import SearchResult
 from arag_search.tools.preset import Preset
-from arag_search.tools.registry import TOOLS
+from arag_search.tools.registry import FOUND_BY_SEARCH, TOOLS
 from arag_search.tools.replies.spans import FURTHER
 from arag_search.tools.tool import ReadSet, ToolResult
-from arag_search.tools.toolbox import Toolbox, offered_names
+from arag_search.tools.toolbox import Toolbox
 from arag_search.viewer.pieces import KINDS, pieces
 from arag_search.viewer.questions import reading_dict, utf16_places
 from arag_search.viewer.reading import Reading
@@ -52,19 +51,15 @@ WINDOW_LINES = 200
 """The lines of a document that the reader shows at once."""
 MAX_MARKED_CHARACTERS = 2_000_000
 """The length of the longest document in which the reader marks what a query matches."""
-MAX_DIFFERENCES = 10
+_OF_THE_LOOP = {
+    *("name", "description", "tools", "prompt", "plan_first", "max_loops", "token_budget"),
+    *("given", "switcher", "memory_tokens", "context_management", "semantic_find"),
+}
+"""The keys of presets that change no reply of a search."""
 _OWN_ARGUMENTS = ("query", "queries", "keywords", "after", "offset")
 _KEYWORD = re.compile(r'"([^"]+)"|([^\s",]+)')
 _FURTHER = re.compile(rf'^{FURTHER}(after|offset)="?(.*?)"?\.$', re.MULTILINE)
-_NUMBER = re.compile(r"(\d+)(?:/\d+)?")
-_COMMANDS = {
-    "logical_search": "logical",
-    "keyword_search": "keyword",
-    "semantic_search": "semantic",
-    "hybrid_search": "hybrid",
-    "naive_embedding_search": "naive",
-}
-"""What ``arag-search search --tool`` calls the tools."""
+_NUMBER = re.compile(r"\d+(?:/\d+)?")
 
 
 class Call(BaseModel):
@@ -81,26 +76,26 @@ class Call(BaseModel):
 
 
 class Asked(BaseModel):
-    """What the page asks: about a ``call`` or two, a value of a ``field`` or a range of values, the
+    """What the page asks: about a ``call``, a value of a ``field`` or a range of values, the
     ``document`` of a ``passage``, or one of its lines by number, from 0."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     call: Call
-    other: Call | None = None
     field: str = ""
     value: str | tuple[str, str] = ""
     document: str = ""
     passage: str = ""
-    line: int | None = Field(default=None, ge=0)
+    line: int | None = Field(default=None, ge=0, le=2**31)
 
 
 class SearchPage:
     """The answers to what the page asks of one index, each in types of JSON.
 
     ``location`` is the index as the user named it, ``filter`` the scope that nothing on the page
-    leaves. ``presets`` are offered with those of their tools that search and that the index can
-    serve. ``folder`` keeps the index of a folder of files up to date.
+    leaves. ``presets``, by name or path, are offered with the searches that the index can serve;
+    presets with the same replies are offered once. ``folder`` keeps the index of a folder of files
+    up to date.
     """
 
     def __init__(
@@ -108,23 +103,22 @@ class SearchPage:
         index: Index,
         location: str,
         filter: str | None,
-        presets: Sequence[Preset],
+        presets: Mapping[str, Preset],
         folder: ServedFolder | None = None,
     ) -> None:
         self._index, self._folder = index, folder
         self._location, self._filter = location, filter
         self._toolboxes: dict[str, Toolbox] = {}
-        self._tools: dict[tuple[str, str], str] = {}
-        for preset in presets:
-            searches = {
-                (preset.name, offered): name
-                for name, offered in offered_names(preset).items()
-                if TOOLS[name].kind == "search"
-            }
+        self._tools: list[tuple[str, str]] = []
+        known: set[str] = set()
+        for name, preset in presets.items():
             with suppress(NotServedError, VectorsError, VectorsNotNamedError, ConfigError):
-                if searches:
-                    self._toolboxes[preset.name] = Toolbox(index, preset)
-                    self._tools |= searches
+                self._toolboxes[name] = Toolbox(index, preset)
+                for tool in (tool for tool in preset.tools if tool in FOUND_BY_SEARCH):
+                    same = f"{tool} {preset.model_dump(exclude=_OF_THE_LOOP)}"
+                    if same not in known:
+                        known.add(same)
+                        self._tools.append((name, tool))
 
     def answer(self, question: str, asked: Asked) -> dict[str, Any]:
         """Answer one of the QUESTIONS. Raises AragError, such as UnavailableError while the index
@@ -149,12 +143,17 @@ class SearchPage:
             "location": self._location,
             "filter": self._filter,
             "documents": manifest.documents,
-            "passages": manifest.chunks,
+            "passages": self._index.contents.passages,
             "kinds": KINDS,
             "fields": fields,
             "sorts": [f"{name}:{way}" for name in fields for way in ("desc", "asc")],
             "tools": [
-                {"preset": preset, "tool": tool, "controls": self._controls(preset, tool)}
+                {
+                    "preset": preset,
+                    "tool": tool,
+                    "controls": self._controls(Call(preset=preset, tool=tool)),
+                    "narrows": self._narrows(Call(preset=preset, tool=tool)),
+                }
                 for preset, tool in self._tools
             ],
         }
@@ -164,17 +163,19 @@ class SearchPage:
         return reading_dict(self._reading(asked.call)[0])
 
     def call(self, asked: Asked) -> dict[str, Any]:
-        """Return the reply of a call, with all that it found."""
+        """Return the reply of a call, with the passages that it shows."""
         call = asked.call
         began = time.perf_counter()
         result = self._result(call)
         milliseconds = (time.perf_counter() - began) * 1000
-        shown = {span.id for span in result.passages}.union(result.ids)
         values: dict[str, Any] = {"hits": _hits_of_spans(result), "offset": 0, "total": None}
         if result.search_result is not None:
             values = result.search_result.to_dict()
-        for hit in [*values["hits"], *values.get("nearest", ()), *values.get("unrepresented", ())]:
-            self._prepare(hit, shown)
+        shown = {span.id for span in result.passages}.union(result.ids)
+        for kind in ("hits", "nearest", "unrepresented"):
+            values[kind] = [hit for hit in values.get(kind, ()) if hit["id"] in shown]
+            for hit in values[kind]:
+                self._prepare(hit)
         return {
             **values,
             "reading": reading_dict(self._reading(call)[0]),
@@ -188,28 +189,29 @@ class SearchPage:
 
     def why(self, asked: Asked) -> dict[str, Any]:
         """Return the counts of each part of a query, and the scores of its hits."""
-        call = asked.call
-        result = self._result(call).search_result
-        if result is None:
-            return {"parts": [], "hits": []}
+        result = self._searched(asked.call)
         search = result.asked
         if not isinstance(search, Search | Keywords):
             return {"parts": [], "hits": result.to_dict()["hits"]}
         explained = self._index.search(replace(search, explain=True))
-        texts = [quoted(word) for word in search.keywords] if isinstance(search, Keywords) else []
-        parsed = self._reading(call)[1]
-        if parsed is not None:
-            texts = [str(leaf) for leaf in leaves(parsed.tree)]
-        texts = list(dict.fromkeys(texts))[:MAX_COUNTED_WORDS]
-        as_written = isinstance(search, Search) and search.as_written
+        texts, as_written = self._parts(asked.call, search)
         counts = self._index.words(*texts, filter=search.filter, as_written=as_written)
         return {"parts": counts, "hits": explained.to_dict()["hits"]}
 
     def fields(self, asked: Asked) -> dict[str, Any]:
-        """Return the metadata fields of the passages that match a call; of all passages if its tool
-        ranks all."""
-        where = self._matching(asked.call)
-        result = self._index.fields(values=10, where=where)
+        """Return the metadata fields of the passages that match a call; of all passages if it has
+        no query, or its tool ranks all."""
+        where, as_written, filter = None, False, None
+        if asked.call.query.strip():
+            search = self._searched(asked.call).asked
+            filter = search.filter
+            if isinstance(search, Search | Keywords):
+                texts, as_written = self._parts(asked.call, search)
+                parsed = self._reading(asked.call)[1]
+                where = " OR ".join(texts) if parsed is None else render(parsed.tree)
+            elif search.where is not None:
+                where = search.where
+        result = self._index.fields(values=10, filter=filter, where=where, as_written=as_written)
         fields = [field for field in result.fields if field.kind != "text" and field.name != DOC_ID]
         return {"passages": result.passages, "where": where, "fields": fields}
 
@@ -218,11 +220,11 @@ class SearchPage:
         call, value = asked.call, asked.value
         text = keyword_text(value) if isinstance(value, str) else range_text(*value, True, True)
         added = parse(f"{asked.field}:{text}", self._index.manifest.query_schema, ranked=False).tree
-        if self._form(call) == "logical":
+        if self._narrows(call) == "query":
             tree = self._parsed(call).tree if call.query.strip() else None
             return {"query": render(added if tree is None else all_of(tree, added))}
-        name = next((name for name in ("where", "filter") if name in self._known(call)), None)
-        if name is None:
+        name = self._narrows(call)
+        if not name:
             raise ArgumentError(
                 "This tool takes no condition.",
                 where=f"{call.tool} of {call.preset}",
@@ -253,26 +255,21 @@ class SearchPage:
             at = 0 if place is None else place[0]
         return _window(lines, at, result)
 
-    def compare(self, asked: Asked) -> dict[str, Any]:
-        """Return two calls, what they have in common, and where their orders differ first."""
-        calls = asked.call, asked.other or asked.call
-        sides = [self.call(Asked(call=call)) for call in calls]
-        first, second = ([hit["id"] for hit in side["hits"]] for side in sides)
-        pairs = enumerate(zip_longest(first, second), 1)
-        differences = [[place, *pair] for place, pair in pairs if pair[0] != pair[1]]
-        return {
-            "sides": sides,
-            "shared": len({*first} & {*second}),
-            "all": len({*first, *second}),
-            "differences": differences[:MAX_DIFFERENCES],
-            "more": max(len(differences) - MAX_DIFFERENCES, 0),
-            "titles": {hit["id"]: hit["title"] for side in sides for hit in side["hits"]},
-        }
-
     def _result(self, call: Call) -> ToolResult:
         """Return the result of a call as the first one of a conversation."""
         toolbox = self._toolbox(call).in_conversation(ReadSet(key=call.window))
         return toolbox.call(call.tool, self._arguments(call))
+
+    def _searched(self, call: Call) -> SearchResult:
+        """Return what a call found. Raises ArgumentError for a call that its tool refuses, and for
+        one of the tool that searches for documents."""
+        result = self._result(call)
+        if result.status == "error":
+            raise ArgumentError(result.text)
+        if result.search_result is None:
+            raise ArgumentError("This tool makes several searches, which are not counted here.",
+                                allowed="tools that make one search")  # fmt: skip
+        return result.search_result
 
     def _toolbox(self, call: Call) -> Toolbox:
         if (call.preset, call.tool) not in self._tools:
@@ -285,13 +282,19 @@ class SearchPage:
 
     def _form(self, call: Call) -> str | None:
         self._toolbox(call)
-        return TOOLS[self._tools[call.preset, call.tool]].query_form
+        return TOOLS[call.tool].query_form
+
+    def _narrows(self, call: Call) -> str:
+        """Return the argument that takes conditions; empty if there is none."""
+        if self._form(call) == "logical":
+            return "query"
+        return next((name for name in ("where", "filter") if name in self._known(call)), "")
 
     def _known(self, call: Call) -> Mapping[str, Any]:
         return self._toolbox(call).tools[call.tool].parameters["properties"]
 
-    def _controls(self, preset: str, tool: str) -> dict[str, Any]:
-        known = self._known(Call(preset=preset, tool=tool))
+    def _controls(self, call: Call) -> dict[str, Any]:
+        known = self._known(call)
         return {name: schema for name, schema in known.items() if name not in _OWN_ARGUMENTS}
 
     def _arguments(self, call: Call) -> dict[str, Any]:
@@ -331,17 +334,19 @@ class SearchPage:
             return Reading(query, problems=error.problems, mended=error.mended), None
         return Reading(query, pieces=tuple(pieces(parsed.text))), parsed
 
-    def _matching(self, call: Call) -> str | None:
-        """Return the logical query of the passages that match a call; None if it ranks all."""
-        form = self._form(call)
-        if form == "keywords":
-            return " OR ".join(map(quoted, _keywords(call.query))) or None
-        if form != "logical":
-            return str(call.arguments.get("where") or call.arguments.get("filter") or "") or None
-        parsed = self._reading(call)[1]
-        return None if parsed is None else render(parsed.tree)
+    def _parts(self, call: Call, search: Search | Keywords) -> tuple[list[str], bool]:
+        """Return the smallest parts of a query, and whether they match as they are written. Raises
+        ArgumentError for keywords that match within words."""
+        if not isinstance(search, Keywords):
+            parsed = self._parsed(call)
+            texts = dict.fromkeys(str(leaf) for leaf in leaves(parsed.tree))
+            return list(texts)[:MAX_COUNTED_WORDS], search.as_written
+        if search.matching == "substring":
+            raise ArgumentError("This tool finds keywords within words, which is not counted here.",
+                                allowed="tools that match whole words")  # fmt: skip
+        return [quoted(word) for word in dict.fromkeys(search.keywords)], True
 
-    def _prepare(self, hit: dict[str, Any], shown: set[str]) -> None:
+    def _prepare(self, hit: dict[str, Any]) -> None:
         """Cut what a page shows of a hit, and count its marks as a browser does."""
         marks = hit.pop("highlights", {"title": [], "snippet": []})
         text: str = hit["snippet"]
@@ -350,39 +355,43 @@ class SearchPage:
         inside = [mark for mark in marks["snippet"] if mark[1] <= MAX_SHOWN_CHARACTERS]
         hit["marks"] = utf16_places(text, inside)
         hit["title_marks"] = utf16_places(hit["title"], marks["title"])
-        hit["is_shown"] = hit["id"] in shown
         paths = hit.get("metadata", {}).get("path")
         if "path" in self._index.manifest.file_metadata and paths:
             line = f":{hit['line']}" if "line" in hit else ""
             hit["file"] = f"{paths[-1] if isinstance(paths, list) else paths}{line}"
 
     def _commands(self, call: Call, result: ToolResult) -> dict[str, str]:
-        """Return the same call in the protocol of MCP, on the command line, and in Python."""
+        """Return the same call in the protocol of MCP and in Python; of a preset that reproduces no
+        paper, also the same query on the command line."""
         arguments = self._arguments(call)
         message = {"method": "tools/call", "params": {"name": call.tool, "arguments": arguments}}
         narrowed = f", filter={self._filter!r}" if self._filter else ""
         commands = {
-            "MCP": json.dumps(message, ensure_ascii=False, indent=1),
-            "Python": "from arag_search import Toolbox, open_index\n\n"
+            "The call for MCP": json.dumps(message, ensure_ascii=False, indent=1),
+            "The call in Python": "from arag_search import Toolbox, open_index\n\n"
             f"with open_index({self._location!r}{narrowed}) as index:\n"
             f"    tools = Toolbox(index, {call.preset!r})\n"
             f"    print(tools.call({call.tool!r}, {arguments!r}).text)",
         }
-        tool = _COMMANDS.get(self._tools[call.preset, call.tool])
-        if tool is None or result.search_result is None:
+        preset, search = self._toolbox(call).preset, result.search_result
+        if search is None or preset.reproduces or not preset.explains:
             return commands
-        options = {"tool": tool, **call.arguments, "top_k": result.search_result.asked.top_k}
-        if page := _NUMBER.fullmatch(str(options.get("after", ""))):
-            options |= {"offset": page[1], "after": None}
-        options.pop("max_results", None)
-        conditions = self._filter, options.get("filter")
+        options = {
+            **call.arguments,
+            "top_k": search.asked.top_k,
+            "offset": search.asked.offset or None,
+        }
+        if _NUMBER.fullmatch(str(options.get("after", ""))):
+            options["after"] = None
+        conditions = self._filter, search.asked.filter
         options["filter"] = " AND ".join(f"({text})" for text in conditions if text)
         line = ["arag-search", "search", self._location]
+        line += ["--tool", call.tool.partition("_")[0]] * (call.tool != "logical_search")
         for name, value in options.items():
-            if value not in (None, ""):
+            if value not in (None, "") and name != "max_results":
                 line += [f"--{name.replace('_', '-')}", str(value).strip("[]")]
-        words = _keywords(call.query) if tool == "keyword" else [call.query]
-        return {**commands, "Command line": shlex.join([*line, "--", *words])}
+        words = search.asked.keywords if isinstance(search.asked, Keywords) else [call.query]
+        return {**commands, "The query on the command line": shlex.join([*line, "--", *words])}
 
 
 QUESTIONS: Mapping[str, Callable[[SearchPage, Asked], dict[str, Any]]] = {
@@ -392,7 +401,6 @@ QUESTIONS: Mapping[str, Callable[[SearchPage, Asked], dict[str, Any]]] = {
     "fields": SearchPage.fields,
     "add": SearchPage.add,
     "open": SearchPage.open,
-    "compare": SearchPage.compare,
 }
 """What the page asks, by the name in its address."""
 

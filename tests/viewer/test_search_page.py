@@ -83,20 +83,20 @@ def test_the_same_call_in_python_and_on_the_command_line_finds_the_same(
     page.get_by_label("sort", exact=True).select_option("year:desc")
     search(page, QUERY)
     reply = page.get_by_label("Reply").text_content() or ""
-    python = page.get_by_label("Python", exact=True).text_content() or ""
+    python = page.get_by_label("The call in Python").text_content() or ""
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         exec(python)
     assert printed.getvalue() == f"{reply}\n"
-    line = page.get_by_label("Command line", exact=True).text_content() or ""
+    line = page.get_by_label("The query on the command line").text_content() or ""
     assert shlex.split(line)[:3] == ["arag-search", "search", "my-index"]
     ids = re.findall(r"^\[(.+?)\]", arag(*shlex.split(line)[1:]).out, re.MULTILINE)
     assert ids == re.findall(r"^\[(.+?)\]", reply, re.MULTILINE)
-    call = json.loads(page.get_by_label("MCP", exact=True).text_content() or "")
+    call = json.loads(page.get_by_label("The call for MCP").text_content() or "")
     assert call["params"] == {
         "name": "logical_search",
         "arguments": {"query": QUERY, "show": "titles", "sort": "year:desc"},
     }
-    page.get_by_role("heading", name="Python").get_by_role("button").click()
+    page.get_by_role("heading", name="The call in Python").get_by_role("button").click()
     expect(page.get_by_role("button", name="Copy (copied)")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == python
 
@@ -120,7 +120,11 @@ def test_pages_go_on_and_back(page: Page) -> None:
 
 @pytest.mark.parametrize(
     ("show", "shown"),
-    [("titles", "8 passages, hits 1 to 8"), ("lines", "8 passages"), ("counts", "1 match")],
+    [
+        ("titles", "8 passages, hits 1 to 8"),
+        ("lines", "8 passages"),
+        ("counts", "8 passages, documents 1 to 8"),
+    ],
 )
 def test_all_forms_of_a_reply_are_shown(page: Page, show: str, shown: str) -> None:
     search(page, QUERY)
@@ -180,8 +184,17 @@ def test_two_calls_are_compared(page: Page) -> None:
         keywords = {"keywords": ["antonio vivaldi", "libretto"]}
         other = Toolbox(index, "arag_without_semantic").call("keyword_search", keywords)
     expect(table.get_by_role("row", name="tokens")).to_contain_text(f"{other.tokens:,}")
-    expect(page.get_by_text(re.compile(r"\d of \d+ hits in both"))).to_be_visible()
+    shared = page.get_by_text(re.compile(r"\d of \d+ hits in both"))
+    expect(shared).to_be_visible()
     expect(page.get_by_role("table", name="First differences")).to_be_visible()
+    page.get_by_label("other tool").select_option("logical_read/logical_search")
+    page.get_by_label("other query").fill("vivaldi AND (")
+    page.get_by_role("button", name="Compare").click()
+    expect(page.get_by_role("tabpanel")).to_contain_text("column 13, (: a parenthesis")
+    page.get_by_label("other query").fill(QUERY)
+    page.get_by_role("button", name="Compare").click()
+    expect(shared).to_have_text("5 of 5 hits in both.")
+    expect(page.get_by_text("Both orders are the same.")).to_be_visible()
 
 
 def test_a_tool_of_a_paper_takes_its_own_arguments(page: Page) -> None:
@@ -320,6 +333,52 @@ def test_everything_can_be_done_with_keys(page: Page) -> None:
     expect(dialog).to_be_hidden()
 
 
+def test_menus_paging_and_values_keep_the_focus(page: Page) -> None:
+    search(page, QUERY)
+    show = page.get_by_label("show", exact=True)
+    show.focus()
+    for expected in ("titles", "lines"):
+        page.keyboard.press("ArrowDown")
+        expect(show).to_have_value(expected)
+        expect(show).to_be_focused()
+        expect(page.locator("[aria-busy]")).to_have_count(0)
+    show.select_option("text")
+    expect(page.locator(".over")).to_contain_text("hits 1 to 5,")
+    page.get_by_role("button", name="Next page").press("Enter")
+    expect(page.get_by_role("heading", name="Hits")).to_be_focused()
+    page.locator(".hit h3 button").first.press("Enter")
+    expect(page.get_by_role("tabpanel")).to_be_focused()
+    page.keyboard.press("/")
+    page.keyboard.type("abc")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("searchbox", name="Query")).to_have_value("abc")
+
+
+def test_back_to_the_beginning_shows_what_the_index_holds(page: Page) -> None:
+    expect(page.get_by_role("tabpanel", name="Fields")).to_contain_text("Of all passages")
+    search(page, QUERY)
+    expect(page.get_by_role("tabpanel", name="What a model sees")).to_be_visible()
+    page.get_by_role("link", name="my-index").click()
+    expect(page.locator(".hit")).to_have_count(0)
+    expect(page.get_by_role("tabpanel")).to_contain_text("Of all passages")
+    expect(page.locator(".over")).to_contain_text("passages in")
+    tab(page, "What a model sees")
+    expect(page.get_by_role("tabpanel")).to_contain_text("Search first.")
+    tab(page, "History")
+    expect(page.get_by_role("tabpanel").get_by_role("link")).to_have_count(1)
+
+
+def test_a_call_that_the_tool_refuses_says_why(page: Page) -> None:
+    page.goto(f"{page.url.split('#')[0]}#q=vivaldi&with=%7B%22top_k%22%3A99%7D")
+    expect(page.get_by_role("alert")).to_contain_text('argument "top_k", 99')
+    expect(page.locator(".over")).to_contain_text("The tool did not search.")
+    page.get_by_label("top_k").fill("3")
+    page.get_by_label("top_k").press("Enter")
+    expect(page.locator(".hit")).to_have_count(3)
+    page.goto(f"{page.url.split('#')[0]}#q=vivaldi&with=%7Bx")
+    expect(page.locator(".hit")).to_have_count(5)
+
+
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("size", [DESK, PHONE])
 def test_every_part_of_the_page_fits_and_has_no_serious_fault(
@@ -403,7 +462,7 @@ def test_a_hundred_thousand_passages_are_counted_paged_and_explained(
     assert run(["index", str(rows), "--to", index, "--metadata", "year:number",
                 "--language", "en"]) == 0  # fmt: skip
     with served_page(index) as address, shown_page(browser, address) as page:
-        expect(page.locator(".over")).to_contain_text("100,000 documents, 100,000 passages")
+        expect(page.locator(".over")).to_contain_text("100,000 passages in 100,000 documents")
         search(page, "opera AND rome AND year:>=1800")
         expect(page.locator(".over")).to_contain_text("more than 1,000 passages, hits 1 to 5,")
         tab(page, "Fields")
@@ -420,7 +479,7 @@ def test_a_hundred_thousand_passages_are_counted_paged_and_explained(
 def test_nothing_on_the_page_leaves_the_filter(browser: Browser, commands_folder: Path) -> None:
     narrowed = served_page("my-index", "--filter", "kind:person")
     with narrowed as address, shown_page(browser, address) as page:
-        expect(page.locator(".over")).to_contain_text("within kind:person")
+        expect(page.locator(".over")).to_have_text(re.compile(r"\d+ passages within kind:person"))
         search(page, "griselda OR kind:work")
         assert page.get_by_text("kind: work").count() == 0
         tab(page, "Fields")

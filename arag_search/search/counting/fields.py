@@ -61,14 +61,15 @@ def fields(
     values: int = 10,
     filter: str | Data | None = None,
     where: str | None = None,
+    as_written: bool = False,
 ) -> FieldsResult:
     """Return the named fields of the index, or all of them if none is named.
 
     Each has its number of passages. A keyword field also has its most frequent ``values`` (0 to
     1,000); a number or a date has its range. All numbers are exact. They count
     passages within the scope, which ``filter`` narrows, that match the logical query ``where``, if
-    it is given. If no field is named, ``doc_id`` has only its number of passages, since it has as
-    many values as there are documents.
+    it is given; ``as_written`` is as in ``logical_search``. If no field is named, ``doc_id`` has
+    only its number of passages, since it has as many values as there are documents.
 
     Raises QueryError for the filter and the query, ArgumentError, QueryTimeoutError and
     IndexClosedError.
@@ -78,7 +79,7 @@ def fields(
     chosen = tuple(dict.fromkeys(names)) or (*TEXT_FIELDS, *schema.metadata)
     with state.timed(FEWER) as deadline:
         if where is not None:
-            query = parse(where, schema)
+            query = parse(where, schema, as_written=as_written)
             clause = unranked(lower(query.tree, query.language))
             plan = resolve_lookups(clause, state.engine, "chunk", scope, deadline)
             scope = joined(scope, plan)

@@ -9,7 +9,10 @@ function setUpFrame(kinds, keys) {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || help.open) return;
     const isTyping = event.target.closest("input, select, textarea") !== null;
-    if (isTyping && event.key === "Escape") event.target.blur();
+    if (isTyping && event.key === "Escape") {
+      event.preventDefault(); // which would clear the field
+      event.target.blur();
+    }
     if (isTyping || !Object.hasOwn(all, event.key)) return;
     if (all[event.key](event) === false) return; // the key keeps its meaning
     event.preventDefault();

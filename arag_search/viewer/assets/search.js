@@ -37,7 +37,7 @@
   }
 
   /** Do something with an answer, or tell why there is none; one that is no longer wanted is dropped. */
-  async function during(question, use, place) {
+  async function during(question, use, place, end = () => null) {
     let told;
     try {
       told = await question;
@@ -47,29 +47,31 @@
       (place ?? alert).hidden = false;
       (place ?? alert).replaceChildren(isolated(text));
       news.textContent = "";
-      return;
+      return end();
     }
     alert.hidden = true;
+    end();
     use(told);
   }
 
   const alert = element("p", { class: "alert", role: "alert", hidden: true });
-  const query = element("input", { id: "query", type: "search", autocomplete: "off", spellcheck: "false", autocapitalize: "off" });
+  const query = element("input", { id: "query", type: "search", autocomplete: "off", spellcheck: "false", autocapitalize: "off", placeholder: '"a phrase" AND (word OR begin*) AND NOT title:word' });
   const reading = element("div", { id: "reading", class: "query-block", "aria-live": "polite" });
   const tool = element("select", { id: "tool" });
-  const controls = element("div", { id: "arguments", class: "filters" });
+  const controls = element("div", { class: "filters" });
   const form = element(
     "form",
     { class: "ask", role: "search", "aria-label": "The index" },
     element("div", { class: "line" }, field("Query", query), element("button", { type: "submit" }, "Search")),
     reading,
-    controls,
+    element("div", { id: "arguments", class: "filters" }, field("tool", tool), controls),
   );
   const tally = element("span", { class: "muted small" });
   const hits = element("ol", { class: "passages" });
   const pages = element("p", { class: "pager" });
   const title = element("h1", { class: "hidden" });
-  const list = element("section", { "aria-labelledby": "hits-title" }, element("div", { class: "over" }, element("h2", { id: "hits-title" }, "Hits"), tally), hits, pages);
+  const heading = element("h2", { id: "hits-title", tabindex: -1 }, "Hits");
+  const list = element("section", { "aria-labelledby": "hits-title" }, element("div", { class: "over" }, heading, tally), hits, pages);
 
   function field(label, control) {
     return element("div", { class: "field" }, element("label", { for: control.id }, label), control);
@@ -85,23 +87,27 @@
     search: (text) => go({ ...call, query: text }),
     add,
     callOf: (text, name) => callOf(text, toolNamed(name)),
+    narrows: () => toolNamed(tool.value).narrows,
     history,
     toolOptions,
   });
 
-  /** The controls of a tool's arguments, made from their schema. */
+  /** The controls of a tool's arguments, made from their schema; those of the same tool stay. */
   function drawControls(of, given) {
-    const made = Object.entries(of.controls).map(([name, schema]) => {
-      const id = `argument-${name}`;
-      const choices = name === "sort" ? ["", ...about.sorts] : schema.enum;
-      const value = given[name] ?? schema.default ?? "";
-      const control = choices
-        ? element("select", { id }, choices.map((choice) => element("option", { value: choice, selected: choice === value }, choice || "score")))
-        : element("input", { id, type: schema.type === "integer" ? "number" : "text", min: schema.minimum, max: schema.maximum, value });
-      control.addEventListener("change", submit);
-      return field(name, control);
-    });
-    controls.replaceChildren(field("tool", tool), ...made);
+    if (controls.dataset.tool !== nameOf(of)) controls.replaceChildren(...Object.entries(of.controls).map(controlOf));
+    controls.dataset.tool = tool.value = nameOf(of);
+    for (const [name, schema] of Object.entries(of.controls)) document.getElementById(`argument-${name}`).value = given[name] ?? schema.default ?? "";
+  }
+
+  function controlOf([name, schema]) {
+    const choices = name === "sort" ? ["", ...about.sorts] : schema.enum;
+    const same = { id: `argument-${name}`, title: schema.description, onchange: () => form.requestSubmit() };
+    return field(
+      name,
+      choices
+        ? element("select", same, choices.map((choice) => element("option", { value: choice }, choice || "score")))
+        : element("input", { ...same, type: schema.type === "integer" ? "number" : "text", min: schema.minimum, max: schema.maximum }),
+    );
   }
 
   /** A call as the form stands, or of another query by another tool. */
@@ -115,7 +121,7 @@
   }
 
   function go(next) {
-    const address = `#${new URLSearchParams({ q: next.query, tool: nameOf(next), ...next.arguments })}`;
+    const address = `#${new URLSearchParams({ q: next.query, tool: nameOf(next), with: JSON.stringify(next.arguments) })}`;
     if (location.hash === address) route();
     else location.hash = address;
   }
@@ -139,34 +145,44 @@
     const given = new URLSearchParams(location.hash.slice(1));
     const of = toolNamed(given.get("tool"));
     query.value = given.get("q") ?? "";
-    tool.value = nameOf(of);
-    const values = {};
-    for (const [name, value] of given) {
-      const schema = of.controls[name];
-      if (name === "after") values[name] = value;
-      else if (name === "offset" || schema?.type === "integer") values[name] = Number(value);
-      else if (schema) values[name] = value;
-    }
+    const values = argumentsIn(given.get("with"));
     drawControls(of, values);
-    call = { ...callOf(), arguments: values };
+    call = { ...callOf(), query: query.value, arguments: values };
     document.title = plain(query.value ? `${query.value} · ${about.location}` : about.location);
-    if (query.value.trim()) run();
-    else query.focus();
+    clearTimeout(typing);
+    for (const box of asking.values()) box.abort();
+    if (query.value.trim()) return run(location.hash);
+    list.removeAttribute("aria-busy");
+    hits.replaceChildren();
+    pages.replaceChildren();
+    reading.replaceChildren();
+    drawAbout();
+    panels.show(null, call);
+    query.focus();
   }
 
-  function run() {
-    clearTimeout(typing);
-    asking.get("reading")?.abort();
+  function argumentsIn(text) {
+    try {
+      return { ...JSON.parse(text) };
+    } catch {
+      return {};
+    }
+  }
+
+  function run(address) {
     news.textContent = "Searching.";
     list.setAttribute("aria-busy", "true");
+    const asked = call;
     during(ask("call", "call", { call }), (found) => {
       answer = found;
       chosen = -1;
-      history.set(location.hash, { query: call.query, tool: call.tool, tally: tallyText() });
-      drawReading(found.reading);
+      history.delete(address);
+      history.set(address, { query: asked.query, tool: asked.tool, tally: tallyText() });
+      if (query.value === asked.query) drawReading(found.reading);
       drawHits();
-      panels.show(answer, call);
-    }).finally(() => list.removeAttribute("aria-busy"));
+      panels.show(answer, asked);
+      if (document.activeElement === document.body) heading.focus();
+    }, null, () => list.removeAttribute("aria-busy"));
   }
 
   let typing = 0;
@@ -197,14 +213,19 @@
     const unit = answer.total === 1 ? answer.total_unit.slice(0, -1) : answer.total_unit;
     const total = answer.total === null ? "" : `${answer.total_text} ${unit}, `;
     const last = answer.offset + answer.hits.length;
-    const page = answer.hits.length ? `hits ${count(answer.offset + 1)} to ${count(last)}, ` : "";
+    const noun = answer.documents === undefined ? "hits" : "documents";
+    const page = answer.hits.length ? `${noun} ${count(answer.offset + 1)} to ${count(last)}, ` : "";
     return `${total}${page}${plural(answer.tokens, "token")} for a model, ${answer.milliseconds} ms`;
   }
 
   function drawHits() {
     tally.textContent = news.textContent = tallyText();
-    const nearest = (answer.nearest ?? []).map((hit) => ({ ...hit, beside: `misses ${hit.lacks.join(", ") || "one sentence for all"}` }));
-    const best = (answer.unrepresented ?? []).map((hit) => ({ ...hit, beside: `best for ${hit.branch}` }));
+    if (answer.status === "error" && !answer.reading.problems.length) {
+      alert.hidden = false;
+      alert.replaceChildren(isolated(answer.text));
+    }
+    const nearest = answer.nearest.map((hit) => ({ ...hit, beside: `no hit: misses ${hit.lacks.join(", ") || "one sentence with all"}` }));
+    const best = answer.unrepresented.map((hit) => ({ ...hit, beside: `best for ${hit.branch}` }));
     cards = [...answer.hits, ...nearest, ...best];
     hits.replaceChildren(...cards.map(hitCard));
     const { after, offset, ...others } = call.arguments;
@@ -226,11 +247,10 @@
         { class: "about" },
         isolated([card.path, part, matches, card.beside].filter(Boolean).join(" · ")),
         card.file && copyButton(card.file, card.file),
-        !card.is_shown && element("span", { class: "off-reply" }, " not in the reply: no room"),
       ),
       card.snippet && passageText(card.snippet, card.marks),
       card.left_out > 0 && element("p", { class: "small muted" }, `${count(card.left_out)} more characters: open the passage in the reader.`),
-      values.length > 0 && element("ul", { class: "tags", "aria-label": "Metadata" }, values.map(([name, value]) => element("li", null, about.fields.includes(name) ? valueButton(`${name}: ${value}`, () => add(name, String(value))) : isolated(`${name}: ${value}`)))),
+      values.length > 0 && card.snippet && element("ul", { class: "tags", "aria-label": "Metadata" }, values.map(([name, value]) => element("li", null, valueButton(`${name}: ${value}`, about.fields.includes(name) && panels.narrows() && (() => add(name, String(value))))))),
     );
   }
 
@@ -246,6 +266,12 @@
     hits.children[chosen].querySelector("h3 button").focus();
   }
 
+  /** What the index holds, before the first search. */
+  function drawAbout() {
+    const all = about.filter ? `within ${about.filter}` : `in ${plural(about.documents, "document")}`;
+    tally.replaceChildren(isolated(`${plural(about.passages, "passage")} ${all}`));
+  }
+
   async function start() {
     await during(ask("about", "about"), (told) => {
       about = told;
@@ -253,8 +279,6 @@
       keep("arag-search-token", token);
       document.querySelector(".brand").replaceChildren(isolated(about.location));
       title.replaceChildren("Search ", isolated(about.location));
-      const scope = about.filter ? ` within ${about.filter}` : "";
-      tally.replaceChildren(isolated(`${plural(about.documents, "document")}, ${plural(about.passages, "passage")}${scope}`));
       tool.replaceChildren(...toolOptions());
       document.getElementById("main").replaceChildren(title, form, alert, element("div", { class: "desk" }, list, panels.section));
       if (started) return route();
@@ -274,8 +298,8 @@
   let started = false;
   form.addEventListener("submit", submit);
   tool.addEventListener("change", () => {
-    drawControls(toolNamed(tool.value), callOf().arguments);
-    submit();
+    drawControls(toolNamed(tool.value), call.arguments);
+    form.requestSubmit();
   });
   document.getElementById("main").replaceChildren(alert);
   window.addEventListener("hashchange", () => {

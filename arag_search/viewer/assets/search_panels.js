@@ -17,8 +17,9 @@ function copyButton(name, text) {
   return button;
 }
 
-/** A value as a button that adds it to the query as a condition. */
+/** A value as a button that adds it to the query as a condition, if it can be added. */
 function valueButton(text, add) {
+  if (!add) return isolated(text);
   return element("button", { type: "button", class: "link", title: "Add to the query", onclick: add }, isolated(text));
 }
 
@@ -38,7 +39,7 @@ function tableOf(caption, heads, rows) {
 }
 
 /** The panels, each drawn when it is shown. */
-function searchPanels({ ask, during, search, add, callOf, history, toolOptions }) {
+function searchPanels({ ask, during, search, add, callOf, narrows, history, toolOptions }) {
   const NAMES = { reply: "What a model sees", reader: "Reader", why: "Why", fields: "Fields", beside: "Side by side", history: "History" };
   const DRAW = { reply: drawReply, reader: drawReader, why: drawWhy, fields: drawFields, beside: drawBeside, history: drawHistory };
   const panel = element("div", { class: "panel card", role: "tabpanel", id: "panel", tabindex: 0 });
@@ -48,6 +49,7 @@ function searchPanels({ ask, during, search, add, callOf, history, toolOptions }
   const tablist = element("div", { class: "tabs", role: "tablist", "aria-label": "Beside the hits", onkeydown: moveTab }, tabs);
   let shown = "reply";
   let answer, call, opened, text;
+  let isFirst = true; // whether nothing was searched yet
   let other = null; // the tool and the query at the other side
 
   function moveTab(event) {
@@ -66,19 +68,24 @@ function searchPanels({ ask, during, search, add, callOf, history, toolOptions }
       tab.tabIndex = isShown ? 0 : -1;
     }
     panel.setAttribute("aria-labelledby", `tab-${name}`);
-    if (answer) DRAW[name]();
+    if (!call) return;
+    if (answer || name === "fields" || name === "history") DRAW[name]();
+    else fill(element("p", null, "Search first."));
   }
 
   function fill(...content) {
+    const hadFocus = panel.contains(document.activeElement);
     panel.replaceChildren(element("h2", null, NAMES[shown]), ...content.flat(Infinity).filter(Boolean));
+    if (hadFocus) panel.focus({ preventScroll: true });
   }
 
   /** Fill the panel from an answer; what was chosen meanwhile stays. */
   function fillFrom(question, body, draw) {
     const name = shown;
+    panel.setAttribute("aria-busy", "true");
     fill(element("p", { class: "muted" }, "Asking."));
     const place = panel.lastElementChild;
-    return during(ask(question, body), (told) => name === shown && draw(told), place);
+    return during(ask(question, body), (told) => name === shown && draw(told), place, () => panel.removeAttribute("aria-busy"));
   }
 
   function drawReply() {
@@ -123,6 +130,7 @@ function searchPanels({ ask, during, search, add, callOf, history, toolOptions }
   }
 
   function openLine(line) {
+    text.at = line; // the next key goes on from here
     opened = { document: text.document, line };
     drawReader();
   }
@@ -164,8 +172,8 @@ function searchPanels({ ask, during, search, add, callOf, history, toolOptions }
           element(
             "ul",
             { class: "values" },
-            field.values.map(([value, number]) => element("li", null, valueButton(value, () => add(field.name, value)), ` ${count(number)}`)),
-            field.least !== null && element("li", null, valueButton(`${field.least} to ${field.greatest}`, () => add(field.name, [field.least, field.greatest]))),
+            field.values.map(([value, number]) => element("li", null, valueButton(value, narrows() && (() => add(field.name, value))), ` ${count(number)}`)),
+            field.least !== null && element("li", null, valueButton(`${field.least} to ${field.greatest}`, narrows() && (() => add(field.name, [field.least, field.greatest])))),
           ),
         ]),
       ),
@@ -179,8 +187,7 @@ function searchPanels({ ask, during, search, add, callOf, history, toolOptions }
     const result = element("div", { class: "panel", "aria-live": "polite" });
     const compare = () => {
       other = { query: query.value, tool: tool.value };
-      const asked = ask("compare", { other: { ...callOf(query.value, tool.value), window: "other" } });
-      during(asked, (told) => drawComparison(result, told), result);
+      during(ask("call", { call: callOf(query.value, tool.value) }), (told) => drawComparison(result, told), result);
     };
     const form = element(
       "form",
@@ -193,14 +200,21 @@ function searchPanels({ ask, during, search, add, callOf, history, toolOptions }
     if (other) compare();
   }
 
-  function drawComparison(result, { sides, shared, all, differences, more, titles }) {
+  /** What this call and another have in common. Of a further page, only its place differs. */
+  function drawComparison(result, found) {
+    if (found.status === "error") return result.replaceChildren(found.reading.problems.length ? problemList(found.reading.problems) : isolated(found.text));
+    const sides = [answer, found];
     const row = (name, value) => [name, ...sides.map(value)];
-    const titled = (id) => (id === null ? "–" : isolated(titles[id] ? `${titles[id]} [${id}]` : id));
+    const orders = sides.map((side) => side.hits.map((hit) => hit.id));
+    const titles = new Map(sides.flatMap((side) => side.hits.map((hit) => [hit.id, hit.title])));
+    const titled = (id) => (id === undefined ? "–" : isolated(titles.get(id) ? `${titles.get(id)} [${id}]` : id));
+    const shared = orders[0].filter((id) => orders[1].includes(id)).length;
+    const places = Array.from({ length: Math.max(...orders.map((order) => order.length)) }, (_, at) => at);
+    const differences = places.filter((at) => orders[0][at] !== orders[1][at]);
     result.replaceChildren(
-      tableOf("Two calls", ["", "this", "other"], [row("tokens", (side) => side.tokens), row("total", (side) => side.total ?? "–"), row("hits", (side) => side.hits.length), row("milliseconds", (side) => side.milliseconds)]),
-      element("p", null, `${count(shared)} of ${plural(all, "hit")} in both.`),
-      differences.length ? tableOf("First differences of the order", ["place", "this", "other"], differences.map(([place, one, two]) => [String(place), titled(one), titled(two)])) : element("p", null, "Both orders are the same."),
-      more > 0 && element("p", { class: "muted" }, `${plural(more, "further difference")}.`) || "",
+      tableOf("Two calls", ["", "this", "other"], [row("tokens", (side) => side.tokens), row("total", (side) => side.total_text ?? "–"), row("hits", (side) => `${side.hits.length}, from ${count(side.offset + 1)} on`), row("milliseconds", (side) => side.milliseconds)]),
+      element("p", null, `${count(shared)} of ${plural(titles.size, "hit")} in both.`),
+      differences.length ? tableOf("First differences of the order", ["place", "this", "other"], differences.slice(0, 10).map((at) => [String(at + 1), titled(orders[0][at]), titled(orders[1][at])])) : element("p", null, "Both orders are the same."),
     );
   }
 
@@ -214,13 +228,15 @@ function searchPanels({ ask, during, search, add, callOf, history, toolOptions }
     section: element("section", { class: "side", "aria-label": "Beside the hits" }, tablist, panel),
     turn,
     show: (found, of) => {
-      [answer, call, opened] = [found, of, null];
-      choose(shown === "reader" ? "reply" : shown);
+      [answer, call, opened, text] = [found, of, null, null];
+      choose(found === null ? "fields" : shown === "reader" || isFirst ? "reply" : shown);
+      isFirst = found === null;
     },
+    narrows,
     open: (card) => {
       opened = { passage: card.id };
       choose("reader");
-      panel.scrollIntoView({ block: "nearest" });
+      panel.focus();
     },
   };
 }

@@ -29,7 +29,9 @@ def listening() -> Iterator[Listening]:
 
 @pytest.fixture(name="server")
 def server_of_an_index() -> Iterator[PageServer]:
-    page = SearchPage(index_of(*VIVALDI), "memory", None, [load_preset("logical_read")])
+    page = SearchPage(
+        index_of(*VIVALDI), "memory", None, {"logical_read": load_preset("logical_read")}
+    )
     with listening() as opened:
         yield PageServer(page, opened)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -10,18 +11,18 @@ import pytest
 from arag_search.errors import ArgumentError, UnavailableError
 from arag_search.mcp_server.folders import Coming, ServedFolder
 from arag_search.query.problems import QueryError
-from arag_search.tools.preset_files import load_preset
+from arag_search.tools.preset_files import load_preset, preset_yaml
 from arag_search.tools.toolbox import Toolbox
 from arag_search.viewer.search_page import MAX_SHOWN_CHARACTERS, Asked, Call, SearchPage
 from tests.support.passages import VIVALDI, chunk, index_of
 
 PRESETS = ("logical_read", "arag_full", "arag_without_semantic", "logicalrag_paper", "agentic_rag",
-           "connector", "direct_answer")  # fmt: skip
+           "agentic_rag_lexical_find", "connector", "direct_answer")  # fmt: skip
 
 
 def page_of(*chunks: Any, scope: str | None = None, filter: str | None = None) -> SearchPage:
     index = index_of(*(chunks or VIVALDI), scope=scope)
-    return SearchPage(index, "my index", filter, [load_preset(name) for name in PRESETS])
+    return SearchPage(index, "my index", filter, {name: load_preset(name) for name in PRESETS})
 
 
 def call(query: str, tool: str = "logical_read/logical_search", **arguments: object) -> Call:
@@ -40,7 +41,6 @@ def test_the_menu_has_the_searches_that_the_index_can_serve() -> None:
         "arag_without_semantic/keyword_search",
         "logicalrag_paper/logical_search",
         "agentic_rag/search",
-        "connector/search",
     ]
     with pytest.raises(ArgumentError, match=r"no tool .chunk_read. of a preset .logical_read."):
         answer(page_of(), "call", call("x", "logical_read/chunk_read"))
@@ -52,7 +52,6 @@ def test_a_reply_is_that_of_the_toolbox_whatever_the_tool() -> None:
         ("logical_read", "logical_search", {"query": "vivaldi"}),
         ("arag_without_semantic", "keyword_search", {"keywords": ["vivaldi"]}),
         ("agentic_rag", "search", {"queries": ["vivaldi"]}),
-        ("connector", "search", {"query": "vivaldi"}),
     ):
         shown = answer(page, "call", call("vivaldi", f"{preset}/{tool}"))
         result = Toolbox(index, preset).call(tool, arguments)
@@ -102,12 +101,30 @@ def test_a_condition_is_added_to_the_whole_query_as_its_tool_reads_it() -> None:
 def test_the_same_call_is_given_for_other_places_with_the_filter() -> None:
     page = page_of(scope="lang:en", filter="lang:en")
     commands = answer(page, "call", call("it's -x", show="titles", after="2"))["commands"]
-    assert shlex.split(commands["Command line"]) == [
-        "arag-search", "search", "my index", "--tool", "logical", "--show", "titles",
-        "--top-k", "200", "--offset", "2", "--filter", "(lang:en)", "--", "it's -x",
+    assert shlex.split(commands["The query on the command line"]) == [
+        "arag-search", "search", "my index", "--show", "titles", "--top-k", "200",
+        "--offset", "2", "--filter", "(lang:en)", "--", "it's -x",
     ]  # fmt: skip
-    assert "open_index('my index', filter='lang:en')" in commands["Python"]
-    compile(commands["Python"], "python", "exec")
+    assert "open_index('my index', filter='lang:en')" in commands["The call in Python"]
+    compile(commands["The call in Python"], "python", "exec")
+    of_paper = answer(page, "call", call("opera", "logicalrag_paper/logical_search"))
+    assert [*of_paper["commands"]] == ["The call for MCP", "The call in Python"]
+
+
+def test_a_preset_of_a_file_comes_first_under_its_path_and_replies_as_it_says(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "short.yaml"
+    text = preset_yaml(load_preset("logical_read"))
+    file.write_text(text.replace("max_result_tokens: 4000", "max_result_tokens: 200"))
+    presets = {str(file): load_preset(file), "logical_read": load_preset("logical_read")}
+    long = chunk(0, "a", "", *[f"Opera number {n} was given in Venice. " for n in range(99)])
+    page = SearchPage(index_of(long), "memory", None, presets)
+    assert [tool["preset"] for tool in page.about()["tools"]] == [str(file), "logical_read"]
+    texts = "opera OR venice OR number"
+    shown = answer(page, "call", Call(preset=str(file), tool="logical_search", query=texts))
+    assert shown["tokens"] <= 200
+    assert f"Toolbox(index, {str(file)!r})" in shown["commands"]["The call in Python"]
 
 
 def test_parts_are_counted_as_the_tool_reads_them() -> None:
@@ -144,13 +161,24 @@ def test_the_reader_goes_to_what_matches_and_knows_all_matches() -> None:
     assert (line["name"], line["text"], line["marks"]) == ("501", "An opera.", [3, 8])
 
 
-def test_a_comparison_counts_what_both_find_and_where_they_differ_first() -> None:
-    both = answer(page_of(), "compare", call("vivaldi"), other=call("griselda AND vivaldi"))
-    first, second = ([hit["id"] for hit in side["hits"]] for side in both["sides"])
-    assert both["shared"] == len({*first} & {*second}) > 0
-    place, first_id, second_id = both["differences"][0]
-    assert first[: place - 1] == second[: place - 1]
-    assert first_id != second_id
+def test_what_cannot_be_counted_is_said_and_not_counted_otherwise() -> None:
+    page = page_of()
+    for question in ("why", "fields"):
+        with pytest.raises(ArgumentError, match=r"within words"):
+            answer(page, question, call("viv", "arag_without_semantic/keyword_search"))
+        with pytest.raises(ArgumentError, match=r"several searches"):
+            answer(page, question, call("vivaldi", "agentic_rag/search"))
+        with pytest.raises(ArgumentError, match=r"Query not run: 1 problem"):
+            answer(page, question, call("vivaldi AND"))
+    assert answer(page, "fields", call(""))["passages"] == len(VIVALDI)
+
+
+def test_fields_are_those_of_the_passages_that_the_tool_finds() -> None:
+    page = page_of(chunk(0, "a", "", "A film. "), chunk(1, "b", "", "Two films. "))
+    for tool, passages in (("logical_read", 2), ("logicalrag_paper", 1)):
+        asked = call("film", f"{tool}/logical_search")
+        assert answer(page, "call", asked)["total"] == passages
+        assert answer(page, "fields", asked)["passages"] == passages
 
 
 def test_while_the_index_of_a_folder_is_built_the_page_says_how_far_it_is() -> None:
@@ -164,6 +192,8 @@ def test_while_the_index_of_a_folder_is_built_the_page_says_how_far_it_is() -> N
             return Coming("The index is being built again: 3 of 9 files so far.")
 
     folder = cast("ServedFolder", Building())
-    page = SearchPage(index_of(*VIVALDI), "notes", None, [load_preset("logical_read")], folder)
+    page = SearchPage(
+        index_of(*VIVALDI), "notes", None, {"logical_read": load_preset("logical_read")}, folder
+    )
     with pytest.raises(UnavailableError, match="3 of 9 files"):
         answer(page, "call", call("vivaldi"))
