@@ -217,7 +217,7 @@ def _command(name: str) -> Any:
 
 
 def _no_type(ctx: Any) -> str:
-    """Return no type for the help of an argument, where the parser would write that of Python."""
+    """Return no type for the help of an argument, in place of Python's."""
     return ""
 
 

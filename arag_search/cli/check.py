@@ -25,8 +25,9 @@ def check_command(
 ) -> int:
     """Show how a query is understood, or what is wrong with it.
 
-    Prints the canonical form of the query, its tree and the tokens of each leaf; or all of its
-    problems, with a corrected query where one can be derived. Nothing is searched.
+    It prints the canonical form of the query, its tree, and the tokens of its words and phrases. If
+    the query has problems, it prints all of them, and a corrected query if it can derive one.
+    Nothing is searched.
 
     Examples:
 
@@ -34,8 +35,8 @@ def check_command(
       arag-search check '"antonio vivaldi" AND (libretto OR librettist)'
       arag-search check 'vivaldi OR NOT opera OR author:Walker' --index my-index
 
-    Without --index, any field other than title, content and doc_id is assumed to be metadata. Put
-    -- before a query that starts with a minus. The exit code is 2 for a query with problems.
+    Without --index, any field other than title, content and doc_id is assumed to be metadata. If a
+    query starts with a minus, put -- before it. The exit code is 2 if the query has problems.
     """
     schema = ANY_SCHEMA
     if index is not None:

@@ -56,8 +56,8 @@ def demo_command(
 ) -> int:
     """Index the sample corpus, search it, and answer questions from it.
 
-    It runs five queries and shows the replies that a model would get: a broad one, a narrow one,
-    one that excludes, one that matches nothing and one with mistakes. Then the agent answers three
+    It runs five queries and shows the replies that a model would get. One query is broad, one is
+    narrow, one excludes, one matches nothing and one has mistakes. Then the agent answers three
     questions, and you see what to type next. This takes seconds and needs no key, no server and no
     installed Java: built-in rules stand in for a language model (offline).
     """

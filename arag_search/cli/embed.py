@@ -34,18 +34,18 @@ def embed_command(
     """Make vectors of texts, for semantic search.
 
     The text comes from the index. Vectors are stored as they are made, under their texts, and
-    published at once for the index in its current state. Texts that have a vector are not encoded:
-    run the same command again to resume an interrupted embedding (Ctrl-C, a full disk, a crash),
-    after a new build, or for documents that --no-embed has added. Damaged vectors, which
-    arag-search info --checksums finds, are made again with --overwrite.
+    published at once for the index in its current state. Texts that have a vector are not encoded
+    again. Run the same command again after an interruption (Ctrl-C, a full disk, a crash), after a
+    new build, or for documents that --no-embed has added. If arag-search info --checksums finds
+    damaged vectors, --overwrite makes them again.
 
-    arag-search add, sync and delete bring the vectors along. Vectors that do not
-    fit their index are not searched. Those of deleted texts are removed once they are more than a
-    tenth, and by --overwrite and arag-search compact.
+    arag-search add, sync and delete update the vectors too. Vectors that do not fit their index are
+    not searched. Vectors of deleted texts are removed once they are more than a tenth of all;
+    --overwrite and arag-search compact remove them at once.
 
     Models that run on this machine need the extra "semantic", in a clone: uv sync --inexact --extra
-    semantic. For models with ONNX files the extra "onnx" is enough, for hashing and for encoders
-    behind an endpoint the small extra "vectors".
+    semantic. If they have ONNX files, the extra "onnx" is enough. Hashing, and encoders behind an
+    endpoint, need only the small extra "vectors".
 
     Examples:
 

@@ -81,11 +81,12 @@ def info_command(
 ) -> int:
     """Describe an index and its vectors, and verify them.
 
-    Prints the manifest in words, and compares counts and sizes with it. With --checksums, every
-    passage, every vector and every file on this machine is read and compared too; the line
-    "verified" says what was read. The report includes the vectors, and the share of deleted
+    It prints the manifest in words, and compares counts and sizes with it. With --checksums, it
+    also reads and compares every passage, every vector and every file on this machine. The line
+    "verified" says what agrees. The report includes the vectors, and the share of deleted
     documents, which count in scores until arag-search compact. The exit code is 3 if there is no
-    index, 4 if it is damaged or of another format, and 1 for damaged vectors and other failures.
+    index, and 4 if it is damaged or of another format. It is 1 for damaged vectors and other
+    failures.
 
     Examples:
 
@@ -101,9 +102,9 @@ def info_command(
 
 
 def _describe(index: str, vectors: Path | None, checksums: bool) -> Description:
-    """Describe and verify an index and its vectors; of a folder of files, the index in the cache.
-    Raises the errors of opening them, and IndexDamagedError if the index differs from what its
-    manifest says."""
+    """Describe and verify an index and its vectors. For a folder of files, it is the index in the
+    cache. Raises the errors of opening them, and IndexDamagedError if the index differs from its
+    manifest."""
     if is_folder_of_files(index):
         folder = FolderIndex.of(index)
         if not folder.exists:
@@ -177,8 +178,8 @@ def _verified(opened: Index, checksums: bool, *, is_whole: bool) -> tuple[Statis
 
 
 def _check_passages(opened: Index) -> None:
-    """Raise IndexDamagedError if the passages or their places differ from those of the manifest.
-    All passages are read."""
+    """Raise IndexDamagedError if the passages or their places differ from the manifest. All
+    passages are read."""
     digest, manifest = CorpusDigest.of(opened.engine.scan(None)), opened.manifest
     wrong = [
         name
@@ -194,7 +195,8 @@ def _check_passages(opened: Index) -> None:
 
 
 def check_counts(manifest: Manifest, statistics: Statistics, where: str) -> None:
-    """Raise IndexDamagedError if the documents on disk are not those of the manifest."""
+    """Raise IndexDamagedError if passages or sentences on disk are not as many as in the
+    manifest."""
     for name, stated, part in (
         ("passages", manifest.chunks, statistics.chunks),
         ("sentences", manifest.sentences, statistics.sentences),

@@ -39,11 +39,11 @@ def install_command(
 ) -> int:
     """Let a client search an index or a folder: write the entry that starts arag-search mcp.
 
-    Claude Code, VS Code, Codex and Gemini CLI are asked by their own command (claude, code, codex,
-    gemini). In the settings of the others, which are JSON, the entry is written, and a copy of the
-    file as it was before the first change is kept beside it; settings with comments, or behind a
-    link, are left alone, and the entry is printed. Claude Code and Codex also get a skill, which
-    says when the index serves and when grep does, and teaches the query language.
+    The entry of Claude Code, VS Code, Codex and Gemini CLI is written by their own command (claude,
+    code, codex, gemini). For the other clients, it is written into their settings, which are JSON.
+    A copy of the file from before the first change is kept beside it. Settings with comments, or
+    behind a link, are left alone, and the entry is printed. Claude Code and Codex also get a skill,
+    which says when the index serves and when grep does, and teaches the query language.
 
     An entry of another program or folder stays: the new entry gets a number, such as notes-2.
 

@@ -151,8 +151,8 @@ def mcp_command(
       arag-search mcp my-index --transport http --port 8765
       arag-search mcp my-index --preset connector --transport http
 
-    The exit code is 0 if the client disconnected, 130 after Ctrl-C, 143 after SIGTERM or if the
-    process that started the server has ended, and 1 for a failure.
+    The exit code is 0 if the client disconnected, 130 after Ctrl-C, and 1 for a failure. It is 143
+    after SIGTERM, or if the process that started the server has ended.
     """
     from arag_search.system.extras import check_extra
 

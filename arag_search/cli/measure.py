@@ -61,11 +61,11 @@ def measure_command(
 ) -> int:
     """Compare words, keyword_search, logical queries, vectors and hybrid search on your corpus.
 
-    Each asks every question once, as its tool does for a model. Found are, of the first passages:
-    the relevant documents of judged questions (folders of BEIR), else the titles of gold passages,
-    else answers, whose words must stand in them. A file of queries alone, one a line, shows how far
-    the interfaces overlap and what they cost. Logical queries are made by rules, where a model
-    would write better ones. No model is asked.
+    Each asks every question once, as its tool does for a model. If questions are judged (folders of
+    BEIR), the report counts their relevant documents among the first passages. Otherwise it counts
+    titles of gold passages, or else answers, whose words must stand in the passages. A file of
+    queries alone, one a line, shows how far the interfaces overlap and what they cost. Rules make
+    the logical queries; a model would write better ones. No model is asked.
 
     Intervals are of 95 %. "Not told apart": these questions do not tell it from the best.
 

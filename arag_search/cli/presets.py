@@ -46,9 +46,9 @@ def presets_command(
 ) -> int:
     """List the presets, or explain one with its prompt.
 
-    A preset says which tools, which prompt and which limits a model gets. To make one of your own,
-    write a file with "extends: logical_read" and the keys that you change, and give its path where
-    a preset is expected.
+    A preset says which tools, which prompt and which limits a model gets. For a preset of your own,
+    write a file with "extends: logical_read" and the keys that you change. Then give its path in
+    place of a name.
 
     Examples:
 

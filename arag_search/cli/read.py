@@ -86,13 +86,13 @@ def read_command(
 ) -> int:
     """Print passages or a whole document in full, or list all documents.
 
-    Each passage is printed with its title, its metadata, and the ids of the passages before and
-    after it; a document with its title and metadata, and the id of each passage before its text.
+    It prints each passage with its title, its metadata, and the ids of the passages before and
+    after it. A document has its title and metadata, and the id of each passage before its text.
     ID:N prints numbered lines of a document from line N on, ID:N:M from column M of that line.
 
     With --all, documents are in corpus order, each with its id, title, size and metadata. As JSON
-    they have their whole texts (Unicode NFC) and metadata, so that an index of the same passages
-    can be built from them; the command for that is printed.
+    they have their whole texts (Unicode NFC) and metadata. An index of the same passages can be
+    built from this JSON, by the command that is printed.
 
     Examples:
 
@@ -106,7 +106,7 @@ def read_command(
       arag-search read my-index --all --json > documents.jsonl
 
     The exit code is 1 if an id is not in the index, if the filter excludes it, or if --all lists
-    nothing, and 2 for an error.
+    nothing. It is 2 for an error.
     """
     if not (chunk_ids or document is not None or all_):
         raise ArgumentError(
@@ -140,7 +140,8 @@ def read_command(
 
 
 def _place(index: Index, id: str) -> tuple[DocumentLines, int, int] | None:
-    """Return the document, line and column that an id names, unless it is that of a chunk."""
+    """Return the document, line and column that an id names. None: it is the id of a passage, or
+    names no document."""
     match = _PLACE.fullmatch(id)
     if not match or index.read([id]) != [None]:
         return None

@@ -96,15 +96,14 @@ def run_command(
 ) -> int:
     """Answer a file of questions, and record every step.
 
-    Questions are JSON lines of {"question", "answer"}, with "id", "question_type",
-    "answer_aliases", "supporting_titles" and "evidence" where known; files of A-RAG,
-    2WikiMultiHopQA, MuSiQue, HotpotQA, GraphRAG-Bench, KILT, BEIR, WixQA, FinanceBench and
-    BrowseComp-Plus are read without conversion.
-    Questions without an id are q1, q2, ... by their position.
+    Questions are JSON lines of {"question", "answer"}. They may have "id", "question_type",
+    "answer_aliases", "supporting_titles" and "evidence". Questions without an id are q1, q2, ... by
+    their position. Files of A-RAG, 2WikiMultiHopQA, MuSiQue, HotpotQA, GraphRAG-Bench, KILT, BEIR,
+    WixQA, FinanceBench and BrowseComp-Plus are read without conversion.
 
     Run the same command again to resume a run that was interrupted (Ctrl-C, a crash) or stopped at
-    --max-cost: recorded questions are skipped, failed ones are retried. All records in a folder are
-    of the same preset, index, model, question file and encoder.
+    --max-cost. It skips recorded questions and asks failed ones again. All records in a folder have
+    the same preset, index, model, question file and encoder.
 
     Examples:
 
@@ -115,8 +114,8 @@ def run_command(
       arag-search view runs/a ID
       arag-search run --config configs/musique.yaml q.json --out results/musique
 
-    The exit code is 0 if every question has an answer (also "not found in the corpus"), 1 if some
-    failed or have not been asked, and 130 after an interruption.
+    The exit code is 0 if every question has an answer (also "not found in the corpus"). It is 1 if
+    some failed or have not been asked, and 130 after an interruption.
     """
     progress = open_progress()
     arag = None if config is None else AragConfig.load(config)

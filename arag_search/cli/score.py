@@ -59,14 +59,14 @@ def score_command(
 ) -> int:
     """Score a run against gold answers, overall and by type.
 
-    EM and F1 are computed on the short answer as in SQuAD, with HotpotQA's rule for yes and no;
-    Contain-Acc on the short answer and the explanation, as in A-RAG; evidence is the share of gold
-    titles among the titles shown. Every question of the run counts; those that failed or have no
-    record yet count as 0. Right answers are "grounded" if a passage of each piece of the gold
-    evidence was shown and is cited (without gold evidence: if the answer stands in cited text),
-    else "from memory". "Without a search" counts replies before which no search ran. Tokens (of
-    corpus text), steps and seconds are means over the records. The right reply to an unanswerable
-    question is that there is no answer.
+    EM and F1 are computed on the short answer as in SQuAD, with HotpotQA's rule for yes and no.
+    Contain-Acc is computed on the short answer and the explanation, as in A-RAG. Evidence is the
+    share of gold titles that were shown. Every question of the run counts; a question that failed
+    or has no record yet counts as 0. Right answers are "grounded" if a passage of each piece of the
+    gold evidence was shown and is cited, else "from memory". Without gold evidence, they are
+    grounded if they stand in cited text. "Without a search" counts replies before which no search
+    ran. Tokens (of corpus text), steps and seconds are means over the records. The right reply to
+    an unanswerable question is that there is no answer.
 
     \b
     Measures:
@@ -86,8 +86,8 @@ def score_command(
 
     A judge sees the question, the gold answers, the answer and the explanation. Its verdicts are
     kept, so that a run is judged only once. Answers without a verdict are reported as "not judged".
-    It says whether an answer is right (JudgeAcc); with --measure Factuality, it gives a score from
-    0 to 1 instead, by our own prompt, and with --measure JudgeAcc,Factuality it does both.
+    It says whether an answer is right (JudgeAcc). With --measure Factuality, it gives a score from
+    0 to 1 instead, by our own prompt. With --measure JudgeAcc,Factuality it does both.
 
     Several runs are compared with the first: differences of means, with intervals of 95 % (paired
     bootstrap, Bonferroni). "Not told apart": the interval holds 0; they may still differ.

@@ -66,8 +66,8 @@ MAX_DOCUMENTS = 20
 
 
 def _tools_with(name: str) -> list[str]:
-    """Return the tools whose searches have a field. The vectors of an index are for those that take
-    a condition."""
+    """Return the tools whose searches have a field. Vectors and their encoder serve the tools that
+    take a condition."""
     name = "where" if name in ("vectors", "encoder") else name
     return [
         tool

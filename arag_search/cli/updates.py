@@ -67,8 +67,8 @@ def sync_command(
 ) -> int:
     """Make an index equal to its sources as they are now.
 
-    New documents are added, changed ones replaced, and those that are gone deleted. Without SOURCE,
-    the sources are those that the index was built from, and they are read as they were then.
+    It adds new documents, replaces changed ones, and deletes documents that are gone. Without
+    SOURCE, it reads the sources that the index was built from, as they were read then.
 
     Examples:
 
@@ -159,7 +159,7 @@ def compact_command(
     """Merge the segments that updates left behind, and remove the vectors of deleted texts.
 
     Documents that were deleted or replaced count in the scores of the others until their segments
-    are merged. Afterwards each shard is one segment, and scores and order are those of a build of
+    are merged. Afterwards each shard is one segment, and scores and order are as after a build of
     the same documents. Compacting rewrites the index: it takes as long as a copy, and needs disk
     space for a second index meanwhile. Searches continue.
 
@@ -179,11 +179,11 @@ def forget_command(
         list[str], typer.Argument(help="Folders of files that were searched.", metavar="FOLDER...")
     ],
 ) -> int:
-    """Remove the index of a folder of files from the cache, with those of other versions of the
-    program.
+    """Remove the index of a folder of files from the cache.
 
-    The files themselves stay as they are, and the next search of the folder builds the index again.
-    An index that is in use is not removed.
+    Indexes that other versions of the program made of it go too. The files themselves stay as they
+    are, and the next search of the folder builds the index again. An index that is in use is not
+    removed.
 
     Examples:
 

@@ -52,9 +52,11 @@ def words_command(
     filter: ScopeFilter = None,
     json: Json = False,
 ) -> int:
-    """Count words of an index: in title and text, the written forms that occur, and the nearest
-    words of one that occurs nowhere. Without words, list the fields: how many passages have them,
-    the most frequent values of keywords, and the ranges of numbers and dates.
+    """Count words of an index, or list its fields and their values.
+
+    It counts each word in title and text, with the written forms that occur. If a word occurs
+    nowhere, you get the nearest words. Without words, it lists the fields: how many passages have
+    them, the most frequent values of keywords, and the ranges of numbers and dates.
 
     Every number counts passages, exactly. A date is shown as the beginning of its period.
 
@@ -66,8 +68,8 @@ def words_command(
       arag-search words my-index --fields kind --values 100
       arag-search words my-index opera --filter 'year:>=1900' --json
 
-    The exit code is 0 if any of the words occurs, or without words, 1 if none does, and 2 for an
-    error.
+    The exit code is 0 if any of the words occurs, or without words. It is 1 if none does, and 2 for
+    an error.
     """
     described: dict[str, Any] = {"location": index, "filter": filter}
     texts: list[str] = []

@@ -1,4 +1,4 @@
-"""The options of commands that take an index: where it is, and how it is opened."""
+"""The options of commands that take an index: its place, and how to open it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ VectorsFolder = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 _SMALL_BYTES = 256 << 20
-"""Of some 150,000 passages with sentences. Searches of more are worth Java's second compiler."""
+"""The size of some 150,000 passages with sentences. A larger index is worth Java's second
+compiler."""
 _T = TypeVar("_T")
 DEFAULT_TIMEOUT_S = 10.0
 """The same as in arag_search/engines/deadline.py, which --help does not import."""
@@ -106,9 +107,9 @@ class Opening(NamedTuple):
 
     @contextmanager
     def open(self, location: str, *, is_long: bool = False) -> Generator[Index]:
-        """Open the index at a location, or that of a folder of files, which is built if there is
-        none; see ``opening``. Raises as ``open_index``, and what building raises. A QueryError gets
-        a note if it is about a field that could have been declared."""
+        """Open the index at a location as ``opening`` says. The index of a folder of files is built
+        if there is none. Raises as ``open_index``, and what building raises. A QueryError gets a
+        note if it is about a field that could have been declared."""
         from arag_search.cli.output.printing import undeclared_text
         from arag_search.query.problems import QueryError
 

@@ -127,8 +127,8 @@ def _for_typer(name: str, option: Option) -> tuple[Any, Any]:
 
 
 def _made(kind: Any, options: dict[str, Any], typed: Typed) -> Any:
-    """Return a group with its options, which it takes from all; what was not typed is the default
-    of its field."""
+    """Return a group with its options, which it takes from all. An option that was not typed has
+    the default of its field."""
     if hasattr(kind, "_field_defaults"):
         return kind(**{field: options.pop(field) for field in kind._fields if field in options})
     values: dict[str, Any] = {}
@@ -145,8 +145,8 @@ def _made(kind: Any, options: dict[str, Any], typed: Typed) -> Any:
 
 
 def as_options(text: str, names: Collection[str] = ()) -> str:
-    """Return a message in which fields are the options of the command line: those of jobs, and
-    these. Other text between backticks stays."""
+    """Return a message in which options of the command line replace fields of jobs, and ``names``.
+    Other text between backticks stays."""
     if not _FIELD.search(text):
         return text
     from index_jobs.build.options import BuildOptions

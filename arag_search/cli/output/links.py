@@ -22,7 +22,7 @@ _HEADER = re.compile(r"^\[([^\]\n]+)\]", re.MULTILINE)
 
 
 class Passage(Protocol):
-    """What a link is made from: a hit, or a passage that was read."""
+    """A passage that can be linked to its file: a hit, or a passage that was read."""
 
     @property
     def id(self) -> str: ...
@@ -33,8 +33,8 @@ class Passage(Protocol):
 
 
 def print_linked(text: str, passages: Iterable[Passage], manifest: Manifest) -> None:
-    """Print text in which ids in brackets begin lines. On a terminal, those of passages whose
-    files are there become links to the file and the first line of the passage."""
+    """Print text in which ids in brackets begin lines. On a terminal, the id of a passage becomes a
+    link to its file and first line, if the file is there."""
     stream = sys.stdout
     if not isinstance(stream, TerminalStream):
         print_text(text)
@@ -52,8 +52,8 @@ def print_linked(text: str, passages: Iterable[Passage], manifest: Manifest) -> 
 
 
 def address(passage: Passage, manifest: Manifest) -> str:
-    """Return the address of a passage in its file, such as ``file://host/notes/a.md#12``; empty for
-    a passage from no file, or if the file is not in one place."""
+    """Return the address of a passage in its file, such as ``file://host/notes/a.md#12``. It is
+    empty for a passage from no file, and if the file is not in exactly one place."""
     paths = passage.metadata.get(_PATH)
     if _PATH not in manifest.file_metadata or not isinstance(paths, tuple | list) or not paths:
         return ""
@@ -66,8 +66,8 @@ def address(passage: Passage, manifest: Manifest) -> str:
 
 
 def _file(source: Path, relative: str) -> Path | None:
-    """Return the file of a source with a path below the root of ids, which is the source or one of
-    its parents; None if it is not there."""
+    """Return the file of a source with a path below the root of ids; None if it is not there. The
+    root is the source or one of its parents."""
     for root in (source, *source.parents):
         file = root / relative
         if file.is_relative_to(source) and file.is_file():

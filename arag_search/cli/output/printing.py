@@ -102,8 +102,8 @@ def print_result(text: str, values: object, json: bool, *, pretty: bool = True) 
 
 
 def with_state(text: str, standing: Standing | None, *, is_absent: bool = False) -> str:
-    """Return text, with safe signs, that ends with lines on the files of its index, where there is
-    something to say, and with what reads those that have changed."""
+    """Return text with safe signs, and below it the lines on the state of its index, if any. If
+    files have changed, the last line says which search reads them."""
     from arag_search.tools.replies.apart import safe_signs
 
     lines = [] if standing is None else standing.lines(is_absent=is_absent)
@@ -120,8 +120,8 @@ def state_json(standing: Standing | None) -> dict[str, Any] | None:
 
 
 def undeclared_text(error: QueryError, undeclared: Collection[str]) -> str:
-    """Return what to do about fields of a query that documents have and the index does not, because
-    they were not declared; empty if there are none."""
+    """Return how to declare the fields of a query that documents have and the index lacks. Empty:
+    there are none."""
     named = [problem.values["name"] for problem in error.problems if "name" in problem.values]
     fields = dict.fromkeys(f"{name}:keyword" for name in named if name in undeclared)
     if not fields:
