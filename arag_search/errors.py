@@ -54,7 +54,7 @@ AragError                     a failure that this project raises on purpose
     ├── EncoderReplyError     vectors of a wrong number, dimension or value
     └── EncoderLengthError    a text is longer than the model accepts
 
-A message has up to four parts: what is wrong, where, what is allowed, what to do next.
+A message has up to four parts: the problem, its place, the allowed values, the next action.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ Measure = Callable[[argparse.Namespace, str], int]
 class BenchParser(argparse.ArgumentParser):
     """The parser of one bench, described by the docstring of its module.
 
-    A bench that ``resumes`` keeps what it has measured when it is interrupted. One that first
-    checks which data it reads, ``tells_sample`` itself.
+    A bench that ``resumes`` keeps what it has measured when it is interrupted. If a bench first
+    checks which data it reads, it ``tells_sample`` itself.
     """
 
     def __init__(

@@ -3,7 +3,7 @@
     python -m bench crowd
     python -m bench crowd --passages 20000 --only outages
 
-A node of our own has generated passages, and arag-search mcp serves them over HTTP; between both, a
+A node of our own has generated passages, and arag-search mcp serves them over HTTP. Between both, a
 proxy delays the requests of slow clients by 3 s. Each client has a session. First one client
 searches alone, then beside one and two clients with 16 slow calls each. Then 16 clients search
 while the node is killed, and while it hangs. Last, the server is ended while 16 clients search.

@@ -1,8 +1,12 @@
 """The data that benches read: a folder of data sets, one data set, or any folder of files.
 
-A data set is a folder with a corpus and questions under the names of one of ``FORMS``, with an
-index of its own in ``index``, or with queries and judgements of BEIR. The sample of the package is
-one.
+A data set is a folder with one of these:
+
+- a corpus and questions, under the names of one of ``FORMS``
+- an index of its own in ``index``, and questions
+- queries and judgements of BEIR
+
+The sample of the package is a data set.
 """
 
 from __future__ import annotations

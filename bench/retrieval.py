@@ -4,9 +4,9 @@
     python -m bench retrieval --sets musique --questions 20 --searches keyword,logical
     python -m bench retrieval --data negconstraint --queries logical.jsonl
 
-Of questions with evidence, it measures the evidence among the first passages, and their tokens; of
-judged needs (a folder of BEIR or MTEB), the ranking of their documents. Prints the figures and adds
-them to the file of results. See bench/studies/retrieval.md.
+For questions with evidence, it measures the evidence among the first passages, and their tokens.
+For judged needs (a folder of BEIR or MTEB), it measures the ranking of their documents. It prints
+the figures and adds them to the file of results. See bench/studies/retrieval.md.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class State:
     - ``pending``: the calls of the last reply that have not been run.
     - ``messages_of_steps``: for each step, the number of the message with its result. -1: none.
     - ``removed``: for each step, the references whose content was removed from its result.
-    - ``context``: what was done to shorten the conversation.
+    - ``context``: the actions that shortened the conversation.
     - ``context_warned``: whether the model was warned of its length.
     - ``memory``: the notes of a model that reads in order.
     - ``requests``: the tokens of the question's requests whose usage the endpoint reported.

@@ -39,9 +39,9 @@ class QuestionScore:
     are None if there is no record, ``route`` also without a switcher. ``unsupported`` is what the
     answer to an unanswerable question with gold answers is, None for others and if it failed.
     ``grounding`` says whether the answer, right or not, rests on passages that were shown and
-    cited; None if no rule can tell, or the corpus has no answer. ``without_search`` is a reply
-    before which no search ran, ``by_mark`` an exact match that ``rests_on_a_mark``. ``question`` is
-    its text.
+    cited. It is None if no rule can tell, or the corpus has no answer. ``without_search`` is a
+    reply before which no search ran, ``by_mark`` an exact match that ``rests_on_a_mark``.
+    ``question`` is its text.
     """
 
     id: str

@@ -139,7 +139,7 @@ class Passages:
 def resolve_hops(question: Question, passages: Passages) -> tuple[EvidencePiece, ...]:
     """Return the evidence of each hop. It is the passages with the answer, by the first rule that
     finds any. If no rule does (a date may be written differently), it is all passages of the first
-    rule that found any, and the piece has no answer."""
+    rule that found any. Such a piece has no answer."""
     return tuple(_resolve_hop(hop, passages) for hop in question.hops)
 
 

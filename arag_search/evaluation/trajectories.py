@@ -23,11 +23,15 @@ _QUERIES = ("query", "queries", "keywords")
 class Overlap:
     """The overlap of the results of consecutive searches.
 
-    Shared passages are divided by the larger of the two results, by all passages of both (Jaccard),
-    and by the number of passages that the later search asked for. Each value is a mean over the
-    ``pairs`` of which at least one found something; None if there is no pair. Pairs without hits,
-    ``empty_pairs``, are counted apart. They would lower the means if counted as sharing nothing,
-    and raise them if counted as sharing everything.
+    Shared passages are divided by three numbers:
+
+    - ``of_larger``: the passages of the larger result.
+    - ``jaccard``: all passages of both.
+    - ``of_asked``: the number of passages that the later search asked for.
+
+    Each value is a mean over the ``pairs`` of which at least one found something; None if there is
+    no pair. Pairs without hits, ``empty_pairs``, are counted apart. They would lower the means if
+    counted as sharing nothing, and raise them if counted as sharing everything.
     """
 
     pairs: int

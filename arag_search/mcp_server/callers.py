@@ -1,7 +1,7 @@
 """Who sends an HTTP request: its Origin, and its token.
 
-An Origin keeps out web pages (a page in a browser on this machine could otherwise reach loopback),
-and a token keeps out other machines and other users of this one.
+An Origin keeps out web pages: a page in a browser on this machine could otherwise reach loopback. A
+token keeps out other machines, and other users of this one.
 """
 
 from __future__ import annotations

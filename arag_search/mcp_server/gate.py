@@ -1,6 +1,6 @@
 """The checks of an HTTP request before the protocol: Origin, token and message.
 
-The SDK's own check of Origin compares beginnings, so that ``localhost:evil.com`` would pass; it
+The SDK's own check of Origin compares beginnings, so that ``localhost:evil.com`` would pass. It
 knows no tokens by hash, and answers a body that it cannot read without its id.
 """
 
@@ -69,7 +69,7 @@ class Gate:
         self._access = access
 
     async def end(self, grace_s: float) -> None:
-        """Wait until all messages are answered, at most ``grace_s`` seconds; then end all streams
+        """Wait until all messages are answered, at most ``grace_s`` seconds. Then end all streams
         and the answers that are left, which the SDK would wait for."""
         with anyio.move_on_after(grace_s):
             while self._posts:
@@ -167,8 +167,8 @@ class Gate:
 async def _body(receive: Receive, max_bytes: int) -> tuple[bytes, bool]:
     """Return a body and whether it is whole, or the two ends of a body that is too long.
 
-    Within bounds, such a body is read on: its id may stand at its end, and a connection that closes
-    with unread data would hide the answer from the client."""
+    Within bounds, such a body is read on, because its id may stand at its end. A connection that
+    closes with unread data would also hide the answer from the client."""
     body, size, is_left = bytearray(), 0, True
     with anyio.CancelScope() as reading:
         while is_left and size <= max_bytes + _DRAIN_BYTES:

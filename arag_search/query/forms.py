@@ -503,8 +503,8 @@ class _Known(dict[str, str]):
         return letters if self[joined] == joined and self._is_word(joined) else joined
 
     def readings(self, word: str) -> tuple[str, ...]:
-        """Return the forms of a word of a query: first as the same word of a text has it, then the
-        forms of words that are typed like it."""
+        """Return the forms of a word of a query. First comes the form of the same word in a text,
+        then the forms of words that are typed like it."""
         if word.isalpha() and self[word] != word:
             return tuple(dict.fromkeys((self[word], *map(accents_off, self._typed(word)))))
         return (self[word],)

@@ -55,7 +55,7 @@ def replacing(path: Path, *, shared: bool = False) -> Generator[Path]:
     The yielded path is ``<name>.new`` in the same folder. With ``shared`` it is unique, for files
     that several threads or processes may write at the same time. A crash or an exception leaves it
     behind. Until ``sync`` is called on the folder, a crash of the computer may bring the old file
-    back, but never a part of the new one. Raises OSError that names the file.
+    back. It never leaves a part of the new one. Raises OSError that names the file.
     """
     suffix = f".{os.getpid()}-{threading.get_ident()}.new" if shared else ".new"
     temporary = path.with_name(path.name + suffix)

@@ -1,8 +1,8 @@
 """The base of all tools: name, description, arguments and bounds are written once, and read by
 the agent, by servers and by the command line.
 
-A mistake of the model (arguments, query, ids) is returned to it as a result with status "error";
-a failure that it cannot correct is raised.
+A mistake of the model (arguments, query, ids) is returned to it as a result with status "error". A
+failure that it cannot correct is raised.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _SHOWN_CHARACTERS = 80
 class ToolResult:
     """The result of a tool call.
 
-    ``text``: what the model sees, of ``tokens`` o200k tokens.
+    ``text``: the text for the model, of ``tokens`` o200k tokens.
     ``ids``: the chunks shown.
     ``total``: how many passages match; None for reads and errors.
     ``is_absent``: whether something that was asked for occurs nowhere.
@@ -52,7 +52,7 @@ class ToolResult:
     ``structured``: the object whose JSON is the text; only the tools of connectors have it.
     ``references``: the documents that a document tool shows.
     ``kept``: the references that summarize keeps; None for other tools.
-    ``search_result``: what the one search found that the text words; None for other tools.
+    ``search_result``: the result of the one search that the text words; None for other tools.
     """
 
     text: str
@@ -93,15 +93,21 @@ class Window(NamedTuple):
 class ReadSet:
     """The passages and documents that have been shown in one conversation so far.
 
-    ``seen`` maps a chunk to the checksums of the sentences of it that were shown, by searches or
-    reads. ``is_kept`` says that everything shown is still visible to the model, which is unknown
-    for clients of a server. ``references`` name the documents, ``windows`` are their lines
-    that were opened and are still visible, and ``step`` is the number of the current call. ``read``
-    are the ids of passages asked for, in presets that reply as A-RAG (its context tracker), and
-    ``noted`` the unknown arguments that a note has named. A ``Toolbox`` notes ``ids`` of passages,
-    ``calls`` that were run with what answers them again, and in ``stale_steps`` the number of steps
-    since something new was shown. ``key`` tells the conversation from others: further pages of a
-    result are read from the state of the index of its first page.
+    - ``seen``: for each chunk, the checksums of its sentences that searches or reads have shown.
+    - ``is_kept``: whether everything shown is still visible to the model. A server cannot know.
+    - ``references``: the names of the documents.
+    - ``windows``: their lines that were opened and are still visible.
+    - ``step``: the number of the current call.
+    - ``read``: the ids of passages asked for, in presets that reply as A-RAG (its context tracker).
+    - ``noted``: the unknown arguments that a note has named.
+    - ``key`` tells the conversation from others: further pages of a result are read from the state
+      of the index of its first page.
+
+    A ``Toolbox`` itself writes:
+
+    - ``ids``: the ids of passages.
+    - ``calls``: the calls that were run, with what answers them again.
+    - ``stale_steps``: the number of steps since something new was shown.
     """
 
     seen: dict[str, frozenset[int]] = field(default_factory=dict[str, frozenset[int]])
@@ -243,12 +249,13 @@ class Tool(ABC):
         """Check the arguments, which should be a mapping of names to values, and call the tool.
 
         Arguments that only a client can have got wrong are taken as meant, with a note (see
-        ``arguments.taken``); ``skips_unknown`` leaves out those that no such tool has, too.
+        ``arguments.taken``). ``skips_unknown`` also leaves out arguments that no such tool has.
         Wrong arguments, and a query that takes too long, give a result with status "error". Raises
         only errors that a model cannot correct.
 
-        The reply ends with how the index stands beside its files, where there is something to say
-        and it is not that of a paper. Without ``tells_standing`` it depends on the index alone.
+        The reply ends with the state of the index beside its files, if there is something to say.
+        Presets that reply as a paper leave it out. Without ``tells_standing``, the reply depends on
+        the index alone.
         """
         standing = self.index.standing if tells_standing and self.preset.explains else None
         line = "" if standing is None else standing.line()

@@ -1,7 +1,7 @@
 """BRIGHT (Su et al., 2024, arXiv:2407.12883), long documents: questions of StackExchange.
 
-The format is as in the data set ``xlangai/BRIGHT`` on the Hugging Face hub, as its card describes
-it and its own program reads it (run.py of xlang-ai/BRIGHT at 5ec4cb3).
+The format follows the card of the data set ``xlangai/BRIGHT`` on the Hugging Face hub, and its own
+program (run.py of xlang-ai/BRIGHT at 5ec4cb3).
 ``examples/DOMAIN-*.parquet`` has ``id``, ``query``, ``gold_ids_long`` and ``excluded_ids``, and
 ``long_documents/DOMAIN-*.parquet`` has ``id`` and ``content``. Documents that a question excludes
 are left out of its ranking before it is measured. None of them is relevant; the id "N/A" means

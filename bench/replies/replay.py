@@ -4,11 +4,11 @@
     python -m bench replay model_runs_3 --preset arag_full
     python -m bench replay model_runs model_runs_2 model_runs_3 --engine opensearch
 
-Each record is a conversation of its own; an argument that its tool no longer has is left out, and
-so are calls of tools that need vectors. A read has nothing new to show if every sentence of its
+Each record is a conversation of its own. Arguments that a tool no longer has are left out, and so
+are calls of tools that need vectors. A read has nothing new to show if every sentence of its
 passages stood in a reply before it. A pointer is useful if a later call of its record asks for its
-title or passage, or if its passage is evidence of the question. With --engine opensearch, requests
-to a node are counted; steps are requests one after another.
+title or passage. It is also useful if its passage is evidence of the question. With --engine
+opensearch, requests to a node are counted; steps are requests one after another.
 """
 
 from __future__ import annotations

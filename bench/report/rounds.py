@@ -67,7 +67,8 @@ def interleaved(sides: Mapping[str, Side], rounds: int, *, warm_up: int = 1) -> 
 
 def median_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float]:
     """Return an interval of the median. It is the closest pair of order statistics that contains it
-    with a probability of at least ``level`` for any distribution; with few values, their range."""
+    with a probability of at least ``level`` for any distribution. With few values, it is their
+    range."""
     ordered, count = sorted(values), len(values)
     outside, rank = 2 * 0.5**count, 0
     while rank + 1 <= (count - 1) // 2:

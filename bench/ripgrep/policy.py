@@ -1,9 +1,9 @@
 """A scripted agent: one policy for every tool, so that only the tools differ.
 
-It looks for each name of the question beside the other words, then for the name alone, and goes on
-to the names in what it read. It stops when it has read all words of the question, one of them in a
-sentence with the name, or its calls are spent. It cannot judge an answer, which a model can; a
-model would stop earlier, with either tool.
+It looks for each name of the question beside the other words, then for the name alone. Then it goes
+on to the names in the text that it read. It stops when it has read all words of the question, one
+of them in a sentence with the name, or its calls are spent. It cannot judge an answer, which a
+model can; a model would stop earlier, with either tool.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""What an agent reads with ripgrep and with logical_search, over the same files.
+"""Evidence that an agent reads with ripgrep or logical_search, over the same files.
 
     python -m bench ripgrep --notes 1000,10000
     python -m bench ripgrep --postgresql FOLDER --python FOLDER --notes 1000
 
 A script with one policy has either tool in its hands, and no model is asked. The command measures
 the share of needs of which all evidence was read, calls, tokens of their output, and seconds.
---postgresql and --python are the folders html of Debian's postgresql-doc-NN, and html/library of
-python3.NN-doc. See bench/studies/ripgrep.md.
+Debian's packages have the manuals: --postgresql is the folder html of postgresql-doc-NN, and
+--python the folder html/library of python3.NN-doc. See bench/studies/ripgrep.md.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     python -m bench scale --sizes 10000,30000,100000 --engine opensearch
     python -m bench scale --engine opensearch --nodes 3 --sizes 3000000
 
-A synthetic corpus of each size is built into an index by command, and searched by 1 and 4 clients
-with queries of each class, which are drawn from passages all over it. Then one document of a
+A synthetic corpus of each size is built into an index by command. Then 1 and 4 clients search it
+with queries of each class, which are drawn from passages all over it. After that, one document of a
 hundred is deleted, as many are added, and the index is compacted. Each size is a figure in the file
 of results, and is not measured again unless it is removed from there or --again is passed.
 """

@@ -18,8 +18,12 @@ MOST = 200
 """The most people that a need is about."""
 DEPTHS = (1, 2, 3, 4)
 KINDS = ("plain", "metadata", "hidden")
-"""The classes of needs. Their words are in the documents ("plain"), are also about year of birth or
-district ("metadata"), or have an attribute for which documents have other words ("hidden")."""
+"""The classes of needs.
+
+- "plain": their words are in the documents.
+- "metadata": they are also about year of birth or district.
+- "hidden": they have an attribute for which documents have other words.
+"""
 
 _SIZES = ((1, 9), (10, 49), (50, MOST))
 _TRIES = 6_000

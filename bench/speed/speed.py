@@ -6,11 +6,12 @@
     python -m bench speed --passages 100000 --only loading --rounds 3
 
 Building is compared with a bare loop over Lucene and, if its jar is named, with Anserini. Rates are
-those of warm loops over the queries of recorded runs (--records, or the offline model on the
-questions of the data) by 1 and 16 clients, beside bare Lucene, Pyserini, bm25s, A-RAG's scan,
-OpenSearch's bare client and, with an encoder, our hybrid search. Loading an OpenSearch node is
-compared with parallel_bulk of opensearch-py, and only on request. Generated passages (--passages)
-are asked generated queries. A range is an interval of the median of the rounds at 95 %.
+measured in warm loops of 1 and 16 clients over the queries of recorded runs. The runs are
+--records, or the offline model's on the questions of the data. Beside them are bare Lucene,
+Pyserini, bm25s, A-RAG's scan, OpenSearch's bare client and, with an encoder, our hybrid search.
+Loading an OpenSearch node is compared with parallel_bulk of opensearch-py, and only on request.
+Generated passages (--passages) are asked generated queries. A range is an interval of the median of
+the rounds at 95 %.
 """
 
 from __future__ import annotations

@@ -18,9 +18,9 @@ from index_jobs.sources.lines.formats import PASSAGE_OUTLINES, PRE_CHUNKED_MARK,
 def record_of(document: IndexDocument, manifest: Manifest) -> dict[str, Any]:
     """Return a record of the format ``documents``, or ``pre-chunked`` if the index is.
 
-    The record gives the ends of sentences only if they could not be found again from the text, as
-    with a source that has its own sentences. It gives the passages only if they have an outline.
-    Metadata cannot have the names of other keys, which are reserved.
+    The record gives the ends of sentences only if they could not be found again from the text. For
+    instance, a source may have its own sentences. The record gives the passages only if they have
+    an outline. Metadata cannot have the names of other keys, which are reserved.
     """
     text = document.text
     record: dict[str, Any] = {"id": document.id, "title": document.title, "text": text}

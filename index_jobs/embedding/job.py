@@ -191,9 +191,9 @@ class _Embedding:
     def _chosen(
         self, encoder: str | Encoder | None, fitting: State | None
     ) -> str | Encoder | EncoderIdentity:
-        """Return the encoder that is given, else the maker of the vectors that fit, else the maker
-        of all vectors in the folder, else the default. Raises ArgumentError if several made
-        these."""
+        """Return the given encoder, else the maker of the vectors that fit, else the maker of all
+        vectors in the folder, else the default. Raises ArgumentError if several encoders made
+        them."""
         made_by = {
             record.encoder
             for path, record in stores(self.root)

@@ -88,7 +88,7 @@ class ModelReply:
     - ``is_unread``: whether the text, or the ending, belongs to a call that the server did not
       read. ``problem`` is what the server says of it.
     - ``logprobs``: the likeliest first tokens with their log-probabilities, if asked for and given.
-    - ``beside``: what the endpoint put beside text and calls, such as thoughts and signatures. It
+    - ``beside``: other parts of the reply of the endpoint, such as thoughts and signatures. It
       is JSON with the endpoint's name, and goes back to that endpoint with the next request.
     - ``other_model``: the name of the model that answered, if another was asked for.
     - ``forms``: the rules that were needed to read the reply.

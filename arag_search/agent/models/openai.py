@@ -39,8 +39,10 @@ class OpenAIModel:
     reply, it asks for a single call, which not every endpoint honours.
 
     ``name`` and ``options`` are as in Endpoint. The other arguments are sent only if they are set:
-    ``temperature`` (0 to 2), ``top_p`` (0 to 1), ``reasoning_effort``, ``seed``, and ``max_tokens``
-    of a reply with its reasoning (1 or more).
+
+    - ``temperature``: 0 to 2. ``top_p``: 0 to 1.
+    - ``reasoning_effort``, ``seed``.
+    - ``max_tokens``: the most tokens of a reply with its reasoning, 1 or more.
 
     Raises ConfigError for options that no endpoint accepts. One object serves all threads.
     ``close`` ends all waiting.

@@ -222,8 +222,8 @@ def installation(client: Client, location: str) -> Installation:
 
 
 def removal(client: Client, location: str) -> Installation:
-    """Return the entry that is removed: the one that serves a folder, an index or an address, else
-    the one of that name. Raises ArgumentError for an entry of another program or folder."""
+    """Return the entry to remove: the entry that serves a folder, an index or an address, else the
+    entry with that name. Raises ArgumentError for an entry of another program or folder."""
     [(name, place)] = named_locations([location]).items()
     if is_place := place == location and (is_address(place) or Path(place).is_dir()):
         place = place if is_address(place) else str(Path(place).resolve())

@@ -43,7 +43,7 @@ class Client:
 
     def entries(self) -> Mapping[str, object]:
         """Return the servers by name. If the settings cannot be parsed (they may have comments),
-        return each of their words with None, since each may be the name of a server."""
+        each of their words may be the name of a server, and has None."""
         try:
             text = self.settings.read_text("utf-8-sig") if self.settings.is_file() else ""
         except (OSError, UnicodeDecodeError):

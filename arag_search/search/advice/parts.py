@@ -8,8 +8,8 @@ What parts are called, of these queries:
     opera OR rome
 
 ``alternatives``: the parts of an OR, unless all are plain words: all three of the first query.
-``inner``: alternatives of an OR in an AND, each with the AND narrowed to it: title:rome, as in
-    opera AND title:rome; venice, as in opera AND venice.
+``inner``: alternatives of an OR in an AND, each with the AND narrowed to it. The second query
+    has title:rome (as opera AND title:rome) and venice (as opera AND venice).
 ``words``: the parts of an OR of plain words: opera and rome of the third query.
 ``names``: phrases and clauses on titles, wherever they are wanted: "antonio vivaldi"; title:rome.
 ``conjunctions``: the query or alternatives, if they are an AND of several: opera AND rome.

@@ -113,7 +113,8 @@ def first_if_named(passage: Passage, chosen: Collection[int]) -> Iterable[int]:
 
 def led_to(passage: Passage, chosen: Collection[int]) -> Iterable[int]:
     """Add the text that chosen sentences lead to, LED_TOKENS at most. A colon or the beginning of
-    an example leads to a list, or to the text up to an empty line, and a term to its definition."""
+    an example leads to a list, or to the text up to an empty line. A term leads to its
+    definition."""
     sentences, unit_of = passage.sentences, passage.hit.outline.unit_of
     added: set[int] = set()
     for number in chosen:

@@ -1,4 +1,5 @@
-"""What the scripts of peers share: pages and code as text, passages of 200 words, one protocol.
+"""The shared parts of the scripts of peers: pages and code as text, passages of 200 words, one
+protocol.
 
 SCRIPT first FOLDER WORK QUERY   index the pages of a folder, and print one reply
 SCRIPT again WORK QUERY          open the index, and print one reply
@@ -40,8 +41,8 @@ def passages(folder: str) -> list[str]:
 def main(
     build: Callable[[str, Path], None], searcher: Callable[[Path], Callable[[str], list[str]]]
 ) -> None:
-    """Run a script: ``build`` writes the index of a folder into another one, and ``searcher`` opens
-    that and returns a function from a query to the passages of a reply."""
+    """Run a script. ``build`` writes the index of a folder into another folder. ``searcher`` opens
+    this index and returns a function from a query to the passages of a reply."""
     match sys.argv[1:]:
         case ["first", folder, work, query]:
             Path(work).mkdir(parents=True, exist_ok=True)

@@ -51,8 +51,9 @@ def convert(path: Path, where: str, fields: Fields) -> Iterator[ConvertedDocumen
 
 
 def title_and_outline(text: str) -> tuple[str, Outline]:
-    """Return the first heading of a text, if any, and its outline: sections by their adornments,
-    directives that describe something, terms and items as entries, and literal blocks."""
+    """Return the first heading of a text, if any, and its outline. It has sections by their
+    adornments, directives that describe something, terms and items as entries, and literal
+    blocks."""
     lines = [line.rstrip().expandtabs() for line in text.split("\n")]
     ends = ends_by_indent(lines)
     parts: list[Part] = []

@@ -216,9 +216,10 @@ def _header(rows: Sequence[tuple[int, list[str]]]) -> tuple[int, Sequence[str] |
 
 
 def _is_record(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
-    """Return whether the first row holds values. It does if it has a text too long for a name, no
-    word at all, or a number or date where most of the others have one. A row of years or of numbers
-    that follow each other names its columns, unless they stand below as well."""
+    """Return whether the first row holds values. It does if it has a text too long for a name, or
+    no word at all. It also does if it has a number or date in a column in which most others have
+    one. A row of years or of numbers that follow each other names its columns, unless they stand
+    below as well."""
     if any(len(value) > _NAME_CHARACTERS for value in first):
         return True
     if not any(character.isalpha() for value in first for character in value):

@@ -62,8 +62,9 @@ _AHEAD = 8
 class FileSource:
     """Files, which converters turn into documents.
 
-    A position in the source (see ``source.Entry``) is the number of the file and, in the lower 32
-    bits, the number of entries read from it. To resume, the files before it need not be read.
+    A position in the source (see ``source.Entry``) has the number of the file in its upper bits.
+    The lower 32 bits are the number of entries read from it. To resume, the files before it need
+    not be read.
     """
 
     def __init__(
