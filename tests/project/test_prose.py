@@ -1,20 +1,21 @@
-"""The guides read easily: words, long sentences, clauses without a noun and asides are counted.
+"""Guides and docstrings read easily: long sentences, clauses without a noun and more are counted.
 
 Until an issue rewrites the guides, a guide may have 150 words more than in the table of counts, and
-its other counts may only fall. ``python -m tests.project.test_prose`` prints the table of today.
+all other counts may only fall. ``python -m tests.project.test_prose`` prints the table of today.
 """
 
+import ast
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
 
-from tests.support.guides import GUIDES, prose_of
+from tests.support.guides import GUIDES, ROOT, prose_of
 
 MORE_WORDS = 150
-LONGEST = 30
-"""The most words of a sentence."""
+LONGEST, LONGEST_OF_CODE = 30, 25
+"""The most words of a sentence of a guide, and of a docstring."""
 ASIDE = 8
 """The most words in parentheses."""
 SHORT = 4
@@ -45,6 +46,9 @@ COUNTS = {
     "CHANGELOG.md": Counts(438, 0, 0, 0),
 }
 
+DOCSTRINGS = {"arag_search": (12, 10), "index_jobs": (0, 0), "bench": (3, 0)}
+"""Their long and their headless sentences. A tree counts as one sentence, as a block of lines."""
+
 STUDIES = tuple(guide for guide in GUIDES if "/studies/" in guide)
 ALL_STUDIES, A_STUDY = 15_000, 1_800
 """The most words of all studies together, and of one, which is read in ten minutes."""
@@ -54,6 +58,7 @@ CHANGES = "CHANGELOG.md"
 
 _LINK = re.compile(r"!?\[[^\]]*\]\([^)\s]*\)")
 _CODE = re.compile(r"`[^`\n]*`")
+_NO_PROSE = re.compile(r"(?ms)``[^`]*``|^ *(?:Examples?:|\x08).*")
 _RULE_OF_TABLE = re.compile(r"^\|[ |:-]+\|$", re.MULTILINE)
 _ROW = re.compile(r"^\|(.*)\|$", re.MULTILINE)
 _ITEM = re.compile(r"^\s*(?:#+|-|\d+\.)\s+", re.MULTILINE)
@@ -87,17 +92,25 @@ def word_count(text: str) -> int:
     return len(re.findall(r"\S*\w\S*", text))
 
 
-def faults(prose: str) -> Iterator[tuple[str, str]]:
+def faults(prose: str, longest: int = LONGEST) -> Iterator[tuple[str, str]]:
     """Yield the kind of each fault, and the sentence or the aside to mend."""
     for paragraph in paragraphs(prose):
         for sentence in _SENTENCE_END.split(paragraph):
-            if word_count(sentence) > LONGEST:
+            if word_count(sentence) > longest:
                 yield "long", sentence
             if word_count(sentence) > SHORT:
                 yield from (("headless", sentence) for _ in _HEADLESS.finditer(sentence))
         for aside in _PARENTHESES.findall(paragraph):
             if word_count(aside) > ASIDE:
                 yield "asides", aside
+
+
+def docstring_faults(code: str) -> Iterator[tuple[str, str]]:
+    """Yield the kind of each fault in docstrings, and the line of the docstring with the fault."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            for kind, text in faults(_NO_PROSE.sub("CODE", str(node.value.value)), LONGEST_OF_CODE):
+                yield kind, f"{node.lineno}: {text}"
 
 
 def counts_of(prose: str) -> Counts:
@@ -129,6 +142,23 @@ def test_a_guide_has_few_more_words_and_no_more_riddles_than_before(guide: str) 
         if kind != "words" and count > getattr(before, kind):
             sentences = "\n".join(f"- {text}" for of_kind, text in faults(prose) if of_kind == kind)
             pytest.fail(f"{guide} had {getattr(before, kind)} {kind}; now {count}:\n{sentences}")
+
+
+@pytest.mark.parametrize("package", DOCSTRINGS)
+def test_docstrings_have_no_more_long_sentences_and_riddles_than_before(package: str) -> None:
+    files = sorted((ROOT / package).rglob("*.py"))
+    faulty = [(file, *fault) for file in files for fault in docstring_faults(file.read_text())]
+    for kind, most in zip(("long", "headless"), DOCSTRINGS[package], strict=True):
+        listed = [f"{file}:{text}" for file, of_kind, text in faulty if of_kind == kind]
+        assert len(listed) <= most, "\n".join([f"{most} were {kind}, now {len(listed)}:", *listed])
+
+
+@pytest.mark.parametrize(("text", "kinds"), [
+    ("a " * 25, []), ("a " * 26, ["long"]), ("a " * 24 + "``b c``", []),
+    ("It is that of ``b``.", ["headless"]), ("Examples:\n" + "a " * 26, []),
+])  # fmt: skip
+def test_long_sentences_and_riddles_of_docstrings_are_seen(text: str, kinds: list[str]) -> None:
+    assert [kind for kind, _ in docstring_faults(f'"""A b.\n\n{text}"""')] == kinds
 
 
 @pytest.mark.parametrize(
