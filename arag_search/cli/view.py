@@ -1,5 +1,4 @@
-"""arag-search view: a run as a page for a browser, or one of its questions in the terminal; an
-index as a page to search by hand."""
+"""arag-search view: pages of runs and of indexes, or a question of a run in the terminal."""
 
 from __future__ import annotations
 
@@ -99,20 +98,19 @@ def view_command(
     ] = False,
     typed: Typed,
 ) -> int:
-    """Show a run in a browser, question by question, or one question in the terminal; or search an
-    index by hand, and see what a model sees.
+    """Show a run in a browser, or search an index by hand and see what a model sees.
 
-    The page of a run is a single file that needs no network and no server. It has figures with
-    intervals, a table of questions to sort and filter, and for each question the queries as they
-    were understood, their results, when the evidence was shown, the cost, and the answer with its
-    citations. Unfinished runs are shown too. With the options of a judge that the run was scored
-    with, the page has its verdicts too.
+    FOLDER is a run if it has the file run.json. The page of a run is a single file that needs no
+    network and no server. It has figures with intervals, and a table of questions to sort and
+    filter. For each question it has the queries as they were understood, their results, and when
+    the evidence was shown. The cost and the cited answer follow. Unfinished runs are shown too. If
+    the run was scored by a judge, give its options: the page then has its verdicts.
 
-    If a question was asked more than once, the terminal shows its last record.
+    With an ID, the terminal shows this question of a run, by its last record.
 
-    A folder without run.json is an index or a folder of files, and its page is served on 127.0.0.1
-    until Ctrl-C. It shows hits, the reply of each tool with its tokens, why a query finds what it
-    finds, and two queries side by side. The index is followed while it changes.
+    The page of an index is served on 127.0.0.1 until Ctrl-C. It shows hits, the reply of each tool
+    with its tokens, the reasons of scores, and two queries side by side. It is up to date while the
+    index changes.
 
     Examples:
 

@@ -92,8 +92,10 @@ def is_page(beginning: bytes) -> bool:
 
 
 def json_in_html(data: Mapping[str, Any]) -> bytes:
-    """Return JSON that is safe in a script element and in a line of JavaScript: characters with a
-    meaning there only occur in strings, and are escaped."""
+    """Return JSON that is safe in a script element and in a line of JavaScript.
+
+    Characters with a meaning there only occur in strings, and are escaped.
+    """
     written = orjson.dumps(data)
     for character, escaped in _ESCAPED.items():
         written = written.replace(character, escaped)

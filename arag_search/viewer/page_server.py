@@ -1,9 +1,9 @@
 """The server of the page to search by hand, for the browsers of one user on this machine.
 
-It listens on loopback. The page itself holds nothing of the index, so everybody may load it; what
-it asks needs a random token. The printed address has the token in its fragment, which browsers send
-to nobody. The browser that the command opens gets a ticket in its place, because other users can
-see the arguments of processes: a ticket serves once, and brings the token.
+It listens on loopback. The page holds nothing of the index, so everybody may load it; its questions
+need a random token. The printed address has the token in its fragment, which browsers send to
+nobody. Other users can see the arguments of processes, so the browser that the command opens gets a
+ticket. A ticket serves once, and brings the token.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Texts:
 
 
 def utf16_places(text: str, places: list[Mark]) -> list[int]:
-    """Convert places in a text to those of a browser, start and end in turn: a character beyond
+    """Convert places in a text to places in a browser, start and end in turn. A character beyond
     U+FFFF has two units there."""
     flat = [at for span in places for at in span]
     if not flat or text.isascii() or max(text) <= "\uffff":
@@ -48,7 +48,7 @@ def utf16_places(text: str, places: list[Mark]) -> list[int]:
 
 
 class Steps:
-    """A converter of steps for the page. ``schema`` is that of the index, or an open one if
+    """A converter of steps for the page. ``schema`` is the schema of the index, or an open one if
     unknown; ``texts`` stores the shown texts of passages."""
 
     def __init__(self, texts: Texts, schema: Schema) -> None:
@@ -120,7 +120,7 @@ def event_text(event: ContextEvent) -> str:
 
 
 def _arguments(step: Step, reading: Reading | None) -> list[list[str]]:
-    """Return names and values of the arguments of a call without the query; arguments that are not
+    """Return names and values of the arguments of a call without the query. Arguments that are not
     a JSON object are one text with an empty name."""
     if not isinstance(step.tool_input, Mapping):
         return [["", _text(step.tool_input)]]
@@ -188,8 +188,11 @@ class Questions:
         return judged.judgements[id].shown
 
     def _evidence(self, question: Question, record: Record | None) -> list[list[list[Any]]]:
-        """Return, for every sufficient set of evidence, the name of each piece and the steps at
-        which it was first shown, its text was first visible, and it was first read."""
+        """Return the pieces of every sufficient set of evidence.
+
+        Each has its name and three steps: the first that shows it, the first with its text, and the
+        first that reads it.
+        """
         if record is None:
             return []
         located = self._score.located

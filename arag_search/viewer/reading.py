@@ -28,10 +28,12 @@ from arag_search.viewer.pieces import Piece, pieces
 class Reading:
     """A query as it was understood.
 
-    ``typed`` is the query as text, and ``argument`` its argument. ``pieces`` are those of its
-    canonical text; there are none if it was refused, or if the reply reads it differently.
-    ``leaves`` are its clauses. ``problems`` are the reasons of a refusal, ``mended`` is the
-    corrected query.
+    ``typed``: the query as text, the value of its ``argument``.
+    ``pieces``: what makes up its canonical text; none if it was refused, or if the reply reads it
+    differently.
+    ``leaves``: its clauses.
+    ``problems``: the reasons of a refusal.
+    ``mended``: the corrected query.
     """
 
     typed: str
@@ -64,8 +66,8 @@ def reading_of(step: Step, schema: Schema) -> Reading | None:
 
 
 def _logical(query: str, default_operator: Operator, step: Step, schema: Schema) -> Reading:
-    """Parse with all operators, with those of the papers, and with none. The preset decides between
-    them, and the reply shows above its passages which one applied."""
+    """Parse with all operators, with the papers' operators, and with none. The preset decides, and
+    the reply shows above its passages which of them applied."""
     above = parts_of(step.tool_output, step.passages).above
     for operators, as_written in ((True, False), (True, True), (False, False)):
         try:

@@ -1,5 +1,5 @@
-"""What the page to search by hand shows of an index. Tools, parser and index do all the work; here
-their results are put together for a browser."""
+"""The answers to the page that searches an index by hand. Tools, parser and index do all the work;
+here their results are put together for a browser."""
 
 from __future__ import annotations
 
@@ -63,8 +63,12 @@ _NUMBER = re.compile(r"\d+(?:/\d+)?")
 
 
 class Call(BaseModel):
-    """A call of a tool, as the page asks for it: the ``query`` as it was typed, and the other
-    ``arguments`` as the tool takes them. ``window`` tells the windows of a browser apart."""
+    """A call of a tool, as the page asks for it.
+
+    ``query``: the query as it was typed.
+    ``arguments``: the other arguments, as the tool takes them.
+    ``window``: a name that tells the windows of a browser apart.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -76,8 +80,12 @@ class Call(BaseModel):
 
 
 class Asked(BaseModel):
-    """What the page asks: about a ``call``, a value of a ``field`` or a range of values, the
-    ``document`` of a ``passage``, or one of its lines by number, from 0."""
+    """A question of the page.
+
+    ``call``: the call that it is about.
+    ``field``, ``value``: a condition to add, with a value or the ends of a range.
+    ``passage`` or ``document``: what to open, at a ``line`` by its number, from 0.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -199,8 +207,8 @@ class SearchPage:
         return {"parts": counts, "hits": explained.to_dict()["hits"]}
 
     def fields(self, asked: Asked) -> dict[str, Any]:
-        """Return the metadata fields of the passages that match a call; of all passages if it has
-        no query, or its tool ranks all."""
+        """Return the metadata fields of the passages that match a call. Without a query, or if its
+        tool ranks all passages, all are counted."""
         where, as_written, filter = None, False, None
         if asked.call.query.strip():
             search = self._searched(asked.call).asked
@@ -361,8 +369,8 @@ class SearchPage:
             hit["file"] = f"{paths[-1] if isinstance(paths, list) else paths}{line}"
 
     def _commands(self, call: Call, result: ToolResult) -> dict[str, str]:
-        """Return the same call in the protocol of MCP and in Python; of a preset that reproduces no
-        paper, also the same query on the command line."""
+        """Return the same call in the protocol of MCP and in Python. If the preset reproduces no
+        paper, add the same query on the command line."""
         arguments = self._arguments(call)
         message = {"method": "tools/call", "params": {"name": call.tool, "arguments": arguments}}
         narrowed = f", filter={self._filter!r}" if self._filter else ""
@@ -402,7 +410,7 @@ QUESTIONS: Mapping[str, Callable[[SearchPage, Asked], dict[str, Any]]] = {
     "add": SearchPage.add,
     "open": SearchPage.open,
 }
-"""What the page asks, by the name in its address."""
+"""The questions of the page, by the names in their addresses."""
 
 
 def _keywords(text: str) -> list[str]:

@@ -59,8 +59,8 @@ class ReadingOptions:
     files: FileSelection = USUAL_FILES
     workers: int | None = option(
         None,
-        "Processes that cut and pack, 0 to 64; 0 uses this one.  [default: by size; with --ray"
-        " all cores]",
+        "Processes that convert, cut and pack, 0 to 64; 0 uses this one.  "
+        "[default: by size; with --ray all cores]",
         "N",
         0,
         MAX_WORKERS,

@@ -46,7 +46,7 @@ COUNTS = {
     "CHANGELOG.md": Counts(438, 0, 0, 0),
 }
 
-DOCSTRINGS = {"arag_search": (12, 10), "index_jobs": (0, 0), "bench": (3, 0)}
+DOCSTRINGS = {"arag_search": (3, 0), "index_jobs": (0, 0), "bench": (3, 0)}
 """Their long and their headless sentences. A tree counts as one sentence, as a block of lines."""
 
 STUDIES = tuple(guide for guide in GUIDES if "/studies/" in guide)

@@ -48,7 +48,11 @@ class ModelOptions(NamedTuple):
     ] = None
     timeout_s: Annotated[
         float | None,
-        typer.Option("--timeout-s", help="Seconds to wait for one reply.", metavar="SECONDS"),
+        typer.Option(
+            "--timeout-s",
+            help="Seconds to wait for one reply of an endpoint.  [default: 120]",
+            metavar="SECONDS",
+        ),
     ] = None
 
     def choose(
