@@ -194,8 +194,11 @@ def mcp_command(
                 live.folders.append(stack.enter_context(served))
         for folder in live.folders:
             folder.serve(waits=is_http)
-        code, is_idle = _serve(live, settings, entrance, http, workers)
-        is_idle = all([is_idle, *(folder.stop() for folder in live.folders)])
+        try:
+            code, is_idle = _serve(live, settings, entrance, http, workers)
+            is_idle = all([is_idle, *(folder.stop() for folder in live.folders)])
+        except KeyboardInterrupt:  # a second Ctrl-C while waiting for calls
+            code, is_idle = INTERRUPTED, False
         if not is_idle:
             _leave(code)
     if code:
@@ -277,7 +280,4 @@ def _serve(
             say(f"Serving {', '.join(live.names)} at {entrance.url}; stop with Ctrl-C.")
             if not entrance.is_local:
                 say(_EXPOSED)
-        try:
-            return run_until_signalled(serve), workers.close()
-        except KeyboardInterrupt:  # a second Ctrl-C while waiting for calls
-            return INTERRUPTED, False
+        return run_until_signalled(serve), workers.close()

@@ -278,7 +278,7 @@ def test_an_addition_that_is_killed_is_completed_by_the_same_command(
             with pytest.raises(IndexDamagedError) as caught:
                 index.logical_search("new", granularity="sentence", full_text=True)
         assert str(caught.value).startswith(
-            f"There are sentences whose chunks are missing.\nWhere: {opensearch.address}\n"
+            f"There are sentences whose passages are missing.\nWhere: {opensearch.address}\n"
         )
     if moment in ("written:0", "refresh:1"):
         last_line = arag("info", opensearch.address).lines[-1]

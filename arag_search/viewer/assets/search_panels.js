@@ -75,6 +75,7 @@ function searchPanels({ ask, during, search, add, callOf, narrows, history, tool
 
   function fill(...content) {
     const hadFocus = panel.contains(document.activeElement);
+    panel.removeAttribute("aria-busy");
     panel.replaceChildren(element("h2", null, NAMES[shown]), ...content.flat(Infinity).filter(Boolean));
     if (hadFocus) panel.focus({ preventScroll: true });
   }
@@ -82,8 +83,8 @@ function searchPanels({ ask, during, search, add, callOf, narrows, history, tool
   /** Fill the panel from an answer; what was chosen meanwhile stays. */
   function fillFrom(question, body, draw) {
     const name = shown;
-    panel.setAttribute("aria-busy", "true");
     fill(element("p", { class: "muted" }, "Asking."));
+    panel.setAttribute("aria-busy", "true");
     const place = panel.lastElementChild;
     return during(ask(question, body), (told) => name === shown && draw(told), place, () => panel.removeAttribute("aria-busy"));
   }
