@@ -154,6 +154,7 @@ def _serve(place: str, page: PageOptions, opening: Opening) -> int:
     from arag_search.mcp_server.serving import run_until_signalled
     from arag_search.search.index import Index
     from arag_search.tools.preset_files import DEFAULT_PRESET, load_preset, preset_names
+    from arag_search.tools.toolbox import Toolbox
     from arag_search.viewer.page_server import PageServer
     from arag_search.viewer.search_page import SearchPage
     from index_jobs.updates.opening import folder_of
@@ -173,6 +174,8 @@ def _serve(place: str, page: PageOptions, opening: Opening) -> int:
         else:
             served = stack.enter_context(ServedFolder(folder, open_at, fresh=opening.fresh))
             served.serve(waits=True)
+        for name in page.preset or ():
+            Toolbox(opened[0], presets[name])  # what the page would leave out is an error here
         listening = stack.enter_context(listen(DEFAULT_HOST, page.port, None))
         server = PageServer(
             SearchPage(opened[0], place, opening.filter, presets, served), listening

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.usefixtures("commands_folder")
         (["my-index", "--out", "x"], "--out has no effect here.\nAllowed: --out with the folder"),
         (["my-index", "--json"], "--json has no effect here.\nAllowed: --json with the id of a"),
         (["my-index", "--preset", "nowhere"], 'There is no preset "nowhere".'),
+        (["my-index", "--preset", "arag_full"], "needs vectors (semantic_search)"),
         (["my-index", "--filter", "x:1"], 'column 1, "x:": there is no field "x"'),
         (["run", "--port", "1"], "--port has no effect here.\nAllowed: --port with an index\n"),
         (["run", "--filter", "kind:work"], "--filter has no effect here."),
