@@ -243,9 +243,9 @@ def heading_of(
     title: str, outline: PassageOutline, sentences: Sequence[int] = ()
 ) -> tuple[str, ...]:
     """Return the texts that are searched as the title of a passage, if words have normal forms.
-    They are the title, the path, the names of the units in the passage, and what stands beside its
-    first sentence. For ``sentences`` of it, only units that hold one count. No phrase reaches from
-    one text to the next.
+    They are the title, the path, the names of the units in the passage, and last the texts
+    ``beside`` it. With ``sentences`` of it, only units that hold one of them count, and the texts
+    beside it only if the first sentence is among them. No phrase reaches from one text to the next.
     """
     if outline is NO_OUTLINE:
         return (title,)

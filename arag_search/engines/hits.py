@@ -66,7 +66,7 @@ class Hit(NamedTuple):
       snippets were asked for.
     - ``rules``: those for code that changed the score, in their order.
     - ``lowered``: the DEMOTEs that lowered the score, as written, if the text was read.
-    - ``best``: the one of these to show if there is room for only one.
+    - ``best``: the one of ``sentences`` to show if there is room for only one.
     - ``is_named``: whether the query names the title.
     - ``beside``: the texts of front matter that the query matches, which no reply shows otherwise.
     - ``explanation``: the score of each leaf. None: not requested.
@@ -136,8 +136,8 @@ class Hit(NamedTuple):
         return join_sentences(split_at(self.content, self.sentence_ends), self.sentences)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the hit in types of JSON; ``matches``, ``ranks``, ``lowered`` and ``explanation``
-        only if it has them.
+        """Return the hit in types of JSON; ``path``, ``line``, ``matches``, ``ranks``, ``lowered``,
+        ``beside``, and ``explanation`` with ``rules`` only if it has them.
 
         ``arag-search search --json`` prints the same keys. New keys may be added.
         """

@@ -23,8 +23,8 @@ name:
    particles.
 5. Accents of Latin and Greek letters, and final forms go.
 6. An identifier (``pg_stat_statements.max``, ``getUserById``) is itself in its place. Its parts,
-   and the dotted names within it (``a.b`` and ``b.c`` in ``a.b.c``), stand behind all words. They
-   are so far apart that no phrase reaches over them. So does a compound without its hyphen, if that
+   and the dotted names within it (``a.b`` and ``b.c`` in ``a.b.c``), stand behind all words, so far
+   apart that no phrase reaches over them. A compound without its hyphen stands there, too, if that
    is U+2010, which may come from the end of a line. A dotted name that StandardAnalyzer cuts
    (``object.__len__``, ``sqlite3.Row``) is an identifier, too.
 
@@ -243,7 +243,8 @@ class ChunkForms(NamedTuple):
 
     ``title``, ``sentences``: the forms of the title, and of each sentence.
     ``own_content``: the forms of the content; None if the sentences have the same.
-    ``sentence_titles``: the forms of the title of each sentence; empty if the chunk has no units.
+    ``sentence_titles``: the forms of the title of each sentence; empty if the chunk has no units
+        and no texts beside it.
     """
 
     title: str

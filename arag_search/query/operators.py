@@ -57,7 +57,7 @@ AND: Final = OperatorWord("AND", joins=True, sign="&&")
 OR: Final = OperatorWord("OR", joins=True, sign="||")
 
 OPERATORS: Final = (NOT, PREFER, DEMOTE, AND, OR)
-"""All operators, the tightest first."""
+"""All operators; the ones that bind tighter come first."""
 
 SPELLED: Final = {
     spelling: operator

@@ -288,10 +288,11 @@ class Index:
         same applies without ``operators``.
 
         ``show`` "titles" lists passages: it reads no text and counts all matches. "lines" lists all
-        sentences that match best; at sentence granularity, all that match. A list of more than
-        10,000 is in corpus order, unless another order, an offset or ``per_document`` is asked for.
-        It goes on ``after`` the id of its last passage. With one passage per document, ``passages``
-        of the result is the number of documents.
+        sentences that match best; at sentence granularity, all that match. "counts" lists documents
+        by their best passages, each with its number of matches. A list of titles or lines that has
+        more than 10,000 is in corpus order, unless another order, an offset or ``per_document`` is
+        asked for. It goes on ``after`` the id of its last passage. With one passage per document,
+        ``passages`` of the result is the number of documents.
 
         Raises QueryError for a query or filter with problems, ArgumentError, NotServedError if the
         index was built without sentences, QueryTimeoutError and IndexClosedError.
@@ -304,9 +305,10 @@ class Index:
 
         All sentences with a keyword are the snippet (Eq. 2). There may be 1 to 20 keywords of at
         most 200 characters; a repeated keyword counts twice. ``substring`` matching scans every
-        passage, as the paper's reference implementation does. For several keywords, ``branches``
-        counts the passages of each, adds passages of rare ones, puts titles first and shows at most
-        four sentences. ``show`` "titles" reads no text, and counts all matches; so does "lines".
+        passage, as the paper's reference implementation does. With token matching, ``branches``
+        puts passages with a keyword in the title first, and shows at most four sentences; of
+        several keywords, it also counts the passages of each, and adds passages of rare ones.
+        ``show`` "titles" reads no text; "titles" and "lines" count all matches.
         Pages and ``filter`` are as in ``logical_search``. Raises ArgumentError, QueryTimeoutError,
         IndexClosedError, and QueryError for the filter.
         """
@@ -321,9 +323,10 @@ class Index:
         names in the query that no passage contains, which takes a request for their counts.
 
         ``where`` is a logical query that passages must match, without effect on their order: the
-        result has the nearest of the matching passages. The engine lists them, up to 100,000 on a
-        server; more are a QueryError. If none matches, the result comes from a logical search for
-        ``where``: its feedback and, with ``relax``, the passages that miss the fewest conditions.
+        result has the nearest of the matching passages. If more than 60,000 match on a server, it
+        is asked about the nearest passages only. If none matches, the result comes from a logical
+        search for ``where``: its feedback and, with ``relax``, the passages that miss the fewest
+        conditions.
 
         Raises QueryError for the filter, the condition, and a query that is empty or too long.
         Raises NotServedError if there are no sentence vectors, and QueryTimeoutError for the

@@ -156,7 +156,7 @@ class UnitRecord:
 class RefusedTexts:
     """The texts that have no vector, because an endpoint refused them.
 
-    ``count``: how many there are; fewer if documents were deleted since.
+    ``count``: how many there were; fewer may be left if documents were deleted since.
     ``first``: the first of them, with the words of the endpoint.
     """
 

@@ -125,7 +125,8 @@ class Contents(NamedTuple):
 
 def contents(state: IndexState) -> Contents:
     """Return what passages in a scope have. Without a scope, the manifest says this; otherwise it
-    takes one request. If that takes too long, titles and neighbours are assumed."""
+    takes one request. If that takes too long, titles and neighbours are assumed; so are neighbours
+    if a server cannot count the documents in this request."""
     manifest, scope = state.manifest, state.scope
     several = manifest.already_chunked or manifest.chunks > manifest.documents
     if scope is None or not (several or manifest.has_titles):

@@ -51,7 +51,7 @@ class WordSummary:
 
     ``title``, ``text``: how many have it there; None if it names a field or has several clauses.
     ``forms``: the most frequent written words that it matches in the passages that were read.
-    ``other_forms``: how many passages have none of these.
+    ``other_forms``: how many of its passages have none of these.
     ``nearest``: the words most like it, if it occurs nowhere.
     """
 
@@ -116,7 +116,8 @@ def words(
 
 
 def _parsed(words: Sequence[str], schema: Schema, as_written: bool) -> list[Query]:
-    """Parse all words; several plain ones are a phrase. Raises QueryError with all problems."""
+    """Parse all words; an argument of several plain words is a phrase. Raises QueryError with all
+    problems."""
     parsed: list[Query] = []
     errors: list[QueryError] = []
     for word in words:
