@@ -22,9 +22,9 @@ name:
    All this depends on the word in lower case alone. A Korean word, in any language, loses its
    particles.
 5. Accents of Latin and Greek letters, and final forms go.
-6. An identifier (``pg_stat_statements.max``, ``getUserById``) is itself in its place. Its parts,
-   and the dotted names within it (``a.b`` and ``b.c`` in ``a.b.c``), stand behind all words, so far
-   apart that no phrase reaches over them. A compound without its hyphen stands there, too, if that
+6. An identifier (``pg_stat_statements.max``, ``getUserById``) is itself in its place. Its parts
+   stand behind all words, as do the dotted names within it (``a.b`` and ``b.c`` in ``a.b.c``). No
+   phrase reaches over them. A compound without its hyphen stands there, too, if that
    is U+2010, which may come from the end of a line. A dotted name that StandardAnalyzer cuts
    (``object.__len__``, ``sqlite3.Row``) is an identifier, too.
 
