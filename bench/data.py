@@ -134,8 +134,8 @@ class Folders:
     index: str | None = None
 
     def folder(self, name: str) -> Path:
-        """Return the folder of a data set or, if an index is given, a folder with its questions
-        alone. Raises BenchError if there is none."""
+        """Return the folder of a data set. If an index is given, the folder needs only questions.
+        Raises BenchError if there is none."""
         folder = self.data / name
         has_questions = self.index is not None and questions_in(folder, name).exists()
         return folder if has_questions else set_folder(self.data, name)

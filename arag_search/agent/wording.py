@@ -85,8 +85,9 @@ _UNSPACED = ("ja", "th", "zh")  # languages without spaces between words
 
 @functools.cache
 def _refusals() -> list[tuple[re.Pattern[str], ...]]:
-    """Return three patterns for each language but English. They find the words of a refusal, the
-    words that begin it, and the words before an answer after all."""
+    """Return three patterns for each language but English. The first finds words that a refusal may
+    have beside its own, which are group 1. The others find the words that begin it, and the words
+    before an answer after all."""
     refusals = list[tuple[re.Pattern[str], ...]]()
     for (code, *_), _, _, _, *cells in ROWS[1:]:
         left, right = ("", "") if code in _UNSPACED else (r"(?<!\w)", r"(?!\w)")

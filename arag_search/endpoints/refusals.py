@@ -83,7 +83,8 @@ class Refusal:
     - ``codes``: all names that the endpoint gives the error.
     - ``param``: the argument that the endpoint finds wrong. ``whole``: all of its text.
     - ``is_too_long``: the request does not fit. ``is_not_finite``: the model computed no number.
-    - ``unread_call``: the text of the model if the server could not read it as a call, or empty.
+    - ``unread_call``: the text that the server could not read as a call, empty if it does not say.
+      None: there was no such call.
     """
 
     words: str

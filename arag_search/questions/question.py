@@ -15,8 +15,8 @@ class Hop:
 
     ``question`` is MuSiQue's sub-question as published. In it, ``#k`` stands for the answer of hop
     ``k`` (from 1), and ``>>`` is between a name and a relation. ``subject`` and ``relation`` are
-    parts of a triple, whose object is the ``answer``. The passage that holds the answer has this
-    ``title`` and ``text``, as published.
+    parts of a triple. ``answer`` is the result of the hop (the object of a triple). The passage
+    that holds the answer has this ``title`` and ``text``, as published.
     """
 
     question: str | None
@@ -49,6 +49,8 @@ class Question:
     - ``supporting_passages``: the passages that the data names beside the titles.
     - ``relevant_documents``: ids with their grades; 0 is irrelevant.
     - ``excluded_documents``: left out of rankings before they are measured (BRIGHT).
+
+    All fields from ``supporting_titles`` on are empty if the file has none, except ``answerable``.
     """
 
     id: str

@@ -306,8 +306,8 @@ class Index:
         All sentences with a keyword are the snippet (Eq. 2). There may be 1 to 20 keywords of at
         most 200 characters; a repeated keyword counts twice. ``substring`` matching scans every
         passage, as the paper's reference implementation does. With token matching, ``branches``
-        puts passages with a keyword in the title first, and shows at most four sentences. Of
-        several keywords, it also counts the passages of each, and adds passages of rare ones.
+        puts passages with a keyword in the title first, and shows at most four sentences. If there
+        are several keywords, it also counts the passages of each, and adds passages of rare ones.
         ``show`` "titles" reads no text; "titles" and "lines" count all matches.
         Pages and ``filter`` are as in ``logical_search``. Raises ArgumentError, QueryTimeoutError,
         IndexClosedError, and QueryError for the filter.

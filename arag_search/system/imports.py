@@ -50,8 +50,8 @@ def import_building_late(name: str) -> None:
 
 def import_without(name: str, *packages: str) -> None:
     """Import a module, but not the code of other packages whose names it imports. This code is read
-    when a name is called, or asked for an attribute or instances. Packages that are imported
-    already are left alone, and the module gets them read if it does more with a name."""
+    when a name is called, or asked for an attribute or instances. It is read at once if the module
+    does more with a name during its import. Packages that are imported already are left alone."""
     later = _Later(tuple(f"{package}." for package in packages if package not in sys.modules))
     sys.meta_path.insert(0, later)
     try:

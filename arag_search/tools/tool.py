@@ -44,7 +44,8 @@ class ToolResult:
 
     ``text``: the text for the model, of ``tokens`` o200k tokens.
     ``ids``: the chunks shown.
-    ``total``: how many passages match; None for reads and errors.
+    ``total``: how many passages match, or sentences at sentence granularity. None for reads,
+    errors, searches by vectors, and searches for documents that found some.
     ``is_absent``: whether something that was asked for occurs nowhere.
     ``is_of_names``: whether the query was a name alone, or several.
     ``retrieved_tokens``: the tokens of corpus text in ``text``.

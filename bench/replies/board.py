@@ -1,5 +1,6 @@
 """Peers of the benches of lookups and of code: other ways to search the same files, and our own
-command beside them. Each is a script with its own requirements, so that none becomes a dependency.
+command beside them. Each peer is a script with its own requirements, so that none becomes a
+dependency.
 
 A lookup has its ``keywords`` and its ``answers``, or the ``name`` whose definition a reply must
 show, and may say what it is ``asked_by``."""

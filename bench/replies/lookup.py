@@ -6,10 +6,10 @@
     python -m bench lookup unpacked/usr/share/doc --peers bm25s,tantivy,fts5,ripgrep,ripgrep-3
 
 Each lookup is one call of logical_search in a conversation of its own, as a model makes it. It is
-made with keywords, with a logical query, and with the question as it was typed. The command prints
-the lookups whose answer stands in the reply or only in a passage that the reply names, and the
-tokens of replies. Peers get the keywords, and return passages; our own command is timed beside
-them.
+made with keywords, with a logical query, and with the question as it was typed. The command counts
+the lookups whose answer stands in the reply, and those whose answer stands only in a passage that
+the reply names. It prints the tokens of replies, too. Peers get the keywords, and return passages;
+our own command is timed beside them.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class BlockPart(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Block:
     """A part of the sources, in corpus order. ``read_bytes`` counts the bytes of all sources that
-    are read after it."""
+    have been read once the block is read."""
 
     payload: BlockPart
     read_bytes: int

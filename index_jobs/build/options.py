@@ -59,7 +59,7 @@ class ReadingOptions:
     files: FileSelection = USUAL_FILES
     workers: int | None = option(
         None,
-        "Processes that convert, cut and pack, 0 to 64; 0 uses this one.  "
+        "Processes that cut and pack, 0 to 64; 0 uses this one. As many convert, at least one.  "
         "[default: by size; with --ray all cores]",
         "N",
         0,

@@ -102,7 +102,8 @@ class MetadataReader:
 
     - ``undeclared``: the number of occurrences of each ignored key.
     - ``seen``: the declared names that had a value. Both may be set to resume from an earlier run.
-    - ``file_fields``: the fields of FILE_FIELDS and of front matter, which records cannot set.
+    - ``file_fields``: the fields that the index has without a declaration, of FILE_FIELDS and of
+      front matter. Records cannot set them.
     - ``new_fields``: the fields that this run adds for front matter.
     - ``codes``: the types of new fields that are keywords because these would not keep all values.
     - ``skips_values``: whether a value of a record that does not fit its field is left out alone.

@@ -1,9 +1,9 @@
 """Plan -> resolved plan: the lookups of a query, such as patterns, verified on stored text before
 an engine answers it.
 
-An engine has no lookups. It lists the passages that match the query without them: a wanted lookup
-counts as true where a word has the runs of letters that its pattern needs. A NOT with a lookup is
-left out.
+An engine has no lookups. It lists the passages that match the query without them. There a wanted
+lookup counts as true if a word has the runs of letters that its pattern needs. A NOT with a lookup
+is left out.
 The texts of these passages are read and matched. Then each lookup of the query becomes the list of
 the passages that match it. So hits, scores, totals and counts are exact, and the same on every
 engine.

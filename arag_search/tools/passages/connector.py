@@ -231,8 +231,8 @@ class ConnectorFetchArguments(Arguments):
 
 
 class ConnectorFetch(ConnectorTool):
-    """A tool that returns a passage by its id, cut at the bound of a reply. The id of a document
-    returns the passages of the document."""
+    """A tool that returns a passage by its id, or the passages of a document by the document's id.
+    The text is cut at the bound of a reply."""
 
     name = "connector_fetch"
     arguments = ConnectorFetchArguments

@@ -160,8 +160,9 @@ class _Reply:
         self, read_chunk: ReadChunk, wanted: range | None, later: list[str], *, again: bool
     ) -> None:
         """Show the wanted sentences (0-based) of a chunk, or all, with marks for sentences left
-        out. If they do not fit, leave the chunk out. ``later`` chunks follow. Sentences that are
-        still visible are shown only if they are wanted ``again``."""
+        out. If they do not fit, show as many as fit, or leave the chunk out if text of another
+        chunk is shown already. ``later`` chunks follow. Sentences that are still visible are shown
+        only if they are wanted ``again``."""
         chunk = read_chunk.chunk
         sentences = chunk.sentences()
         header, _, about = chunk_header(read_chunk, self.max_tokens // 4).partition("\n")

@@ -106,7 +106,8 @@ def with_pointers(
 
 def _asked(query: Clause | None, counts: Sequence[ClauseCount]) -> tuple[list[Pattern], bool]:
     """Return the patterns of the names in a query and of its rarest condition, and whether the
-    query is only a name. The rarest condition has the smallest count; groups are no candidates."""
+    query is only a name. Groups are no candidates for the rarest condition. If there are several
+    candidates, it is the one with the smallest count."""
     if query is None:
         return [], False
     leaves, parts = wanted_leaves(query), query.parts or (query,)

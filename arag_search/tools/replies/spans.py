@@ -26,7 +26,8 @@ class PassageSpan:
     """A passage in the text of a tool result. Offsets count characters of the text.
 
     - ``title``: the passage's full title; the text shows its beginning.
-    - ``start``: where the header begins, which several passages may share.
+    - ``start``: where its header begins or, without a header of its own, where its lines begin.
+      Several passages may follow one header.
     - ``text_start``, ``end``: the passage's own text. They are equal if none is shown.
     - ``sentences``: the numbers, from 1, of the sentences that are shown at least in part.
     - ``whole``: whether all of the passage's text is shown. It and ``sentences`` are None if a

@@ -311,7 +311,7 @@ _TYPES = (
     FileType(
         "csv",
         (".csv",),
-        f"{_ROWS}, with any delimiter",
+        f"{_ROWS}, with , ; tab | or a line sep=",
         "tables:convert_csv",
         has_many=True,
     ),

@@ -125,8 +125,8 @@ class FolderListing:
     their names), IGNORED_FOLDERS, files that .gitignore excludes, and generated files. Always left
     out are indexes, and the files with which Office marks an open document (``~$report.docx``).
     Links to files of the folder count as files of it; other links are not followed. Raises
-    SourceError if the folder cannot be read. A file of the listing has the problem if a folder
-    below cannot be read, or if its name is such as ``passwords.txt``.
+    SourceError if the folder cannot be read. If a file or folder below it cannot be read, its entry
+    in the listing has the problem. So has the entry of a file named like ``passwords.txt``.
     """
 
     def __init__(self, name: str, files: FileSelection, *, only_text: bool = False) -> None:

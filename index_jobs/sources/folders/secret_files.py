@@ -17,8 +17,8 @@ from arag_search.corpus import is_code, nfc
 from index_jobs.sources.converters.registry import FILE_TYPES, file_type_of
 
 Suspicion = Literal["none", "text", "note", "name", "key"]
-"""The reason to leave a file out. "text": its text. "note": its text, or that this is no running
-text. "name": its name. "key": its name, even if its type is not known."""
+"""The reason to leave a file out. "none": there is none. "text": its text. "note": its text, or
+that this is no running text. "name": its name. "key": its name, even if its type is not known."""
 
 NAMED = "named like passwords or keys"
 KEY_LINES = "lines with keys, left out of code"
