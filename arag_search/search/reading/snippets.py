@@ -44,9 +44,9 @@ class Snippets:
     """The choice of sentences for one query, made once per search and used for every hit.
 
     A sentence has a point for each distinct positive leaf that matches it, and the best three are
-    shown. If more match, sentences with leaves that no earlier one has go first. Among equals, sentences
-    with more words and phrases as typed go first, then earlier ones.
-    If no leaf matches, sentences with a word of a phrase are shown, or else the first sentence.
+    shown. If more match, sentences with leaves that no earlier one has go first. Among equals,
+    sentences with more words and phrases as typed go first, then earlier ones. If no leaf matches,
+    sentences with a word of a phrase are shown, or else the first sentence.
     """
 
     def __init__(self, query: Clause, texts: AnalysedTexts | None = None) -> None:
