@@ -311,7 +311,7 @@ _TYPES = (
     FileType(
         "csv",
         (".csv",),
-        f"{_ROWS}, with , ; tab | or a line sep=",
+        f"{_ROWS}, with commas, semicolons, tabs or bars",
         "tables:convert_csv",
         has_many=True,
     ),
