@@ -331,8 +331,8 @@ class Lemmas:
         return next((lemma for lemma in lemmas if lemma != word), word)
 
     def _noun_or_lemma(self, word: str) -> str:
-        """Return the lemma in the dictionary. If it is the word itself or a verb, a noun with the
-        word as a form is preferred."""
+        """Return the lemma in the dictionary. If this lemma is the word itself or a verb, and the
+        word is a form of a noun too, return that noun."""
         lemma = (self._dictionary.get_lemma(word, self._language) or word).lower().rstrip(".")
         nouns = _replaced(word, self._of_nouns) if lemma == word or lemma[-1] in "aä" else ()
         return _first(nouns, self._noun) or lemma

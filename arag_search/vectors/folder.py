@@ -55,7 +55,7 @@ _JOB_LOCK = "job.lock"
 _LOOKS_S = 0.1
 _OWNER = "arag-search embed, process "
 _UNFINISHED_S = 3_600.0
-"""The age from which an unfinished file of a state is taken for one of a killed process."""
+"""An unfinished file of a state that is older than this was left by a killed process."""
 
 VECTORS_VERSION = 9
 """The number of the format of stores and states: every change of the stored form raises it, and

@@ -37,8 +37,9 @@ number."""
 
 _MOST_SPARE = 10_000  # candidates beyond the requested number
 _MORE_LISTS = 0.6
-"""If a share of the rows is allowed, ``share ** -_MORE_LISTS`` times as many lists are probed. See
-bench/studies/vectors.md: more are found than without a condition, in twice the time at most."""
+"""If a share of the rows is allowed, ``share ** -_MORE_LISTS`` times as many lists are probed. Such
+a search finds more of the nearest rows than one without a condition, in at most twice the time (see
+bench/studies/vectors.md)."""
 _PASSING = 1 / 2
 """The time to pass a row of a list that is not allowed, as a multiple of the time to score it."""
 _GATHERING = 4

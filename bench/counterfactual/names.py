@@ -38,8 +38,8 @@ class Token(NamedTuple):
 
 
 class Text(NamedTuple):
-    """A text with its words. ``stays`` are the positions of words that stay whatever they are part
-    of: names of kept.yaml, awards, numbers."""
+    """A text with its words. ``stays`` are the positions of words that are never replaced: names
+    of kept.yaml, awards and numbers."""
 
     text: str
     tokens: Sequence[Token]
