@@ -7,6 +7,7 @@ import sys
 import threading
 import webbrowser
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -165,8 +166,8 @@ def _serve(place: str, page: PageOptions, opening: Opening) -> int:
         opened: list[Index] = []
 
         def open_at(location: str) -> None:
-            follower = opening.opening(location, is_long=True).follow(lambda index: index.state)
-            opened.append(stack.enter_context(Index.over(follower, follower.close)))
+            followed = replace(opening.opening(location, is_long=True), refresh="auto")
+            opened.append(stack.enter_context(followed.opened()))
 
         folder, served = folder_of(place, fresh=opening.fresh, yes=opening.yes), None
         if folder is None:

@@ -44,11 +44,3 @@ def bearer(request: Request) -> str:
 def is_same(token: str, other: str) -> bool:
     """Return whether two tokens are the same, in constant time."""
     return hmac.compare_digest(token.encode("latin-1", "replace"), other.encode("latin-1"))
-
-
-def wrong_token(do: str) -> Response:
-    """Return the refusal of a request without the right token, with what to do."""
-    error = AccessError(
-        "The token is missing or wrong.", allowed="Authorization: Bearer TOKEN", do=do
-    )
-    return PlainTextResponse(str(error), 401, {"WWW-Authenticate": "Bearer"})

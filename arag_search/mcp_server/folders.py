@@ -12,7 +12,7 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from typing import NamedTuple
 
-from arag_search.errors import AragError, IndexProblemError, VectorsError
+from arag_search.errors import AragError, IndexProblemError, UnavailableError, VectorsError
 from arag_search.search.standing import standing_of
 from arag_search.system.progress import PlainProgress
 from index_jobs.updates.folder_index import FolderIndex, KeptIndex
@@ -36,6 +36,10 @@ class Coming(NamedTuple):
     done: int = 0
     total: int | None = None
     has_failed: bool = False
+
+    def error(self) -> UnavailableError:
+        """Return the error of a request that does not wait for the index."""
+        return UnavailableError(self.text, do="Ask again in a moment.")
 
 
 class ServedFolder:

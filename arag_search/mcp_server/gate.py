@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from arag_search.errors import AccessError, ArgumentError, UnavailableError
 from arag_search.mcp_server.access import AccessFile, note_grant
-from arag_search.mcp_server.callers import bearer, is_same, wrong_origin, wrong_token
+from arag_search.mcp_server.callers import bearer, is_same, wrong_origin
 from arag_search.mcp_server.listening import Listening
 from arag_search.mcp_server.messages import (
     END_BYTES,
@@ -147,13 +147,13 @@ class Gate:
         if self._access is None:
             if self._token is None or is_same(token, self._token):
                 return None
-            return wrong_token("Give the client the token that the server was started with.")
+            return _wrong_token("Give the client the token that the server was started with.")
         try:
             grant = self._access.grant(token)
         except AccessError as error:
             return PlainTextResponse(str(error), 503)
         if grant is None:
-            return wrong_token("Give the client a token whose hash is in the access file.")
+            return _wrong_token("Give the client a token whose hash is in the access file.")
         note_grant(request.scope, grant)
         return None
 
@@ -218,3 +218,10 @@ def _too_late(body: bytes) -> Response:
     answer = BadMessage(id_at_ends(body), UNAVAILABLE, error).answer
     headers = {"Connection": "close", "Retry-After": str(RETRY_AFTER_S)}
     return Response(answer, 503, headers, _JSON)
+
+
+def _wrong_token(do: str) -> Response:
+    error = AccessError(
+        "The token is missing or wrong.", allowed="Authorization: Bearer TOKEN", do=do
+    )
+    return PlainTextResponse(str(error), 401, {"WWW-Authenticate": "Bearer"})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import mcp.types as types
 
-from arag_search.errors import AragError, NotServedError, UnavailableError
+from arag_search.errors import AragError, NotServedError
 from arag_search.mcp_server.calls import served_call
 from arag_search.mcp_server.catalogue import chosen_index, offered_tools
 from arag_search.mcp_server.served import Run, ServedTools, index_to_come
@@ -176,4 +176,4 @@ class LiveIndexes:
 
     def _check_served(self) -> None:
         if (coming := self.coming()) is not None:
-            raise UnavailableError(coming.text, do="Ask again in a moment.")
+            raise coming.error()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -52,13 +52,12 @@ def reading_of(step: Step, schema: Schema) -> Reading | None:
     form = tool.query_form if tool is not None else None
     if form == "keywords":
         keywords = _texts(arguments.get("keywords"))
-        return _keywords(keywords) if keywords else None
+        return keywords_reading(keywords) if keywords else None
     query = arguments.get("query")
     if not isinstance(query, str):
         return None
     if form == "logical":
-        operator: Operator = "AND" if arguments.get("default_operator") == "AND" else "OR"
-        return _logical(query, operator, step, schema)
+        return _logical(query, operator_in(arguments), step, schema)
     if form == "words":
         plan, _ = words_query(query)
         return Reading(query, leaves=_text_leaves(plan))
@@ -106,7 +105,12 @@ def _texts(value: object) -> list[str]:
     return texts if len(texts) == len(items) else []
 
 
-def _keywords(keywords: Sequence[str]) -> Reading:
+def operator_in(arguments: Mapping[str, object]) -> Operator:
+    """Return what a space in the query of a call means."""
+    return "AND" if arguments.get("default_operator") == "AND" else "OR"
+
+
+def keywords_reading(keywords: Sequence[str]) -> Reading:
     """Read each keyword as a phrase."""
     leaves: list[Clause] = []
     for keyword in keywords:

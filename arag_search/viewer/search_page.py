@@ -19,14 +19,13 @@ from arag_search.errors import (
     ArgumentError,
     ConfigError,
     NotServedError,
-    UnavailableError,
     VectorsError,
     VectorsNotNamedError,
 )
 from arag_search.query.fields import DOC_ID
 from arag_search.query.printing import keyword_text, quoted, range_text
 from arag_search.query.problems import QueryError
-from arag_search.query.reading import Operator, Query, parse
+from arag_search.query.reading import Query, parse
 from arag_search.query.tree import all_of, leaves, render
 from arag_search.search.asked import Keywords, Search
 from arag_search.search.counting.words import MAX_COUNTED_WORDS
@@ -35,12 +34,12 @@ from arag_search.search.reading.lines import DocumentLines
 from arag_search.search.results import SearchResult
 from arag_search.tools.preset import Preset
 from arag_search.tools.registry import FOUND_BY_SEARCH, TOOLS
-from arag_search.tools.replies.spans import FURTHER
+from arag_search.tools.replies.parts import further_page
 from arag_search.tools.tool import ReadSet, ToolResult
 from arag_search.tools.toolbox import Toolbox
 from arag_search.viewer.pieces import KINDS, pieces
 from arag_search.viewer.questions import reading_dict, utf16_places
-from arag_search.viewer.reading import Reading
+from arag_search.viewer.reading import Reading, keywords_reading, operator_in
 
 if TYPE_CHECKING:
     from arag_search.mcp_server.folders import ServedFolder
@@ -58,7 +57,6 @@ _OF_THE_LOOP = {
 """The keys of presets that change no reply of a search."""
 _OWN_ARGUMENTS = ("query", "queries", "keywords", "after", "offset")
 _KEYWORD = re.compile(r'"([^"]+)"|([^\s",]+)')
-_FURTHER = re.compile(rf'^{FURTHER}(after|offset)="?(.*?)"?\.$', re.MULTILINE)
 _NUMBER = re.compile(r"\d+(?:/\d+)?")
 
 
@@ -137,7 +135,7 @@ class SearchPage:
         folder.compare()
         try:
             if (coming := folder.coming()) is not None:
-                raise UnavailableError(coming.text, do="Ask again in a moment.")
+                raise coming.error()
             return QUESTIONS[question](self, asked)
         except AragError as error:
             folder.withdraw(error)
@@ -168,7 +166,7 @@ class SearchPage:
 
     def read(self, asked: Asked) -> dict[str, Any]:
         """Return how the query of a call is understood, before it is searched."""
-        return reading_dict(self._reading(asked.call)[0])
+        return reading_dict(self._reading(asked.call))
 
     def call(self, asked: Asked) -> dict[str, Any]:
         """Return the reply of a call, with the passages that it shows."""
@@ -186,12 +184,12 @@ class SearchPage:
                 self._prepare(hit)
         return {
             **values,
-            "reading": reading_dict(self._reading(call)[0]),
+            "reading": reading_dict(self._reading(call)),
             "status": result.status,
             "text": result.text,
             "tokens": result.tokens,
             "milliseconds": round(milliseconds, 1),
-            "next": _next_page(result),
+            "next": further_page(result.text, result.passages),
             "commands": self._commands(call, result),
         }
 
@@ -202,7 +200,7 @@ class SearchPage:
         if not isinstance(search, Search | Keywords):
             return {"parts": [], "hits": result.to_dict()["hits"]}
         explained = self._index.search(replace(search, explain=True))
-        texts, as_written = self._parts(asked.call, search)
+        texts, _, as_written = self._counted(asked.call, search)
         counts = self._index.words(*texts, filter=search.filter, as_written=as_written)
         return {"parts": counts, "hits": explained.to_dict()["hits"]}
 
@@ -214,10 +212,8 @@ class SearchPage:
             search = self._searched(asked.call).asked
             filter = search.filter
             if isinstance(search, Search | Keywords):
-                texts, as_written = self._parts(asked.call, search)
-                parsed = self._reading(asked.call)[1]
-                where = " OR ".join(texts) if parsed is None else render(parsed.tree)
-            elif search.where is not None:
+                _, where, as_written = self._counted(asked.call, search)
+            else:
                 where = search.where
         result = self._index.fields(values=10, filter=filter, where=where, as_written=as_written)
         fields = [field for field in result.fields if field.kind != "text" and field.name != DOC_ID]
@@ -228,10 +224,10 @@ class SearchPage:
         call, value = asked.call, asked.value
         text = keyword_text(value) if isinstance(value, str) else range_text(*value, True, True)
         added = parse(f"{asked.field}:{text}", self._index.manifest.query_schema, ranked=False).tree
-        if self._narrows(call) == "query":
+        name = self._narrows(call)
+        if name == "query":
             tree = self._parsed(call).tree if call.query.strip() else None
             return {"query": render(added if tree is None else all_of(tree, added))}
-        name = self._narrows(call)
         if not name:
             raise ArgumentError(
                 "This tool takes no condition.",
@@ -318,41 +314,39 @@ class SearchPage:
     def _parsed(self, call: Call) -> Query:
         """Parse the query of a call as its logical tool does. Raises QueryError."""
         preset = self._toolbox(call).preset
-        operator: Operator = "AND" if call.arguments.get("default_operator") == "AND" else "OR"
         return parse(
             call.query,
             self._index.manifest.query_schema,
-            default_operator=operator,
+            default_operator=operator_in(call.arguments),
             operators=preset.operators,
             as_written=preset.reproduces is not None,
         )
 
-    def _reading(self, call: Call) -> tuple[Reading, Query | None]:
-        """Return how the query of a call is understood, and the query if it is a logical one."""
+    def _reading(self, call: Call) -> Reading:
+        """Return how the query of a call is understood."""
         form, query = self._form(call), call.query
         if form == "keywords":
-            return Reading(
-                query, pieces=tuple(pieces(" ".join(map(quoted, _keywords(query)))))
-            ), None
+            return keywords_reading(_keywords(query))
         if form != "logical" or not query.strip():
-            return Reading(query), None
+            return Reading(query)
         try:
-            parsed = self._parsed(call)
+            return Reading(query, pieces=tuple(pieces(self._parsed(call).text)))
         except QueryError as error:
-            return Reading(query, problems=error.problems, mended=error.mended), None
-        return Reading(query, pieces=tuple(pieces(parsed.text))), parsed
+            return Reading(query, problems=error.problems, mended=error.mended)
 
-    def _parts(self, call: Call, search: Search | Keywords) -> tuple[list[str], bool]:
-        """Return the smallest parts of a query, and whether they match as they are written. Raises
-        ArgumentError for keywords that match within words."""
+    def _counted(self, call: Call, search: Search | Keywords) -> tuple[list[str], str, bool]:
+        """Return the smallest parts of a query, the logical query of all that it matches, and
+        whether both match as they are written. Raises ArgumentError for keywords that match within
+        words."""
         if not isinstance(search, Keywords):
-            parsed = self._parsed(call)
-            texts = dict.fromkeys(str(leaf) for leaf in leaves(parsed.tree))
-            return list(texts)[:MAX_COUNTED_WORDS], search.as_written
+            tree = self._parsed(call).tree
+            texts = list(dict.fromkeys(map(str, leaves(tree))))
+            return texts[:MAX_COUNTED_WORDS], render(tree), search.as_written
         if search.matching == "substring":
             raise ArgumentError("This tool finds keywords within words, which is not counted here.",
                                 allowed="tools that match whole words")  # fmt: skip
-        return [quoted(word) for word in dict.fromkeys(search.keywords)], True
+        texts = [quoted(word) for word in dict.fromkeys(search.keywords)]
+        return texts, " OR ".join(texts), True
 
     def _prepare(self, hit: dict[str, Any]) -> None:
         """Cut what a page shows of a hit, and count its marks as a browser does."""
@@ -389,15 +383,16 @@ class SearchPage:
             "top_k": search.asked.top_k,
             "offset": search.asked.offset or None,
         }
-        if _NUMBER.fullmatch(str(options.get("after", ""))):
-            options["after"] = None
+        after = str(options.pop("after", ""))
+        if not _NUMBER.fullmatch(after):
+            options["after"] = after.removeprefix("[").removesuffix("]")
         conditions = self._filter, search.asked.filter
         options["filter"] = " AND ".join(f"({text})" for text in conditions if text)
         line = ["arag-search", "search", self._location]
         line += ["--tool", call.tool.partition("_")[0]] * (call.tool != "logical_search")
         for name, value in options.items():
             if value not in (None, "") and name != "max_results":
-                line += [f"--{name.replace('_', '-')}", str(value).strip("[]")]
+                line += [f"--{name.replace('_', '-')}", str(value)]
         words = search.asked.keywords if isinstance(search.asked, Keywords) else [call.query]
         return {**commands, "The query on the command line": shlex.join([*line, "--", *words])}
 
@@ -425,15 +420,6 @@ def _hits_of_spans(result: ToolResult) -> list[dict[str, Any]]:
         {"id": span.id, "title": span.title, "snippet": span.text_in(result.text)}
         for span in spans.values()
     ]
-
-
-def _next_page(result: ToolResult) -> dict[str, Any] | None:
-    """Return the argument that goes on after a reply, as its line "More:" says; None without it."""
-    end = max((span.end for span in result.passages), default=0)
-    match = _FURTHER.search(result.text, end)
-    if match is None:
-        return None
-    return {match[1]: int(match[2]) if match[1] == "offset" else match[2]}
 
 
 def _window(lines: DocumentLines, at: int, result: SearchResult | None) -> dict[str, Any]:

@@ -57,6 +57,7 @@ _READ_FOOT = re.compile(
     rf"(?:\n{UNKNOWN}[^\n]* {re.escape(IN_BRACKETS)})?{_NUDGED}"
 )
 _GO_ON = re.compile(rf"\n{SHOWN_UP_TO}\d+ of \d+\. Go on: chunk_ids [^\n]*\Z")
+_MORE = re.compile(rf'^{FURTHER}(after|offset)="?(.*?)"?\.$', re.MULTILINE)
 _BESIDE = re.compile(
     rf"(?:\n{SAME}\[.*\]\.)?(?:\n(?:{BEST_FOR}|{NEAREST}).*:|\n{re.escape(IN_NO_SENTENCE)}|\n{OTHER_TITLES})?\Z"
 )
@@ -180,6 +181,15 @@ def leaves_out(text: str) -> bool:
 def offers_more(reply: str) -> bool:
     """Return whether a reply of a search says that there are further passages."""
     return reply.rpartition("\n")[2].startswith(FURTHER)
+
+
+def further_page(reply: str, spans: Sequence[PassageSpan]) -> dict[str, str | int] | None:
+    """Return the argument that goes on after a reply with passages at these spans, as its line
+    "More:" says; None without this line."""
+    match = _MORE.search(reply, max((span.end for span in spans), default=0))
+    if match is None:
+        return None
+    return {match[1]: int(match[2]) if match[1] == "offset" else match[2]}
 
 
 def shown_tokens(reply: str, spans: Sequence[PassageSpan]) -> int:

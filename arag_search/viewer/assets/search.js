@@ -81,13 +81,15 @@
   const toolNamed = (name) => about.tools.find((one) => nameOf(one) === name) ?? about.tools[0];
   const toolOptions = () => about.tools.map((one) => element("option", { value: nameOf(one) }, `${one.tool} (${one.preset})`));
 
+  const narrows = () => toolNamed(tool.value).narrows;
+
   const panels = searchPanels({
     ask: (question, body) => ask("side", question, { call, ...body }),
     during,
     search: (text) => go({ ...call, query: text }),
     add,
     callOf: (text, name) => callOf(text, toolNamed(name)),
-    narrows: () => toolNamed(tool.value).narrows,
+    narrows,
     history,
     toolOptions,
   });
@@ -250,7 +252,7 @@
       ),
       card.snippet && passageText(card.snippet, card.marks),
       card.left_out > 0 && element("p", { class: "small muted" }, `${count(card.left_out)} more characters: open the passage in the reader.`),
-      values.length > 0 && card.snippet && element("ul", { class: "tags", "aria-label": "Metadata" }, values.map(([name, value]) => element("li", null, valueButton(`${name}: ${value}`, about.fields.includes(name) && panels.narrows() && (() => add(name, String(value))))))),
+      values.length > 0 && card.snippet && element("ul", { class: "tags", "aria-label": "Metadata" }, values.map(([name, value]) => element("li", null, valueButton(`${name}: ${value}`, about.fields.includes(name) && narrows() && (() => add(name, String(value))))))),
     );
   }
 

@@ -2,15 +2,6 @@
 
 /* What the page to search by hand shows beside the hits: reply, reader, why, fields, another call, history. */
 
-/** The problems of a query, with their columns. */
-function problemList(problems) {
-  return element(
-    "ol",
-    { class: "problems", "aria-label": "Problems of the query" },
-    problems.map(([column, piece, message]) => element("li", null, `column ${column}, `, element("code", null, isolated(piece)), ": ", isolated(message))),
-  );
-}
-
 /** A button that copies a text. */
 function copyButton(name, text) {
   const button = element("button", { type: "button", class: "quiet small", title: "Copy", onclick: () => navigator.clipboard.writeText(text).then(() => button.append(" (copied)")) }, isolated(name));
@@ -24,7 +15,7 @@ function valueButton(text, add) {
 }
 
 function tableOf(caption, heads, rows) {
-  const cells = (row, name) => row.map((cell, at) => element(at ? name : "th", at ? { class: typeof cell === "number" ? "figure" : null } : { scope: "row" }, typeof cell === "number" ? count(cell) : cell));
+  const cells = (row) => row.map((cell, at) => element(at ? "td" : "th", at ? null : { scope: "row" }, typeof cell === "number" ? count(cell) : cell));
   return element(
     "div",
     { class: "scroll" },
@@ -33,7 +24,7 @@ function tableOf(caption, heads, rows) {
       null,
       element("caption", null, caption),
       element("thead", null, element("tr", null, heads.map((head) => element("th", { scope: "col" }, head)))),
-      element("tbody", null, rows.map((row) => element("tr", null, cells(row, "td")))),
+      element("tbody", null, rows.map((row) => element("tr", null, cells(row)))),
     ),
   );
 }
@@ -101,19 +92,23 @@ function searchPanels({ ask, during, search, add, callOf, narrows, history, tool
     if (!opened) return fill(element("p", null, "Open a hit: its document is shown here, around the passage."));
     fillFrom("open", opened, (told) => {
       text = told;
-      const { matches, at } = told;
-      const place = matches.filter((line) => line <= at).length;
-      const button = (name, by, key) => element("button", { type: "button", disabled: nextMatch(by) === undefined, onclick: () => turn(by) }, name, " ", element("kbd", null, key));
-      const lines = element("ol", { class: "lines", tabindex: 0, "aria-label": "Lines of the document" }, told.lines.map(lineItem));
-      fill(
-        element("h3", null, isolated(told.title || told.document)),
-        element("p", { class: "small muted" }, isolated(told.document), ` · ${plural(told.count, "line")}, ${matches.length ? `match ${count(place)} of ${count(matches.length)} lines` : "no line matches"}`),
-        element("p", { class: "pager" }, button("Previous match", -1, "p"), button("Next match", 1, "n"), pageButton("Lines before", told.first - 1), pageButton("Lines after", told.first + told.lines.length)),
-        lines,
-      );
-      const here = lines.querySelector(".here");
-      if (here) lines.scrollTop = here.offsetTop - lines.offsetTop - 60;
+      drawLines();
     });
+  }
+
+  function drawLines() {
+    const { matches, at } = text;
+    const place = matches.filter((line) => line <= at).length;
+    const button = (name, by, key) => element("button", { type: "button", disabled: nextMatch(by) === undefined, onclick: () => turn(by) }, name, " ", element("kbd", null, key));
+    const lines = element("ol", { class: "lines", tabindex: 0, "aria-label": "Lines of the document" }, text.lines.map(lineItem));
+    fill(
+      element("h3", null, isolated(text.title || text.document)),
+      element("p", { class: "small muted" }, isolated(text.document), ` · ${plural(text.count, "line")}, ${matches.length ? `match ${count(place)} of ${count(matches.length)} lines` : "no line matches"}`),
+      element("p", { class: "pager" }, button("Previous match", -1, "p"), button("Next match", 1, "n"), pageButton("Lines before", text.first - 1), pageButton("Lines after", text.first + text.lines.length)),
+      lines,
+    );
+    const here = lines.querySelector(".here");
+    if (here) lines.scrollTop = here.offsetTop - lines.offsetTop - 60;
   }
 
   function lineItem(line, place) {
@@ -133,7 +128,9 @@ function searchPanels({ ask, during, search, add, callOf, narrows, history, tool
   function openLine(line) {
     text.at = line; // the next key goes on from here
     opened = { document: text.document, line };
-    drawReader();
+    const isThere = line >= text.first && line < text.first + text.lines.length;
+    if (isThere) drawLines();
+    else drawReader();
   }
 
   function turn(by) {
@@ -233,7 +230,6 @@ function searchPanels({ ask, during, search, add, callOf, narrows, history, tool
       choose(found === null ? "fields" : shown === "reader" || isFirst ? "reply" : shown);
       isFirst = found === null;
     },
-    narrows,
     open: (card) => {
       opened = { passage: card.id };
       choose("reader");

@@ -75,13 +75,7 @@ function queryBlock(data, step) {
         element("code", null, isolated(query.typed)),
       ),
     query.problems.length > 0 &&
-      element(
-        "ol",
-        { class: "problems", "aria-label": "Problems of the query" },
-        query.problems.map(([column, piece, message]) =>
-          element("li", null, `column ${column}, `, element("code", null, isolated(piece)), ": ", isolated(message)),
-        ),
-      ),
+      problemList(query.problems),
     query.mended !== null &&
       element("p", { class: "typed" }, "to be written as ", element("code", null, isolated(query.mended))),
   );

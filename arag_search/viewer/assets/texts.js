@@ -75,3 +75,12 @@ function queryPieces(pieces, kinds) {
       : element("span", { class: `piece piece-${kind}`, title: kinds[kind] }, visible(text)),
   );
 }
+
+/** The problems of a query, with their columns. */
+function problemList(problems) {
+  return element(
+    "ol",
+    { class: "problems", "aria-label": "Problems of the query" },
+    problems.map(([column, piece, message]) => element("li", null, `column ${column}, `, element("code", null, isolated(piece)), ": ", isolated(message))),
+  );
+}

@@ -105,6 +105,8 @@ def test_the_same_call_is_given_for_other_places_with_the_filter() -> None:
         "arag-search", "search", "my index", "--show", "titles", "--top-k", "200",
         "--offset", "2", "--filter", "(lang:en)", "--", "it's -x",
     ]  # fmt: skip
+    further = answer(page, "call", call("opera", show="titles", after="[vivaldi.1]"))["commands"]
+    assert " --after vivaldi.1 " in further["The query on the command line"]
     assert "open_index('my index', filter='lang:en')" in commands["The call in Python"]
     compile(commands["The call in Python"], "python", "exec")
     of_paper = answer(page, "call", call("opera", "logicalrag_paper/logical_search"))
